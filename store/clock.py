@@ -1,0 +1,44 @@
+"""The one clock that durations are measured with."""
+
+import threading
+import time
+from typing import Protocol
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def now() -> float:
+    """Return seconds on the host's boot clock.
+
+    Unlike ``CLOCK_MONOTONIC`` it goes on while the machine is suspended, so a belief does not outlive a closed laptop
+    lid or a suspended virtual machine; unlike the wall clock nobody can set it. All processes of one host share it.
+    """
+    return time.clock_gettime(_CLOCK)
+
+
+class Clock(Protocol):
+    """Time as somebody sees it who waits: the boot clock, or a simulation's."""
+
+    def now(self) -> float:
+        """Return seconds on the clock."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for that long."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait until the event is set, for that long at most; returns whether it is."""
+
+
+class _BootClock:
+    def now(self) -> float:
+        return now()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        return event.wait(seconds)
+
+
+BOOT_CLOCK: Clock = _BootClock()
+"""The host's, as :func:`now` tells it."""

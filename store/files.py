@@ -1,0 +1,104 @@
+"""The file system as the protocol sees it: a handful of atomic operations on names.
+
+Every driver (``local``, ``hdfs``, ``webhdfs``) offers exactly this, and one contract test suite runs over all of them.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+MAX_COMPONENT_BYTES = 255
+"""Longest name of one entry, in UTF-8 bytes: POSIX ``NAME_MAX``, ``dfs.namenode.fs-limits.max-component-length``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory.
+
+    Attributes:
+        name: the last component of the path.
+        is_directory: whether it is a directory.
+        size: length in bytes, 0 for a directory.
+        modified_ms: the store's own time stamp, in milliseconds since 1970; for display only.
+    """
+
+    name: str
+    is_directory: bool
+    size: int
+    modified_ms: int
+
+
+class Files(Protocol):
+    """Atomic operations on a tree of names, relative to a root.
+
+    Paths are relative to the driver's root: components joined by ``/``, no leading slash, no ``.`` or ``..``, none
+    empty, none with a colon (HDFS refuses it) or a control character, none beginning with ``.staging`` (the drivers'
+    own files, which listings leave out); the empty path is the root itself. Anything else raises
+    :class:`store.errors.Invalid`.
+
+    Implementations raise only :class:`store.errors.StoreError`. They may block without limit: nobody calls them
+    directly, :class:`store.bounded.BoundedFiles` does, with a deadline. They are safe to call from several threads.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The root's URI, as Spark and Hadoop would write it."""
+
+    def list(self, path: str) -> list[Entry]:
+        """Return the entries of a directory, in no particular order.
+
+        Raises:
+            NotFound: there is no such directory.
+            Invalid: it is a file.
+        """
+
+    def make_directory(self, path: str) -> None:
+        """Create one directory, unless it is there; its parent must exist, and is never created along the way.
+
+        HDFS says the same whether it created the directory or found it, and to know would take a second round trip.
+        So nothing can be claimed with this: where exactly one must win, :meth:`rename` something into place.
+
+        Raises:
+            AlreadyExists: there is a file of that name.
+            NotFound: the parent does not exist.
+        """
+
+    def make_root(self) -> None:
+        """Create the root and its parents; no error if it exists."""
+
+    def rename(self, source: str, destination: str) -> None:
+        """Rename an entry atomically, with everything below it.
+
+        Raises:
+            NotFound: the source, or the destination's parent, does not exist; a missing source is reported first.
+            AlreadyExists: the destination exists, be it file or directory, empty or not.
+        """
+
+    def read(self, path: str, limit: int) -> bytes:
+        """Return a small file's content.
+
+        Raises:
+            NotFound: there is no such file.
+            Invalid: it is a directory, or longer than ``limit`` bytes.
+        """
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace a file so that readers see the old content or the new one, never a part.
+
+        The parent must exist, and is never created along the way. After a crash a hidden half-written file may stay.
+
+        Raises:
+            NotFound: the parent does not exist.
+            NotWritable: the content could not be stored, for whatever reason; nothing was replaced.
+            Invalid: there is a directory of that name.
+        """
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """Delete an entry.
+
+        Raises:
+            NotFound: there is none.
+            NotEmpty: it is a directory with entries and ``recursive`` is false.
+        """
+
+    def close(self) -> None:
+        """Release what the driver holds; further calls may fail."""

@@ -1,0 +1,231 @@
+"""Files on HDFS over Hadoop RPC (``hdfs://``), through hdfs-native.
+
+hdfs-native 0.14.7 never sends a *mutation* twice unless the first NameNode said that it is not the active one or could
+not be connected to, so its answers may be believed. Versions around it do send them twice: after a lost answer, the
+second try then says "not found" about a rename that has happened. The tests hold that against every new version.
+"""
+
+import ctypes
+import os
+import re
+import sys
+import uuid
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from store import hadoop, paths
+from store.errors import (
+    AlreadyExists,
+    ConnectionLost,
+    Invalid,
+    NotFound,
+    NotSent,
+    NotWritable,
+    PermissionDenied,
+    Refused,
+    StoreError,
+    Unknown,
+)
+from store.files import Entry
+
+if TYPE_CHECKING:
+    from hdfs_native import Client
+
+# hdfs-native's other errors are a RuntimeError with the debug form of a Rust value: Name("class", "message\n\tat ...").
+_RPC_ERROR = re.compile(r'^(?:Fatal)?RPCError\("([^"]*)", "((?:[^"\\]|\\.)*)', re.DOTALL)
+
+_RUST_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|(.))", re.DOTALL)
+_RUST_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
+
+# What hdfs-native finds wrong before it sends anything.
+_OWN_ERRORS: tuple[tuple[re.Pattern[str], type[StoreError]], ...] = (
+    (re.compile(r"^(?:InvalidArgument|InvalidPath|UrlParseError|XmlParseError)\("), Invalid),
+    (re.compile(r"^(?:SASLError|GSSAPIError|NoSASLMechanism)\b"), PermissionDenied),
+)
+
+# With these the connection was not made; any other I/O error may come after the request was sent.
+_NO_CONNECTION = re.compile(
+    r"\(os error (?:99|101|111|113)\)$|^failed to lookup address information|^Connection refused"
+)
+
+_OBSERVERS = "dfs.client.failover.proxy.provider"
+_ACTIVE_ONLY = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+
+
+def _classify(error: BaseException) -> StoreError:
+    """Return what an error of hdfs-native proves; whatever proves nothing is Unknown."""
+    text = str(error)
+    line = text.partition("\n")[0]
+    if isinstance(error, FileNotFoundError):
+        return hadoop.refusal("FileNotFoundException", text) or NotFound(line)
+    if isinstance(error, FileExistsError):
+        return AlreadyExists(line)
+    if isinstance(error, OSError):
+        return NotSent(line) if _NO_CONNECTION.search(line) else ConnectionLost(line)
+    if found := _RPC_ERROR.match(text):
+        message = _RUST_ESCAPE.sub(_unescaped, found[2])
+        return hadoop.refusal(found[1], message) or Unknown(f"{found[1]}: {message.partition(chr(10))[0]}")
+    kind = next((kind for start, kind in _OWN_ERRORS if start.match(text)), Unknown)
+    return kind(f"{type(error).__name__}: {line}")
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """Undo one escape of Rust's debug form."""
+    if match[2]:
+        return _RUST_LETTERS.get(match[2], match[2])
+    code = int(match[1], 16)
+    return chr(code) if code <= sys.maxunicode else match[0]
+
+
+@contextmanager
+def _classified() -> Iterator[None]:
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        raise _classify(error) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # a Rust panic, which pyo3 keeps out of Exception
+            raise
+        raise Unknown(f"hdfs-native panicked: {error}") from error
+
+
+class HdfsFiles:
+    """A :class:`store.files.Files` on HDFS: one RPC per operation, but for ``write`` (six, and half a second).
+
+    Args:
+        authority: ``host:port`` of a NameNode, or a nameservice that Hadoop's configuration knows.
+        root: absolute path of the root directory.
+        config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
+    """
+
+    def __init__(self, authority: str, root: str, *, config: Mapping[str, str] | None = None) -> None:
+        self.uri = f"hdfs://{authority}{root}"
+        self._root = "" if root == "/" else root
+        with _classified():
+            self._client = _connect(authority, config or {})
+        _every.add(self)
+
+    def list(self, path: str) -> list[Entry]:
+        """Return the entries of a directory; see :meth:`store.files.Files.list`."""
+        target = self._at(path, root=True)
+        with _classified():
+            found = list(self._client.list_status(target))
+        if len(found) == 1 and found[0].path == target and not found[0].isdir:
+            raise Invalid(f"Not a directory: {path!r}")
+        entries = (
+            Entry(each.path.rpartition("/")[2], each.isdir, each.length, each.modification_time) for each in found
+        )
+        return [entry for entry in entries if not paths.hidden(entry.name)]
+
+    def make_directory(self, path: str) -> None:
+        """Create one directory; see :meth:`store.files.Files.make_directory`."""
+        target = self._at(path)
+        with _classified():
+            self._client.mkdirs(target, create_parent=False)
+
+    def make_root(self) -> None:
+        """Create the root and its parents; no error if it exists."""
+        with _classified():
+            self._client.mkdirs(self._root or "/", create_parent=True)
+
+    def rename(self, source: str, destination: str) -> None:
+        """Rename atomically, never over an existing entry; see :meth:`store.files.Files.rename`."""
+        old, new = self._at(source), self._at(destination)
+        with _classified():
+            self._client.rename(old, new, overwrite=False)
+
+    def read(self, path: str, limit: int) -> bytes:
+        """Return a small file's content; see :meth:`store.files.Files.read`."""
+        target = self._at(path)
+        with _classified():
+            reader = self._client.read(target)
+            if len(reader) > limit:
+                raise Invalid(f"Longer than {limit} bytes: {path!r}")
+            data = reader.read()
+            if len(data) != len(reader):
+                raise Unknown(f"Only {len(data)} of {len(reader)} bytes came: {path!r}")
+            return data
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace a file atomically; see :meth:`store.files.Files.write`."""
+        target = self._at(path)
+        staged = self._own(paths.sibling(path, f"{paths.STAGING}-{uuid.uuid4().hex}"))
+        try:
+            self._stage(staged, data)
+            with _classified():
+                self._client.rename(staged, target, overwrite=True)
+        except Refused as error:
+            self._discard(staged)
+            if isinstance(error, AlreadyExists):
+                raise Invalid(f"A directory cannot be replaced by a file: {path!r}") from error
+            raise
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """Delete an entry; see :meth:`store.files.Files.delete`."""
+        target = self._at(path)
+        with _classified():
+            deleted = self._client.delete(target, recursive=recursive)
+        if not deleted:
+            raise NotFound(f"No such entry: {path!r}")
+
+    def close(self) -> None:
+        """Drop the connections, which hdfs-native closes with the last reference."""
+        vars(self).pop("_client", None)
+
+    def _at(self, path: str, *, root: bool = False) -> str:
+        return self._own(paths.check(path, root=root))
+
+    def _own(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root or "/"
+
+    def _stage(self, staged: str, data: bytes) -> None:
+        """Write the temporary file; whatever goes wrong here, the destination is as it was."""
+        from hdfs_native import WriteOptions  # noqa: PLC0415 - only who uses HDFS pays for the import
+
+        try:
+            with _classified():
+                writer = self._client.create(staged, WriteOptions(overwrite=False, create_parent=False))
+                writer.write(data)
+                writer.close()
+        except Unknown as error:
+            raise NotWritable(f"The content could not be written, so nothing was replaced: {error}") from error
+
+    def _discard(self, staged: str) -> None:
+        try:
+            self._client.delete(staged)
+        except Exception:  # noqa: BLE001 - a leftover is hidden and harmless; the first error is the one to report
+            return
+
+
+def _connect(authority: str, config: Mapping[str, str]) -> "Client":
+    from hdfs_native import Client  # noqa: PLC0415 - 53 ms, which only those who use HDFS should pay
+
+    settings = dict(config)
+    nodes = [authority]
+    if ":" not in authority:
+        nodes = hadoop.namenodes(hadoop.configuration(config), authority, "rpc-address")
+        # An observer NameNode may answer late, and the protocol's reads are about what is true now.
+        settings[f"{_OBSERVERS}.{authority}"] = _ACTIVE_ONLY
+    # Ask each NameNode once and say at once what came of it: hdfs-native's own default tries for three minutes.
+    settings["dfs.client.failover.max.attempts"] = str(len(nodes) - 1)
+    settings["dfs.client.failover.sleep.base.millis"] = "0"
+    settings["dfs.client.failover.sleep.max.millis"] = "0"
+    return Client(f"hdfs://{authority}", settings)
+
+
+_every: "weakref.WeakSet[HdfsFiles]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    # A client dropped in a forked child waits for ever for the parent's threads, also at the child's exit (seen with
+    # 0.14.7). One reference that nobody gives back keeps the copy alive until the process is gone.
+    for each in list(_every):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(vars(each).get("_client")))
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,139 @@
+"""From a URI to files with deadlines."""
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import SplitResult, urlsplit
+
+from store import paths
+from store.bounded import BoundedFiles
+from store.errors import Invalid
+from store.files import Files
+from store.pool import Hook
+
+# Each driver is imported when it is opened: Spark's Python workers should not pay for the ones they do not use.
+_DRIVERS = {"file": ("store.local",), "hdfs": ("hdfs_native", "store.hdfs"), "webhdfs": ("hdfs", "store.webhdfs")}
+
+_AUTHORITY = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?")
+"""A host name, a nameservice, an IPv4 address or an IPv6 address in brackets; then the port."""
+
+_wanted: set[str] = set()
+
+
+def _before_fork() -> None:
+    """Finish what a thread may be importing: a module's lock that it held would be held for ever in the child."""
+    for module in sorted(_wanted):
+        importlib.import_module(module)
+
+
+os.register_at_fork(before=_before_fork)
+
+
+def open_files(
+    uri: str,
+    *,
+    user: str | None = None,
+    timeout: tuple[float, float] = (2.0, 10.0),
+    config: Mapping[str, str] | None = None,
+    workers: int = 8,
+    max_stuck: int = 32,
+    on_call: Hook | None = None,
+) -> BoundedFiles:
+    """Return the files below a root; connects to nothing before the first call.
+
+    Args:
+        uri: ``hdfs://host:port/path``, ``hdfs://nameservice/path``, ``webhdfs://`` likewise with the HTTP port, or
+            ``file:///path``.
+        user: the user's name for ``webhdfs://``; the others take theirs from the environment.
+        timeout: for ``webhdfs://``, seconds to connect and seconds between two bytes of an answer. The deadline of
+            a call ends it in any case; these only end its thread.
+        config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
+        workers: most calls at the same time.
+        max_stuck: most abandoned calls that have not come back.
+        on_call: told the name and outcome of every call.
+
+    Raises:
+        Invalid: the URI is not one of these.
+    """
+    open_driver = driver_of(uri, user=user, timeout=timeout, config=config)
+    return BoundedFiles(open_driver, workers=workers, max_stuck=max_stuck, on_call=on_call, uri=_normal(uri))
+
+
+def driver_of(
+    uri: str,
+    *,
+    user: str | None = None,
+    timeout: tuple[float, float] = (2.0, 10.0),
+    config: Mapping[str, str] | None = None,
+) -> Callable[[], Files]:
+    """Return what makes a driver for the URI, without a deadline; arguments and errors as for :func:`open_files`."""
+    parts = _split(uri)
+    root = _root(uri, parts)
+
+    _wanted.update(_DRIVERS[parts.scheme])
+
+    def open_driver() -> Files:
+        if parts.scheme == "file":
+            from store.local import LocalFiles  # noqa: PLC0415
+
+            return LocalFiles(root)
+        if parts.scheme == "hdfs":
+            from store.hdfs import HdfsFiles  # noqa: PLC0415
+
+            return HdfsFiles(parts.netloc, root, config=config)
+        from store.webhdfs import WebHdfsFiles  # noqa: PLC0415
+
+        return WebHdfsFiles(parts.netloc, root, user=user, timeout=timeout, config=config)
+
+    return open_driver
+
+
+def _normal(uri: str) -> str:
+    parts = _split(uri)
+    return f"{parts.scheme}://{'' if parts.scheme == 'file' else parts.netloc}{_root(uri, parts)}"
+
+
+def _split(uri: str) -> SplitResult:
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError as error:
+        raise Invalid(f"{uri!r} is not a URI ({error}); write hdfs://host:port/path.") from error
+    if uri != uri.strip() or any(each in uri for each in "\t\r\n"):  # which urlsplit leaves out in silence
+        raise Invalid(f"{uri!r} has white space at an end, or a tab or a line break in it; leave that out.")
+    if parts.scheme not in {"hdfs", "webhdfs", "file"}:
+        raise Invalid(f"{uri!r} has no scheme that is known here; begin it with hdfs://, webhdfs:// or file://.")
+    if "?" in uri or "#" in uri:
+        raise Invalid(f"{uri!r} has a query or a fragment; end it with the path of the root directory.")
+    if "@" in parts.netloc:
+        raise Invalid(f"{uri!r} names a user; leave it out and set HADOOP_USER_NAME.")
+    if parts.scheme != "file":
+        _check_authority(uri, parts, port)
+    elif parts.netloc not in {"", "localhost"}:
+        raise Invalid(f"{uri!r} names a host, or lacks a slash; write file:///path.")
+    return parts
+
+
+def _check_authority(uri: str, parts: SplitResult, port: int | None) -> None:
+    if not parts.hostname:
+        raise Invalid(f"{uri!r} names no host; write {parts.scheme}://host:port/path.")
+    if parts.netloc.endswith(":") or port == 0:  # a port left out altogether means a nameservice
+        raise Invalid(f"{uri!r} names no port; write {parts.scheme}://host:port/path.")
+    if not _AUTHORITY.fullmatch(parts.netloc):
+        raise Invalid(f"{uri!r} names no host that can be one; write {parts.scheme}://host:port/path.")
+
+
+def _root(uri: str, parts: SplitResult) -> str:
+    path = parts.path.rstrip("/")
+    if not parts.path.startswith("/"):
+        raise Invalid(f"{uri!r} has no absolute path; write {parts.scheme}://{parts.netloc}/path.")
+    if not path:
+        if parts.scheme == "file":
+            raise Invalid(f"{uri!r} is the whole file system; name a directory in it.")
+        return "/"
+    try:
+        paths.check(path[1:])
+    except Invalid as error:
+        raise Invalid(f"{uri!r} cannot be a root: {error}") from error
+    return path

@@ -1,0 +1,46 @@
+"""How a store call ended: done, refused or unknown."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from store.errors import Refused, StoreError, Unknown
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """The end of one store call.
+
+    Attributes:
+        value: what the store answered; meaningless unless ``error`` is None.
+        error: why it was refused, or why nobody knows; None if it was done.
+        started: boot-clock seconds taken *before* anything was sent: promises are counted from here.
+        ended: boot-clock seconds taken after the answer came: observations are counted from here.
+    """
+
+    value: T | None
+    error: StoreError | None
+    started: float
+    ended: float
+
+    @property
+    def done(self) -> bool:
+        """Whether the store answered that it happened."""
+        return self.error is None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is certain that it did not happen and never will."""
+        return isinstance(self.error, Refused)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it may have happened, or may still happen."""
+        return isinstance(self.error, Unknown)
+
+    def result(self) -> T:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]  # None is T's own None once the error is ruled out

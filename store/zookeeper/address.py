@@ -1,0 +1,108 @@
+"""Where ZooKeeper is: ``host:port,host:port/chroot``, and which paths it accepts."""
+
+import re
+from dataclasses import dataclass
+
+from store.errors import Invalid
+
+DEFAULT_PORT = 2181
+MAX_PORT = 65535
+MAX_LABEL = 63
+MAX_HOST = 253
+
+# What ZooKeeper's own PathUtils refuses; surrogates are in there, so a path that passes can be encoded.
+_REFUSED = re.compile("[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?")
+_IPV6 = re.compile(r"(?=[^%]*:)[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A ZooKeeper ensemble and the directory in it that is ours.
+
+    Attributes:
+        servers: host and port of each server; one is picked at random at every attempt to connect.
+        chroot: the path that is put before all others; empty for ZooKeeper's own root.
+    """
+
+    servers: tuple[tuple[str, int], ...]
+    chroot: str
+
+    def __str__(self) -> str:
+        hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.servers)
+        return hosts + self.chroot
+
+
+def parse(text: str, default_chroot: str) -> Address:
+    """Read ``host:port,host:port/chroot``.
+
+    The port defaults to 2181 and the chroot to ``default_chroot``; a lone ``/`` at the end means ZooKeeper's own root.
+    IPv6 addresses stand in brackets.
+
+    Raises:
+        Invalid: one sentence that says what is wrong, and what to do.
+    """
+    if not text.strip():
+        raise Invalid("The list of ZooKeeper servers is empty: give it as host:port,host:port/chroot.")
+    if re.search(r"\s", text):
+        raise Invalid(f"The ZooKeeper servers {text!r} contain white space: separate servers by a comma alone.")
+    hosts, slash, rest = text.partition("/")
+    servers = tuple(_server(part, text) for part in hosts.split(","))
+    return Address(servers, _chroot("/" + rest if slash else default_chroot))
+
+
+def _server(part: str, text: str) -> tuple[str, int]:
+    if not part:
+        raise Invalid(f"A server is missing in {text!r}: write host:port between two commas, and none at the end.")
+    if part.startswith("["):
+        host, bracket, tail = part[1:].partition("]")
+        if not bracket or not _IPV6.fullmatch(host) or tail[:1] not in ("", ":"):
+            raise Invalid(f"{part!r} is not an IPv6 address: write it as [::1]:2181.")
+        return host, _port(tail[1:], part) if tail else DEFAULT_PORT
+    host, colon, port = part.partition(":")
+    if ":" in port:
+        raise Invalid(f"{part!r} has more than one colon: put an IPv6 address in brackets, as in [::1]:2181.")
+    labels = host.removesuffix(".").split(".")
+    if len(host) > MAX_HOST or not all(_LABEL.fullmatch(label) and len(label) <= MAX_LABEL for label in labels):
+        raise Invalid(f"{host!r} in {part!r} is not a host name: use letters, digits, hyphens and dots.")
+    return host, _port(port, part) if colon else DEFAULT_PORT
+
+
+def _port(port: str, part: str) -> int:
+    if not re.fullmatch("[0-9]{1,5}", port):
+        raise Invalid(f"The port in {part!r} is not a number: write host:port, as in {part.rpartition(':')[0]}:2181.")
+    if not 1 <= int(port) <= MAX_PORT:
+        raise Invalid(f"The port in {part!r} is out of range: it must be between 1 and {MAX_PORT}.")
+    return int(port)
+
+
+def _chroot(path: str) -> str:
+    path = path.removesuffix("/")
+    if path:
+        check_path(path, "chroot")
+    return path
+
+
+def check_path(path: str, what: str = "path") -> None:
+    """Raise unless ZooKeeper would take this absolute path.
+
+    Raises:
+        Invalid: one sentence that says what is wrong, and what to do.
+    """
+    if not path.startswith("/"):
+        raise Invalid(f"The ZooKeeper {what} {path!r} is not absolute: start it with a slash.")
+    if path == "/":
+        return
+    names = path[1:].split("/")
+    if "" in names:
+        raise Invalid(f"The ZooKeeper {what} {path!r} has an empty name: remove the extra slash.")
+    if "." in names or ".." in names:
+        raise Invalid(f"The ZooKeeper {what} {path!r} is relative: write it without '.' and '..'.")
+    if _REFUSED.search(path):
+        raise Invalid(f"The ZooKeeper {what} {path!r} has a character that ZooKeeper refuses: use printable ones.")
+
+
+def ancestors(path: str) -> list[str]:
+    """Return the directories above an absolute path, topmost first, without the root: ``/a/b/c`` has /a and /a/b."""
+    names = path.split("/")[1:-1]
+    return ["/" + "/".join(names[: end + 1]) for end in range(len(names))]

@@ -1,0 +1,162 @@
+"""A ZooKeeper client that never blocks without a bound, says when its session is over, and survives a fork."""
+
+import os
+from typing import TypeVar
+
+from store.errors import Invalid
+from store.zookeeper.address import parse
+from store.zookeeper.calls import Done
+from store.zookeeper.link import Link, Listener
+from store.zookeeper.operations import Operation
+from store.zookeeper.session import Connection, Session
+
+T = TypeVar("T")
+
+MAX_SESSION_TIMEOUT_S = 3600.0
+CLOSE_TIMEOUT_S = 2.0
+
+
+class ZooKeeper:
+    """One ZooKeeper client.
+
+    It does *not* promise that a session is alive because the state says so: that is what ZooKeeper last said, and by
+    the time you read it, it may be otherwise. Nor that an operation whose outcome is unknown will not be executed yet.
+
+    What it calls back (listeners, watches, ``done``) runs in one dispatcher thread of its own, in the order in which
+    things happened; it must not block, since it would hold up everything behind it, deadlines included. It may submit
+    further operations, but must neither ``call`` nor ``wait``.
+
+    A forked child may go on using the object: it notices the fork at the first use and makes a client of its own, with
+    a session of its own. Listeners, watches and submitted operations stay behind with the parent, undisturbed.
+
+    All methods are safe to call from several threads.
+    """
+
+    def __init__(
+        self, hosts: str, *, session_timeout: float, default_chroot: str = "/hybrid-ha", read_only: bool = False
+    ) -> None:
+        """Make a client; nothing is connected before :meth:`start`.
+
+        Args:
+            hosts: ``host:port,host:port/chroot``; see :func:`store.zookeeper.address.parse`.
+            session_timeout: what to ask for, in seconds; servers allow 2 to 20 of their ticks. What was agreed to is
+                ``session.timeout``.
+            default_chroot: the chroot if ``hosts`` has none. It is created in every new session.
+            read_only: whether a server that is cut off from its ensemble will do; see :attr:`Connection.READ_ONLY`.
+                Such a server takes only clients without a session, so first the old one has to be LOST; and since
+                ZooKeeper 3.5 it takes these only with ``localSessionsEnabled=true`` in its configuration.
+
+        Raises:
+            Invalid: one of them makes no sense.
+        """
+        if not 0 < session_timeout <= MAX_SESSION_TIMEOUT_S:
+            raise Invalid(
+                f"A session time-out of {session_timeout!r} s makes no sense: give seconds, at most"
+                f" {MAX_SESSION_TIMEOUT_S:.0f}."
+            )
+        self._address = parse(hosts, default_chroot)
+        self._session_timeout = session_timeout
+        self._read_only = read_only
+        self._started = False
+        self._closed = False
+        link = self._new_link()
+        self._links = {link.pid: link}
+        self._link = link
+
+    def __repr__(self) -> str:
+        return f"ZooKeeper({str(self._address)!r})"
+
+    @property
+    def chroot(self) -> str:
+        """The path before all paths, without a slash at its end; empty for ZooKeeper's own root."""
+        return self._address.chroot
+
+    def start(self) -> None:
+        """Connect in the background, again and again, until closed. Returns at once; idempotent.
+
+        Attempts follow each other after 0.1 s to 1 s (jittered), and each takes at most 2 s for the TCP connection and
+        the session time-out divided by the number of servers for ZooKeeper's greeting.
+        """
+        if not self._closed:
+            self._started = True
+            self._here().start()
+
+    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """End the session if that is possible within ``timeout`` seconds; idempotent, and for ever.
+
+        It returns within ``timeout`` + 1 s. Submitted operations that have not ended become :class:`ConnectionLost`.
+        In a forked child it ends the child's own session, if there is one, and never the parent's.
+        """
+        link = self._here(wake=False)
+        self._closed = True
+        link.close(timeout)
+
+    @property
+    def state(self) -> Connection:
+        """How things stand now."""
+        return self._here().state
+
+    @property
+    def session(self) -> Session | None:
+        """The session, also while SUSPENDED; None when LOST. A read-only server has nothing to say about it."""
+        return self._here().session
+
+    def wait(self, timeout: float, *wanted: Connection) -> Connection:
+        """Wait until the state is one of ``wanted`` (default: CONNECTED or READ_ONLY), at most ``timeout`` seconds.
+
+        Returns:
+            The state, whatever it is then.
+        """
+        return self._here().wait(frozenset(wanted or (Connection.CONNECTED, Connection.READ_ONLY)), timeout)
+
+    def add_listener(self, listener: Listener) -> None:
+        """Have this called with every new state, from the dispatcher thread.
+
+        It is not called with the present state: add it first, then read :attr:`state`. Whenever a session is replaced
+        by another one, LOST comes before CONNECTED; CONNECTED after LOST can be the old session nevertheless.
+        """
+        self._here().add_listener(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Have this not called any more; a change that is on its way may still be delivered."""
+        self._here().remove_listener(listener)
+
+    def call(self, operation: Operation[T], timeout: float) -> T:
+        """Do one operation and wait for the answer, at most ``timeout`` seconds.
+
+        Raises:
+            NotSent: there is no connection, or no time, or 1,000 requests are unanswered; known at once.
+            NotWritable: it is a write, and the server is read-only.
+            DeadlineExceeded: no answer in time; a write may still be executed.
+            ConnectionLost: the connection broke meanwhile; a write may have been executed.
+            Refused: see the operation.
+        """
+        return self._here().calls.call(operation, timeout)
+
+    def submit(self, operation: Operation[T], timeout: float, done: Done[T]) -> None:
+        """Do one operation and call ``done`` with its outcome, exactly once, after ``timeout`` seconds at the latest.
+
+        The outcome is as in :meth:`call`. ``done`` is called from the dispatcher thread; from this one if there is no
+        such thread, before ``start`` and after ``close``.
+        """
+        self._here().calls.submit(operation, timeout, done)
+
+    def _new_link(self) -> Link:
+        return Link(self._address, self._session_timeout, read_only=self._read_only)
+
+    def _here(self, *, wake: bool = True) -> Link:
+        """Return this process's link, and make it if we were forked."""
+        link = self._link
+        pid = os.getpid()
+        if link.pid == pid:
+            return link
+        # Every lock may have been copied while it was held by a thread that is not here: use none. Of several threads
+        # that come here at once, setdefault makes one the winner.
+        mine = self._new_link()
+        winner = self._links.setdefault(pid, mine)
+        if winner is mine:
+            link.release_inherited()
+        self._link = winner
+        if wake and self._started and not self._closed:
+            winner.start()
+        return winner

@@ -1,0 +1,285 @@
+"""Kazoo, with its rough edges taken off.
+
+Everything that depends on how kazoo looks inside is in this file. Seen in kazoo 2.11.0, and mended here:
+
+- ``AsyncResult`` calls back from a worker thread, watches from another; here results call back in the connection
+  thread (our callbacks only hand over), and watches go to our dispatcher: two threads fewer, one hop less.
+- The byte that wakes the connection thread goes into a socket pair that is full after 278 bytes (Linux), and then
+  blocks the caller for as long as the connection thread is stuck in a send: an eventfd never is.
+- The negotiated session timeout is a local variable.
+- Connecting takes the whole session timeout for one server that drops SYNs, and the search for a writable server has no
+  time-out at all, asks only the first server of the list, and then connects to another.
+- An unexpected exception (an unknown error code is enough) ends the connection thread for good.
+- A request that is queued in the moment in which the connection breaks is sent after the reconnect.
+- Ending a client can take ten seconds and more.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss
+from kazoo.handlers.threading import AsyncResult, KazooTimeoutError, SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import CloseInstance, Connect
+from kazoo.protocol.states import KeeperState
+from kazoo.retry import KazooRetry
+
+from store.zookeeper.address import Address
+from store.zookeeper.dispatcher import Dispatcher
+
+log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 2.0
+"""Longest time for one TCP connection: a server that cannot be reached must not cost the next one its chance."""
+
+FIND_WRITABLE_TIMEOUT_S = 0.5
+"""Longest time for asking one server whether it is writable; the connection thread does nothing else meanwhile."""
+
+FIRST_RETRY_S = 0.1
+MAX_RETRY_S = 1.0
+_END_S = 0.5
+
+Timeout = KazooTimeoutError
+
+
+class Wakeup:
+    """Both ends of the socket pair that kazoo wakes its connection thread with, in one eventfd that never is full."""
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._lock = threading.Lock()  # between a late sender and close: the number may belong to another file by then
+
+    def fileno(self) -> int:
+        """Return the descriptor, to be selected for reading."""
+        return self._fd
+
+    def send(self, data: bytes) -> int:
+        """Count one up.
+
+        Raises:
+            OSError: it is closed.
+        """
+        with self._lock:
+            if self._fd < 0:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            os.eventfd_write(self._fd, len(data))
+        return len(data)
+
+    def recv(self, _size: int) -> bytes:
+        """Count one down, if there is one."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._fd)
+            return b"\0"
+        return b""
+
+    def close(self) -> None:
+        """Free the descriptor; kazoo calls it once for each end."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+
+class _Quiet(logging.LoggerAdapter[logging.Logger]):
+    """Kazoo's log, all of it at the level of debugging."""
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """See :meth:`logging.Logger.log`."""
+        super().log(min(level, logging.DEBUG), msg, *args, **kwargs)
+
+
+class _Result(AsyncResult):  # type: ignore[misc]  # kazoo has no types
+    """A result that calls back in the thread that sets it, which is the connection thread as a rule."""
+
+    def _do_callbacks(self) -> None:
+        for callback in self._callbacks:
+            callback(self)
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    def __init__(self, dispatcher: Dispatcher, connect_timeout: float) -> None:
+        super().__init__()
+        self._dispatcher = dispatcher
+        self._connect_timeout = connect_timeout
+
+    def start(self) -> None:
+        """Start no workers (and register nothing to be run at exit)."""
+
+    def stop(self) -> None:
+        """There are no workers to stop."""
+
+    def async_result(self) -> _Result:
+        return _Result(self)
+
+    def create_socket_pair(self) -> tuple[Wakeup, Wakeup]:
+        both = Wakeup()
+        return both, both
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["timeout"] = min(self._connect_timeout, kwargs.get("timeout") or self._connect_timeout)
+        return super().create_connection(*args, **kwargs)
+
+    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> threading.Thread:
+        thread = threading.Thread(target=func, args=args, kwargs=kwargs, name="zookeeper-connection", daemon=True)
+        thread.start()
+        return thread
+
+    def dispatch_callback(self, callback: Any) -> None:
+        self._dispatcher.post(lambda: callback.func(*callback.args))
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
+    negotiated_s = 0.0
+    _rw_server: tuple[str, int] | None
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        answer = super()._invoke(timeout, request, xid)
+        if isinstance(request, Connect):  # comes before any listener hears of the connection
+            self.negotiated_s = answer[0].time_out / 1000
+        return answer
+
+    def _server_pinger(self) -> Iterator[tuple[str, int] | None]:
+        """Look for a writable server, one server per ping."""
+        for host, port in cycle(self.client.hosts):
+            try:
+                with socket.create_connection((host, port), FIND_WRITABLE_TIMEOUT_S) as asked:
+                    asked.sendall(b"isro")
+                    yield (host, port) if asked.recv(16) == b"rw" else None
+            except OSError:
+                yield None
+
+    def _connect_attempt(self, host: str, hostip: str, port: int, retry: Any) -> Any:
+        if self._rw_server:
+            (host, port), self._rw_server = self._rw_server, None
+            hostip = host
+        try:
+            return super()._connect_attempt(host, hostip, port, retry)
+        except Exception:  # anything else would end this thread, and us, for good
+            log.exception(
+                "The connection to ZooKeeper at %s:%s ended in an unexpected way: connecting anew.", host, port
+            )
+            self.client._session_callback(KeeperState.CONNECTING)  # noqa: SLF001
+            return None
+
+    def _expand_client_hosts(self) -> Any:
+        try:
+            return super()._expand_client_hosts()
+        except (OSError, UnicodeError):  # no resolver: kazoo takes no hosts for "try again later"
+            return []
+
+    def zk_loop(self) -> None:
+        try:
+            super().zk_loop()
+        finally:
+            self.close()  # here, since nobody may wait until a stuck connection thread has ended
+
+
+class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
+    """One kazoo client that connects for ever, until it is ended."""
+
+    def __init__(
+        self,
+        address: Address,
+        session_timeout: float,
+        dispatcher: Dispatcher,
+        *,
+        read_only: bool,
+        on_state: Callable[[str], None],
+    ) -> None:
+        retry = KazooRetry(max_tries=-1, delay=FIRST_RETRY_S, max_delay=MAX_RETRY_S)
+        connect_timeout = min(CONNECT_TIMEOUT_S, session_timeout / len(address.servers))
+        # The chroot is ours to add: kazoo's has to exist before its calls work.
+        hosts = str(Address(address.servers, ""))
+        super().__init__(
+            hosts,
+            timeout=session_timeout,
+            handler=_Handler(dispatcher, connect_timeout),
+            read_only=read_only,
+            connection_retry=retry,
+            # A line for every attempt, about one per second while ZooKeeper is down, is for those who look for it.
+            logger=_Quiet(log, {}),
+        )
+        self._connection = _Connection(self, self._conn_retry.copy(), logger=self.logger)
+        self.add_listener(on_state)
+
+    @property
+    def session_id(self) -> int:
+        """The id of the session; only meaningful while connected."""
+        return self._session_id or 0
+
+    @property
+    def negotiated_s(self) -> float:
+        """The session timeout that the server agreed to, in seconds."""
+        return float(self._connection.negotiated_s)
+
+    @property
+    def writable(self) -> bool:
+        """Whether there is a connection to a server that takes writes.
+
+        Kazoo fails what is pending before it tells its listeners that the connection is gone; this knows it before.
+        """
+        return bool(self._state == KeeperState.CONNECTED)
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a connection."""
+        return self._state in (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
+
+    def forget(self) -> None:
+        """Reconnect with fewer demands, now that the session is over by our clock.
+
+        A server refuses clients that have seen more than it has: if it was wiped, for ever. And a read-only server
+        refuses every session that it has not made itself, so who would take such a server must come without one. Who
+        would not, keeps it: servers that were away give it back, with its ephemeral nodes.
+        """
+        self.last_zxid = 0
+        if self.read_only:
+            self._reset_session()
+
+    def drop_queued(self) -> None:
+        """Fail what was queued while there was no connection; to be called by the connection thread."""
+        ending = []
+        while self._queue:
+            request, result = self._queue.popleft()
+            if result is None:  # the request to close the session
+                ending.append((request, result))
+            else:
+                result.set_exception(ConnectionLoss())
+        self._queue.extend(ending)
+
+    def cut(self) -> None:
+        """Break the connection, so that the connection thread makes a new one."""
+        connected = self._connection._socket  # noqa: SLF001
+        if connected is not None:
+            with contextlib.suppress(OSError):  # it is closed already
+                connected.shutdown(socket.SHUT_RDWR)
+
+    def end(self, timeout: float) -> None:
+        """Close the session if that is possible in ``timeout`` seconds, and the connection within 0.5 s more."""
+        connection = self._connection
+        self._stopped.set()
+        self._queue.append((CloseInstance, None))
+        with contextlib.suppress(OSError, AttributeError):  # the connection thread has ended
+            connection._write_sock.send(b"\0")  # noqa: SLF001
+        thread = connection._connection_routine  # noqa: SLF001
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(timeout)
+        if thread.is_alive():
+            self.cut()
+            thread.join(_END_S)
+
+    def release_inherited(self) -> None:
+        """In a forked child: close our copies of the parent's descriptors, which the parent does not notice."""
+        for inherited in (self._connection._socket, self._connection._write_sock):  # noqa: SLF001
+            if inherited is not None:
+                with contextlib.suppress(OSError):
+                    inherited.close()

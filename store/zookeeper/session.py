@@ -1,0 +1,89 @@
+"""Whether there is a connection, and whether the session can still be alive: a small machine without threads."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Connection(Enum):
+    """How things stand with ZooKeeper."""
+
+    CONNECTED = "connected"
+    READ_ONLY = "read-only"
+    """Connected to a server that is cut off from its ensemble: it answers reads, from the past, and takes no writes."""
+    SUSPENDED = "suspended"
+    """There was a connection, and the session may still be alive."""
+    LOST = "lost"
+    """The session is over, by ZooKeeper's word or by our own clock, or there never was one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session with ZooKeeper.
+
+    Attributes:
+        id: 64 bits, signed, as in :attr:`Stat.ephemeral_owner`.
+        timeout: what client and server agreed to, in seconds.
+    """
+
+    id: int
+    timeout: float
+
+    @property
+    def hex(self) -> str:
+        """The id as ZooKeeper's own logs write it."""
+        return f"0x{self.id & (2**64 - 1):x}"
+
+
+class SessionClock:
+    """What we believe about connection and session. Every method returns the changes, in order.
+
+    Kazoo says that a session is lost only after it has reconnected, which can be hours later. So this counts the
+    negotiated time-out itself, from the moment in which the connection broke. The server counts from when it last heard
+    of us and gives all sessions a new time-out when its leader changes, so it may still know a session that is LOST
+    here: the next CONNECTED can come with the same id.
+    """
+
+    def __init__(self) -> None:
+        self.state = Connection.LOST
+        self.session: Session | None = None
+        self.lost_at: float | None = None
+        """When the session is over if no connection comes before that, in boot-clock seconds; None while connected."""
+
+    def connected(self, session: Session) -> list[Connection]:
+        """There is a connection to a server that takes writes."""
+        changes = []
+        if self.session is not None and self.session.id != session.id:
+            changes += self._become(Connection.LOST)
+        self.session = session
+        self.lost_at = None
+        return changes + self._become(Connection.CONNECTED)
+
+    def read_only(self) -> list[Connection]:
+        """There is a connection to a read-only server, which knows nothing about our session: the clock goes on."""
+        return self._become(Connection.READ_ONLY)
+
+    def suspended(self, at: float) -> list[Connection]:
+        """The connection broke at a boot-clock time."""
+        if self.session is None:
+            return self._become(Connection.LOST)
+        if self.lost_at is None:
+            self.lost_at = at + self.session.timeout
+        return self._become(Connection.SUSPENDED)
+
+    def lost(self) -> list[Connection]:
+        """The session is over, says ZooKeeper, or there will never be one again."""
+        self.session = self.lost_at = None
+        return self._become(Connection.LOST)
+
+    def tick(self, at: float) -> list[Connection]:
+        """It is this boot-clock time."""
+        if self.lost_at is None or at < self.lost_at:
+            return []
+        reading = self.state is Connection.READ_ONLY
+        return self.lost() + (self._become(Connection.READ_ONLY) if reading else [])
+
+    def _become(self, state: Connection) -> list[Connection]:
+        if state is self.state:
+            return []
+        self.state = state
+        return [state]
