@@ -1,0 +1,1 @@
+"""The protocol: names and records, lease, election, publication, retrieval. Knows nothing of processes or Spark."""

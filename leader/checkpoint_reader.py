@@ -1,0 +1,85 @@
+"""What is the newest checkpoint: asked of ZooKeeper first, and of HDFS when ZooKeeper will not do."""
+
+from leader import checkpoints
+from leader.checkpoints import CheckpointState
+from leader.errors import NoLeader, Unreachable
+from leader.job import find
+from leader.names import check_job
+from leader.nodes import checkpoints_path
+from leader.reader import Reader
+from store.bounded import BoundedFiles
+from store.clock import BOOT_CLOCK, Clock
+from store.errors import NotFound, StoreError
+from store.files import Files
+from store.zookeeper import Connection, Get, ZooKeeper
+
+ZOOKEEPER_SHARE = 0.4
+"""Of a lookup's time for ZooKeeper; the rest is left for HDFS."""
+
+READ_ATTEMPTS = 5
+"""A leader directory can be renamed between two lists; as often in a row means that something else is wrong."""
+
+
+class CheckpointReader:
+    """Answers for any number of jobs, from any thread; never older than what it answered before."""
+
+    def __init__(
+        self, files: BoundedFiles, zookeeper: ZooKeeper | None, reader: Reader, clock: Clock = BOOT_CLOCK
+    ) -> None:
+        """Read nothing yet; ``reader`` tells which epoch is the present one."""
+        self._clock = clock
+        self._files = files
+        self._zookeeper = zookeeper
+        self._reader = reader
+        self._newest: dict[str, CheckpointState] = {}
+
+    def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
+        """Return the job's checkpoints, within ``timeout`` seconds.
+
+        Raises:
+            InvalidName: that is not a job's name.
+            NoLeader: there is no such job.
+            Unreachable: no store answered in time.
+        """
+        deadline = self._clock.now() + timeout
+        state = self._from_zookeeper(check_job(job), timeout * ZOOKEEPER_SHARE)
+        known = self._newest.get(job)
+        if state is None or (known is not None and not _newer(state, known)):
+            state = self._from_files(job, deadline - self._clock.now())
+        self._newest[job] = state
+        return state
+
+    def _from_zookeeper(self, job: str, timeout: float) -> CheckpointState | None:
+        if self._zookeeper is None or self._zookeeper.state is not Connection.CONNECTED:
+            return None
+        try:
+            data, _ = self._zookeeper.call(Get(checkpoints_path(job)), timeout)
+        except StoreError:
+            return None
+        state = checkpoints.decode(data, job)
+        # The copy counts only under the leader whose epoch ZooKeeper and HDFS agree on.
+        return state if state is not None and self._reader.epoch_is(job, state.epoch, state.session_id) else None
+
+    def _from_files(self, job: str, timeout: float) -> CheckpointState:
+        def read(files: Files) -> CheckpointState:
+            for _ in range(READ_ATTEMPTS - 1):
+                directory = find(files, job)
+                try:
+                    return checkpoints.read(files, job, directory)
+                except NotFound:
+                    continue
+            return checkpoints.read(files, job, find(files, job))
+
+        try:
+            return self._files.call("checkpoints", read, timeout)
+        except NotFound as error:
+            raise NoLeader(f"{error}") from error
+        except StoreError as error:
+            raise Unreachable(f"The checkpoints of job {job!r} cannot be read: {error}") from error
+
+
+def _newer(state: CheckpointState, known: CheckpointState) -> bool:
+    if state.epoch != known.epoch:
+        return state.epoch > known.epoch
+    older = any(state.queries.get(query, -1) < batch for query, batch in known.queries.items())
+    return state.session_id == known.session_id and state.next_id >= known.next_id and not older

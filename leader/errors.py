@@ -1,0 +1,40 @@
+"""What can go wrong in the protocol, as seen by those who use it.
+
+    LeaderError
+    ├── InvalidName         a job, endpoint, contender or address that cannot be one
+    ├── InvalidSettings     timings or addresses that contradict each other
+    ├── NotLeader           this process does not lead, or no longer does; nothing was written
+    ├── Fenced              the store refused a write because another leader has taken over
+    ├── NoLeader            the job has no leader now
+    └── Unreachable         no store answered in time; names every cause
+
+Failures of a single store call are :class:`store.errors.StoreError`; the tree there splits at *refused* and *unknown*.
+"""
+
+
+class LeaderError(Exception):
+    """Any error of the protocol."""
+
+
+class InvalidName(LeaderError, ValueError):
+    """A name that cannot be one; the message says what is allowed."""
+
+
+class InvalidSettings(LeaderError, ValueError):
+    """Settings that are wrong or contradict each other; the message says which."""
+
+
+class NotLeader(LeaderError):
+    """This process does not lead the job, or no longer does; nothing was written."""
+
+
+class Fenced(NotLeader):
+    """The store refused the write: the leader directory belongs to a later epoch now."""
+
+
+class NoLeader(LeaderError):
+    """The job has no leader at present, or does not exist."""
+
+
+class Unreachable(LeaderError):
+    """No store answered within the time-out; the message names what each of them said."""

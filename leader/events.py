@@ -1,0 +1,178 @@
+"""What goes into the election and what comes out of it. Nothing here does anything."""
+
+from dataclasses import dataclass
+
+from leader.information import LeaderInformation
+from leader.lease import Attestation
+from leader.names import LeaderDirectory
+from store.outcome import Outcome
+
+# --- commands for the file system: at most one is under way per election
+
+
+@dataclass(frozen=True, slots=True)
+class ListJob:
+    """List the job's directory; answer: the names in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListRecord:
+    """List the record directory in a leader directory; answer: the names in it."""
+
+    directory: LeaderDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class CreateJob:
+    """Create the job's directory by one rename of a staged tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Rename; paths are relative to the job's directory."""
+
+    source: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory:
+    """Create a directory whose parent exists; the path is relative to the job's directory."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an empty directory; the path is relative to the job's directory."""
+
+    path: str
+
+
+FilesCommand = ListJob | ListRecord | CreateJob | Rename | MakeDirectory | Delete
+
+# --- the other commands
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAttestation:
+    """Ask ZooKeeper, after a ``sync``, whether the node of that token is there; answer: :class:`AttestationChecked`."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Leadership begins; the leader may now confirm its endpoints under this session id."""
+
+    epoch: int
+    session_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Leadership has ended.
+
+    Attributes:
+        reason: one sentence for people.
+        until: boot-clock seconds by which all work must have stopped; None while the lease is being kept.
+    """
+
+    session_id: str
+    reason: str
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """HDFS holds this information; copy it to ZooKeeper."""
+
+    information: LeaderInformation
+
+
+@dataclass(frozen=True, slots=True)
+class Unpublish:
+    """The copy in ZooKeeper has to go, if it is ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An operator asks the leader to hand over; ``successor`` is a contender's name or :data:`leader.lease.ANYBODY`."""
+
+    successor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """One sentence about a decision, for the log."""
+
+    sentence: str
+
+
+Command = FilesCommand | CheckAttestation | Grant | Revoke | Publish | Unpublish | Asked | Say
+
+# --- events
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesDone:
+    """A command for the file system has ended; a list's value is the names, everything else has none."""
+
+    command: FilesCommand
+    outcome: Outcome[list[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Attested:
+    """What ZooKeeper says of this process's own session has changed."""
+
+    attestation: Attestation
+
+
+@dataclass(frozen=True, slots=True)
+class AttestationChecked:
+    """Answer to :class:`CheckAttestation`; ``present`` is None if ZooKeeper could not say."""
+
+    token: str
+    present: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nudge:
+    """Something may have changed in the store: look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contend:
+    """Try to become the leader from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """The leader publishes its endpoints; ignored unless the session id is the present one."""
+
+    session_id: str
+    endpoints: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDown:
+    """End the leadership, but keep the lease while the work is being stopped; do not contend."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """All work has stopped: give the lease back; do not contend."""
+
+    successor: str = ""
+
+
+Event = Tick | FilesDone | Attested | AttestationChecked | Nudge | Contend | Confirm | StepDown | Release

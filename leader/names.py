@@ -1,0 +1,142 @@
+"""Names: everything that must be true is the name of an entry in HDFS, so this is the wire format.
+
+    <root>/<job>/
+        0000000042-<session id>/          leader directory: epoch and session id
+            record/
+                lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>
+                endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
+            checkpoints/next=<id>         counter; checkpoints/<query>=<batch id>
+            status=<state>
+            history/<epoch>-<session id>~<reason>~<contender>
+            spark/<query>/
+
+The lease and the endpoints share one directory so that one list of it is one consistent read of the whole record.
+Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``
+and ``,``. What does not parse is somebody else's and is ignored, and so is a second way to write what we would write
+(other digits, leading zeros): a name that is not written back just so could be seen, but never renamed.
+"""
+
+import re
+from dataclasses import dataclass
+
+from leader.errors import InvalidName
+from store.files import MAX_COMPONENT_BYTES
+
+RECORD = "record"
+HISTORY = "history"
+CHECKPOINTS = "checkpoints"
+SPARK = "spark"
+STATUS = "status="
+FIRST_CHECKPOINT = "next=1"
+
+MAX_EPOCH = 9_999_999_999
+"""Ten digits, so that names sort as numbers: one grant a second for three centuries."""
+
+_JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SESSION_ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_LEADER_DIRECTORY = re.compile(rf"([0-9]{{10}})-({_SESSION_ID})")
+_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")
+_ESCAPED = re.compile(r"(?:[A-Za-z0-9.-]|_[0-9a-f]{2})*")
+
+
+def check_job(name: str) -> str:
+    """Return a job's name if it is one.
+
+    Raises:
+        InvalidName: it is not.
+    """
+    if not _JOB.fullmatch(name):
+        raise InvalidName(
+            f"{name!r} is not a job name: use 1 to 128 letters, digits, dots, underscores and hyphens, "
+            "starting with a letter or a digit."
+        )
+    return name
+
+
+def check_word(name: str, what: str) -> str:
+    """Return the name of an endpoint or a contender if it is one; ``what`` says which for the error.
+
+    Raises:
+        InvalidName: it is not.
+    """
+    if not _WORD.fullmatch(name):
+        raise InvalidName(
+            f"{name!r} is not a name of {what}: use 1 to 64 letters, digits, dots, underscores and hyphens, "
+            "starting with a letter or a digit."
+        )
+    return name
+
+
+def check_component(name: str, what: str) -> str:
+    """Return the name of an entry if HDFS can hold it; ``what`` says what it stands for.
+
+    Raises:
+        InvalidName: it is too long.
+    """
+    if len(name.encode()) > MAX_COMPONENT_BYTES:
+        raise InvalidName(
+            f"{what} is too long: its name in the file system takes {len(name.encode())} bytes and "
+            f"{MAX_COMPONENT_BYTES} are allowed."
+        )
+    return name
+
+
+def escape(text: str) -> str:
+    """Write any text with ``[A-Za-z0-9._-]`` only; :func:`unescape` gives it back.
+
+    Raises:
+        InvalidName: the text holds a lone surrogate, which no encoding can carry.
+    """
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidName(f"{text!r} cannot be written as UTF-8: remove the lone surrogate.") from error
+    return "".join(chr(byte) if byte in _SAFE else f"_{byte:02x}" for byte in raw)
+
+
+def unescape(escaped: str) -> str:
+    """Undo :func:`escape`.
+
+    Raises:
+        InvalidName: it was not written by :func:`escape`.
+    """
+    if not _ESCAPED.fullmatch(escaped):
+        raise InvalidName(f"{escaped!r} is not an escaped name.")
+    raw = re.sub(rb"_([0-9a-f]{2})", lambda match: bytes([int(match[1], 16)]), escaped.encode())
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidName(f"{escaped!r} is not an escaped name: it does not hold UTF-8.") from error
+    if escape(text) != escaped:
+        raise InvalidName(f"{escaped!r} is not an escaped name: it escapes what needs no escape.")
+    return text
+
+
+def is_session_id(text: str) -> bool:
+    """Whether the text is a UUID in its canonical lower-case form."""
+    return re.fullmatch(_SESSION_ID, text) is not None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LeaderDirectory:
+    """The directory that holds a job's state; its name is the epoch and the session id of its leader."""
+
+    epoch: int
+    session_id: str
+
+    @property
+    def name(self) -> str:
+        """The entry's name."""
+        return f"{self.epoch:010d}-{self.session_id}"
+
+    @classmethod
+    def parse(cls, name: str) -> "LeaderDirectory | None":
+        """Read a name; None if it is not a leader directory's."""
+        match = _LEADER_DIRECTORY.fullmatch(name)
+        return cls(int(match[1]), match[2]) if match else None
+
+
+def newest(names: "list[str]") -> LeaderDirectory | None:
+    """Pick the leader directory, the one of the highest epoch, among the names in a job's directory."""
+    return max(filter(None, map(LeaderDirectory.parse, names)), default=None)

@@ -1,0 +1,107 @@
+"""What the protocol asks of ZooKeeper, as plain values, and where its nodes are.
+
+    <chroot>/sessions                   persistent; its data is the incarnation: a random word made with the node
+    <chroot>/sessions/<token>           ephemeral, one per process: attests every lease that names the token
+    <chroot>/jobs/<job>/leader          ephemeral: the copy of the leader information
+    <chroot>/jobs/<job>/checkpoints     ephemeral: the copy of the newest checkpoints
+    <chroot>/jobs/<job>/contenders/<contender>   ephemeral: who would take over
+
+The node that attests and the node that informs are two: damage to the copy then moves no leader. A token holds the
+incarnation and the ZooKeeper session id, so after a wipe, when every node is missing, nobody takes that for a death.
+"""
+
+from dataclasses import dataclass
+
+SESSIONS = "/sessions"
+
+
+def session_path(token: str) -> str:
+    """Path of the node that attests."""
+    return f"{SESSIONS}/{token}"
+
+
+def leader_path(job: str) -> str:
+    """Path of the copy of a job's leader information."""
+    return f"/jobs/{job}/leader"
+
+
+def checkpoints_path(job: str) -> str:
+    """Path of the copy of a job's newest checkpoints."""
+    return f"/jobs/{job}/checkpoints"
+
+
+def contenders_path(job: str) -> str:
+    """Path under which the contenders of a job announce themselves."""
+    return f"/jobs/{job}/contenders"
+
+
+def make_token(incarnation: str, session: int, again: int) -> str:
+    """Name an ephemeral node after the ensemble's life, the session's id, and how often it was made again.
+
+    So no name comes back, not even that of a node that a stranger has deleted: who saw it gone may rely on that.
+    """
+    return f"{incarnation}-{session & 0xFFFFFFFFFFFFFFFF:x}" + (f"-{again:x}" if again else "")
+
+
+def incarnation_of(token: str) -> str:
+    """The incarnation a token was made in."""
+    return token.partition("-")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as it was read.
+
+    Attributes:
+        data: its content.
+        owner: id of the session it ends with; 0 if it is not ephemeral.
+        version: how often its data was changed.
+    """
+
+    data: bytes
+    owner: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Bring the server that we talk to up to date with the ensemble."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNode:
+    """Read a node; with ``watch``, tell once when it changes, comes or goes, or when the connection breaks."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNode:
+    """Create a node, and persistent parents as needed."""
+
+    path: str
+    data: bytes
+    ephemeral: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNode:
+    """Replace the data of a node that has this version."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNode:
+    """Delete a node that has this version."""
+
+    path: str
+    version: int
+
+
+NodeCommand = Sync | ReadNode | CreateNode | WriteNode | DeleteNode

@@ -1,0 +1,134 @@
+"""The copy of a record in ZooKeeper, kept right by the leader. No I/O.
+
+Level-triggered: it reads the node with a watch, compares with what it wants there, and makes one change at a time.
+While a node of an earlier leader's session still lives it writes into that node, and makes its own as soon as the
+other is gone: readers learn of a new leader at once, and nobody ever deletes what it does not own.
+"""
+
+from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, WriteNode
+from store.errors import NotFound
+from store.outcome import Outcome
+
+NEVER = float("inf")
+
+FIRST_PAUSE = 0.05
+"""Seconds before the first repair after one that was undone; doubles with every further one."""
+
+LONGEST_PAUSE = 5.0
+"""Seconds: somebody who overwrites the node again and again costs the ensemble one write in that time."""
+
+QUIET = 30.0
+"""Seconds without a repair after which the pause starts small again."""
+
+
+class Publication:
+    """One node as the leader wants it."""
+
+    def __init__(self, path: str, *, observe: bool) -> None:
+        """Want nothing yet; ``observe`` says whether the node is read and watched all the same."""
+        self.path = path
+        self._observe = observe
+        self.repairs = 0
+        self._session: int | None = None
+        self._wanted: bytes | None = None
+        self._sent: bytes | None = None
+        self._ours: bytes | None = None
+        self._node: Node | None = None
+        self._read = False
+        self._under_way = False
+        self._repaired_at = float("-inf")
+        self._fresh = False
+        self._pause = 0.0
+        self._not_before = float("-inf")
+
+    @property
+    def published(self) -> bool:
+        """Whether the node was last seen as it is wanted."""
+        return self._read and self._wanted is not None and self._node is not None and self._node.data == self._wanted
+
+    def wake_at(self, now: float) -> float:
+        """Boot-clock seconds of the next repair that waits."""
+        return self._not_before if self._not_before > now else NEVER
+
+    def want(self, data: bytes | None, now: float) -> NodeCommand | None:
+        """The node shall hold this data; None: it shall go, if it is ours."""
+        self._fresh = data is not None and data != self._wanted
+        if self._fresh:
+            self._not_before = float("-inf")
+        self._wanted = data
+        return self.tick(now)
+
+    def connected(self, session: int, now: float) -> NodeCommand | None:
+        """A connection is there."""
+        self._session = session
+        self._read = False
+        return self.tick(now)
+
+    def disconnected(self) -> None:
+        """There is no connection."""
+        self._session = None
+
+    def changed(self, now: float) -> NodeCommand | None:
+        """The watch went off."""
+        self._read = False
+        return self.tick(now)
+
+    def tick(self, now: float) -> NodeCommand | None:
+        """Time has passed; returns what to ask ZooKeeper."""
+        if self._session is None or self._under_way or now < self._not_before:
+            return None
+        command = self._next(now)
+        self._under_way = command is not None
+        return command
+
+    def answered(self, command: NodeCommand, outcome: Outcome[Node | None], now: float) -> NodeCommand | None:
+        """ZooKeeper has answered; returns what to ask next."""
+        self._under_way = False
+        if isinstance(command, ReadNode):
+            self._read = outcome.done or isinstance(outcome.error, NotFound)
+            self._node = outcome.value if outcome.done else None
+            if self._node is not None and self._node.data == self._sent:
+                self._ours = self._sent
+            if not self._read:
+                self._not_before = now + FIRST_PAUSE
+        else:
+            # Whatever came of a change, the next step is to read, which also sets the watch again.
+            self._read = False
+            if not outcome.done:
+                self._not_before = now + FIRST_PAUSE
+            elif isinstance(command, DeleteNode):
+                self._sent = self._ours = None
+        return self.tick(now)
+
+    def _next(self, now: float) -> NodeCommand | None:
+        if self._wanted is None and self._sent is None and not self._observe:
+            return None
+        if not self._read:
+            return ReadNode(self.path, watch=True)
+        node = self._node
+        if self._wanted is None:
+            # In a node of ours, what is neither our last word nor the one before is the next leader's.
+            ours = node is not None and node.owner == self._session and node.data in (self._sent, self._ours)
+            return DeleteNode(self.path, node.version) if node is not None and ours else None
+        if node is not None and node.data == self._wanted and node.owner:
+            return None
+        return self._repair(node, now)
+
+    def _repair(self, node: Node | None, now: float) -> NodeCommand | None:
+        """Write what is wanted; pause only when somebody undoes it, never for something new to say."""
+        assert self._wanted is not None, "only what is wanted is written"
+        if not self._fresh:
+            if now - self._repaired_at > QUIET:
+                self._pause = 0.0
+            if now < self._repaired_at + self._pause:
+                self._not_before = self._repaired_at + self._pause
+                return None
+            self._pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * self._pause))
+            self._repaired_at = now
+            self.repairs += 1
+        self._fresh = False
+        self._sent = self._wanted
+        if node is None:
+            return CreateNode(self.path, self._wanted)
+        # A node of no session is nobody's, and would outlive every leader: it makes room for one of ours.
+        return WriteNode(self.path, self._wanted, node.version) if node.owner else DeleteNode(self.path, node.version)

@@ -1,0 +1,120 @@
+"""All durations of the protocol, and the inequalities that must hold between them."""
+
+from dataclasses import dataclass, fields
+
+from leader.errors import InvalidSettings
+
+HEARD_AFTER = 1 / 4
+"""Share of the ZooKeeper session timeout after which the quorum has heard what one of its servers has.
+
+A server tells the quorum which clients it heard with its answers to the leader's pings, and those come every half tick.
+The smallest session timeout that a server grants is two ticks.
+"""
+
+SETTLED_AFTER = 1 / 2
+"""Share of the session timeout for which a session is confirmed without a gap before any of it is believed.
+
+After a silence the quorum may be about to end the session, and if its leader stalls just then it answers what was asked
+before it ends it and hears of the client only afterwards. So one round of pings is not enough; this is two.
+"""
+
+RENEWALS_PER_TTL = 3
+"""A lease is renewed every third of its time to live, as etcd's clients do: one lost renewal is survived."""
+
+CONFIRMATIONS_PER_SESSION = 6
+"""The own node is read every sixth of the session timeout: one slow answer is survived within ``SESSION_SHARE``."""
+
+SESSION_SHARE = 1 - 2 / CONFIRMATIONS_PER_SESSION
+"""Share of the session timeout that is left at each of them: it proves the last but one (see :mod:`leader.session`)."""
+
+
+SHORTEST = 0.001
+LONGEST = 999_999
+"""Seconds, eleven days: a lease says its time to live in milliseconds, with at most nine digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Durations in seconds.
+
+    Attributes:
+        short_ttl: time to live of a lease that HDFS alone carries; also what a job without ZooKeeper is without a
+            leader after a crash.
+        long_ttl: time to live of a lease that ZooKeeper attests; only if the leader and ZooKeeper die together must
+            anybody wait for it. A leader that cannot write to HDFS stops after it.
+        session_timeout: requested of ZooKeeper; after a lost host its job is without a leader for as long.
+        call_timeout: after that a file-system call is abandoned. Default: 1.5, or less if the others demand it.
+        stop_margin: leadership ends that much before the belief does, so that work can be stopped. Default likewise.
+        drift: greatest relative error of any clock's rate.
+        hand_over: how long a leader that stepped down leaves the job to others before it contends again.
+    """
+
+    short_ttl: float = 6.0
+    long_ttl: float = 60.0
+    session_timeout: float = 10.0
+    call_timeout: float = 0.0
+    stop_margin: float = 0.0
+    drift: float = 0.01
+    hand_over: float = 3.0
+
+    def __post_init__(self) -> None:
+        scale = min(1.5, 0.15 * self.session_timeout, self.short_ttl / 4)
+        for name in ("call_timeout", "stop_margin"):
+            if getattr(self, name) == 0.0:
+                object.__setattr__(self, name, scale)
+        self._check()
+
+    def _check(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name != "drift" and not SHORTEST <= value <= LONGEST:
+                raise InvalidSettings(
+                    f"{each.name} is {value:g} s: it must be from {SHORTEST:g} to {LONGEST:,} seconds."
+                )
+        if not 0 < self.drift <= 0.1:  # noqa: PLR2004  # a clock that errs by more cannot be used
+            raise InvalidSettings(f"drift is {self.drift:g}: it must be greater than 0 and not more than 0.1.")
+        lived = self.short_ttl * (1 - self.drift) - self.stop_margin
+        needed = self.short_ttl / RENEWALS_PER_TTL + self.call_timeout
+        if needed >= lived:
+            raise InvalidSettings(
+                f"short_ttl ({self.short_ttl:g} s) and call_timeout ({self.call_timeout:g} s) clash: one lost renewal "
+                f"would end the leadership, because a third of short_ttl plus call_timeout is {needed:g} s and "
+                f"short_ttl less stop_margin is {lived:g} s; raise short_ttl or lower call_timeout."
+            )
+        trusted = self.session_timeout * (SESSION_SHARE - self.drift) - self.stop_margin
+        noticed = 2 * self.session_timeout / CONFIRMATIONS_PER_SESSION + self.call_timeout
+        if noticed >= trusted:
+            raise InvalidSettings(
+                f"session_timeout ({self.session_timeout:g} s) and call_timeout ({self.call_timeout:g} s) clash: a "
+                f"ZooKeeper that hangs is noticed and answered in {noticed:g} s, and two thirds of session_timeout "
+                f"less stop_margin are {trusted:g} s; raise session_timeout or lower call_timeout."
+            )
+        for longer, shorter in (("long_ttl", "short_ttl"), ("long_ttl", "session_timeout")):
+            if getattr(self, longer) <= getattr(self, shorter):
+                raise InvalidSettings(
+                    f"{longer} ({getattr(self, longer):g} s) and {shorter} ({getattr(self, shorter):g} s) clash: "
+                    f"{longer} must be the longer one."
+                )
+
+    @property
+    def short_ttl_ms(self) -> int:
+        """``short_ttl`` as it is written into a lease, in milliseconds."""
+        return round(self.short_ttl * 1000)
+
+    @property
+    def long_ttl_ms(self) -> int:
+        """``long_ttl`` as it is written into a lease, in milliseconds."""
+        return round(self.long_ttl * 1000)
+
+    @property
+    def poll(self) -> float:
+        """How often a standby reads a lease that nothing would tell it about, in seconds.
+
+        A twelfth of the short time to live keeps the guarantee of a takeover within ``short_ttl`` + 1 s.
+        """
+        return self.short_ttl / 12
+
+    @property
+    def retry(self) -> float:
+        """Least time between two tries of the same operation, in seconds."""
+        return self.short_ttl / 24
