@@ -1,0 +1,150 @@
+"""The local HTTP API of a daemon or sidecar: health, leader, metrics."""
+
+import logging
+import re
+import socket
+import threading
+from typing import Any
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ha.node import Node
+from leader.errors import InvalidName, InvalidSettings, NoLeader, Unreachable
+
+LOOKUP_TIMEOUT = 2.0
+STOP_WITHIN = 3.0
+MAX_PORT = 65535
+
+_IPV6 = r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?"
+_LISTEN = re.compile(rf"([A-Za-z0-9._-]+|{_IPV6}|\[{_IPV6}\]):(0|[1-9][0-9]{{0,4}})")
+"""A host name, an IPv4 address, or an IPv6 address with or without brackets; then the port."""
+
+_log = logging.getLogger("ha")
+
+
+class Api:
+    """Serves on a thread of its own, so that a slow client never holds up the contender."""
+
+    def __init__(self, node: Node, listen: str) -> None:
+        """Bind the port.
+
+        Args:
+            node: what to show.
+            listen: ``host:port``; port 0 takes a free one.
+
+        Raises:
+            InvalidSettings: that is no address, or it is taken.
+        """
+        self._node = node
+        self._socket = _bind(listen)
+        host, port = self._socket.getsockname()[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        routes = [
+            Route("/health", self._health),
+            Route("/v1/jobs", self._jobs),
+            Route("/v1/jobs/{job}", self._job),
+            Route("/v1/jobs/{job}/leader", self._leader),
+            Route("/metrics", self._metrics),
+        ]
+        application = Starlette(routes=routes)
+        # A path with a slash too many is no path: a redirect would go wherever the request's Host header says.
+        application.router.redirect_slashes = False
+        config = uvicorn.Config(application, log_level="warning", lifespan="off", timeout_keep_alive=5)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="ha-api", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+        _log.info("The HTTP API answers at http://%s.", self.address)
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(STOP_WITHIN)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    # Starlette runs plain functions on a pool of threads: they may wait.
+
+    def _health(self, _: Request) -> Response:
+        return self._answer(lambda: {"status": "ok", "jobs": len(self._node.statuses())})
+
+    def _jobs(self, _: Request) -> Response:
+        return self._answer(lambda: list(self._node.statuses().values()))
+
+    def _job(self, request: Request) -> Response:
+        job = request.path_params["job"]
+        status = self._node.statuses().get(job)
+        if status is None:
+            return JSONResponse({"error": f"This process does not contend for job {job!r}."}, 404)
+        return JSONResponse(status)
+
+    def _leader(self, request: Request) -> Response:
+        try:
+            answer = self._node.reader.leader(request.path_params["job"], LOOKUP_TIMEOUT)
+        except InvalidName as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except NoLeader as error:
+            return JSONResponse({"error": str(error)}, 404)
+        except Unreachable as error:
+            return JSONResponse({"error": str(error)}, 503)
+        return JSONResponse(
+            {
+                "job": answer.job,
+                "epoch": answer.epoch,
+                "session_id": answer.session_id,
+                "endpoints": dict(answer.endpoints),
+                "source": answer.source.value,
+                "age_ms": round(answer.age * 1000),
+                "verified": answer.verified,
+            }
+        )
+
+    def _metrics(self, _: Request) -> Response:
+        try:
+            metrics = self._node.exposition()
+        except TimeoutError:
+            return JSONResponse({"error": "The contender's thread does not answer."}, 503)
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    def _answer(self, question: Any) -> Response:
+        try:
+            return JSONResponse(question())
+        except TimeoutError:
+            return JSONResponse({"error": "The contender's thread does not answer."}, 503)
+
+
+def parse_listen(listen: str) -> tuple[str, int]:
+    """Read ``host:port``.
+
+    Raises:
+        InvalidSettings: it is something else.
+    """
+    match = _LISTEN.fullmatch(listen)
+    if not match or int(match[2]) > MAX_PORT:
+        raise InvalidSettings(f"listen is {listen!r}: it must be host:port, such as 127.0.0.1:8300.")
+    return match[1].strip("[]"), int(match[2])
+
+
+def _bind(listen: str) -> socket.socket:
+    host, port = parse_listen(listen)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(128)
+    except (OSError, UnicodeError) as error:  # the latter for a name that no name server could be asked for
+        bound.close()
+        reason = error.strerror if isinstance(error, OSError) else "that is no host name"
+        raise InvalidSettings(f"The HTTP API cannot listen on {listen}: {reason}; choose another port.") from error
+    return bound

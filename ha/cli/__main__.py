@@ -1,0 +1,5 @@
+"""``python -m ha.cli`` is ``ha``."""
+
+from ha.cli import main
+
+main()

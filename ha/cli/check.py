@@ -1,0 +1,153 @@
+"""``ha check``: whether what the processes of one host have written down keeps the protocol's promises."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ha.cli.options import json_option, settings
+from ha.history import edits
+from ha.history.checker import GUARANTEES, check
+from ha.history.events import (
+    Believed,
+    CheckpointsRead,
+    Completed,
+    Counted,
+    Event,
+    Granted,
+    LookedUp,
+    Stored,
+    load,
+)
+from ha.history.timeline import timeline
+from ha.history.violation import Violation
+
+_SHOWN = {
+    "S1": ("at most one believes to lead, or that nobody else can", (Believed,)),
+    "S2": ("nobody writes under an epoch that is not its own", (Stored,)),
+    "S3": ("epochs only grow", (Granted, Stored)),
+    "S4": ("checkpoint ids come once, checkpoints never go back", (Counted, Completed, CheckpointsRead)),
+    "S5": ("what was acknowledged stays", (Counted, Completed)),
+    "R1": ("no reader goes back", (LookedUp,)),
+    "R2": ("every answer was published before", (LookedUp,)),
+}
+"""What each guarantee says, and the events that it is seen in."""
+
+
+class Unusable(click.ClickException):
+    """There is nothing that could be checked."""
+
+    exit_code = 2
+
+
+@click.command("check")
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--job", help="Only what happened to this job.")
+@click.option(
+    "--edits",
+    "segments",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="A segment of the NameNode's edit log as `hdfs oev -p xml` prints it; give all that cover the time.",
+)
+@click.option("--files", help="hdfs://... that holds the jobs, to find them in the edit log.  [HA_FILES]")
+@click.option("--timeline", "with_timeline", is_flag=True, help="Print first what changed, in order of time.")
+@json_option
+@click.pass_context
+def check_history(
+    context: click.Context,
+    directory: Path,
+    job: str | None,
+    segments: tuple[Path, ...],
+    files: str | None,
+    with_timeline: bool,
+    as_json: bool,
+) -> None:
+    """Check the history that processes with the setting `history` have written into DIR.
+
+    Exits with 0 if it keeps every promise that can be seen in it, with 1 if it breaks one, with 2 if there is nothing
+    to check. Only processes of one host can be compared: their clock is the host's.
+    """
+    events = _events(directory, segments, files)
+    events = [event for event in events if job is None or event.job in ("", job)]
+    if not any(event.job for event in events):
+        raise Unusable(f"There are no events{f' of job {job!r}' if job else ''} in {directory}: was `history` set?")
+    violations = check(events, tolerance=edits.TOLERANCE)
+    if as_json:
+        click.echo(json.dumps(_fields(events, violations)))
+    else:
+        for line in timeline(events, violations) if with_timeline else ():
+            click.echo(line)
+        _print(events, violations)
+    context.exit(1 if violations else 0)
+
+
+def _events(directory: Path, segments: Sequence[Path], files: str | None) -> list[Event]:
+    try:
+        events = load(directory)
+        if segments:
+            texts = [segment.read_text(encoding="utf-8") for segment in segments]
+            events += edits.stored(texts, settings(files=files).files)
+            events.sort(key=lambda event: event.at)
+    except OSError as error:
+        raise Unusable(f"{error.filename} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise Unusable(f"{directory} holds no history: {error}") from error
+    return events
+
+
+def _kinds(events: Sequence[Event]) -> dict[str, int]:
+    return dict(sorted(Counter(type(event).__name__ for event in events).items()))
+
+
+def _fields(events: Sequence[Event], violations: Sequence[Violation]) -> dict[str, Any]:
+    return {
+        "events": len(events),
+        "kinds": _kinds(events),
+        "seconds": round(events[-1].at - events[0].at, 3),
+        "jobs": {job: _job([event for event in events if event.job == job]) for job in _jobs(events)},
+        "checked": {name: _seen(events, name) for name in GUARANTEES},
+        "violations": [
+            {"guarantee": found.guarantee, "at": found.at, "sentence": found.sentence} for found in violations
+        ],
+    }
+
+
+def _jobs(events: Sequence[Event]) -> list[str]:
+    return sorted({event.job for event in events} - {""})
+
+
+def _job(events: Sequence[Event]) -> dict[str, int]:
+    return {
+        "grants": sum(isinstance(event, Granted) for event in events),
+        "contenders": len({event.contender for event in events if isinstance(event, Believed)}),
+        "readers": len({event.reader for event in events if isinstance(event, LookedUp)}),
+        "lookups": sum(isinstance(event, LookedUp) for event in events),
+        "changes": sum(isinstance(event, Stored) for event in events),
+    }
+
+
+def _seen(events: Sequence[Event], guarantee: str) -> int:
+    """The number of events in which a break of the guarantee could have been seen."""
+    if guarantee == "S2":  # HDFS does not say who sent a change
+        return sum(isinstance(event, Stored) and event.by != "" for event in events)
+    _, kinds = _SHOWN[guarantee]
+    return sum(isinstance(event, kinds) for event in events)
+
+
+def _print(events: Sequence[Event], violations: Sequence[Violation]) -> None:
+    kinds = ", ".join(f"{kind} {number}" for kind, number in _kinds(events).items())
+    click.echo(f"{len(events)} events in {events[-1].at - events[0].at:.1f} s: {kinds}.")
+    for job in _jobs(events):
+        counts = _job([event for event in events if event.job == job])
+        click.echo(f"{job}: " + ", ".join(f"{name} {number}" for name, number in counts.items()) + ".")
+    for guarantee in GUARANTEES:
+        seen = _seen(events, guarantee)
+        broken = sum(found.guarantee == guarantee for found in violations)
+        verdict = f"broken {broken} times" if broken else "kept" if seen else "not seen"
+        click.echo(f"  {guarantee}  {verdict:14s} {seen:7d} events  {_SHOWN[guarantee][0]}")
+    for found in violations:
+        click.echo(f"{found.guarantee} is broken at {found.at:.3f}: {found.sentence}")

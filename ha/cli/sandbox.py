@@ -1,0 +1,139 @@
+"""``ha sandbox``: a real ZooKeeper and a real HDFS on this machine."""
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ha.sandbox import Sandbox, SandboxError, ServerStatus
+
+_Answer = TypeVar("_Answer")
+
+_COLOURS = {"up": "green", "paused": "yellow", "down": "red"}
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that all commands of the group have."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
+    return click.option(
+        "--dir",
+        "directory",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where the sandbox lives.  [default: hybrid-ha/sandbox in the user's state directory]",
+    )(command)
+
+
+@click.group()
+def sandbox() -> None:
+    """Run a real ZooKeeper and a real HDFS on this machine, to try things out."""
+
+
+@sandbox.command()
+@_common
+@click.option("--zookeepers", type=click.Choice(["1", "3"]), help="ZooKeeper servers.  [default: as before, or 1]")
+@click.option("--namenodes", type=click.Choice(["1", "2"]), help="NameNodes.  [default: as before, or 1]")
+def up(directory: Path | None, as_json: bool, zookeepers: str | None, namenodes: str | None) -> None:
+    """Start what is not running, and wait until everything serves."""
+    box = Sandbox(directory)
+    console = Console(stderr=True, highlight=False)
+    started = time.monotonic()
+
+    def say(step: str) -> None:
+        console.print(f"[dim]{time.monotonic() - started:5.1f} s[/dim]  {escape(step)}")
+
+    with console.status("Looking"):
+        changed = _asked(lambda: box.up(_number(zookeepers), _number(namenodes), progress=say))
+    if as_json:
+        _print_json({"changed": changed, "servers": box.status(), "environment": box.environment()})
+    elif changed:
+        click.echo(
+            f"The sandbox is up after {time.monotonic() - started:.1f} s. Use it with: {_env_command(directory)}"
+        )
+    else:
+        click.echo(f"The sandbox is up already. Use it with: {_env_command(directory)}")
+
+
+@sandbox.command()
+@_common
+@click.option("--wipe", is_flag=True, help="Also delete everything the sandbox made. By default its data stay.")
+def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
+    """Stop all servers; their data stay, unless you say --wipe."""
+    box = Sandbox(directory)
+    stopped = _asked(lambda: box.down(wipe=wipe))
+    if as_json:
+        _print_json({"changed": stopped, "wiped": wipe})
+    else:
+        click.echo("The sandbox is down." if stopped else "The sandbox was down already.")
+
+
+@sandbox.command()
+@_common
+@click.pass_context
+def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
+    """Show each server; exit with 0 if all are up, else with 1."""
+    box = Sandbox(directory)
+    servers = _asked(box.status)
+    if as_json:
+        _print_json({"directory": str(box.directory), "servers": servers})
+    elif servers:
+        Console(highlight=False).print(_table(servers))
+    else:
+        click.echo(f"There is no sandbox in {box.directory}.")
+    if not servers or any(server.state != "up" for server in servers):
+        context.exit(1)
+
+
+@sandbox.command()
+@_common
+def env(directory: Path | None, as_json: bool) -> None:
+    """Print the variables that make programs use the sandbox: eval "$(ha sandbox env)"."""
+    variables = _asked(Sandbox(directory).environment)
+    if as_json:
+        _print_json(variables)
+    else:
+        for name, value in variables.items():
+            click.echo(f"export {name}={shlex.quote(value)}")
+
+
+def _asked(question: Callable[[], _Answer]) -> _Answer:
+    """Turn the sandbox's errors into the command's."""
+    try:
+        return question()
+    except SandboxError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None else None
+
+
+def _print_json(value: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _env_command(directory: Path | None) -> str:
+    chosen = f" --dir {shlex.quote(str(directory))}" if directory is not None else ""
+    return f'eval "$(ha sandbox env{chosen})"'
+
+
+def _table(servers: list[ServerStatus]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("name", "kind", "pid", "port", "state", "role"):
+        table.add_column(column, justify="right" if column in {"pid", "port"} else "left")
+    for server in servers:
+        table.add_row(
+            server.name,
+            server.kind,
+            str(server.pid or "-"),
+            str(server.port),
+            f"[{_COLOURS[server.state]}]{server.state}[/]",
+            server.role or "-",
+        )
+    return table

@@ -1,0 +1,99 @@
+"""``ha run`` and ``ha daemon``: the processes that contend."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ha.cli.options import endpoints, settings, stores
+from ha.logs import FORMATS, configure
+from leader.information import check_endpoints
+from leader.names import check_job
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _contends(command: Command) -> Command:
+    for option in (
+        click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True),
+        click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO"),
+        click.option("--listen", metavar="HOST:PORT", help="Serve the HTTP API there.  [HA_LISTEN]"),
+        click.option("--contender", metavar="NAME", help="Name of this process.  [default: host and process id]"),
+        click.option(
+            "--endpoint", "given", metavar="NAME=ADDRESS", multiple=True, help="Publish an address while leading."
+        ),
+    ):
+        command = option(command)
+    return stores(command)
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("job")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--again", is_flag=True, help="Run the command even if the job has finished before.")
+@_contends
+def run(
+    job: str,
+    command: tuple[str, ...],
+    again: bool,
+    given: tuple[str, ...],
+    log_level: str,
+    log_format: str,
+    **arguments: Any,
+) -> None:
+    """Contend for JOB and run COMMAND while leading it; put -- before COMMAND.
+
+    COMMAND finds HA_JOB, HA_EPOCH, HA_SESSION_ID and HA_LEADER_DIRECTORY in its environment. It is asked to end (TERM)
+    and then killed before the leadership is over, and dies with this process. Exit code 0 of COMMAND ends the job;
+    another one gives the leadership back, so that a standby takes over.
+    """
+    from ha.api import Api  # noqa: PLC0415  # only those who serve pay for the server
+    from ha.node import Node  # noqa: PLC0415
+    from ha.sidecar import Sidecar  # noqa: PLC0415
+
+    if shutil.which(command[0]) is None:
+        raise click.UsageError(f"There is no command {command[0]!r}: check its path.")
+    configure(level=log_level, style=log_format)
+    loaded = settings(**arguments)
+    node = Node(loaded)
+    try:
+        # All that a person can have got wrong comes first: a sidecar holds things that only its end gives back.
+        published = check_endpoints(endpoints(given))
+        check_job(job)
+        api = Api(node, loaded.listen) if loaded.listen else None
+        sidecar = Sidecar(node, job, command, published, again=again)
+        if api is not None:
+            api.start()
+        code = sidecar.run()
+        if api is not None:
+            api.close()
+    finally:
+        node.close()
+    sys.exit(code)
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@_contends
+def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_format: str, **arguments: Any) -> None:
+    """Contend for each JOB without running a command; serve health, leader and metrics over HTTP."""
+    from ha.api import Api  # noqa: PLC0415  # only those who serve pay for the server
+    from ha.daemon import Daemon  # noqa: PLC0415
+    from ha.node import Node  # noqa: PLC0415
+
+    if twice := [job for number, job in enumerate(jobs) if job in jobs[:number]]:
+        raise click.UsageError(f"Job {twice[0]!r} is given twice: name it once.")
+    configure(level=log_level, style=log_format)
+    loaded = settings(**arguments)
+    node = Node(loaded)
+    try:
+        server = Daemon(node, jobs, endpoints(given))
+        api = Api(node, loaded.listen or "127.0.0.1:0")
+        api.start()
+        code = server.run()
+        api.close()
+    finally:
+        node.close()
+    sys.exit(code)

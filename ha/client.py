@@ -1,0 +1,88 @@
+"""The client: where is the job master, what is the newest checkpoint. For executors, tools and dashboards."""
+
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from ha.settings import Settings, load
+from ha.stores import Stores
+from leader.checkpoint_reader import CheckpointReader
+from leader.checkpoints import CheckpointState
+from leader.reader import Answer, Reader
+
+
+class Client:
+    """Answers lookups from any thread, each within its deadline; a forked child may go on using it."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect to nothing yet.
+
+        Raises:
+            InvalidSettings: an address is not one.
+        """
+        self.settings = settings
+        self._stores = Stores(settings)
+        self._reader = Reader(self._stores.files, self._stores.zookeeper, self._stores.timing, audit=settings.audit)
+        self._lookups = self._stores.history.lookups(self._reader)
+        self._checkpoints = self._stores.history.checkpoint_lookups(
+            CheckpointReader(self._stores.files, self._stores.zookeeper, self._reader)
+        )
+        self._stopped = threading.Event()
+
+    def leader(self, job: str, timeout: float = 2.0, *, stale: bool = False) -> Answer:
+        """Return who leads the job, within ``timeout`` seconds whatever is down.
+
+        Args:
+            job: the job's name.
+            timeout: seconds, for all stores together.
+            stale: if no store can be reached, return what was known last, marked as stale, instead of raising.
+
+        Raises:
+            InvalidName: that is not a job's name.
+            NoLeader: the job has no leader now, or does not exist.
+            Unreachable: no store answered in time.
+        """
+        return self._lookups.leader(job, timeout, stale=stale)
+
+    def report(self, job: str, session_id: str, timeout: float = 2.0) -> Answer:
+        """Say that the leader of this session id refused to answer, and return who leads now, asked of HDFS.
+
+        Raises:
+            InvalidName, NoLeader, Unreachable: as in :meth:`leader`.
+        """
+        return self._lookups.report(job, session_id, timeout)
+
+    def watch(self, job: str) -> Iterator[Answer | None]:
+        """Yield the leader, then every true change; None when there is no leader. Ends when the client is closed."""
+        return self._lookups.watch(job, self._stopped)
+
+    def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
+        """Return the job's next checkpoint id and the newest completed batch of each query.
+
+        Raises:
+            InvalidName, NoLeader, Unreachable: as in :meth:`leader`.
+        """
+        return self._checkpoints.checkpoint(job, timeout)
+
+    def close(self) -> None:
+        """End all watches and let go of the stores."""
+        self._stopped.set()
+        self._stores.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def connect(**settings: Any) -> Client:
+    """Return a client; settings come from the arguments, the environment and ``ha.toml``, in this order.
+
+    Raises:
+        InvalidSettings: one of them is wrong; the message says which.
+    """
+    return Client(load(settings))

@@ -1,0 +1,104 @@
+"""S4 and S5: checkpoint ids come once, completed checkpoints never go back, what was acknowledged stays."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from ha.history.events import CheckpointsRead, Completed, Counted, Event, Stored
+from ha.history.tree import Tree
+from ha.history.violation import Violation
+from leader.names import CHECKPOINTS
+
+Snapshots = Sequence[tuple[float, Mapping[str, int]]]
+
+_QUERY = re.compile(r"(.+)=([0-9]+)")
+
+
+def check_checkpoints(events: Sequence[Event], job: str, tolerance: float) -> Iterator[Violation]:
+    """Yield each break of S4 and S5 in one job's events.
+
+    Args:
+        events: of one job, in order.
+        job: the job's name.
+        tolerance: seconds by which the file system's times may be off against the leaders'.
+    """
+    yield from _ids(events)
+    snapshots = _snapshots(events, job)
+    yield from _grows(snapshots)
+    if snapshots:
+        yield from _kept(events, snapshots, tolerance)
+    yield from _readers(events)
+
+
+def _ids(events: Sequence[Event]) -> Iterator[Violation]:
+    seen: dict[int, Counted] = {}
+    for event in events:
+        if not isinstance(event, Counted):
+            continue
+        if event.id in seen:
+            first = seen[event.id]
+            yield Violation(
+                "S4",
+                event.ended,
+                f"Checkpoint id {event.id} was handed out twice: to {first.contender} at epoch {first.epoch} and to "
+                f"{event.contender} at epoch {event.epoch}.",
+            )
+        seen[event.id] = event
+
+
+def _entries(names: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        if match := _QUERY.fullmatch(name):
+            found[match[1]] = max(int(match[2]), found.get(match[1], -1))
+    return found
+
+
+def _snapshots(events: Sequence[Event], job: str) -> list[tuple[float, dict[str, int]]]:
+    """What the store held of counter and queries, and since when."""
+    tree = Tree(job)
+    found: list[tuple[float, dict[str, int]]] = []
+    for event in events:
+        if isinstance(event, Stored) and (f"/{CHECKPOINTS}/" in event.path or "/" not in event.path):
+            tree.apply(event)
+            found.append((event.at, _entries(tree.checkpoints)))
+    return found
+
+
+def _grows(snapshots: Snapshots) -> Iterator[Violation]:
+    for (_, before), (at, after) in pairwise(snapshots):
+        for name, value in before.items():
+            if after.get(name, -1) < value:
+                yield Violation("S4", at, f"{name} went from {value} back to {after.get(name, 'nothing')}.")
+
+
+def _kept(events: Sequence[Event], snapshots: Snapshots, tolerance: float) -> Iterator[Violation]:
+    """What was acknowledged is in the store by then; that it stays there is S4."""
+    for event in events:
+        match event:
+            case Completed(query=name, batch=value):
+                pass
+            case Counted(id=number):
+                name, value = "next", number + 1
+            case _:
+                continue
+        held = bisect_right(snapshots, event.ended + tolerance, key=lambda snapshot: snapshot[0])
+        if held == 0 or snapshots[held - 1][1].get(name, -1) < value:
+            yield Violation("S5", event.ended, f"{name}={value} was acknowledged, and the store does not hold it.")
+
+
+def _readers(events: Sequence[Event]) -> Iterator[Violation]:
+    newest: dict[str, CheckpointsRead] = {}
+    for event in sorted((each for each in events if isinstance(each, CheckpointsRead)), key=lambda each: each.ended):
+        known = newest.get(event.reader)
+        if known is not None and event.at >= known.ended:
+            back = [name for name, batch in known.queries.items() if event.queries.get(name, -1) < batch]
+            if back or event.next_id < known.next_id:
+                yield Violation(
+                    "S4",
+                    event.ended,
+                    f"{event.reader} read next={known.next_id} {dict(known.queries)} and later next={event.next_id} "
+                    f"{dict(event.queries)}.",
+                )
+        newest[event.reader] = event

@@ -1,0 +1,121 @@
+"""What HDFS has executed, as events: read from the NameNode's edit log, as ``hdfs oev -p xml`` prints it.
+
+Not from its audit log. A NameNode writes that after it has let go of its lock, so under load every third line is out of
+order; and it says "allowed" of a ``mkdirs`` that changed nothing. The edit log is numbered under the lock, and has
+nothing in it that was refused.
+"""
+
+import io
+import re
+import time
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.etree import ElementTree as ET
+
+from ha.history.events import Stored, encode
+from store.clock import now
+
+FILE = "hdfs.jsonl"
+
+TOLERANCE = 0.1
+"""Seconds by which these times may be off against the processes': they are the wall clock's, in milliseconds."""
+
+_OPERATIONS = {
+    "OP_RENAME": ("rename", "SRC"),
+    "OP_RENAME_OLD": ("rename", "SRC"),
+    "OP_MKDIR": ("make", "PATH"),
+    "OP_ADD": ("make", "PATH"),  # a file; what is written into it afterwards changes no name
+    "OP_DELETE": ("delete", "PATH"),
+}
+_MANGLED = re.compile(r"\\([0-9a-f]{4,});")
+
+
+def save(segments: Iterable[str], files: str, job: str, folder: Path) -> None:
+    """Add to a history what HDFS has executed on the names of a job.
+
+    Args:
+        segments: see :func:`stored`.
+        files: likewise.
+        job: the job's name.
+        folder: of the history.
+
+    Raises:
+        OSError: the file cannot be written.
+        ValueError: the edit log cannot be read.
+    """
+    (folder / FILE).write_bytes(b"".join(encode(event) for event in stored(segments, files) if event.job == job))
+
+
+def stored(segments: Iterable[str], files: str) -> list[Stored]:
+    """Return every change of names of jobs, in the order in which HDFS executed them.
+
+    Paths are below the job's directory, which itself is ``.``. What is renamed into it was made, for the job; what is
+    renamed out of it was deleted. Times are the NameNode's, brought to this host's boot clock: good for showing, and in
+    order, but see :data:`TOLERANCE`.
+
+    Args:
+        segments: the edit log in XML, one document for each of its files, in any order.
+        files: URI of the directory that holds the jobs.
+
+    Raises:
+        ValueError: a segment is not one, or one is missing between two others.
+    """
+    records = dict(record for segment in segments for record in _records(segment))
+    numbers = sorted(records)
+    for before, after in pairwise(numbers):
+        if after != before + 1:
+            raise ValueError(f"The edit log has no transactions {before + 1} to {after - 1}: give all of its segments.")
+    root = urlsplit(files).path.rstrip("/")
+    offset, latest = now() - time.time(), float("-inf")
+    events = []
+    for number in numbers:
+        if (change := records[number]) is None:
+            continue
+        at, operation, *paths = change
+        latest = max(latest, at / 1000 + offset)  # the NameNode's clock may be set back
+        jobs, below = zip(*(_place(path, root) for path in paths), strict=True)
+        if len(set(jobs)) == 1:
+            found = [(jobs[0], operation, *below)]
+        else:
+            found = list(zip(jobs, ("delete", "make"), below, strict=True))
+        events += [Stored(latest, *each) for each in found if each[0]]
+    return events
+
+
+_Change = tuple[int, str, str] | tuple[int, str, str, str]
+"""Milliseconds since 1970, the operation, the path, and a rename's destination."""
+
+
+def _records(segment: str) -> Iterator[tuple[int, _Change | None]]:
+    """Number and change of each transaction; None if it changes no name."""
+    try:
+        for _, element in ET.iterparse(io.StringIO(segment)):  # noqa: S314  # the NameNode's own file
+            if element.tag == "RECORD":
+                yield int(element.findtext("DATA/TXID", "")), _change(element)
+                element.clear()
+    except (ET.ParseError, ValueError) as error:
+        raise ValueError(f"That is not an edit log in XML, as `hdfs oev -p xml` prints it: {error}.") from error
+
+
+def _change(record: ET.Element) -> _Change | None:
+    operation, path = _OPERATIONS.get(record.findtext("OPCODE", ""), ("", ""))
+    if not operation:
+        return None
+    at = int(record.findtext("DATA/TIMESTAMP") or record.findtext("DATA/MTIME") or "0")
+    source = _text(record, path)
+    return (at, operation, source, _text(record, "DST")) if operation == "rename" else (at, operation, source)
+
+
+def _text(record: ET.Element, tag: str) -> str:
+    """The text of a field; Hadoop escapes in its own way what XML cannot hold."""
+    return _MANGLED.sub(lambda match: chr(int(match[1], 16)), record.findtext(f"DATA/{tag}", ""))
+
+
+def _place(path: str, root: str) -> tuple[str, str]:
+    """The job that a path belongs to, and the path below that; no job for what is elsewhere, or only being staged."""
+    if not path.startswith(f"{root}/"):
+        return "", path
+    job, _, below = path.removeprefix(f"{root}/").partition("/")
+    return ("", path) if job.startswith(".") else (job, below or ".")

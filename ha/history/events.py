@@ -1,0 +1,228 @@
+"""The events of a history, and how they are written: one JSON object a line.
+
+Times are boot-clock seconds of one host, or true time in a simulation: events of several hosts cannot be compared.
+A process that was killed leaves no event, so what it last believed counts until its time has run out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+
+class _Event(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
+    at: float
+    job: str
+
+
+# --- contenders
+
+
+class Believed(_Event, frozen=True):
+    """A contender's belief has changed.
+
+    Attributes:
+        leads_until: until then it leads; minus infinity (written as null) if it does not.
+        holds_until: until then nobody else can.
+    """
+
+    contender: str
+    leads_until: float | None
+    holds_until: float | None
+
+
+class Granted(_Event, frozen=True):
+    """Leadership began."""
+
+    contender: str
+    epoch: int
+    session_id: str
+    reason: str
+
+
+class Revoked(_Event, frozen=True):
+    """Leadership ended."""
+
+    contender: str
+    session_id: str
+    reason: str
+
+
+class Published(_Event, frozen=True):
+    """The file system holds all of the endpoints."""
+
+    contender: str
+    epoch: int
+    session_id: str
+    endpoints: Mapping[str, str]
+
+
+class Ran(_Event, frozen=True):
+    """The command of a leader was started or has ended."""
+
+    contender: str
+    epoch: int
+    running: bool
+
+
+class Ended(_Event, frozen=True):
+    """A process ended: it believes nothing and does nothing any more; ``job`` is empty."""
+
+    contender: str
+
+
+# --- checkpoints; ``at`` is when the call began
+
+
+class Counted(_Event, frozen=True):
+    """A checkpoint id was handed out."""
+
+    ended: float
+    contender: str
+    epoch: int
+    id: int
+
+
+class Completed(_Event, frozen=True):
+    """A query's batch was acknowledged as published."""
+
+    ended: float
+    contender: str
+    epoch: int
+    query: str
+    batch: int
+
+
+class CheckpointsRead(_Event, frozen=True):
+    """A reader was told the checkpoints."""
+
+    ended: float
+    reader: str
+    epoch: int
+    next_id: int
+    queries: Mapping[str, int]
+
+
+# --- readers; ``at`` is when the lookup began
+
+
+class LookedUp(_Event, frozen=True):
+    """A lookup has ended.
+
+    Attributes:
+        ended: when.
+        timeout: seconds it was given.
+        outcome: ``leader``, ``none`` (there is no leader) or ``unreachable`` (no store answered).
+        reader: one process's reader; its answers are in order.
+    """
+
+    ended: float
+    timeout: float
+    reader: str
+    outcome: str
+    epoch: int = 0
+    session_id: str = ""
+    endpoints: Mapping[str, str] = {}
+    source: str = ""
+    verified: bool = False
+    stale: bool = False
+
+
+# --- stores, in the order in which they executed
+
+
+class Stored(_Event, frozen=True):
+    """The file system has executed a change.
+
+    Attributes:
+        operation: ``rename``, ``make`` or ``delete``.
+        path: below the job's directory; a rename's source.
+        target: a rename's destination; empty otherwise.
+        by: the process that sent it; empty if the store does not say.
+    """
+
+    operation: str
+    path: str
+    target: str = ""
+    by: str = ""
+
+
+class Copied(_Event, frozen=True):
+    """ZooKeeper has executed a change.
+
+    Attributes:
+        operation: ``create``, ``write`` or ``delete``.
+        path: of the node.
+        owner: session of the node, 0 if it is not ephemeral.
+        session: of who changed it, 0 if that was no session known here.
+        data: what the node holds now.
+    """
+
+    operation: str
+    path: str
+    owner: int
+    session: int
+    data: str = ""
+
+
+# --- what was done to them all
+
+
+class Fault(_Event, frozen=True):
+    """Something was broken, or mended; ``job`` is empty if it concerns all."""
+
+    what: str
+
+
+Event = (
+    Believed
+    | Granted
+    | Revoked
+    | Published
+    | Ran
+    | Ended
+    | Counted
+    | Completed
+    | CheckpointsRead
+    | LookedUp
+    | Stored
+    | Copied
+    | Fault
+)
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def encode(event: Event) -> bytes:
+    """Write an event as one line."""
+    return _encoder.encode(event) + b"\n"
+
+
+def decode(lines: Iterable[bytes]) -> Iterator[Event]:
+    """Read events, one a line; the last line may be cut off, because its writer may have been killed.
+
+    Raises:
+        ValueError: another line is not an event.
+    """
+    for line in lines:
+        if not line.endswith(b"\n"):
+            return
+        try:
+            yield _decoder.decode(line)
+        except msgspec.MsgspecError as error:
+            raise ValueError(f"Not an event of a history: {line[:80]!r} ({error}).") from error
+
+
+def load(folder: Path) -> list[Event]:
+    """Read all events that the processes of one host have written into a folder, in the order of their times.
+
+    Raises:
+        ValueError: a line is not an event.
+        OSError: the folder cannot be read.
+    """
+    events: list[Event] = []
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open("rb") as file:
+            events += decode(file)
+    return sorted(events, key=lambda event: event.at)

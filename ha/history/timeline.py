@@ -1,0 +1,90 @@
+"""A history as a person reads it: who believed to lead, what was broken, what readers were told."""
+
+from collections.abc import Iterator, Sequence
+
+from ha.history.events import (
+    Believed,
+    Copied,
+    Ended,
+    Event,
+    Fault,
+    Granted,
+    LookedUp,
+    Published,
+    Ran,
+    Revoked,
+    Stored,
+)
+from ha.history.violation import Violation
+from leader.lease import Lease
+from leader.names import LeaderDirectory
+
+
+def timeline(events: Sequence[Event], violations: Sequence[Violation] = ()) -> Iterator[str]:
+    """Yield a line for everything that changed, in order; what only confirms the line before is left out.
+
+    Args:
+        events: in order.
+        violations: shown where they happened.
+    """
+    lines = [*_event_lines(events), *((each.at, f"!! {each.guarantee}: {each.sentence}") for each in violations)]
+    for at, line in sorted(lines, key=lambda timed: timed[0]):
+        yield f"{at:10.3f}  {line}"
+
+
+def _event_lines(events: Sequence[Event]) -> Iterator[tuple[float, str]]:
+    leading: dict[str, float] = {}
+    answers: dict[str, object] = {}
+    for event in events:
+        if isinstance(event, Believed):
+            until = event.leads_until or float("-inf")
+            led, leading[event.contender] = leading.get(event.contender, float("-inf")), until
+            if led < event.at < until:
+                yield event.at, f"{event.contender} believes to lead, until {until:.3f}"
+            elif until <= event.at < led:
+                yield event.at, f"{event.contender} no longer believes to lead"
+        elif isinstance(event, LookedUp):
+            answer = (event.outcome, event.epoch, event.session_id, event.source)
+            if answers.get(event.reader) != answer:
+                answers[event.reader] = answer
+                told = f"epoch {event.epoch} by {event.source}" if event.outcome == "leader" else event.outcome
+                yield event.ended, f"{event.reader} asked since {event.at:.3f} and was told: {told}"
+        elif line := _line(event):
+            yield event.at, line
+
+
+def _line(event: Event) -> str | None:  # noqa: PLR0911  # one line an event
+    match event:
+        case Granted():
+            return f"{event.contender} was granted epoch {event.epoch}, session {event.session_id[:8]} ({event.reason})"
+        case Revoked():
+            return f"{event.contender} was revoked: {event.reason}"
+        case Published():
+            return f"{event.contender} published epoch {event.epoch}"
+        case Ended():
+            return f"{event.contender} ended"
+        case Ran():
+            return f"{event.contender}: its command {'runs' if event.running else 'has ended'}"
+        case Fault():
+            return f"-- {event.what}"
+        case Stored():
+            return _stored(event)
+        case Copied() if not event.path.endswith("/checkpoints"):
+            return f"ZooKeeper: session {event.session:x} did {event.operation} {event.path}"
+        case _:
+            return None
+
+
+def _stored(event: Stored) -> str | None:
+    who = event.by or "somebody"
+    directory = LeaderDirectory.parse(event.target)
+    if directory is not None:
+        return f"HDFS: {who} claimed epoch {directory.epoch}, session {directory.session_id[:8]}"
+    before, after = (Lease.parse(path.rpartition("/")[2]) for path in (event.path, event.target))
+    if before is None or after is None:
+        return None
+    if before.owner != after.owner:
+        return f"HDFS: {who} seized the lease from {before.contender} ({before.mode.value} {before.sequence})"
+    if before.mode is not after.mode:
+        return f"HDFS: {who} changed the lease from {before.mode.value} to {after.mode.value}"
+    return f"HDFS: {who} asked for a hand-over" if after.successor != before.successor else None

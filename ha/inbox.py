@@ -1,0 +1,107 @@
+"""What the contender tells, in order, for a thread that may take its time."""
+
+import logging
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from leader.events import Grant, Revoke
+from leader.information import LeaderInformation
+
+_log = logging.getLogger("ha")
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Leadership begins."""
+
+    job: str
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """Leadership has ended, or must end sooner than was said before."""
+
+    job: str
+    revoke: Revoke
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTo:
+    """An operator asks to hand over."""
+
+    job: str
+    successor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """HDFS holds the endpoints."""
+
+    job: str
+    information: LeaderInformation
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Something else happened that the thread waits for; ``what`` says what."""
+
+    what: str
+
+
+Notice = Granted | Revoked | AskedTo | Published | Wake
+
+Believed = Callable[[str, float, float], None]
+
+
+class Inbox:
+    """Listens to the contender, logs what it decides, and queues what its owner must act on."""
+
+    def __init__(self, believed: Believed | None = None) -> None:
+        """Queue nothing yet; ``believed`` is called on the contender's thread with every new belief."""
+        self._queue: queue.SimpleQueue[Notice] = queue.SimpleQueue()
+        self._believed = believed
+
+    def get(self, timeout: float | None = None) -> Notice | None:
+        """Take the next notice; None if there is none within ``timeout`` seconds."""
+        try:
+            return self._queue.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    def put(self, notice: Notice) -> None:
+        """Add a notice of another kind."""
+        self._queue.put(notice)
+
+    # --- leader.contender.Leads
+
+    def granted(self, job: str, grant: Grant) -> None:
+        """Leadership begins."""
+        _log.info("%s: granted at epoch %d, session %s (%s).", job, grant.epoch, grant.session_id, grant.reason)
+        self.put(Granted(job, grant))
+
+    def revoked(self, job: str, revoke: Revoke) -> None:
+        """Leadership ended."""
+        _log.warning("%s: revoked. %s", job, revoke.reason)
+        self.put(Revoked(job, revoke))
+
+    def asked(self, job: str, successor: str) -> None:
+        """An operator asks."""
+        _log.info("%s: an operator asks to hand over to %s.", job, successor.replace("_any", "anybody"))
+        self.put(AskedTo(job, successor))
+
+    def believed(self, job: str, leads_until: float, holds_until: float) -> None:
+        """The belief has changed."""
+        if self._believed is not None:
+            self._believed(job, leads_until, holds_until)
+
+    def published(self, job: str, information: LeaderInformation) -> None:
+        """HDFS holds the endpoints."""
+        endpoints = ", ".join(f"{name}={address}" for name, address in sorted(information.endpoints.items()))
+        _log.info("%s: published epoch %d: %s.", job, information.epoch, endpoints or "no endpoints")
+        self.put(Published(job, information))
+
+    def said(self, job: str, sentence: str) -> None:
+        """A decision."""
+        _log.info("%s: %s", job, sentence)

@@ -1,0 +1,127 @@
+"""Leadership as a program holds it."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+from ha.stores import Stores
+from leader.checkpoints import Checkpoints, CheckpointState, encode
+from leader.copy import Copy
+from leader.errors import InvalidName, NotLeader
+from leader.names import LeaderDirectory
+from leader.nodes import checkpoints_path
+from leader.runtime import Runtime
+from store.errors import NotFound
+
+_log = logging.getLogger("ha")
+
+
+class Leadership:
+    """One leadership of one job: it begins before you get it, and ends for ever.
+
+    It does NOT promise that code already running stops in time when this process was paused: what it writes below
+    :meth:`path` is refused by the store then, and nothing else can be.
+    """
+
+    def __init__(
+        self, job: str, directory: LeaderDirectory, stores: Stores, runtime: Runtime, is_leader: Callable[[], bool]
+    ) -> None:
+        self.job = job
+        self.epoch = directory.epoch
+        self.session_id = directory.session_id
+        self.directory = f"{stores.settings.files.rstrip('/')}/{job}/{directory.name}"
+        self.checkpoints = stores.history.checkpoints(
+            job,
+            directory.epoch,
+            Checkpoints(stores.files, job, directory, stores.timing.call_timeout, changed=self._copy_checkpoints),
+        )
+        self._name = directory.name
+        self._files = stores.files
+        self._timeout = stores.timing.call_timeout
+        self._runtime = runtime
+        self._copy = Copy(runtime, checkpoints_path(job))
+        runtime.attach(self._copy)
+        self._is_leader = is_leader
+        self._revoked = threading.Event()
+        self._callbacks: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+
+    def is_leader(self) -> bool:
+        """Whether this process leads now: a comparison with the clock, nobody is asked."""
+        return not self._revoked.is_set() and self._is_leader()
+
+    def path(self, relative: str) -> str:
+        """Return the URI of a path below the leader directory: once another leads, nothing can be written there.
+
+        Raises:
+            InvalidName: the path is absolute or leads out of the directory.
+        """
+        parts = relative.split("/")
+        if not relative or any(part in ("", ".", "..") for part in parts):
+            raise InvalidName(f"{relative!r} is not a path below the leader directory: give one like 'spark/orders'.")
+        return f"{self.directory}/{relative}"
+
+    def names(self, relative: str) -> list[str]:
+        """Return the names in a directory below the leader directory; none if it does not exist.
+
+        Raises:
+            Fenced: another leader has taken over.
+            InvalidName: as in :meth:`path`.
+            StoreError: the store did not answer.
+        """
+        self.path(relative)  # raises if it is not one
+        at = f"{self.job}/{self._name}/{relative}"
+        try:
+            return [entry.name for entry in self._files.call("names", lambda files: files.list(at), self._timeout)]
+        except NotFound:
+            self.checkpoints.state()  # says so if we were fenced
+            return []
+
+    def on_revoked(self, callback: Callable[[], object]) -> None:
+        """Have this called when the leadership ends, last one first; at once if it has ended already.
+
+        It runs on a thread of its own, and should return within the setting ``stop_margin``.
+        """
+        with self._lock:
+            if not self._revoked.is_set():
+                self._callbacks.append(callback)
+                return
+        _call(callback)
+
+    def confirm(self, endpoints: Mapping[str, str]) -> None:
+        """Publish these endpoints instead of the present ones; returns when HDFS holds them.
+
+        Raises:
+            InvalidName: a name or an address cannot be stored.
+            NotLeader: the leadership is over, or is the sidecar's.
+            Unreachable: HDFS did not take them in time.
+        """
+        del endpoints
+        raise NotLeader(f"The endpoints of job {self.job!r} are the sidecar's: give them to `ha run --endpoint`.")
+
+    def resign(self) -> None:
+        """Give the leadership up, so that a standby takes over; returns when the job is free.
+
+        Raises:
+            NotLeader: the leadership is the sidecar's.
+        """
+        raise NotLeader(f"Job {self.job!r} is led by the sidecar: end the program with an exit code other than 0.")
+
+    def _copy_checkpoints(self, state: CheckpointState) -> None:
+        self._runtime.post(lambda: self._copy.want(encode(state)))
+
+    def end(self) -> None:
+        """The leadership is over: have everybody called who asked for it."""
+        self._runtime.post(lambda: self._copy.want(None))
+        with self._lock:
+            self._revoked.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in reversed(callbacks):
+            _call(callback)
+
+
+def _call(callback: Callable[[], object]) -> None:
+    try:
+        callback()
+    except Exception:  # noqa: BLE001  # whatever it is, the leadership has ended
+        _log.exception("A callback of on_revoked failed.")

@@ -1,0 +1,86 @@
+"""One process that contends: its stores, its runtime, its contender, and what can be seen of them."""
+
+import math
+from typing import Any
+
+from ha.metrics import Metrics
+from ha.settings import Settings
+from ha.stores import Stores
+from leader.contender import Candidacy, Contender
+from leader.reader import Reader
+from leader.runtime import Runtime
+from store.clock import now
+
+ANSWER_WITHIN = 2.0
+"""Seconds within which the contender's thread answers if it is healthy: it never waits for anything."""
+
+
+class Node:
+    """What a sidecar and a daemon have in common."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Start the runtime's thread; connect to ZooKeeper in the background.
+
+        Raises:
+            InvalidSettings: an address is not one, or two durations clash.
+        """
+        self.settings = settings
+        self.metrics = Metrics()
+        self.stores = Stores(settings, on_call=self.metrics.called)
+        self.runtime = Runtime(settings.contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
+        self.contender = Contender.make(self.runtime, settings.contender, self.stores.timing)
+        self.runtime.attach(self.contender)
+        self.reader = self.stores.history.lookups(
+            Reader(self.stores.files, self.stores.zookeeper, self.stores.timing, audit=settings.audit)
+        )
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """Return what can be seen of every job, by name.
+
+        Raises:
+            TimeoutError: the contender's thread does not answer; it should be killed.
+        """
+        return self.runtime.ask(
+            lambda: {job: _status(each) for job, each in self.contender.candidacies.items()}, ANSWER_WITHIN
+        )
+
+    def exposition(self) -> Metrics:
+        """Bring the gauges up to date and return the metrics.
+
+        Raises:
+            TimeoutError: the contender's thread does not answer.
+        """
+        for job, status in self.statuses().items():
+            self.metrics.is_leader.labels(job).set(status["is_leader"])
+            self.metrics.belief.labels(job).set(status["belief_seconds"])
+            self.metrics.epoch.labels(job).set(status["epoch"] or 0)
+            self.metrics.repairs.labels(job).set(status["copy_repairs"])
+            self.metrics.zookeeper.set(status["zookeeper"])
+        return self.metrics
+
+    def holds(self, job: str) -> bool:
+        """Whether this process holds the job's lease, or is about to give it back."""
+        return self.runtime.ask(lambda: self.contender.candidacies[job].busy, ANSWER_WITHIN)
+
+    def close(self) -> None:
+        """Stop the runtime and close the stores."""
+        self.runtime.close()
+        self.stores.close()
+
+
+def _status(candidacy: Candidacy) -> dict[str, Any]:
+    election, at = candidacy.election, now()
+    until, lease, information = election.leads_until(), election.lease, election.information
+    return {
+        "job": election.job,
+        "contender": election.contender,
+        "phase": election.phase.value,
+        "is_leader": election.is_leader(at),
+        "belief_seconds": round(max(0.0, until - at), 3) if math.isfinite(until) else 0.0,
+        "epoch": election.directory.epoch if election.directory else None,
+        "session_id": election.directory.session_id if election.directory else None,
+        "endpoints": dict(information.endpoints) if information else {},
+        "lease": {"mode": lease.mode.value, "sequence": lease.sequence, "holder": lease.contender} if lease else None,
+        "zookeeper": election.attestation.usable,
+        "copy_repairs": candidacy.information.publication.repairs,
+    }

@@ -1,0 +1,128 @@
+"""Runs Java programs: servers that stay, and tools that end."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ha.sandbox import archive, jars
+from ha.sandbox.errors import SandboxError
+from ha.sandbox.java import FLAGS, find_java
+from ha.sandbox.process import Identity, spawn
+from ha.sandbox.program import Program
+from ha.sandbox.state import Directory
+
+TOOL_TIMEOUT_S = 60.0
+
+_CLASS_LIST = "classes.txt"
+
+_LOG_CONFIGURATION = """\
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n
+"""
+
+
+class Launcher:
+    """The Java, the class path and the environment that all programs of one sandbox share."""
+
+    def __init__(self, directory: Directory, user: str, progress: Callable[[str], None]) -> None:
+        self._directory = directory
+        self._user = user
+        java = find_java()
+        self._java = java.path
+        self._jars = jars.classpath(java.path, progress)
+        self._archive = archive.archive_path(java.banner, self._jars)
+        self._has_archive = archive.usable(self._archive)
+        self._log_configuration = directory.data / "log4j2.properties"
+
+    def start(self, name: str, program: Program) -> Identity:
+        """Start a server in a session of its own; its output goes to its log.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+        try:
+            self._log_configuration.write_text(_LOG_CONFIGURATION, encoding="ascii")
+            return spawn(self._command(name, program), self._environment(), self._directory.log(name))
+        except OSError as error:
+            raise SandboxError(f"{name} cannot be started: {error}.") from error
+
+    def run(self, name: str, program: Program) -> str:
+        """Run a tool to its end, and return what it said; its output also goes to a log.
+
+        Raises:
+            SandboxError: it failed, or took more than a minute.
+        """
+        log = self._directory.log(name)
+        try:
+            self._log_configuration.write_text(_LOG_CONFIGURATION, encoding="ascii")
+            ended = subprocess.run(
+                self._command(name, program),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TOOL_TIMEOUT_S,
+                check=False,
+            )
+            log.write_text(ended.stdout, encoding="utf-8")
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(f"{name} took more than {TOOL_TIMEOUT_S:.0f} seconds.") from error
+        except OSError as error:
+            raise SandboxError(f"{name} cannot be run: {error}.") from error
+        if ended.returncode != 0:
+            raise SandboxError(f"{name} failed; {last_lines(log)}")
+        return ended.stdout
+
+    def prepare_faster_starts(self, progress: Callable[[str], None]) -> None:
+        """Make the class data archive from what the running servers loaded, unless it is there."""
+        lists = [path for path in self._directory.temporary.glob(f"*/{_CLASS_LIST}") if path.stat().st_size > 0]
+        if self._has_archive or not lists:
+            return
+        # Without it everything works, only slower.
+        with contextlib.suppress(SandboxError):
+            archive.make(self._archive, self._java, FLAGS, self._jars, lists=lists, progress=progress)
+            self._has_archive = True
+
+    def _command(self, name: str, program: Program) -> list[str]:
+        scratch = self._directory.temporary / name
+        scratch.mkdir(parents=True, exist_ok=True)
+        properties = {
+            "log4j2.configurationFile": str(self._log_configuration),
+            "java.io.tmpdir": str(scratch),
+            **program.properties,
+        }
+        return [
+            str(self._java),
+            *FLAGS,
+            f"-XX:SharedArchiveFile={self._archive}"
+            if self._has_archive
+            else f"-XX:DumpLoadedClassList={scratch / _CLASS_LIST}",
+            f"-XX:ErrorFile={self._directory.logs / f'{name}-crash.log'}",
+            *(f"-D{key}={value}" for key, value in properties.items()),
+            "-cp",
+            os.pathsep.join(map(str, [*self._jars, self._directory.conf])),
+            program.main,
+            *program.arguments,
+        ]
+
+    def _environment(self) -> Mapping[str, str]:
+        # The caller's Hadoop settings are about another cluster.
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("HADOOP_", "HDFS_"))}
+        return inherited | {"HADOOP_CONF_DIR": str(self._directory.conf), "HADOOP_USER_NAME": self._user}
+
+
+def last_lines(log: Path, count: int = 8) -> str:
+    """Return the end of a log, introduced by its name, for an error message."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return f"its log {log} cannot be read."
+    shown = "\n".join(f"  {line[:300]}" for line in lines[-count:])
+    return f"the last lines of {log}:\n{shown}" if shown else f"its log {log} is empty."

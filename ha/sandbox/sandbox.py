@@ -1,0 +1,307 @@
+"""The sandbox: bring it up, look at it, hurt it, take it down."""
+
+import contextlib
+import getpass
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ha.sandbox import edits, hadoop_conf, hdfs, servers
+from ha.sandbox.errors import SandboxError
+from ha.sandbox.launcher import Launcher
+from ha.sandbox.polling import until
+from ha.sandbox.ports import LOOPBACK
+from ha.sandbox.process import Condition, condition, send
+from ha.sandbox.servers import KILL_TIMEOUT_S, READY_TIMEOUT_S
+from ha.sandbox.state import Directory, State, check_numbers, default_directory, new_state
+from ha.sandbox.status import ServerStatus, status_of
+
+_ROUNDS = 3
+"""How often ``up`` looks again: a NameNode that was paused and replaced ends itself only after it was resumed."""
+
+
+def _silent(_message: str) -> None:
+    """Tell nobody."""
+
+
+class Sandbox:
+    """Real ZooKeeper and HDFS servers that live in one directory, as processes of their own.
+
+    Any number of objects, in any number of processes, may stand for the same sandbox: all they know is on disk.
+    Every call has a time limit, and raises :class:`SandboxError` when it cannot keep its promise. Servers are named
+    ``zookeeper-1``, ``journalnode-1``, ``namenode-1``, ``datanode-1``; other names are an error, too.
+    """
+
+    def __init__(self, directory: str | Path | None = None) -> None:
+        self._directory = Directory(Path(directory) if directory is not None else default_directory())
+        self._cached_launcher: Launcher | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Where everything of it is."""
+        return self._directory.root
+
+    def up(
+        self,
+        zookeepers: int | None = None,
+        namenodes: int | None = None,
+        progress: Callable[[str], None] = _silent,
+        timeout_s: float = READY_TIMEOUT_S,
+    ) -> bool:
+        """Start or resume what is not running, wait until everything serves; return whether anything had to be done.
+
+        Args:
+            zookeepers: 1 or 3; None takes what the directory has already, else 1.
+            namenodes: 1, or 2 with a shared journal and no automatic failover; None as above.
+            progress: is told each step in one sentence.
+            timeout_s: seconds that each server has to become ready.
+
+        Raises:
+            SandboxError: something is missing, failed, or took too long.
+        """
+        check_numbers(zookeepers or 1, namenodes or 1)  # before anything is written
+        with self._directory.locked():
+            state = self._load_or_make(zookeepers, namenodes)
+            if _serves(state):
+                return False
+            for _ in range(_ROUNDS):
+                self._repair(state, progress, timeout_s)
+                if all(condition(server.process) == "up" for server in state.servers):
+                    return True
+            raise SandboxError(f"The servers in {self.directory} do not stay up; see {self._directory.logs}.")
+
+    def down(self, *, wipe: bool = False) -> bool:
+        """Stop all servers; return whether any was running.
+
+        Args:
+            wipe: also delete everything the sandbox made in its directory, and nothing else.
+
+        Raises:
+            SandboxError: a process did not end.
+        """
+        if self._directory.load() is None:
+            return False
+        with self._directory.locked():
+            state = self._state()
+            running = [server for server in state.servers if condition(server.process) != "down"]
+            servers.stop(running)
+            if wipe:
+                self._directory.wipe()
+            return bool(running)
+
+    def status(self) -> list[ServerStatus]:
+        """Return how each server is; empty if there is no sandbox in this directory."""
+        state = self._directory.load()
+        return [status_of(server) for server in state.servers] if state is not None else []
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables that make clients use this sandbox; raise if there is none."""
+        state = self._state()
+        return {
+            "HA_FILES": f"{hadoop_conf.filesystem(state)}/ha",
+            "HA_ZOOKEEPER": ",".join(f"{LOOPBACK}:{server.ports['client']}" for server in state.of("zookeeper")),
+            "HADOOP_CONF_DIR": str(self._directory.conf),
+            "HADOOP_USER_NAME": state.user,
+            "HA_SANDBOX_WEBHDFS": f"{hadoop_conf.web_filesystem(state)}/ha",
+        }
+
+    @property
+    def processes(self) -> list[str]:
+        """The names of all servers, in the order in which they start."""
+        return [server.name for server in self._state().servers]
+
+    def start(self, name: str) -> None:
+        """Start a server that is down, on its old ports and data; does not wait until it serves.
+
+        Raises:
+            SandboxError: it is not down, or a port of it was taken.
+        """
+        with self._changing() as state:
+            server = state.named(name)
+            if condition(server.process) != "down":
+                raise SandboxError(f"{name} is running already.")
+            servers.start(self._directory, state, server, self._launcher(state))
+
+    def stop(self, name: str) -> None:
+        """End a server politely (SIGTERM, after 10 s SIGKILL); fine if it is down already."""
+        with self._changing() as state:
+            servers.stop([state.named(name)])
+
+    def kill(self, name: str) -> None:
+        """End a server at once (SIGKILL); fine if it is down already."""
+        with self._changing() as state:
+            servers.kill(state.named(name))
+
+    def pause(self, name: str) -> None:
+        """Stop a server's clock (SIGSTOP): it keeps its connections and answers nothing.
+
+        Raises:
+            SandboxError: it is down.
+        """
+        self._signal(name, signal.SIGSTOP, "paused")
+
+    def resume(self, name: str) -> None:
+        """Let a paused server go on (SIGCONT).
+
+        Raises:
+            SandboxError: it is down.
+        """
+        self._signal(name, signal.SIGCONT, "up")
+
+    def wait_ready(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Wait until a server serves.
+
+        Raises:
+            SandboxError: it ended, or does not serve in time; the message says what keeps it.
+        """
+        servers.wait_ready(self._directory, self._state().named(name), timeout_s)
+
+    def wipe_zookeeper(self) -> None:
+        """Stop all ZooKeeper servers, delete what they hold, start them again and wait until they serve."""
+        with self._changing() as state:
+            ensemble = state.of("zookeeper")
+            servers.stop(ensemble)
+            for server in ensemble:
+                shutil.rmtree(self._directory.data / server.name, ignore_errors=True)
+            servers.start_all(self._directory, state, ensemble, self._launcher(state), _silent)
+            for server in ensemble:
+                servers.wait_ready(self._directory, server, READY_TIMEOUT_S)
+
+    def active_namenode(self) -> str | None:
+        """Return the name of the active NameNode; None if none of them answers that it is."""
+        active = hdfs.active_namenode(self._state())
+        return active.name if active is not None else None
+
+    def failover(self, to: str) -> None:
+        """Make a NameNode the active one, whatever the other one does; return when it takes writes.
+
+        Raises:
+            SandboxError: there is no other NameNode, or this one cannot take over.
+        """
+        with self._changing() as state:
+            target = state.named(to)
+            other = next((each for each in state.of("namenode") if each.name != to), None)
+            if target.kind != "namenode" or other is None:
+                raise SandboxError(f"{to} is not one of two NameNodes.")
+            if hdfs.role(target) != hdfs.ACTIVE:
+                identities = (hadoop_conf.namenode_id(other), hadoop_conf.namenode_id(target))
+                tool = hadoop_conf.administration("DFSHAAdmin", "-failover", *identities)
+                self._launcher(state).run("failover", tool)
+            until(lambda: hdfs.not_writable(target, state.user), READY_TIMEOUT_S, f"{to} does not take writes")
+
+    def safe_mode(self, on: bool) -> None:
+        """Make the active NameNode refuse all writes, or accept them again.
+
+        Raises:
+            SandboxError: no NameNode is active, or it did not follow.
+        """
+        with self._changing() as state:
+            self._safe_mode(state, on)
+
+    def edits(self) -> list[str]:
+        """Return what HDFS has executed until now, in that order: its edit log, one XML document for each segment.
+
+        Raises:
+            SandboxError: there is none, or it cannot be read.
+        """
+        state = self._state()
+        return edits.read(state, self._directory.data, self._launcher(state))
+
+    # What follows works on a state that the caller has locked.
+
+    def _repair(self, state: State, progress: Callable[[str], None], timeout_s: float) -> None:
+        launcher = self._launcher(state, progress)
+        paused = [server for server in state.servers if condition(server.process) == "paused"]
+        for server in paused:
+            progress(f"Resuming {server.name}")
+            send(server.process, signal.SIGCONT)
+        missing = [server for server in state.servers if condition(server.process) == "down"]
+        if missing:
+            progress(f"Starting {', '.join(server.name for server in missing)}")
+            servers.start_all(self._directory, state, missing, launcher, progress)
+        if hdfs.was_put_in_safe_mode(state):
+            progress("Leaving safe mode")
+            self._safe_mode(state, on=False)
+        progress("Waiting until everything serves")
+        for server in state.servers:
+            try:
+                servers.wait_ready(self._directory, server, timeout_s)
+            except SandboxError:
+                if server not in paused or condition(server.process) != "down":
+                    raise
+                return  # what it slept through made it end itself: the next round starts it again
+        if hdfs.active_namenode(state) is None:
+            first = state.of("namenode")[0]
+            progress(f"Making {first.name} active")
+            identity = hadoop_conf.namenode_id(first)
+            launcher.run("activate", hadoop_conf.administration("DFSHAAdmin", "-transitionToActive", identity))
+        until(lambda: hdfs.no_writes(state), timeout_s, "HDFS takes no writes")
+        launcher.prepare_faster_starts(progress)
+
+    def _safe_mode(self, state: State, on: bool) -> None:
+        namenode = hdfs.active_namenode(state)
+        if namenode is None:
+            raise SandboxError("No NameNode is active.")
+        address = f"hdfs://{LOOPBACK}:{namenode.ports['rpc']}"
+        tool = hadoop_conf.administration("DFSAdmin", "-fs", address, "-safemode", "enter" if on else "leave")
+        self._launcher(state).run("safemode", tool)
+        if hdfs.in_safe_mode(namenode) != on:
+            raise SandboxError(f"{namenode.name} did not {'enter' if on else 'leave'} safe mode.")
+
+    def _state(self) -> State:
+        state = self._directory.load()
+        if state is None:
+            raise SandboxError(f"There is no sandbox in {self.directory}: ha sandbox up makes one.")
+        return state
+
+    def _load_or_make(self, zookeepers: int | None, namenodes: int | None) -> State:
+        state = self._directory.load()
+        if state is None:
+            state = new_state(_user(), zookeepers or 1, namenodes or 1)
+            self._directory.save(state)
+        wanted_servers = (("ZooKeeper server", "zookeeper", zookeepers), ("NameNode", "namenode", namenodes))
+        for word, kind, wanted in wanted_servers:
+            there = sum(server.kind == kind for server in state.servers)
+            if wanted is not None and wanted != there:
+                raise SandboxError(
+                    f"The sandbox in {self.directory} has {there} {word}(s), not {wanted}: "
+                    "take it down with --wipe first, or use another directory."
+                )
+        return state
+
+    def _launcher(self, state: State, progress: Callable[[str], None] = _silent) -> Launcher:
+        if self._cached_launcher is None:
+            self._cached_launcher = Launcher(self._directory, state.user, progress)
+        return self._cached_launcher
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[State]:
+        self._state()  # a directory without a sandbox stays as it is
+        with self._directory.locked():
+            yield self._state()
+
+    def _signal(self, name: str, number: signal.Signals, expected: Condition) -> None:
+        with self._changing() as state:
+            server = state.named(name)
+            if not send(server.process, number):
+                raise SandboxError(f"{name} is down.")
+
+            def obstacle() -> str | None:
+                now = condition(server.process)
+                return None if now == expected else f"it is {now}"
+
+            until(obstacle, KILL_TIMEOUT_S, f"{name} does not follow {number.name}")
+
+
+def _serves(state: State) -> bool:
+    ready = all(condition(server.process) == "up" and servers.obstacle(server) is None for server in state.servers)
+    return ready and hdfs.no_writes(state) is None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"uid{os.getuid()}"

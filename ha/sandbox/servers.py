@@ -1,0 +1,134 @@
+"""Starting, watching and ending the servers of one sandbox."""
+
+import functools
+import shutil
+import signal
+from collections.abc import Callable, Iterable
+
+from ha.sandbox import hadoop_conf, hdfs, zookeeper
+from ha.sandbox.errors import SandboxError
+from ha.sandbox.launcher import Launcher, last_lines
+from ha.sandbox.polling import TooLateError, until
+from ha.sandbox.ports import is_free
+from ha.sandbox.process import condition, send, wait_gone
+from ha.sandbox.state import Directory, Server, State
+
+READY_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 10.0
+KILL_TIMEOUT_S = 10.0
+
+
+def start(directory: Directory, state: State, server: Server, launcher: Launcher) -> None:
+    """Start a server that is down, on its ports and its data, and remember its process.
+
+    Raises:
+        SandboxError: a port was taken, or the configuration cannot be written.
+    """
+    for use, port in server.ports.items():
+        if not is_free(port):
+            raise SandboxError(f"Port {port} ({use} of {server.name}) is taken by another process.")
+    try:
+        if server.kind == "zookeeper":
+            zookeeper.configure(server, state.of("zookeeper"), directory.data)
+            program = zookeeper.program(server, directory.data)
+        else:
+            hadoop_conf.write(state, directory.conf)
+            program = hadoop_conf.program(server, state, directory.data, directory.temporary)
+    except OSError as error:
+        raise SandboxError(f"The configuration of {server.name} cannot be written: {error}.") from error
+    server.process = launcher.start(server.name, program)
+    directory.save(state)
+
+
+def start_all(
+    directory: Directory, state: State, servers: Iterable[Server], launcher: Launcher, progress: Callable[[str], None]
+) -> None:
+    """Start servers as much at the same time as possible; format HDFS if that was never done.
+
+    Raises:
+        SandboxError: one of them cannot be started.
+    """
+    chosen = list(servers)
+    for server in chosen:
+        if server.kind in {"zookeeper", "journalnode"}:
+            start(directory, state, server, launcher)
+    if not state.formatted:
+        progress("Formatting HDFS (once)")
+        _format(directory, state, launcher)
+    namenodes = [server for server in chosen if server.kind == "namenode"]
+    for server in namenodes:
+        start(directory, state, server, launcher)
+    # A DataNode that knocks at a NameNode's door in the last moment before that opens is refused, and sleeps for 5 s.
+    # By the time it has come so far, a NameNode whose web server listens now is open.
+    for server in namenodes:
+        _wait(directory, server, functools.partial(hdfs.not_listening, server), READY_TIMEOUT_S)
+    for server in chosen:
+        if server.kind == "datanode":
+            start(directory, state, server, launcher)
+
+
+def obstacle(server: Server) -> str | None:
+    """Return what keeps a server from doing its part; None if nothing does."""
+    return zookeeper.not_ready(server) if server.kind == "zookeeper" else hdfs.not_ready(server)
+
+
+def wait_ready(directory: Directory, server: Server, timeout_s: float) -> None:
+    """Wait until a server does its part.
+
+    Raises:
+        SandboxError: it ended, or there is still something in its way; the message shows the end of its log.
+    """
+    _wait(directory, server, lambda: obstacle(server), timeout_s)
+
+
+def stop(servers: Iterable[Server]) -> None:
+    """End servers politely, all at once; those that do not follow within 10 s are killed.
+
+    Raises:
+        SandboxError: one of them survived even that.
+    """
+    stopping = [server for server in servers if send(server.process, signal.SIGTERM)]
+    for server in stopping:
+        send(server.process, signal.SIGCONT)  # a paused process acts on SIGTERM only when it goes on
+    for server in stopping:
+        if not wait_gone(server.process, STOP_TIMEOUT_S):
+            kill(server)
+
+
+def kill(server: Server) -> None:
+    """End a server at once.
+
+    Raises:
+        SandboxError: it survived that.
+    """
+    send(server.process, signal.SIGKILL)
+    if not wait_gone(server.process, KILL_TIMEOUT_S):
+        raise SandboxError(f"{server.name} survived SIGKILL for {KILL_TIMEOUT_S:.0f} seconds.")
+
+
+def _format(directory: Directory, state: State, launcher: Launcher) -> None:
+    hadoop_conf.write(state, directory.conf)
+    for journal in state.of("journalnode"):
+        wait_ready(directory, journal, READY_TIMEOUT_S)
+    first, *others = state.of("namenode")
+    arguments = ("-format", "-nonInteractive", "-force")
+    launcher.run("format", hadoop_conf.program(first, state, directory.data, directory.temporary, *arguments))
+    names = hadoop_conf.name_directory(first, directory.data)
+    for other in others:  # Hadoop's own way to set up a standby needs a running NameNode; copying is as good
+        shutil.copytree(names, hadoop_conf.name_directory(other, directory.data), dirs_exist_ok=True)
+    state.formatted = True
+    directory.save(state)
+
+
+def _wait(directory: Directory, server: Server, obstacle_now: Callable[[], str | None], timeout_s: float) -> None:
+    log = directory.log(server.name)
+
+    def still() -> str | None:
+        if condition(server.process) == "down":
+            raise SandboxError(f"{server.name} has ended; {last_lines(log)}")
+        return obstacle_now()
+
+    try:
+        until(still, timeout_s, f"{server.name} is not ready")
+    except TooLateError as error:
+        raise SandboxError(f"{error} Here are {last_lines(log)}") from error

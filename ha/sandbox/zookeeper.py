@@ -1,0 +1,94 @@
+"""ZooKeeper servers: their configuration, and what they say about themselves."""
+
+import socket
+from pathlib import Path
+
+from ha.sandbox.ports import LOOPBACK
+from ha.sandbox.program import Program
+from ha.sandbox.state import Server
+
+TICK_MS = 500
+MIN_SESSION_TIMEOUT_MS = 1_000
+MAX_SESSION_TIMEOUT_MS = 40_000
+
+_INIT_LIMIT_TICKS = 20  # 10 s for a follower to connect and catch up: a busy laptop starts three JVMs at once
+_SYNC_LIMIT_TICKS = 6  # 3 s until a silent follower or leader is given up
+_ANSWER_TIMEOUT_S = 1.0
+
+
+def configure(server: Server, ensemble: list[Server], data: Path) -> Path:
+    """Write a server's configuration into its data directory; return the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    home = data / server.name
+    (home / "store").mkdir(parents=True, exist_ok=True)
+    lines = [
+        f"tickTime={TICK_MS}",
+        f"minSessionTimeout={MIN_SESSION_TIMEOUT_MS}",
+        f"maxSessionTimeout={MAX_SESSION_TIMEOUT_MS}",
+        f"initLimit={_INIT_LIMIT_TICKS}",
+        f"syncLimit={_SYNC_LIMIT_TICKS}",
+        f"dataDir={home / 'store'}",
+        f"clientPort={server.ports['client']}",
+        f"clientPortAddress={LOOPBACK}",
+        "maxClientCnxns=0",
+        "admin.enableServer=false",
+        "4lw.commands.whitelist=ruok,srvr,stat,mntr,isro",
+    ]
+    if len(ensemble) > 1:
+        (home / "store" / "myid").write_text(f"{server.number}\n", encoding="ascii")
+        # Without local sessions a read-only server of 3.9 refuses every session, even one that asks for no more
+        # than reading; a session becomes an ordinary one when it creates an ephemeral node.
+        lines += ["localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"]
+        lines += [
+            f"server.{each.number}={LOOPBACK}:{each.ports['quorum']}:{each.ports['election']}" for each in ensemble
+        ]
+    path = home / "zoo.cfg"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def program(server: Server, data: Path) -> Program:
+    """Return how to run a server."""
+    return Program(
+        main="org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        arguments=(str(data / server.name / "zoo.cfg"),),
+        properties={
+            # A server that lost its quorum goes on answering reads to clients that accept that.
+            "readonlymode.enabled": "true",
+            # Its logs grow in steps of this many KB, instead of 64 MB per start.
+            "zookeeper.preAllocSize": "1024",
+        },
+    )
+
+
+def mode(server: Server) -> str | None:
+    """Return ``leader``, ``follower``, ``standalone`` or ``read-only``; None if it does not serve."""
+    answer = four_letters(server, "srvr")
+    for line in (answer or "").splitlines():
+        if line.startswith("Mode: "):
+            return line.removeprefix("Mode: ")
+    return None
+
+
+def not_ready(server: Server) -> str | None:
+    """Return what keeps a server from serving reads and writes; None if nothing does."""
+    current = mode(server)
+    if current is None:
+        return "it does not serve yet"
+    return "it has no quorum and only serves reads" if current == "read-only" else None
+
+
+def four_letters(server: Server, word: str) -> str | None:
+    """Return the answer to one of ZooKeeper's four-letter words; None if there is none within a second."""
+    chunks = []
+    try:
+        with socket.create_connection((LOOPBACK, server.ports["client"]), _ANSWER_TIMEOUT_S) as connection:
+            connection.sendall(word.encode("ascii"))
+            while chunk := connection.recv(65_536):
+                chunks.append(chunk)
+    except OSError:
+        return None
+    return b"".join(chunks).decode("utf-8", errors="replace")

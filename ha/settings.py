@@ -1,0 +1,185 @@
+"""Settings: arguments, then the environment, then ``ha.toml``, then defaults. Validated before anything starts."""
+
+import difflib
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from leader.errors import InvalidSettings
+from leader.names import check_word
+from leader.timing import LONGEST, Timing
+
+CONFIG_FILE = "ha.toml"
+
+MAX_FILE_BYTES = 1_000_000
+"""A longer file has no settings in it."""
+
+SHOWN = 100
+"""Characters of a wrong value that an error shows."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set. Each setting is an argument, ``HA_<NAME>`` in the environment, a key in ``ha.toml``.
+
+    Attributes:
+        files: URI of the directory that holds the jobs: ``hdfs://``, ``webhdfs://`` or ``file://``.
+        zookeeper: ``host:port,host:port/chroot``; empty means that the file system carries everything.
+        contender: name of this process among those that contend for a job.
+        short_ttl: seconds; see :class:`leader.timing.Timing`, as for the next six.
+        long_ttl: seconds.
+        session_timeout: seconds.
+        call_timeout: seconds; 0 derives it from the others.
+        stop_margin: seconds; 0 derives it from the others.
+        drift: a ratio.
+        hand_over: seconds.
+        audit: seconds after which an answer of ZooKeeper is compared with HDFS.
+        stop_grace: seconds that a command has between TERM and KILL while the lease is being kept.
+        listen: ``host:port`` of the HTTP API; port 0 takes a free one, an empty text none.
+        history: directory on this host into which each process writes what happened to it; empty for none.
+    """
+
+    files: str = ""
+    zookeeper: str = ""
+    contender: str = ""
+    short_ttl: float = 6.0
+    long_ttl: float = 60.0
+    session_timeout: float = 10.0
+    call_timeout: float = 0.0
+    stop_margin: float = 0.0
+    drift: float = 0.01
+    hand_over: float = 3.0
+    audit: float = 30.0
+    stop_grace: float = 10.0
+    listen: str = ""
+    history: str = ""
+
+    @property
+    def timing(self) -> Timing:
+        """The durations of the protocol.
+
+        Raises:
+            InvalidSettings: two of them clash.
+        """
+        return Timing(
+            short_ttl=self.short_ttl,
+            long_ttl=self.long_ttl,
+            session_timeout=self.session_timeout,
+            call_timeout=self.call_timeout,
+            stop_margin=self.stop_margin,
+            drift=self.drift,
+            hand_over=self.hand_over,
+        )
+
+
+def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """Gather the settings.
+
+    Args:
+        arguments: those given in code or as flags; None among the values means "not given".
+        environment: defaults to the process's.
+
+    Raises:
+        InvalidSettings: one is unknown, of the wrong kind, or clashes with another; the message says which and where.
+    """
+    environment = os.environ if environment is None else environment
+    values: dict[str, Any] = {}
+    for where, found in (
+        (_printable(_config_path(environment)), _from_file(environment)),
+        ("the environment", _from_environment(environment)),
+        ("the arguments", {key: value for key, value in (arguments or {}).items() if value is not None}),
+    ):
+        _check(found, where)
+        values.update(found)
+    settings: Settings = msgspec.convert(values, Settings, strict=False)
+    settings = msgspec.structs.replace(
+        settings,
+        files=settings.files or _default_files(environment),
+        contender=check_word(settings.contender or _default_contender(), "a contender"),
+    )
+    for name, least in (("audit", 0.1), ("stop_grace", 0.0)):
+        if not getattr(settings, name) >= least:
+            raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at least {least:g}.")
+        if getattr(settings, name) > LONGEST:  # a thread can wait for no more than 292 years
+            raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at most {LONGEST:,}.")
+    _ = settings.timing  # raises if durations clash
+    return settings
+
+
+def _check(values: Mapping[str, Any], where: str) -> None:
+    known = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    for key, value in values.items():
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
+            raise InvalidSettings(f"{_shown(key)} in {where} is not a setting: {hint}")
+        try:
+            msgspec.convert(value, known[key], strict=False)
+        except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for bytes that are not UTF-8
+            kind = "a number" if known[key] is float else "a text"
+            raise InvalidSettings(f"{key} in {where} is {_shown(value)}: it must be {kind}.") from None
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of more than 4,300 digits; a table in a table in a table ...
+        return "more than can be shown"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _config_path(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("HA_CONFIG") or CONFIG_FILE)
+
+
+def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
+    path = _config_path(environment)
+    where = _printable(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        if environment.get("HA_CONFIG"):
+            raise InvalidSettings(f"HA_CONFIG names {where}, and there is no such file.") from None
+        return {}
+    except OSError as error:
+        raise InvalidSettings(f"{where} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # a zero character, or one that the locale cannot encode
+        raise InvalidSettings(f"HA_CONFIG names {where}, which cannot be a path ({error}).") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidSettings(f"{where} is too long for settings: it has more than {MAX_FILE_BYTES:,} bytes.")
+    try:
+        return tomllib.loads(data.decode())
+    except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python
+        raise InvalidSettings(f"{where} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise InvalidSettings(f"{where} is not valid TOML: its values are nested too deeply.") from error
+
+
+def _printable(path: Path) -> str:
+    """A path as an error shows it: one that would break the line or command a terminal only in quotes."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    # Only names of settings: HA_JOB, HA_EPOCH and their like are what a sidecar tells its command.
+    names = [field.name for field in msgspec.structs.fields(Settings)]
+    found = {name: environment.get(f"HA_{name.upper()}") for name in names}
+    return {name: value for name, value in found.items() if value}
+
+
+def _default_files(environment: Mapping[str, str]) -> str:
+    state = environment.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
+    # Not Path.as_uri(): Hadoop's URIs have no escapes, so a %20 would be three letters of a directory's name.
+    return f"file://{Path(state, 'hybrid-ha', 'jobs').absolute()}"
+
+
+def _default_contender() -> str:
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()).strip("-.")[:40] or "host"
+    return f"{host}-{os.getpid()}"

@@ -1,0 +1,223 @@
+"""The sidecar: contends for a job, runs a command while it leads, stops the command when the leadership ends."""
+
+import logging
+import signal
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from ha.belief import BeliefWriter
+from ha.inbox import AskedTo, Granted, Inbox, Notice, Revoked, Wake
+from ha.node import Node
+from ha.supervised import Supervised
+from leader import status
+from leader.errors import Fenced
+from leader.events import Grant
+from leader.information import check_endpoints
+from leader.names import LeaderDirectory, check_job
+from leader.status import Status
+from store.clock import now
+from store.errors import StoreError
+
+KILL_BEFORE = 0.2
+"""Seconds before the belief ends at which a command is killed that did not end when it was asked to."""
+
+CHILD_ENDED = "child ended"
+NEVER = float("inf")
+
+_log = logging.getLogger("ha")
+
+
+class Sidecar:
+    """Runs one command for one job, whenever this process leads it."""
+
+    def __init__(
+        self, node: Node, job: str, command: Sequence[str], endpoints: Mapping[str, str], *, again: bool = False
+    ) -> None:
+        """Prepare; it does not contend before :meth:`run`.
+
+        Args:
+            node: the process's stores and contender; closed by whoever made it.
+            job: the job's name.
+            command: program and arguments.
+            endpoints: published while leading.
+            again: run the command even if the job has finished before.
+
+        Raises:
+            InvalidName: the job or an endpoint cannot be called that.
+        """
+        self._node = node
+        self._settings = node.settings
+        self._job = check_job(job)
+        self._command = list(command)
+        self._endpoints = check_endpoints(endpoints)
+        self._again = again
+        self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
+        self._belief = BeliefWriter(Path(self._directory.name, "belief"))
+        self._inbox = Inbox(lambda _, leads_until, holds_until: self._belief.write(leads_until, holds_until))
+        self._leader: LeaderDirectory | None = None
+        self._child: Supervised | None = None
+        self._child_code = 0
+        self._kill_at = NEVER
+        self._successor = ""
+        self._exit_code: int | None = None
+
+    def run(self) -> int:
+        """Contend until the job has finished or a signal ends this; returns what to exit with."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._signalled)
+        leads = self._node.stores.history.leads(self._inbox)
+        self._node.runtime.ask(lambda: self._node.contender.join(self._job, leads), timeout=5.0)
+        self._post_contend()
+        _log.info("%s: contending as %s.", self._job, self._settings.contender)
+        try:
+            while self._exit_code is None or self._child is not None or self._leader is not None:
+                self._act(self._inbox.get(min(0.5, max(0.0, self._kill_at - now()))))
+            self._await_release()
+        finally:
+            self._close()
+        return self._exit_code
+
+    # --- what happens
+
+    def _act(self, notice: Notice | None) -> None:
+        match notice:
+            case Granted(_, grant):
+                self._granted(grant)
+            case Revoked(_, revoke) if self._leader is not None and revoke.session_id == self._leader.session_id:
+                self._stop_child(revoke.until)
+            case AskedTo(_, successor):
+                self._successor = successor
+                self._step_down("An operator asked to hand over.")
+            case Wake(what) if what == CHILD_ENDED:
+                self._child_ended()
+            case Wake(what):
+                self._step_down(f"The sidecar was told to stop ({what}).")
+            case _:
+                pass
+        if self._child is not None and now() >= self._kill_at:
+            _log.warning("%s: the command did not end in time and is killed.", self._job)
+            self._child.kill()
+            self._kill_at = NEVER
+
+    def _signalled(self, number: int, _: FrameType | None) -> None:
+        if self._exit_code is None:
+            self._exit_code = 128 + number
+        self._inbox.put(Wake(signal.Signals(number).name))
+
+    def _granted(self, grant: Grant) -> None:
+        self._leader = LeaderDirectory(grant.epoch, grant.session_id)
+        self._node.metrics.grants.labels(self._job, grant.reason).inc()
+        self._node.runtime.post(lambda: self._node.contender.confirm(self._job, grant.session_id, self._endpoints))
+        if self._exit_code is not None:
+            self._step_down("The sidecar is stopping.")
+        elif self._finished_before():
+            _log.info("%s: the job has finished; --again runs it once more.", self._job)
+            self._exit_code = 0
+            self._step_down("The job has finished.")
+        else:
+            self._start(grant)
+
+    def _start(self, grant: Grant) -> None:
+        assert self._leader is not None, "only a leader starts the command"
+        environment = {
+            "HA_JOB": self._job,
+            "HA_EPOCH": str(grant.epoch),
+            "HA_SESSION_ID": grant.session_id,
+            "HA_LEADER_DIRECTORY": f"{self._settings.files.rstrip('/')}/{self._job}/{self._leader.name}",
+            "HA_BELIEF": str(self._belief.path),
+            "HA_FILES": self._settings.files,
+            "HA_ZOOKEEPER": self._settings.zookeeper,
+        }
+        self._again = False  # that was asked for once
+        self._node.stores.history.ran(self._job, grant.epoch, running=True)
+        child = Supervised(self._command, environment, self._belief.path)
+        self._child, self._kill_at = child, NEVER
+        threading.Thread(target=self._wait, args=(child, grant.epoch), name="ha-wait", daemon=True).start()
+        _log.info("%s: the command runs, guarded by process %d.", self._job, child.pid)
+
+    def _wait(self, child: Supervised, epoch: int) -> None:
+        self._child_code = child.wait()
+        self._node.stores.history.ran(self._job, epoch, running=False)
+        self._inbox.put(Wake(CHILD_ENDED))
+
+    def _stop_child(self, until: float | None) -> None:
+        self._node.metrics.revocations.labels(self._job).inc()
+        if self._child is None:
+            self._give_back()
+            return
+        self._child.terminate()
+        latest = now() + self._settings.stop_grace if until is None else until - KILL_BEFORE
+        self._kill_at = min(self._kill_at, latest)
+
+    def _child_ended(self) -> None:
+        self._child, self._kill_at = None, NEVER
+        code = self._child_code
+        _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
+        if code == 0 and self._record_finished():
+            self._exit_code = 0
+        self._step_down(f"The command has ended with {code}.")
+        self._give_back()
+
+    def _step_down(self, reason: str) -> None:
+        self._node.runtime.post(lambda: self._node.contender.step_down(self._job, reason))
+
+    def _give_back(self) -> None:
+        successor, self._successor, self._leader = self._successor, "", None
+        self._node.runtime.post(lambda: self._node.contender.release(self._job, successor))
+        if self._exit_code is None:
+            self._post_contend()
+
+    def _post_contend(self) -> None:
+        self._node.runtime.post(lambda: self._node.contender.contend(self._job))
+
+    # --- the job's state
+
+    def _finished_before(self) -> bool:
+        leader, timeout = self._leader, self._node.stores.timing.call_timeout
+        assert leader is not None, "only a leader asks"
+        try:
+            found = self._node.stores.files.call("status", lambda files: status.read(files, self._job, leader), timeout)
+            if found is not Status.RUNNING and (found is not Status.FINISHED or self._again):
+                self._node.stores.files.call(
+                    "status", lambda files: status.change(files, self._job, leader, Status.RUNNING), timeout
+                )
+        except (StoreError, Fenced) as error:
+            _log.warning("%s: the state of the job is not known: %s", self._job, error)
+            return False
+        return found is Status.FINISHED and not self._again
+
+    def _record_finished(self) -> bool:
+        leader, timeout = self._leader, self._node.stores.timing.call_timeout
+        while leader is not None and now() < self._holds_until():
+            try:
+                self._node.stores.files.call(
+                    "status", lambda files: status.change(files, self._job, leader, Status.FINISHED), timeout
+                )
+            except Fenced:
+                return False
+            except StoreError as error:
+                _log.warning("%s: it cannot be recorded that the job has finished: %s", self._job, error)
+                threading.Event().wait(self._node.stores.timing.retry)
+            else:
+                return True
+        return False
+
+    def _holds_until(self) -> float:
+        candidacy = self._node.contender.candidacies[self._job]
+        return self._node.runtime.ask(candidacy.election.holds_until, timeout=5.0)
+
+    def _await_release(self) -> None:
+        # A grant may have come that the loop did not get to see; nothing runs under it.
+        self._node.runtime.post(lambda: self._node.contender.release(self._job))
+        end = now() + 4 * self._node.stores.timing.call_timeout
+        while now() < end and self._node.holds(self._job):
+            threading.Event().wait(0.01)
+
+    def _close(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+        self._belief.close()
+        self._directory.cleanup()

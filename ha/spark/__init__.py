@@ -1,0 +1,46 @@
+"""PySpark's side: what the driver publishes and protects, and what Python workers ask.
+
+``job_master`` and ``checkpoint`` are for code that runs in Python workers; the others are for the driver. Imports are
+lazy, so that a worker never pays for the driver's, nor for PySpark's own.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ha.spark.driver import CheckpointPublisher, publish_checkpoints
+    from ha.spark.location import checkpoint_location, executor_settings
+    from ha.spark.output import Output
+    from ha.spark.worker import JobMaster, NoEndpoint, checkpoint, job_master
+
+_PLACES = {
+    "CheckpointPublisher": "ha.spark.driver",
+    "JobMaster": "ha.spark.worker",
+    "NoEndpoint": "ha.spark.worker",
+    "Output": "ha.spark.output",
+    "checkpoint": "ha.spark.worker",
+    "checkpoint_location": "ha.spark.location",
+    "executor_settings": "ha.spark.location",
+    "job_master": "ha.spark.worker",
+    "publish_checkpoints": "ha.spark.driver",
+}
+
+__all__ = [
+    "CheckpointPublisher",
+    "JobMaster",
+    "NoEndpoint",
+    "Output",
+    "checkpoint",
+    "checkpoint_location",
+    "executor_settings",
+    "job_master",
+    "publish_checkpoints",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'ha.spark' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415  # laziness is the point
+
+    # Kept, because workers call these for every row.
+    return globals().setdefault(name, getattr(import_module(_PLACES[name]), name))
