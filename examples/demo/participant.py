@@ -1,0 +1,102 @@
+"""One ``ha run`` sidecar with its word-count driver, and what can be done to it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+class Participant:
+    """A sidecar process, its guard, its driver, the driver's JVM and Python workers."""
+
+    def __init__(self, name: str, job: str, driver: Sequence[str], environment: Mapping[str, str], logs: Path) -> None:
+        self.name = name
+        self.address = f"{name}.demo:6123"
+        self.log = logs / f"{name}.log"
+        command = [
+            *(sys.executable, "-m", "ha.cli", "run", job, "--contender", name),
+            *("--endpoint", f"jobmaster={self.address}", "--", *driver),
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env={**os.environ, **environment}, stdout=log, stderr=log, start_new_session=True
+            )
+        self._frozen: list[int] = []
+
+    @property
+    def running(self) -> bool:
+        """Whether the sidecar has not ended yet."""
+        return self._process.poll() is None
+
+    def kill_sidecar(self) -> None:
+        """``kill -9`` of the sidecar alone; its command has to die with it."""
+        self._process.kill()
+        self._process.wait()
+
+    def family(self) -> list[int]:
+        """Process ids of the sidecar and everything below it, parents first."""
+        return descendants(self._process.pid)
+
+    def freeze(self) -> None:
+        """Stop the sidecar and everything below it."""
+        self._frozen = self.family()
+        for pid in self._frozen:
+            _signal(pid, signal.SIGSTOP)
+
+    def wake_driver(self) -> None:
+        """Let the driver, its JVM and its workers go on while the sidecar and the guard stay frozen."""
+        for pid in self._frozen[2:]:
+            _signal(pid, signal.SIGCONT)
+
+    def wake(self) -> None:
+        """Let all of it go on."""
+        for pid in self._frozen:
+            _signal(pid, signal.SIGCONT)
+
+    def wait(self, timeout: float) -> int | None:
+        """Return the sidecar's exit code; None if it does not end within ``timeout`` seconds."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self) -> None:
+        """Leave nothing of it behind."""
+        for pid in [*self.family(), *self._frozen]:
+            _signal(pid, signal.SIGKILL)
+            _signal(pid, signal.SIGCONT)
+        self._process.wait()
+
+
+def descendants(pid: int) -> list[int]:
+    """Process ids of a process and everything below it, parents first."""
+    found = [pid]
+    for parent in found:
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                found += [int(child) for child in children.read_text().split()]
+            except OSError:
+                continue  # it has ended meanwhile
+    return found
+
+
+def alive(pids: Sequence[int]) -> list[int]:
+    """Those of the processes that have not ended."""
+    living = []
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state not in "ZX":
+            living.append(pid)
+    return living
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
