@@ -1,0 +1,131 @@
+"""Settings: where they come from, and one sentence for each mistake."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ha.settings import Settings, load
+from leader.errors import InvalidName, InvalidSettings
+from leader.names import check_word
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory without an ha.toml."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_defaults_need_nothing(nowhere: Path) -> None:
+    settings = load({}, {"HOME": str(nowhere), "XDG_STATE_HOME": str(nowhere / "state")})
+    assert settings.files == (nowhere / "state" / "hybrid-ha" / "jobs").as_uri()
+    assert settings.zookeeper == ""
+    assert check_word(settings.contender, "a contender") == settings.contender
+    defaults = Settings()
+    for field in msgspec.structs.fields(Settings):
+        if field.name not in ("files", "contender"):
+            assert getattr(settings, field.name) == getattr(defaults, field.name)
+    assert settings.timing.short_ttl == 6
+
+
+def test_arguments_then_environment_then_file_then_defaults(nowhere: Path) -> None:
+    (nowhere / "ha.toml").write_text("short_ttl = 7\nlong_ttl = 70\naudit = 7\nzookeeper = 'file:1'\n")
+    environment = {"HA_LONG_TTL": "80", "HA_AUDIT": "8"}
+    settings = load({"audit": 9, "short_ttl": None}, environment)
+    assert (settings.short_ttl, settings.long_ttl, settings.audit) == (7, 80, 9)
+    assert (settings.zookeeper, settings.session_timeout) == ("file:1", 10)
+
+
+def test_an_empty_variable_is_not_set(nowhere: Path) -> None:
+    (nowhere / "ha.toml").write_text("short_ttl = 7")
+    assert load({}, {"HA_SHORT_TTL": "", "HA_CONFIG": ""}).short_ttl == 7
+
+
+def test_another_file(nowhere: Path) -> None:
+    (nowhere / "ha.toml").write_text("short_ttl = 7")
+    other = nowhere / "other.toml"
+    other.write_text("short_ttl = 8")
+    assert load({}, {"HA_CONFIG": str(other)}).short_ttl == 8
+
+
+def test_what_the_sidecar_tells_its_command_is_not_taken_for_settings() -> None:
+    told = {"HA_JOB": "orders", "HA_EPOCH": "3", "HA_SESSION_ID": "x", "HA_BELIEF": "/x", "HA_LEADER_DIRECTORY": "y"}
+    assert load({}, told).short_ttl == 6
+
+
+@pytest.mark.parametrize("kind", ["argument", "environment", "file"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("short_ttl", 4.5), ("zookeeper", "zk:2181/ha"), ("contender", "a-1"), ("history", "h")]
+)
+def test_every_source_takes_every_kind(nowhere: Path, kind: str, name: str, value: object) -> None:
+    if kind == "file":
+        (nowhere / "ha.toml").write_text(f"{name} = {value!r}")
+    settings = load({name: value} if kind == "argument" else {}, {f"HA_{name.upper()}": str(value)})
+    assert getattr(settings, name) == value
+
+
+MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
+    ({"shrt_ttl": 1}, {}, "", ["'shrt_ttl' in the arguments is not a setting", "did you mean 'short_ttl'?"]),
+    ({"x": 1}, {}, "", ["'x' in the arguments is not a setting", "the settings are files, zookeeper"]),
+    ({}, {}, "zokeeper = 'zk:1'", ["'zokeeper' in ha.toml is not a setting", "did you mean 'zookeeper'?"]),
+    ({}, {}, "[files]\nuri = 'x'", ["files in ha.toml is", "it must be a text"]),
+    ({"short_ttl": "soon"}, {}, "", ["short_ttl in the arguments is 'soon'", "it must be a number"]),
+    ({}, {"HA_SHORT_TTL": "6 s"}, "", ["short_ttl in the environment is '6 s'", "it must be a number"]),
+    ({}, {}, "audit = [1]", ["audit in ha.toml is [1]", "it must be a number"]),
+    ({}, {}, "files = 5", ["files in ha.toml is 5", "it must be a text"]),
+    ({}, {}, "short_ttl = true", ["short_ttl in ha.toml is True", "it must be a number"]),
+    ({}, {}, "short_ttl 6", ["ha.toml is not valid TOML", "line 1"]),
+    ({}, {}, "short_ttl = 6\nshort_ttl = 7", ["ha.toml is not valid TOML: Cannot overwrite a value"]),
+    ({}, {"HA_CONFIG": "no/where.toml"}, "", ["HA_CONFIG names no/where.toml", "no such file"]),
+    ({}, {"HA_CONFIG": "."}, "", [". cannot be read", "Is a directory"]),
+    ({"short_ttl": 1, "call_timeout": 1}, {}, "", ["short_ttl (1 s) and call_timeout (1 s) clash", "raise short_ttl"]),
+    ({"long_ttl": 5}, {}, "", ["long_ttl (5 s) and short_ttl (6 s) clash"]),
+    ({"short_ttl": float("nan")}, {}, "", ["short_ttl is nan s", "it must be from"]),
+    ({"audit": 0}, {}, "", ["audit is 0 s: it must be at least 0.1"]),
+    ({"stop_grace": -1}, {}, "", ["stop_grace is -1 s: it must be at least 0"]),
+    ({"stop_grace": float("nan")}, {}, "", ["stop_grace is nan s"]),
+    ({"contender": "a b"}, {}, "", ["contender", "'a b' is not a name of a contender: use 1 to 64"]),
+    ({}, {"HA_CONTENDER": "_any"}, "", ["'_any' is not a name of a contender"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "environment", "file", "parts"), MISTAKES, ids=[each[3][0] for each in MISTAKES])
+def test_every_mistake_is_one_sentence_with_key_place_and_remedy(
+    nowhere: Path, arguments: dict[str, Any], environment: dict[str, str], file: str, parts: list[str]
+) -> None:
+    if file:
+        (nowhere / "ha.toml").write_text(file)
+    with pytest.raises((InvalidSettings, InvalidName)) as caught:
+        load(arguments, environment)
+    sentence = str(caught.value)
+    for part in parts:
+        assert part in sentence
+    assert "\n" not in sentence
+    assert re.search(r"[.?]$", sentence)
+
+
+def test_a_file_that_is_no_text(nowhere: Path) -> None:
+    (nowhere / "ha.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidSettings, match=r"ha\.toml is not valid TOML"):
+        load({}, {})
+
+
+def test_a_file_that_cannot_be_read(nowhere: Path) -> None:
+    (nowhere / "ha.toml").mkdir()
+    with pytest.raises(InvalidSettings, match=r"ha\.toml cannot be read: Is a directory"):
+        load({}, {})
+
+
+@pytest.mark.parametrize("host", ["_", "-.-", "ä", "x" * 100, "a.b-c", ""])
+def test_every_host_has_a_name_that_can_be_a_contenders(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: host)
+    contender = load({}, {}).contender
+    assert check_word(contender, "a contender") == contender
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        load({}, {}).short_ttl = 1.0  # type: ignore[misc]

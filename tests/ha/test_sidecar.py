@@ -1,0 +1,229 @@
+"""``ha run`` as people run it: real processes, a directory of this host, small timings."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader.information import Record
+from leader.lease import Mode
+from leader.names import LeaderDirectory, newest
+from store.clock import now
+from store.local import LocalFiles
+from tests.ha.programs import QUICK, Program, Workplace, alive
+from tests.ha.waiting import wait_until
+
+TAKEOVER = float(QUICK["HA_SHORT_TTL"]) + 1
+NOISE = 5.0
+"""Seconds that a busy machine may take for whatever it does besides."""
+
+NOTES = """
+import json, os, signal, sys
+def note(what):
+    with open("notes", "a") as file:
+        print(json.dumps([os.environ.get("NAME", ""), what, os.getpid(), int(os.environ["HA_EPOCH"])]), file=file)
+def stay():
+    while True: signal.pause()
+"""
+ENDS = NOTES + "note('runs'); sys.exit(int(os.environ.get('CODE', '0')))"
+STAYS = NOTES + "signal.signal(signal.SIGTERM, lambda *_: (note('asked'), sys.exit(0)))\nnote('runs'); stay()"
+STUBBORN = NOTES + "signal.signal(signal.SIGTERM, lambda *_: note('asked'))\nnote('runs'); stay()"
+
+
+class Notes:
+    """What the commands have noted: who, what, process id, epoch."""
+
+    def __init__(self, workplace: Workplace) -> None:
+        self.file = workplace.work / "notes"
+
+    def all(self) -> list[tuple[str, Any, int, int]]:
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        return [tuple(json.loads(line)) for line in lines]
+
+    def until(self, count: int, program: Program) -> tuple[str, Any, int, int]:
+        """Wait for that many notes, and return the last of them."""
+        wait_until(lambda: len(self.all()) >= count, what=f"{count} notes; it said: {program.said}")
+        return self.all()[count - 1]
+
+
+@pytest.fixture
+def notes(workplace: Workplace) -> Notes:
+    return Notes(workplace)
+
+
+def run(workplace: Workplace, name: str, source: str, *options: str, **environment: str) -> Program:
+    command = (sys.executable, "-c", source)
+    return workplace.ha("run", "orders", "--contender", name, *options, "--", *command, NAME=name, **environment)
+
+
+def state(workplace: Workplace) -> tuple[LeaderDirectory, Record, list[str]]:
+    files = LocalFiles(workplace.jobs)
+    directory = newest([entry.name for entry in files.list("orders")])
+    assert directory is not None
+    home = f"orders/{directory.name}"
+    found = Record.parse(entry.name for entry in files.list(f"{home}/record"))
+    return directory, found, [entry.name for entry in files.list(home) if entry.name.startswith("status=")]
+
+
+def test_a_command_that_succeeds_ends_the_job_and_is_not_run_again(workplace: Workplace, notes: Notes) -> None:
+    assert run(workplace, "a", ENDS).wait() == 0
+    directory, found, status = state(workplace)
+    assert (directory.epoch, found.released, status) == (1, True, ["status=FINISHED"])
+
+    again = run(workplace, "b", ENDS)
+    assert again.wait() == 0
+    assert "the job has finished" in again.said
+    assert [name for name, *_ in notes.all()] == ["a"]
+
+    assert run(workplace, "c", ENDS, "--again").wait() == 0
+    assert [name for name, *_ in notes.all()] == ["a", "c"]
+    assert state(workplace)[2] == ["status=FINISHED"]
+
+
+def test_the_command_knows_what_it_leads(workplace: Workplace) -> None:
+    source = NOTES + "note({name: value for name, value in os.environ.items() if name.startswith('HA_')})"
+    assert run(workplace, "a", source, "--endpoint", "rest=a:1").wait() == 0
+    (_, told, _, _), *_ = Notes(workplace).all()
+    directory, _, _ = state(workplace)
+    assert (told["HA_JOB"], told["HA_EPOCH"], told["HA_SESSION_ID"]) == ("orders", "1", directory.session_id)
+    assert told["HA_LEADER_DIRECTORY"] == f"{workplace.jobs.as_uri()}/orders/{directory.name}"
+    assert told["HA_FILES"] == workplace.jobs.as_uri()
+    assert not Path(told["HA_BELIEF"]).exists(), "it went with the sidecar"
+
+
+def test_a_command_under_a_sidecar_takes_its_leadership(workplace: Workplace) -> None:
+    source = NOTES + (
+        "import ha\n"
+        "with ha.lead('orders') as leadership:\n"
+        "    note([leadership.epoch, leadership.is_leader(), leadership.checkpoints.next()])\n"
+    )
+    program = run(workplace, "a", source)
+    assert program.wait() == 0
+    assert [what for _, what, *_ in Notes(workplace).all()] == [[1, True, 1]]
+
+
+def test_a_command_that_fails_lets_a_standby_take_over(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", STAYS)
+    pid = notes.until(1, first)[2]
+    second = run(workplace, "b", STAYS)
+    second.until_said("contending as b")
+    os.kill(pid, signal.SIGKILL)
+    name, what, _, epoch = notes.until(2, second)
+    assert (name, what, epoch) == ("b", "runs", 2), "the one that failed leaves it to the other for a while"
+    assert first.process.poll() is None, "and stays a standby"
+
+
+def test_exit_code_3_is_a_failure(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", ENDS, CODE="3")
+    notes.until(2, program)
+    assert "the command has ended with 3" in program.said
+    assert program.process.poll() is None
+    assert state(workplace)[2] == ["status=RUNNING"]
+    epochs = [epoch for *_, epoch in notes.all()]
+    assert epochs[:2] == [1, 2], "alone, it tries again itself, in a new epoch"
+
+
+def test_sigterm_asks_the_command_first_and_gives_the_lease_back(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", STAYS)
+    pid = notes.until(1, program)[2]
+    program.send(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    assert [what for _, what, *_ in notes.all()] == ["runs", "asked"]
+    assert not alive(pid)
+    _, found, status = state(workplace)
+    assert (found.released, status) == (True, ["status=RUNNING"]), "it was asked to end: the job has not finished"
+    assert "revoked" in program.said
+
+    successor = run(workplace, "b", ENDS)
+    assert successor.wait() == 0
+    assert [name for name, *_ in notes.all()] == ["a", "a", "b"]
+
+
+def test_sigterm_without_a_grant_just_ends(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", STAYS)
+    notes.until(1, first)
+    second = run(workplace, "b", STAYS)
+    second.until_said("contending as b")
+    second.send(signal.SIGTERM)
+    assert second.wait() == 128 + signal.SIGTERM
+    assert len(notes.all()) == 1
+    assert state(workplace)[0].epoch == 1
+
+
+def test_a_stubborn_command_is_killed_after_the_grace(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", STUBBORN, HA_STOP_GRACE="0.5")
+    pid = notes.until(1, program)[2]
+    program.send(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    assert [what for _, what, *_ in notes.all()] == ["runs", "asked"]
+    assert not alive(pid)
+    assert "did not end in time and is killed" in program.said
+    assert state(workplace)[1].released
+
+
+def test_sigkill_of_the_sidecar_kills_the_command_and_the_standby_takes_over(
+    workplace: Workplace, notes: Notes
+) -> None:
+    first = run(workplace, "a", STUBBORN)
+    pid = notes.until(1, first)[2]
+    second = run(workplace, "b", STAYS)
+    second.until_said("contending as b")
+    os.kill(first.pid, signal.SIGKILL)
+    killed = now()
+    wait_until(lambda: not alive(pid))
+    name, *_, epoch = notes.until(2, second)
+    assert (name, epoch) == ("b", 2)
+    assert now() - killed <= TAKEOVER + NOISE
+
+
+def test_a_frozen_sidecars_command_is_dead_before_the_standby_starts_its_own(
+    workplace: Workplace, notes: Notes
+) -> None:
+    first = run(workplace, "a", STUBBORN)
+    pid = notes.until(1, first)[2]
+    successor = NOTES + f"note('alive' if os.path.exists('/proc/{pid}/exe') else 'dead'); stay()"
+    second = run(workplace, "b", successor)
+    second.until_said("contending as b")
+    os.kill(first.pid, signal.SIGSTOP)
+    name, what, _, epoch = notes.until(2, second)
+    assert (name, epoch) == ("b", 2)
+    assert what == "dead" or not alive(pid)
+    os.kill(first.pid, signal.SIGCONT)
+    first.until_said("revoked")
+    assert [who for who, what, *_ in notes.all() if what == "runs"] == ["a"]
+
+
+def test_an_operators_switchover(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", STAYS)
+    notes.until(1, first)
+    second, third = run(workplace, "b", STAYS), run(workplace, "c", STAYS)
+    for program in (second, third):
+        program.until_said("contending as")
+    assert workplace.ha("switchover", "orders", "--to", "c").wait() == 0
+    wait_until(lambda: [name for name, what, *_ in notes.all() if what == "runs"] == ["a", "c"])
+    _, found, _ = state(workplace)
+    assert found.lease is not None
+    assert found.lease.contender == "c"
+    assert found.lease.mode is Mode.HDFS
+
+
+def test_two_that_start_together_run_one_command(workplace: Workplace, notes: Notes) -> None:
+    programs = [run(workplace, name, STAYS) for name in ("a", "b", "c")]
+    for program in programs:
+        program.until_said("contending as")
+    notes.until(1, programs[0])
+    assert workplace.ha("leader", "orders", "--timeout", "20").wait() == 0
+    assert len(notes.all()) == 1
+    assert sum("granted" in program.said for program in programs) == 1
+
+
+def test_the_log_for_machines_is_json(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", ENDS, "--log-format", "json")
+    assert program.wait() == 0
+    messages = [json.loads(line)["message"] for line in program.said.splitlines()]
+    assert any(message.startswith("orders: granted at epoch 1") for message in messages)
+    assert len(notes.all()) == 1

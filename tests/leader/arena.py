@@ -1,0 +1,124 @@
+"""Some contenders for one job on a virtual clock, and what can be done to them."""
+
+from collections.abc import Callable
+
+from leader.lease import Lease
+from leader.names import RECORD, LeaderDirectory, newest
+from leader.timing import Timing
+from tests.simulation.ensemble import Ensemble
+from tests.simulation.namespace import Namespace
+from tests.simulation.process import Process
+from tests.simulation.world import World
+
+TIMING = Timing()
+LEADER_NODE = "/jobs/orders/leader"
+
+
+class Arena:
+    """Some contenders for one job."""
+
+    def __init__(self, *, zookeeper: bool = True) -> None:
+        self.world = World()
+        self.files = Namespace()
+        self.ensemble = Ensemble(self.world) if zookeeper else None
+        self.processes: list[Process] = []
+        self.overlap: float | None = None
+        """Seconds in which two led; None where that must not be at all."""
+
+    def start(self, name: str, *, rate: float = 1.0) -> Process:
+        """Start a contender whose clock runs at that rate."""
+        process = Process(self.world, name, self.files, self.ensemble, TIMING)
+        process.rate = rate
+        self.processes.append(process.start())
+        return process
+
+    def start_led(self, *standbys: str) -> tuple[Process, ...]:
+        """Start `a`, which leads, and then the standbys; all is quiet when this returns."""
+        first = self.start("a")
+        self.run(1)
+        others = [self.start(name) for name in standbys]
+        self.run(29)
+        assert self.leaders() == [first]
+        return (first, *others)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass in small steps; never may two lead, or think that nobody else can."""
+        end = self.world.now + seconds
+        while self.world.now < end:
+            self.world.run(min(0.01, end - self.world.now))
+            alone = len(self.leaders()) <= 1 and len([each for each in self.processes if each.holds()]) <= 1
+            assert alone or self.overlap is not None, "two lead, or think that nobody else can"
+            if self.overlap is not None and not alone:
+                self.overlap += 0.01
+
+    def leaders(self) -> list[Process]:
+        return [process for process in self.processes if process.leads()]
+
+    def until_leader(self, limit: float, besides: Process | None = None) -> tuple[Process, float]:
+        start = self.world.now
+        while self.world.now < start + limit:
+            self.run(0.01)
+            for leader in self.leaders():
+                if leader is not besides:
+                    return leader, self.world.now - start
+        raise AssertionError(f"nobody led within {limit} s")
+
+    def until(self, condition: Callable[[], object], limit: float) -> float:
+        """Run until that is so; returns how long it took."""
+        start = self.world.now
+        while not condition():
+            assert self.world.now < start + limit, f"not within {limit} s"
+            self.run(0.01)
+        return self.world.now - start
+
+    # --- the stores, from outside
+
+    @property
+    def zookeeper(self) -> Ensemble:
+        assert self.ensemble is not None
+        return self.ensemble
+
+    @property
+    def directory(self) -> LeaderDirectory:
+        found = newest(self.files.list("orders"))
+        assert found is not None
+        return found
+
+    @property
+    def record(self) -> str:
+        """Path of the record directory."""
+        return f"orders/{self.directory.name}/{RECORD}"
+
+    @property
+    def lease(self) -> Lease:
+        leases = [lease for name in self.files.list(self.record) if (lease := Lease.parse(name))]
+        return max(leases, key=lambda each: each.sequence)
+
+    def endpoints(self) -> list[str]:
+        return sorted(name for name in self.files.list(self.record) if name.startswith("endpoint~"))
+
+    @property
+    def copy(self) -> bytes:
+        """The copy of the leader information in ZooKeeper."""
+        return self.zookeeper.nodes[LEADER_NODE].data
+
+    def owner_is(self, process: Process, session: int) -> bool:
+        """Whether that ZooKeeper session is the process's."""
+        token = process.candidacy().election.attestation.token
+        return token is not None and token.split("-")[1] == f"{session:x}"
+
+    def ask_to_hand_over(self, successor: str) -> None:
+        """What `ha switchover` does: a request in the lease, and a poke at the node that the leader watches."""
+        lease = self.lease
+        self.files.rename(f"{self.record}/{lease.name}", f"{self.record}/{lease.asked_to(successor).name}")
+        if self.ensemble and LEADER_NODE in self.ensemble.nodes:
+            self.ensemble.tamper(LEADER_NODE, self.ensemble.nodes[LEADER_NODE].data)
+
+    def zookeeper_down(self) -> None:
+        self.zookeeper.stop()
+
+    def zookeeper_up(self) -> None:
+        self.zookeeper.restart()
+        for process in self.processes:
+            if process.client is not None:
+                process.client.connect()

@@ -1,0 +1,330 @@
+"""Lookups over a real directory: bounded, correct, and clear about what was wrong. ZooKeeper is tried elsewhere."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from leader import job
+from leader.errors import InvalidName, NoLeader, Unreachable
+from leader.information import LeaderInformation, endpoint_entries
+from leader.job import NOBODY
+from leader.lease import Lease, Mode
+from leader.names import LeaderDirectory
+from leader.reader import Answer, Reader
+from leader.retrieval import Source
+from leader.timing import Timing
+from store.clock import now
+from store.files import Entry
+from store.zookeeper import ZooKeeper
+from tests.leader.faulty import Place
+from tests.leader.samples import A, B
+
+FIRST, SECOND = LeaderDirectory(1, A), LeaderDirectory(2, B)
+LEASE = Lease(5, Mode.ZOOKEEPER, 60_000, A, "cafe0123-1001", "a")
+PAUSE_S = 0.4
+"""Less than a reader pauses before it looks for a successor: it looks once."""
+QUICK = Timing(short_ttl=0.6, long_ttl=10, session_timeout=2)
+
+
+class Grants:
+    """Plays leaders: writes their names into the directory."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.directory = LeaderDirectory(0, NOBODY)
+        job.create(place.direct, "orders")
+
+    def claim(self, directory: LeaderDirectory, lease: Lease = LEASE) -> None:
+        old = self.record
+        (name,) = [name for name in self.place.names(old) if Lease.parse(name)]
+        self.place.direct.rename(f"{old}/{name}", f"{old}/{replace(lease, owner=directory.session_id).name}")
+        self.place.direct.rename(f"orders/{self.directory.name}", f"orders/{directory.name}")
+        self.directory = directory
+
+    def publish(self, address: str, version: int = 1) -> None:
+        information = LeaderInformation(
+            "orders", self.directory.epoch, self.directory.session_id, {"rest": address}, version
+        )
+        for entry in endpoint_entries(information):
+            self.place.direct.make_directory(f"{self.record}/{entry.name}")
+
+    @property
+    def record(self) -> str:
+        return f"orders/{self.directory.name}/record"
+
+
+@pytest.fixture
+def grants(place: Place) -> Grants:
+    return Grants(place)
+
+
+@pytest.fixture
+def reader(place: Place) -> Reader:
+    return Reader(place.files, None, QUICK)
+
+
+def test_who_leads(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    answer = reader.leader("orders", 30)
+    assert (answer.job, answer.epoch, answer.session_id, dict(answer.endpoints)) == ("orders", 1, A, {"rest": "a:1"})
+    assert (answer.source, answer.verified, answer.stale) == (Source.HDFS, True, False)
+    assert 0 <= answer.age < 30
+    assert reader.fallbacks == {"none": 1}
+
+
+def test_the_next_leader_and_its_next_publication(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader.leader("orders", 30)
+    grants.claim(SECOND)
+    grants.publish("b:1")
+    assert dict(reader.leader("orders", 30).endpoints) == {"rest": "b:1"}
+    grants.publish("b:2", version=2)
+    assert dict(reader.leader("orders", 30).endpoints) == {"rest": "b:2"}
+
+
+def test_there_is_no_such_job(reader: Reader) -> None:
+    with pytest.raises(NoLeader, match="There is no job 'orders'"):
+        reader.leader("orders", 30)
+
+
+def test_it_never_had_a_leader(grants: Grants, reader: Reader) -> None:
+    assert grants.directory.epoch == 0
+    with pytest.raises(NoLeader, match="Job 'orders' has never had a leader"):
+        reader.leader("orders", 30)
+
+
+def test_a_leader_that_has_not_published_yet_is_none(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    with pytest.raises(NoLeader, match="has no leader now; the last epoch was 1"):
+        reader.leader("orders", 30)
+
+
+def test_a_released_job_has_no_leader(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST, replace(LEASE, mode=Mode.RELEASED, ttl_ms=0, attestation=""))
+    grants.publish("a:1")
+    with pytest.raises(NoLeader, match="has no leader now"):
+        reader.leader("orders", 30)
+
+
+def test_a_leader_whose_lease_ran_out_before_the_readers_eyes_is_none(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST, replace(LEASE, mode=Mode.HDFS, ttl_ms=50, attestation=""))
+    grants.publish("a:1")
+    assert reader.leader("orders", 30).epoch == 1
+    end = now() + 30
+    while now() < end:
+        try:
+            reader.leader("orders", PAUSE_S)
+        except NoLeader:
+            return
+    raise AssertionError("a dead leader was answered for 30 seconds")
+
+
+def test_who_knew_a_leader_waits_for_the_next_one(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader.leader("orders", 30)
+    (lease,) = [name for name in grants.place.names(grants.record) if Lease.parse(name)]
+    released = replace(LEASE, mode=Mode.RELEASED, ttl_ms=0, attestation="").name
+    grants.place.direct.rename(f"{grants.record}/{lease}", f"{grants.record}/{released}")
+    listing = grants.place.faulty.list
+
+    def list_then_claim(path: str) -> list[Entry]:
+        found = listing(path)
+        if grants.directory == FIRST:
+            grants.claim(SECOND)
+            grants.publish("b:1")
+        return found
+
+    grants.place.faulty.list = list_then_claim  # type: ignore[method-assign]  # the next leader comes after this look
+    assert reader.leader("orders", 30).epoch == 2
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "ä", "a\n", "x" * 129])
+def test_a_bad_name(reader: Reader, name: str) -> None:
+    for ask in (reader.leader, lambda job: reader.report(job, A), lambda job: next(reader.watch(job, stopped()))):
+        with pytest.raises(InvalidName):
+            ask(name)
+
+
+def stopped() -> threading.Event:
+    return threading.Event()
+
+
+def test_no_store_answers(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    grants.place.faulty.unreachable = True
+    with pytest.raises(Unreachable) as caught:
+        reader.leader("orders", 30)
+    sentence = str(caught.value)
+    assert "No store said within 30 s who leads job 'orders'" in sentence
+    assert "ZooKeeper: none is configured" in sentence
+    assert "File system: No answer" in sentence
+    with pytest.raises(Unreachable):
+        reader.leader("orders", 30, stale=True)
+
+
+def test_the_last_known_answer_is_marked_as_stale_and_only_given_if_asked_for(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader.leader("orders", 30)
+    grants.place.faulty.unreachable = True
+    answer = reader.leader("orders", 30, stale=True)
+    assert (answer.epoch, answer.stale, dict(answer.endpoints)) == (1, True, {"rest": "a:1"})
+    with pytest.raises(Unreachable):
+        reader.leader("orders", 30)
+
+
+def test_a_store_that_hangs_costs_no_more_than_the_deadline(grants: Grants, reader: Reader) -> None:
+    release = threading.Event()
+    listing = grants.place.faulty.list
+
+    def hang(path: str) -> list[Entry]:
+        release.wait(60)
+        return listing(path)
+
+    grants.place.faulty.list = hang  # type: ignore[method-assign]  # it hangs, and then does the same
+    started = now()
+    try:
+        with pytest.raises(Unreachable, match="no answer in time"):
+            reader.leader("orders", 0.2)
+    finally:
+        release.set()
+    assert now() - started < 10
+
+
+def test_a_zookeeper_that_is_not_there_costs_its_share_and_hdfs_answers(grants: Grants) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    absent = ZooKeeper("127.0.0.1:1", session_timeout=2.0)
+    reader = Reader(grants.place.files, absent, QUICK)
+    try:
+        assert reader.leader("orders", 30).source is Source.HDFS
+        assert reader.fallbacks == {"error": 1}
+        grants.place.faulty.unreachable = True
+        with pytest.raises(Unreachable, match=r"ZooKeeper: .* File system: No answer"):
+            reader.leader("orders", 30)
+    finally:
+        absent.close()
+
+
+def test_a_report_asks_hdfs_and_returns_whoever_leads_now(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader.leader("orders", 30)
+    grants.claim(SECOND)
+    grants.publish("b:1")
+    assert reader.report("orders", A, 30).session_id == B
+    grants.place.faulty.unreachable = True
+    with pytest.raises(Unreachable, match="The leader of job 'orders' cannot be verified"):
+        reader.report("orders", B, 30)
+
+
+def test_jobs_are_kept_apart(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    job.create(grants.place.direct, "payments")
+    assert reader.leader("orders", 30).epoch == 1
+    with pytest.raises(NoLeader, match="payments"):
+        reader.leader("payments", 30)
+
+
+def test_which_epoch_is_the_present_one(grants: Grants, reader: Reader) -> None:
+    assert reader.epoch_is("orders", 1, A), "nothing is known that speaks against it"
+    grants.claim(SECOND)
+    grants.publish("b:1")
+    reader.leader("orders", 30)
+    assert reader.epoch_is("orders", 2, B)
+    assert not reader.epoch_is("orders", 2, A)
+    assert not reader.epoch_is("orders", 1, A)
+    assert reader.epoch_is("orders", 3, A)
+
+
+# --- watching
+
+
+class Watch:
+    """A watch on a thread of its own, whose answers are taken one by one."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.stop = threading.Event()
+        self.answers: list[Answer | None] = []
+        self.news = threading.Condition()
+        self.thread = threading.Thread(target=self.run, args=(reader,), daemon=True)
+        self.thread.start()
+
+    def run(self, reader: Reader) -> None:
+        for answer in reader.watch("orders", self.stop, 30):
+            with self.news:
+                self.answers.append(answer)
+                self.news.notify_all()
+
+    def heard(self, count: int) -> list[int | None]:
+        with self.news:
+            assert self.news.wait_for(lambda: len(self.answers) >= count, 30), self.answers
+            return [answer.epoch if answer else None for answer in self.answers]
+
+
+@pytest.fixture
+def watch(grants: Grants, reader: Reader) -> Iterator[Watch]:
+    assert grants.directory.epoch == 0
+    watching = Watch(reader)
+    yield watching
+    watching.stop.set()
+    watching.thread.join(30)
+    assert not watching.thread.is_alive()
+
+
+def test_a_watch_tells_every_true_change_once(grants: Grants, watch: Watch) -> None:
+    assert watch.heard(1) == [None]
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    assert watch.heard(2) == [None, 1]
+    grants.publish("a:1", version=2)
+    grants.claim(SECOND)
+    grants.publish("b:1")
+    epochs = watch.heard(3)
+    if epochs[2] is None:  # it looked between the claim and the publication
+        epochs = watch.heard(4)
+    assert epochs[-1] == 2
+    assert epochs.count(1) == 1, "the same addresses again are no change"
+
+
+def test_a_watch_says_nothing_while_no_store_answers_and_goes_on_afterwards(grants: Grants, watch: Watch) -> None:
+    watch.heard(1)
+    grants.place.faulty.unreachable = True
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    assert watch.thread.is_alive()
+    assert watch.answers == [None]
+    grants.place.faulty.unreachable = False
+    assert watch.heard(2) == [None, 1]
+
+
+def test_who_was_told_that_nobody_leads_is_not_told_that_no_store_answers(grants: Grants, place: Place) -> None:
+    """Found by the simulator: the last look before the deadline had no time left to be answered."""
+
+    class Breaks:
+        def now(self) -> float:
+            return now()
+
+        def sleep(self, seconds: float) -> None:
+            del seconds
+            place.faulty.unreachable = True
+
+        def wait(self, event: threading.Event, seconds: float) -> bool:
+            return event.wait(seconds)
+
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader = Reader(place.files, None, QUICK, clock=Breaks())
+    reader.leader("orders", 30)
+    (lease,) = [name for name in grants.place.names(grants.record) if Lease.parse(name)]
+    released = replace(LEASE, mode=Mode.RELEASED, ttl_ms=0, attestation="").name
+    grants.place.direct.rename(f"{grants.record}/{lease}", f"{grants.record}/{released}")
+    with pytest.raises(NoLeader, match="has no leader now"):
+        reader.leader("orders", 30)

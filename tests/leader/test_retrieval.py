@@ -1,0 +1,234 @@
+"""What a reader believes: HDFS wins every comparison; apart from that, what is known only gets newer."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leader.information import LeaderInformation, Record, endpoint_entries
+from leader.lease import Lease, Mode
+from leader.names import LeaderDirectory
+from leader.retrieval import Knowledge, Source
+from tests.leader.samples import A, B, C
+
+REST = MappingProxyType({"rest": "a:1"})
+HUGE = 9_999_999_999
+
+
+def information(epoch: int, session_id: str = A, version: int = 1) -> LeaderInformation:
+    return LeaderInformation("orders", epoch, session_id, REST, version)
+
+
+def record(known: LeaderInformation | None, mode: Mode = Mode.ZOOKEEPER) -> Record:
+    lease = Lease(3, mode, 6000, A, "", "a")
+    return Record(lease, endpoint_entries(known) if known else frozenset())
+
+
+class Told:
+    """A reader's knowledge, and short ways to tell it something."""
+
+    def __init__(self) -> None:
+        self.knowledge = Knowledge()
+
+    def zookeeper(self, epoch: int, session_id: str = A, version: int = 1, at: float = 1.0) -> bool:
+        return self.knowledge.hear_zookeeper(information(epoch, session_id, version), at)
+
+    def files(
+        self,
+        epoch: int,
+        session_id: str = A,
+        *,
+        version: int = 1,
+        started: float = 10.0,
+        published: bool = True,
+        released: bool = False,
+    ) -> bool:
+        known = information(epoch, session_id, version) if published else None
+        found = record(known, Mode.RELEASED if released else Mode.ZOOKEEPER)
+        return self.knowledge.hear_files(LeaderDirectory(epoch, session_id), found, "orders", started, started + 0.1)
+
+    @property
+    def version(self) -> tuple[int, str] | None:
+        known = self.knowledge.known
+        return (known.epoch, known.session_id) if known else None
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def test_nothing_is_known_at_first(told: Told) -> None:
+    assert told.knowledge.known is None
+
+
+def test_the_first_record_of_zookeeper_is_believed_but_not_verified(told: Told) -> None:
+    assert told.zookeeper(4)
+    known = told.knowledge.known
+    assert known is not None
+    assert (known.source, known.verified, known.at) == (Source.ZOOKEEPER, False, 1.0)
+    assert known.information == information(4)
+
+
+def test_hdfs_verifies(told: Told) -> None:
+    told.zookeeper(4)
+    assert told.files(4)
+    known = told.knowledge.known
+    assert known is not None
+    assert (known.source, known.verified) == (Source.HDFS, True)
+    assert told.zookeeper(4, at=20.0)
+    known = told.knowledge.known
+    assert known is not None
+    assert (known.source, known.verified, known.at) == (Source.ZOOKEEPER, True, 20.0)
+
+
+def test_a_higher_epoch_in_zookeeper_costs_hdfs_nothing(told: Told) -> None:
+    told.files(4)
+    assert told.zookeeper(5, B)
+    assert told.version == (5, B)
+    assert told.knowledge.known is not None
+    assert not told.knowledge.known.verified
+
+
+def test_an_older_epoch_in_zookeeper_is_a_mismatch(told: Told) -> None:
+    told.zookeeper(5, B)
+    assert not told.zookeeper(4)
+    assert told.version == (5, B)
+    assert told.knowledge.mismatches == 1
+
+
+def test_the_same_epoch_under_another_session_is_a_mismatch(told: Told) -> None:
+    told.zookeeper(5, B)
+    assert not told.zookeeper(5, C)
+    assert told.version == (5, B)
+    assert told.knowledge.mismatches == 1
+
+
+def test_an_older_publication_of_the_same_session_is_a_mismatch(told: Told) -> None:
+    told.zookeeper(5, A, version=3)
+    assert not told.zookeeper(5, A, version=2)
+    assert told.zookeeper(5, A, version=3)
+    assert told.zookeeper(5, A, version=4)
+
+
+def test_hdfs_corrects_another_session_of_the_same_epoch_in_both_directions(told: Told) -> None:
+    told.zookeeper(5, B)
+    assert told.files(5, A)
+    assert told.version == (5, A)
+    assert not told.zookeeper(5, B), "and it is not believed again"
+
+
+def test_a_read_of_hdfs_that_began_before_the_news_is_no_evidence_against_it(told: Told) -> None:
+    told.files(4)
+    told.knowledge.hear_zookeeper(information(5, B), at=12.0)
+    assert not told.files(4, started=11.0)
+    assert not told.files(4, started=12.0)
+    assert told.version == (5, B)
+
+
+def test_a_record_ahead_of_hdfs_is_a_forgery_is_dropped_and_not_believed_again(told: Told) -> None:
+    told.files(4)
+    told.knowledge.hear_zookeeper(information(HUGE, B), at=12.0)
+    assert told.files(4, started=13.0)
+    assert told.version == (4, A)
+    assert not told.zookeeper(HUGE, B, at=14.0)
+    assert told.version == (4, A)
+    assert told.zookeeper(5, C, at=15.0), "who forges a huge epoch does not lock out the next leader"
+    assert told.zookeeper(6, A, at=16.0)
+
+
+def test_what_was_taken_for_forged_counts_once_hdfs_says_it_too(told: Told) -> None:
+    told.files(4)
+    told.knowledge.hear_zookeeper(information(5, B), at=12.0)
+    told.files(4, started=13.0)
+    assert told.files(5, B, started=14.0)
+    assert told.zookeeper(5, B, at=15.0)
+
+
+def test_hdfs_goes_forward(told: Told) -> None:
+    told.zookeeper(4)
+    assert told.files(6, C)
+    assert told.version == (6, C)
+    assert not told.zookeeper(4)
+
+
+def test_a_granted_leader_that_has_not_confirmed_cannot_be_reached(told: Told) -> None:
+    assert told.files(5, published=False)
+    assert told.knowledge.known is not None
+    assert told.knowledge.known.information is None
+    assert told.zookeeper(5, A), "it has confirmed since"
+
+
+def test_a_released_job_has_no_leader_even_if_its_copy_is_still_there(told: Told) -> None:
+    told.files(5)
+    assert told.files(5, released=True)
+    assert told.knowledge.known is not None
+    assert told.knowledge.known.information is None
+    assert not told.zookeeper(5, A, at=20.0), "HDFS wins, in both directions"
+    assert told.files(5, started=21.0), "the next contender has seized the lease, and not claimed yet"
+    assert not told.zookeeper(5, A, at=22.0)
+    assert told.zookeeper(6, B, at=23.0)
+
+
+def test_nobody_leads_any_more(told: Told) -> None:
+    told.knowledge.nobody(5.0)
+    assert told.version is None
+    told.files(5)
+    told.knowledge.nobody(11.0)
+    known = told.knowledge.known
+    assert known is not None
+    assert (known.epoch, known.information, known.at) == (5, None, 11.0)
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["zookeeper", "files", "forged"]), st.integers(0, 3), st.sampled_from([A, B, C]), st.booleans()
+    ),
+    max_size=30,
+)
+
+
+@given(EVENTS)
+def test_epochs_never_go_back_except_from_what_was_never_claimed(
+    events: list[tuple[str, int, str, bool]],
+) -> None:
+    """A store whose epochs grow, a ZooKeeper that lags, lies and comes late: what was once verified is never left."""
+    told, now, epoch, verified = Told(), 10.0, 1, 0
+    sessions = {1: A}
+    for kind, back, session_id, claim in events:
+        now += 1.0
+        if claim:
+            epoch += 1
+            sessions[epoch] = session_id
+        before = told.version
+        if kind == "files":
+            told.files(epoch, sessions[epoch], started=now)
+            verified = epoch
+            assert told.version == (epoch, sessions[epoch])
+        elif kind == "zookeeper":
+            old = max(1, epoch - back)
+            told.zookeeper(old, sessions[old], at=now)
+        else:
+            told.zookeeper(epoch + back, session_id, at=now)
+        after = told.version
+        assert after is None or after[0] >= verified
+        assert kind == "files" or before is None or (after is not None and after[0] >= before[0])
+
+
+def test_verified_means_that_hdfs_said_the_same_not_something_like_it(told: Told) -> None:
+    told.files(5)
+    other = replace(information(5), endpoints=MappingProxyType({"rest": "forged:1"}), version=2)
+    assert told.knowledge.hear_zookeeper(other, 20.0)
+    assert told.knowledge.known is not None
+    assert not told.knowledge.known.verified
+
+
+def test_a_read_of_hdfs_that_began_before_a_publication_does_not_undo_it(told: Told) -> None:
+    assert told.zookeeper(3, version=1, at=1.0)
+    assert told.zookeeper(3, version=2, at=5.0)
+    assert not told.files(3, version=1, started=4.0)
+    assert told.knowledge.known is not None
+    assert told.knowledge.known.information == information(3, version=2)
+    assert told.files(3, version=1, started=6.0), "but a later read says that it never was"

@@ -1,0 +1,369 @@
+"""The session keeper, one answer at a time: what ZooKeeper has confirmed, and until when."""
+
+import pytest
+
+from leader.lease import Attestation, Lease, Mode
+from leader.nodes import (
+    SESSIONS,
+    CreateNode,
+    Node,
+    NodeCommand,
+    ReadNode,
+    Sync,
+    WriteNode,
+    incarnation_of,
+    make_token,
+    session_path,
+)
+from leader.session import NEVER, SessionKeeper, check_attestation
+from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound, NotSent, PermissionDenied, StoreError
+from store.outcome import Outcome
+from tests.leader.samples import A
+
+S1, S2 = 0x1001, -0x7FFF000000000001
+TOKEN = "cafe0123-1001"  # noqa: S105  # the name of a node
+OWN = session_path(TOKEN)
+
+
+class Hand:
+    """Plays ZooKeeper by hand: knows the last command, and answers it."""
+
+    def __init__(self) -> None:
+        words = iter(["cafe0123", "beef4567"])
+        self.keeper = SessionKeeper(drift=0.01, new_incarnation=lambda: next(words), about=b"a")
+        self.now = 0.0
+        self.asked: NodeCommand | None = None
+
+    def connect(self, session: int = S1, timeout: float = 9.0) -> NodeCommand | None:
+        return self.heard(self.keeper.connected(session, timeout, self.now))
+
+    def answer(self, value: Node | StoreError | None = None, seconds: float = 0.1) -> NodeCommand | None:
+        command, self.asked = self.asked, None
+        assert command is not None, "nothing was asked"
+        self.now += seconds
+        error = value if isinstance(value, StoreError) else None
+        node = None if isinstance(value, StoreError) else value
+        return self.heard(self.keeper.answered(command, Outcome(node, error, self.now, self.now), self.now))
+
+    def tick(self, at: float) -> NodeCommand | None:
+        self.now = at
+        return self.heard(self.keeper.tick(at))
+
+    def heard(self, command: NodeCommand | None) -> NodeCommand | None:
+        assert command is None or self.asked is None, "one command at a time"
+        self.asked = command or self.asked
+        return command
+
+    def confirmed_once(self) -> "Hand":
+        """Connected, with a node, confirmed from a sync that began at 0.2."""
+        assert self.connect() == ReadNode(SESSIONS)
+        assert self.answer(root()) == CreateNode(OWN, b"a")
+        assert self.answer() == Sync(SESSIONS)
+        assert self.answer() == ReadNode(OWN, watch=True)
+        assert self.answer(own()) is None
+        return self
+
+    def attested(self) -> "Hand":
+        """Confirmed four times, from 0.2, 1.7, 3.2 and 4.7 on; the time is 4.9."""
+        self.confirmed_once()
+        for at in (1.7, 3.2, 4.7):
+            self.confirm(at)
+        return self
+
+    def confirm(self, at: float) -> None:
+        assert self.tick(at) == Sync(SESSIONS)
+        self.answer()
+        self.answer(own())
+
+
+def root(data: bytes = b"cafe0123") -> Node:
+    return Node(data, 0, 0)
+
+
+def own(session: int = S1) -> Node:
+    return Node(b"a", session, 0)
+
+
+def test_nothing_is_attested_without_a_connection() -> None:
+    hand = Hand()
+    assert hand.keeper.attestation == Attestation(None, float("-inf"), usable=False)
+    assert hand.tick(100) is None
+    assert hand.keeper.wake_at() == NEVER
+    assert hand.keeper.watched is None
+
+
+def test_step_by_step_to_an_attestation() -> None:
+    hand = Hand().attested()
+    assert hand.keeper.attestation.token == TOKEN
+    assert hand.keeper.attestation.usable
+    assert hand.keeper.watched == OWN
+    # counted from the start of the last sync but two, the timeout less the drift: not from when the answer came
+    assert hand.keeper.attestation.until == pytest.approx(1.7 + 9 * 0.99)
+
+
+def test_nothing_is_believed_of_a_session_that_has_not_settled() -> None:
+    hand = Hand().confirmed_once()
+    assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), usable=False)
+    for at in (1.7, 3.2):
+        hand.confirm(at)
+        assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), usable=False)
+    hand.confirm(4.7)
+    assert hand.keeper.attestation.usable
+
+
+def test_after_a_silence_it_has_to_settle_again() -> None:
+    """Found by the simulator: the quorum ended a session that had been confirmed 1.6 s before, of 8."""
+    hand = Hand().attested()
+    until = hand.keeper.attestation.until
+    for at in (9.3, 10.8, 12.3):
+        hand.confirm(at)
+        assert hand.keeper.attestation == Attestation(TOKEN, until, usable=False), "what was proven stays proven"
+    hand.confirm(13.8)
+    assert hand.keeper.attestation.until == pytest.approx(10.8 + 9 * 0.99)
+    assert hand.keeper.attestation.usable
+
+
+def test_one_slow_answer_breaks_no_row() -> None:
+    hand = Hand().attested()
+    hand.confirm(9.1)
+    assert hand.keeper.attestation.until == pytest.approx(4.7 + 9 * 0.99)
+    assert hand.keeper.attestation.usable
+
+
+def test_nothing_is_attested_before_the_own_node_was_read() -> None:
+    hand = Hand()
+    hand.connect()
+    for value in (root(), None, None):
+        hand.answer(value)
+        assert hand.keeper.attestation == Attestation()
+
+
+def test_it_confirms_six_times_in_a_session_timeout() -> None:
+    hand = Hand().attested()
+    due = hand.keeper.wake_at()
+    assert due == pytest.approx(4.7 + 9 / 6)
+    assert hand.tick(due - 0.01) is None
+    assert hand.tick(due) == Sync(SESSIONS)
+    assert hand.keeper.wake_at() == NEVER, "an answer that is awaited wakes by itself"
+    hand.answer()
+    hand.answer(own())
+    assert hand.keeper.attestation.until == pytest.approx(due - 2 * 9 / 6 + 9 * 0.99)
+
+
+def test_the_first_process_of_all_makes_the_incarnation() -> None:
+    hand = Hand()
+    hand.connect()
+    assert hand.answer(NotFound("x")) == CreateNode(SESSIONS, b"cafe0123", ephemeral=False)
+    assert hand.answer() == ReadNode(SESSIONS)
+    assert hand.answer(root()) == CreateNode(OWN, b"a")
+
+
+def test_of_two_that_make_the_incarnation_both_take_the_one_that_is_there() -> None:
+    hand = Hand()
+    hand.connect()
+    hand.answer(NotFound("x"))
+    assert hand.answer(AlreadyExists("x")) == ReadNode(SESSIONS)
+    assert hand.answer(root(b"0123abcd")) == CreateNode(session_path("0123abcd-1001"), b"a")
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", b"a/b", b"CAFE0123", b"\xff", b"1" * 17, b"cafe0123\n"])
+def test_a_damaged_incarnation_is_replaced_and_never_written_into_a_lease(data: bytes) -> None:
+    hand = Hand()
+    hand.connect()
+    assert hand.answer(Node(data, 0, 3)) == WriteNode(SESSIONS, b"cafe0123", 3)
+    assert hand.answer() == ReadNode(SESSIONS)
+    assert hand.answer(root()) == CreateNode(OWN, b"a")
+
+
+@pytest.mark.parametrize("error", [Conflict("x"), PermissionDenied("x"), ConnectionLost("x")])
+def test_a_damaged_incarnation_that_cannot_be_replaced_is_tried_again_in_a_while(error: StoreError) -> None:
+    hand = Hand()
+    hand.connect()
+    hand.answer(Node(b"hello", 0, 3))
+    assert hand.answer(error) is None
+    assert hand.keeper.wake_at() > hand.now + 1
+    assert not hand.keeper.attestation.usable
+    assert hand.tick(hand.keeper.wake_at()) == ReadNode(SESSIONS)
+
+
+def test_every_token_fits_into_a_lease() -> None:
+    for session in (0, 1, S1, S2, 2**63 - 1, -(2**63)):
+        token = make_token("f" * 16, session, 0xABCDE)
+        lease = Lease(1, Mode.ZOOKEEPER, 60_000, A, token, "a")
+        assert Lease.parse(lease.name) == lease
+        assert incarnation_of(token) == "f" * 16
+
+
+def test_a_node_of_this_very_session_that_is_there_already_will_do() -> None:
+    hand = Hand()
+    hand.connect()
+    hand.answer(root())
+    assert hand.answer(AlreadyExists("x")) == Sync(SESSIONS)
+
+
+@pytest.mark.parametrize("step", range(4))
+@pytest.mark.parametrize("error", [NotSent("x"), ConnectionLost("x"), PermissionDenied("x")])
+def test_an_error_at_any_step_attests_nothing_and_is_tried_again(step: int, error: StoreError) -> None:
+    hand = Hand()
+    hand.connect()
+    for value in [root(), None, None][:step]:
+        hand.answer(value)
+    assert hand.answer(error) is None
+    assert hand.keeper.attestation == Attestation()
+    due = hand.keeper.wake_at()
+    assert hand.now < due <= hand.now + 9 / 6
+    assert hand.tick(due) is not None
+
+
+@pytest.mark.parametrize("error", [NotSent("x"), ConnectionLost("x")])
+def test_a_confirmation_that_fails_is_not_usable_but_what_was_confirmed_stays(error: StoreError) -> None:
+    hand = Hand().attested()
+    until = hand.keeper.attestation.until
+    hand.tick(hand.keeper.wake_at())
+    hand.answer(error)
+    assert hand.keeper.attestation == Attestation(TOKEN, until, usable=False)
+    hand.tick(hand.keeper.wake_at())
+    hand.answer()
+    hand.answer(own())
+    assert hand.keeper.attestation.usable
+    assert hand.keeper.attestation.until > until
+
+
+def test_a_lost_connection_keeps_what_was_confirmed_and_asks_nothing() -> None:
+    hand = Hand().attested()
+    until = hand.keeper.attestation.until
+    hand.keeper.disconnected()
+    assert hand.keeper.attestation == Attestation(TOKEN, until, usable=False)
+    assert hand.keeper.wake_at() == NEVER
+    assert hand.tick(100) is None
+    assert hand.heard(hand.keeper.doubt(100)) is None
+
+
+def test_an_answer_that_comes_after_the_connection_was_lost_does_not_make_it_usable() -> None:
+    hand = Hand().attested()
+    hand.tick(hand.keeper.wake_at())
+    hand.answer()
+    hand.keeper.disconnected()
+    hand.answer(own())
+    assert not hand.keeper.attestation.usable, "nothing would ever take it back: no confirmation is due"
+
+
+def test_the_same_session_goes_on_after_a_lost_connection() -> None:
+    hand = Hand().attested()
+    hand.keeper.disconnected()
+    hand.now = 2.0
+    assert hand.connect() == Sync(SESSIONS), "the node is there: only the confirmation is old"
+    assert hand.keeper.attestation.token == TOKEN
+
+
+def test_a_new_session_has_no_node_and_no_attestation_yet() -> None:
+    hand = Hand().attested()
+    hand.keeper.disconnected()
+    assert hand.connect(S2) == ReadNode(SESSIONS)
+    assert hand.keeper.attestation == Attestation()
+    assert hand.answer(root()) == CreateNode(session_path("cafe0123-8000ffffffffffff"), b"a")
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 3])
+def test_answers_to_an_old_session_are_ignored(step: int) -> None:
+    hand = Hand()
+    hand.connect()
+    for value in [root(), None, None][:step]:
+        hand.answer(value)
+    asked = hand.asked
+    assert hand.connect(S2) is None, "the command of the old session is still under way"
+    assert hand.asked == asked
+    late = [root(b"0bad0bad"), None, None, own(S1)][step]
+    assert hand.answer(late) == ReadNode(SESSIONS), "it begins anew"
+    assert hand.keeper.attestation == Attestation()
+    assert hand.answer(root()) == CreateNode(session_path("cafe0123-8000ffffffffffff"), b"a")
+
+
+def test_a_deleted_node_is_noticed_at_once_and_made_again() -> None:
+    hand = Hand().attested()
+    until = hand.keeper.attestation.until
+    assert hand.heard(hand.keeper.doubt(5.1)) == Sync(SESSIONS), "the watch went off"
+    hand.answer()
+    assert hand.answer(NotFound("x")) is None
+    assert hand.keeper.attestation == Attestation(TOKEN, until, usable=False)
+    assert hand.tick(hand.keeper.wake_at()) == ReadNode(SESSIONS)
+    assert hand.answer(root()) == CreateNode(f"{OWN}-1", b"a"), "whoever saw the first one gone is right for ever"
+    hand.answer()
+    hand.answer()
+    hand.answer(own())
+    assert hand.keeper.attestation.token == f"{TOKEN}-1"
+    assert hand.keeper.attestation.usable
+
+
+def test_in_a_wiped_ensemble_it_gets_another_token() -> None:
+    hand = Hand().attested()
+    hand.heard(hand.keeper.doubt(5.1))
+    hand.answer()
+    hand.answer(NotFound("x"))
+    hand.tick(hand.keeper.wake_at())
+    assert hand.answer(NotFound("x")) == CreateNode(SESSIONS, b"cafe0123", ephemeral=False)
+    hand.answer()
+    assert hand.answer(root(b"0123abcd")) == CreateNode(session_path("0123abcd-1001-1"), b"a")
+
+
+def test_a_node_of_somebody_else_in_our_place_attests_nothing() -> None:
+    hand = Hand()
+    hand.connect()
+    for value in (root(), AlreadyExists("x"), None):
+        hand.answer(value)
+    assert hand.answer(own(S2)) is None
+    assert hand.keeper.attestation == Attestation()
+    assert hand.tick(hand.keeper.wake_at()) == CreateNode(f"{OWN}-1", b"a"), "it makes another"
+
+
+def test_a_doubt_while_something_is_under_way_is_settled_afterwards() -> None:
+    hand = Hand().attested()
+    hand.tick(hand.keeper.wake_at())
+    assert hand.heard(hand.keeper.doubt(hand.now)) is None
+    hand.answer()
+    hand.answer(own())
+    assert hand.keeper.wake_at() <= hand.now
+    assert hand.tick(hand.now) == Sync(SESSIONS)
+
+
+# --- asking about somebody else's
+
+
+def ask(*answers: Node | StoreError | None) -> tuple[bool | None, list[NodeCommand]]:
+    steps = check_attestation(TOKEN)
+    asked = [next(steps)]
+    try:
+        for answer in answers:
+            error = answer if isinstance(answer, StoreError) else None
+            asked.append(steps.send(Outcome(None if error else answer, error, 0, 0)))  # type: ignore[arg-type]
+    except StopIteration as stop:
+        return stop.value, asked
+    raise AssertionError(f"it asks on: {asked}")
+
+
+def test_a_node_that_is_there_is_there_and_watched() -> None:
+    present, asked = ask(None, root(), own())
+    assert present is True
+    assert asked == [Sync(SESSIONS), ReadNode(SESSIONS), ReadNode(OWN, watch=True)]
+
+
+def test_a_node_that_is_gone_in_its_own_incarnation_is_gone() -> None:
+    assert ask(None, root(), NotFound("x"))[0] is False
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (ConnectionLost("x"),),
+        (None, NotFound("x")),
+        (None, ConnectionLost("x")),
+        (None, root(b"beef4567")),
+        (None, root(b"")),
+        (None, None),
+        (None, root(), ConnectionLost("x")),
+        (None, root(), PermissionDenied("x")),
+    ],
+    ids=str,
+)
+def test_zookeeper_cannot_say(answers: tuple[Node | StoreError | None, ...]) -> None:
+    assert ask(*answers)[0] is None

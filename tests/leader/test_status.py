@@ -1,0 +1,96 @@
+"""The job's state: one name, changed by a rename, and so fenced."""
+
+import pytest
+
+from leader import job, status
+from leader.errors import Fenced
+from leader.job import NOBODY
+from leader.names import LeaderDirectory
+from leader.status import Status
+from store.errors import ConnectionLost, NotWritable
+from tests.leader.faulty import LATE, LOST, REFUSED, Place
+from tests.leader.samples import A
+
+FIRST, SECOND = LeaderDirectory(0, NOBODY), LeaderDirectory(1, A)
+
+
+@pytest.fixture
+def created(place: Place) -> Place:
+    job.create(place.direct, "orders")
+    return place
+
+
+def statuses(place: Place, directory: LeaderDirectory = FIRST) -> list[str]:
+    return [name for name in place.names(f"orders/{directory.name}") if name.startswith("status=")]
+
+
+def test_a_new_job_is_created(created: Place) -> None:
+    assert status.read(created.direct, "orders", FIRST) is Status.CREATED
+
+
+@pytest.mark.parametrize("state", Status)
+def test_a_change_is_one_rename(created: Place, state: Status) -> None:
+    status.change(created.direct, "orders", FIRST, state)
+    assert status.read(created.direct, "orders", FIRST) is state
+    assert statuses(created) == [f"status={state.value}"]
+    status.change(created.direct, "orders", FIRST, state)
+    assert statuses(created) == [f"status={state.value}"]
+
+
+def test_it_moves_on_with_the_job(created: Place) -> None:
+    status.change(created.direct, "orders", FIRST, Status.FINISHED)
+    created.direct.rename(f"orders/{FIRST.name}", f"orders/{SECOND.name}")
+    assert status.read(created.direct, "orders", SECOND) is Status.FINISHED
+
+
+def test_an_old_leader_neither_reads_nor_changes_it(created: Place) -> None:
+    created.direct.rename(f"orders/{FIRST.name}", f"orders/{SECOND.name}")
+    with pytest.raises(Fenced, match="Epoch 0 of job 'orders' is over"):
+        status.read(created.direct, "orders", FIRST)
+    with pytest.raises(Fenced):
+        status.change(created.direct, "orders", FIRST, Status.FINISHED)
+    assert statuses(created, SECOND) == ["status=CREATED"]
+
+
+def test_a_leader_that_is_fenced_between_looking_and_changing_is_fenced(created: Place) -> None:
+    created.faulty.before_change = lambda: created.direct.rename(f"orders/{FIRST.name}", f"orders/{SECOND.name}")
+    with pytest.raises(Fenced):
+        status.change(created.faulty, "orders", FIRST, Status.FINISHED)
+    assert statuses(created, SECOND) == ["status=CREATED"]
+
+
+def test_somebody_else_brought_it_there_meanwhile(created: Place) -> None:
+    created.faulty.before_change = lambda: status.change(created.direct, "orders", FIRST, Status.RUNNING)
+    status.change(created.faulty, "orders", FIRST, Status.RUNNING)
+    assert statuses(created) == ["status=RUNNING"]
+
+
+def test_an_unknown_outcome_is_told_and_saying_it_again_settles_it(created: Place) -> None:
+    created.faulty.fates.append(LOST)
+    with pytest.raises(ConnectionLost):
+        status.change(created.faulty, "orders", FIRST, Status.RUNNING)
+    status.change(created.faulty, "orders", FIRST, Status.RUNNING)
+    assert statuses(created) == ["status=RUNNING"]
+
+
+def test_a_late_change_is_refused_once_the_state_has_moved_on(created: Place) -> None:
+    created.faulty.fates.append(LATE)
+    with pytest.raises(Exception, match="in time"):
+        status.change(created.faulty, "orders", FIRST, Status.RUNNING)
+    status.change(created.faulty, "orders", FIRST, Status.FINISHED)
+    created.faulty.catch_up()
+    assert statuses(created) == ["status=FINISHED"]
+
+
+def test_a_refusal_is_told(created: Place) -> None:
+    created.faulty.fates.append(REFUSED)
+    with pytest.raises(NotWritable):
+        status.change(created.faulty, "orders", FIRST, Status.RUNNING)
+
+
+def test_a_job_whose_state_was_deleted_counts_as_created_and_can_go_on(created: Place) -> None:
+    created.direct.delete(f"orders/{FIRST.name}/status=CREATED")
+    created.direct.make_directory(f"orders/{FIRST.name}/status=DANCING")
+    assert status.read(created.direct, "orders", FIRST) is Status.CREATED
+    status.change(created.direct, "orders", FIRST, Status.RUNNING)
+    assert status.read(created.direct, "orders", FIRST) is Status.RUNNING

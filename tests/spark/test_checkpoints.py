@@ -1,0 +1,150 @@
+"""Real streaming queries whose completed batches become the job's checkpoints."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import ha
+from ha.leadership import Leadership
+from ha.spark import checkpoint_location, publish_checkpoints
+from leader import checkpoints
+from leader.nodes import checkpoints_path
+from store.errors import NotFound
+from store.zookeeper import Get, ZooKeeper
+from tests.spark.helpers import eventually, leading
+
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(120)]
+
+QUERY = "lines"
+
+
+@contextmanager
+def query(spark: SparkSession, leadership: Leadership, source: Path) -> Iterator[StreamingQuery]:
+    """Read files, one a batch, and do nothing with them."""
+    started = (
+        spark.readStream.option("maxFilesPerTrigger", 1)
+        .text(source.as_uri())
+        .writeStream.queryName(QUERY)
+        .option("checkpointLocation", checkpoint_location(leadership, QUERY))
+        .format("noop")
+        .start()
+    )
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def feed(source: Path, number: int) -> None:
+    """Add a file, complete at once."""
+    hidden = source / f".{number}"
+    hidden.write_text("some words\n")
+    hidden.rename(source / f"{number:03d}.txt")
+
+
+def copy(zookeeper: ZooKeeper, job: str) -> dict[str, int] | None:
+    """What ZooKeeper's copy says."""
+    try:
+        data, _ = zookeeper.call(Get(checkpoints_path(job)), 5.0)
+    except NotFound:
+        return None
+    state = checkpoints.decode(data, job)
+    return dict(state.queries) if state else None
+
+
+@pytest.fixture
+def zookeeper(zookeeper_hosts: str) -> Iterator[ZooKeeper]:
+    client = ZooKeeper(zookeeper_hosts, session_timeout=10.0)
+    client.start()
+    client.wait(10.0)
+    yield client
+    client.close()
+
+
+def test_every_batch_is_published(
+    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    with (
+        leading(job, hdfs_uri, zookeeper_hosts) as leadership,
+        publish_checkpoints(spark, leadership),
+        query(spark, leadership, tmp_path) as running,
+    ):
+        for number in range(4):
+            feed(tmp_path, number)
+            running.processAllAvailable()
+            eventually(lambda number=number: leadership.checkpoints.state().queries.get(QUERY) == number)  # type: ignore[misc]
+            eventually(lambda number=number: copy(zookeeper, job) == {QUERY: number})  # type: ignore[misc]
+
+
+def test_what_a_crash_left_unpublished_is_published_by_the_successor(
+    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    with leading(job, hdfs_uri, zookeeper_hosts) as first:
+        for number in range(3):
+            feed(tmp_path, number)
+        with query(spark, first, tmp_path) as running:  # as if each of its events had been lost
+            running.processAllAvailable()
+        assert not first.checkpoints.state().queries
+    with leading(job, hdfs_uri, zookeeper_hosts) as second, publish_checkpoints(spark, second):
+        assert second.epoch == first.epoch + 1
+        eventually(lambda: second.checkpoints.state().queries == {QUERY: 2})
+        eventually(lambda: copy(zookeeper, job) == {QUERY: 2})
+        feed(tmp_path, 3)
+        with query(spark, second, tmp_path) as running:
+            running.processAllAvailable()
+            assert running.lastProgress is not None
+            assert running.lastProgress.batchId >= 3  # it went on, and did not begin again
+            eventually(lambda: copy(zookeeper, job) == {QUERY: 3})
+
+
+def test_a_successor_that_completes_nothing_copies_what_is_there(
+    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    with leading(job, hdfs_uri, zookeeper_hosts) as first, publish_checkpoints(spark, first):
+        feed(tmp_path, 0)
+        with query(spark, first, tmp_path) as running:
+            running.processAllAvailable()
+        eventually(lambda: first.checkpoints.state().queries == {QUERY: 0})
+    with leading(job, hdfs_uri, zookeeper_hosts) as second, publish_checkpoints(spark, second):
+        eventually(lambda: copy(zookeeper, job) == {QUERY: 0})
+
+
+def test_the_listener_holds_up_nothing(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with leading(job, hdfs_uri) as leadership, publish_checkpoints(spark, leadership) as publisher:
+        said: list[float] = []
+        announce = publisher.progressed
+
+        def timed(name: str | None) -> None:
+            begun = time.perf_counter()
+            announce(name)
+            said.append(time.perf_counter() - begun)
+
+        monkeypatch.setattr(publisher, "progressed", timed)
+        with query(spark, leadership, tmp_path) as running:
+            for number in range(3):
+                feed(tmp_path, number)
+                running.processAllAvailable()
+            eventually(lambda: len(said) >= 3)
+        assert min(said) < 0.01  # the others may have met a pause of the whole machine
+
+
+def test_readers_find_the_checkpoint(
+    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path
+) -> None:
+    feed(tmp_path, 0)
+    with (
+        leading(job, hdfs_uri, zookeeper_hosts) as leadership,
+        publish_checkpoints(spark, leadership),
+        query(spark, leadership, tmp_path) as running,
+        ha.connect(files=hdfs_uri, zookeeper=zookeeper_hosts) as client,
+    ):
+        running.processAllAvailable()
+        eventually(lambda: client.checkpoint(job).queries == {QUERY: 0})
+        assert client.checkpoint(job).epoch == leadership.epoch

@@ -1,0 +1,233 @@
+"""The publisher without Spark: a real leadership over a local directory, and a session that only takes listeners."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ha.leadership import Leadership
+from ha.spark import checkpoint_location, driver, executor_settings, publish_checkpoints
+from leader.errors import InvalidName
+from store.errors import DeadlineExceeded
+from tests.spark.helpers import eventually, fence, leading
+
+
+class Streams:
+    """Takes listeners, as ``spark.streams`` does."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Any] = []
+
+    def addListener(self, listener: Any) -> None:  # noqa: N802
+        self.listeners.append(listener)
+
+    def removeListener(self, listener: Any) -> None:  # noqa: N802
+        self.listeners.remove(listener)
+
+    def progress(self, query: str | None) -> None:
+        for listener in self.listeners:
+            listener.onQueryProgress(SimpleNamespace(progress=SimpleNamespace(name=query)))
+
+
+@pytest.fixture
+def streams() -> Streams:
+    return Streams()
+
+
+@pytest.fixture
+def session(streams: Streams) -> SparkSession:
+    return cast("SparkSession", SimpleNamespace(streams=streams))
+
+
+@pytest.fixture
+def leadership(tmp_path: Path) -> Iterator[Leadership]:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        yield leadership
+
+
+def commit(leadership: Leadership, query: str, batch: int) -> None:
+    """Complete a batch as Spark does."""
+    log = Path(checkpoint_location(leadership, query).removeprefix("file://"), "commits")
+    log.mkdir(parents=True, exist_ok=True)
+    (log / f".{batch}.crc").touch()
+    (log / f".{batch}.0c6e.tmp").touch()
+    (log / str(batch)).touch()
+
+
+def published(leadership: Leadership) -> dict[str, int]:
+    return dict(leadership.checkpoints.state().queries)
+
+
+def test_what_an_earlier_driver_completed_is_published_at_the_start(
+    session: SparkSession, leadership: Leadership
+) -> None:
+    for batch in (8, 9, 10):
+        commit(leadership, "clicks", batch)
+    commit(leadership, "views", 3)
+    with publish_checkpoints(session, leadership):
+        eventually(lambda: published(leadership) == {"clicks": 10, "views": 3})
+
+
+def test_each_completed_batch_is_published(session: SparkSession, streams: Streams, leadership: Leadership) -> None:
+    with publish_checkpoints(session, leadership):
+        for batch in range(5):
+            commit(leadership, "clicks", batch)
+            streams.progress("clicks")
+            eventually(lambda batch=batch: published(leadership) == {"clicks": batch})  # type: ignore[misc]
+
+
+def test_what_was_completed_last_is_published_by_closing(
+    session: SparkSession, streams: Streams, leadership: Leadership
+) -> None:
+    publisher = publish_checkpoints(session, leadership)
+    commit(leadership, "clicks", 4)  # and its event never comes
+    publisher.close()
+    publisher.close()
+    assert published(leadership) == {"clicks": 4}
+    assert not streams.listeners
+
+
+def test_the_listener_never_waits_for_the_store(
+    session: SparkSession, streams: Streams, leadership: Leadership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, asked = threading.Event(), threading.Event(), []
+
+    def slow(relative: str) -> list[str]:
+        asked.append(relative)
+        begun.set()
+        assert go_on.wait(20)
+        return ["7"] if relative.endswith("commits") else []
+
+    monkeypatch.setattr(leadership, "names", slow)
+    with publish_checkpoints(session, leadership):
+        assert begun.wait(20)
+        for _ in range(10_000):
+            streams.progress("clicks")
+        go_on.set()
+        eventually(lambda: published(leadership) == {"clicks": 7})
+    assert asked.count("spark/clicks/commits") <= 3  # ten thousand events are one thing to do
+
+
+def test_the_queue_is_bounded(
+    session: SparkSession,
+    streams: Streams,
+    leadership: Leadership,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(driver, "MAX_WAITING", 3)
+    begun, go_on = threading.Event(), threading.Event()
+    names = leadership.names
+
+    def slow(relative: str) -> list[str]:
+        begun.set()
+        assert go_on.wait(20)
+        return names(relative)
+
+    monkeypatch.setattr(leadership, "names", slow)
+    publisher = publish_checkpoints(session, leadership)
+    assert begun.wait(20)
+    for number in range(10):
+        streams.progress(f"query-{number}")
+    assert len(publisher._waiting) == 3
+    assert "More than 3 queries wait" in caplog.text
+    go_on.set()
+    publisher.close()
+
+
+def test_a_store_that_does_not_answer_is_asked_again(
+    session: SparkSession, leadership: Leadership, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(driver, "RETRY", 0.01)
+    names, failures = leadership.names, iter(range(3))
+
+    def failing(relative: str) -> list[str]:
+        if next(failures, None) is not None:
+            raise DeadlineExceeded("no answer")
+        return names(relative)
+
+    monkeypatch.setattr(leadership, "names", failing)
+    commit(leadership, "clicks", 4)
+    with publish_checkpoints(session, leadership):
+        eventually(lambda: published(leadership) == {"clicks": 4})
+    assert "is published later: no answer" in caplog.text
+
+
+def test_a_fenced_driver_stops_with_one_sentence(
+    session: SparkSession, streams: Streams, leadership: Leadership, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ha")
+    publisher = publish_checkpoints(session, leadership)
+    commit(leadership, "clicks", 1)
+    streams.progress("clicks")
+    eventually(lambda: published(leadership) == {"clicks": 1})
+    fence(leadership)
+    streams.progress("clicks")
+    eventually(lambda: not publisher._thread.is_alive())
+    streams.progress("clicks")
+    publisher.close()
+    said = [record.getMessage() for record in caplog.records if "no more checkpoints" in record.getMessage()]
+    assert len(said) == 1
+    assert "another leader has taken" in said[0]
+
+
+def test_it_ends_with_the_leadership(session: SparkSession, tmp_path: Path) -> None:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        publisher = publish_checkpoints(session, leadership)
+        assert publisher._thread.is_alive()
+    eventually(lambda: not publisher._thread.is_alive())
+
+
+def test_a_query_without_a_name_is_said_once(
+    session: SparkSession, streams: Streams, leadership: Leadership, caplog: pytest.LogCaptureFixture
+) -> None:
+    with publish_checkpoints(session, leadership):
+        streams.progress(None)
+        streams.progress(None)
+    assert caplog.text.count("set queryName") == 1
+
+
+def test_a_query_that_has_its_checkpoint_elsewhere_is_said_once(
+    session: SparkSession, streams: Streams, leadership: Leadership, caplog: pytest.LogCaptureFixture
+) -> None:
+    with publish_checkpoints(session, leadership) as publisher:
+        streams.progress("elsewhere")
+        streams.progress("two words")
+        publisher.close()
+    assert caplog.text.count("set its checkpointLocation") == 1
+    assert caplog.text.count("'two words' cannot be the name of a query") == 1
+
+
+def test_names_below_the_leader_directory(leadership: Leadership) -> None:
+    assert leadership.names("spark") == []
+    assert leadership.names("spark/not-there") == []
+    with pytest.raises(InvalidName):
+        leadership.names("../other")
+
+
+@pytest.mark.parametrize("query", ["", ".", "..", "a/b", "a b", "a:b", "a%b", "_a", "x" * 129])
+def test_names_that_a_query_cannot_have(leadership: Leadership, query: str) -> None:
+    with pytest.raises(InvalidName):
+        checkpoint_location(leadership, query)
+
+
+def test_where_a_query_has_its_checkpoint(leadership: Leadership) -> None:
+    assert checkpoint_location(leadership, "word_count-1.0") == f"{leadership.directory}/spark/word_count-1.0"
+
+
+def test_what_executors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HA_FILES", "HA_ZOOKEEPER", "HA_AUDIT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HA_JOB", "orders")
+    monkeypatch.setenv("HA_FILES", "hdfs://names/ha")
+    monkeypatch.setenv("HA_CONTENDER", "me")
+    monkeypatch.setenv("HA_BELIEF", "not theirs")
+    assert executor_settings() == {
+        "spark.executorEnv.HA_FILES": "hdfs://names/ha",
+        "spark.executorEnv.HA_JOB": "orders",
+    }

@@ -1,0 +1,138 @@
+"""How long a worker keeps an answer: with fakes for the client and for ZooKeeper, and no time passing by itself."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ha.client import Client
+from ha.spark import worker
+from ha.spark.worker import _Kept
+from store.errors import NotSent
+from store.zookeeper import Connection, Event, Exists, Kind
+
+AUDIT = 30.0
+
+
+class FakeZooKeeper:
+    """One that can be disconnected."""
+
+    def __init__(self) -> None:
+        self.state = Connection.CONNECTED
+        self.watches: set[Callable[[Event], None]] = set()
+        self.listeners: list[Callable[[Connection], None]] = []
+
+    def add_listener(self, listener: Callable[[Connection], None]) -> None:
+        self.listeners.append(listener)
+
+    def call(self, operation: Exists, timeout: float) -> None:
+        assert timeout <= 0.5
+        if self.state is not Connection.CONNECTED:
+            raise NotSent("away")
+        assert operation.watch is not None
+        self.watches.add(operation.watch)
+
+    def change(self) -> None:
+        watches, self.watches = self.watches, set()
+        for watch in watches:
+            watch(Event(Kind.CHANGED, "/x"))
+
+    def become(self, state: Connection) -> None:
+        self.state = state
+        for listener in self.listeners:
+            listener(state)
+
+
+class Asked:
+    """Counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def __call__(self) -> int:
+        self.times += 1
+        self.meanwhile()
+        return self.times
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    time = SimpleNamespace(at=1000.0)
+    monkeypatch.setattr(worker, "now", lambda: time.at)
+    return time
+
+
+def keep(zookeeper: FakeZooKeeper | None, asked: Asked) -> _Kept[int]:
+    settings = SimpleNamespace(audit=AUDIT / worker.AUDIT_SHARE)
+    client: Any = SimpleNamespace(_stores=SimpleNamespace(zookeeper=zookeeper), settings=settings)
+    return _Kept(cast("Client", client), "/x", asked)
+
+
+def test_a_watched_answer_is_kept_for_a_tenth_of_the_audit_interval(clock: SimpleNamespace) -> None:
+    asked = Asked()
+    kept = keep(FakeZooKeeper(), asked)
+    assert [kept.get() for _ in range(100)] == [1] * 100
+    clock.at += AUDIT / 10 - 0.01
+    assert kept.get() == 1
+    clock.at += 0.02
+    assert kept.get() == 2
+
+
+def test_a_change_is_asked_for_at_once_and_only_once(clock: SimpleNamespace) -> None:
+    del clock
+    zookeeper, asked = FakeZooKeeper(), Asked()
+    kept = keep(zookeeper, asked)
+    assert kept.get() == 1
+    zookeeper.change()
+    assert [kept.get(), kept.get()] == [2, 2]
+    zookeeper.change()
+    assert [kept.get(), kept.get()] == [3, 3]
+
+
+def test_an_answer_that_changed_while_it_was_asked_for_is_not_kept(clock: SimpleNamespace) -> None:
+    del clock
+    zookeeper, asked = FakeZooKeeper(), Asked()
+    kept = keep(zookeeper, asked)
+    asked.meanwhile = zookeeper.change
+    assert [kept.get(), kept.get()] == [1, 2]
+    asked.meanwhile = lambda: None
+    assert [kept.get(), kept.get()] == [3, 3]
+
+
+@pytest.mark.parametrize("state", [Connection.SUSPENDED, Connection.LOST, Connection.READ_ONLY])
+def test_without_a_connection_an_answer_is_kept_for_a_second(clock: SimpleNamespace, state: Connection) -> None:
+    zookeeper, asked = FakeZooKeeper(), Asked()
+    kept = keep(zookeeper, asked)
+    assert kept.get() == 1
+    zookeeper.become(state)
+    assert [kept.get(), kept.get()] == [2, 2]
+    clock.at += 0.99
+    assert kept.get() == 2
+    clock.at += 0.02
+    assert kept.get() == 3
+    zookeeper.become(Connection.CONNECTED)
+    assert [kept.get(), kept.get()] == [4, 4]
+
+
+def test_without_zookeeper_an_answer_is_kept_for_a_second(clock: SimpleNamespace) -> None:
+    kept = keep(None, Asked())
+    assert [kept.get(), kept.get()] == [1, 1]
+    clock.at += 1.01
+    assert kept.get() == 2
+
+
+def test_an_error_is_not_kept(clock: SimpleNamespace) -> None:
+    del clock
+    asked = Asked()
+    kept = keep(FakeZooKeeper(), asked)
+
+    def fail() -> None:
+        raise OSError("both are down")
+
+    asked.meanwhile = fail
+    with pytest.raises(OSError, match="both are down"):
+        kept.get()
+    asked.meanwhile = lambda: None
+    assert [kept.get(), kept.get()] == [2, 2]

@@ -1,0 +1,36 @@
+"""What kazoo's exceptions mean."""
+
+import pytest
+from kazoo import exceptions as kazoo_errors
+
+from store import errors
+from store.zookeeper import Get
+from store.zookeeper.classify import classify
+
+MEANINGS: dict[type[Exception], type[errors.StoreError]] = {
+    kazoo_errors.NoNodeError: errors.NotFound,
+    kazoo_errors.NodeExistsError: errors.AlreadyExists,
+    kazoo_errors.BadVersionError: errors.Conflict,
+    kazoo_errors.NotEmptyError: errors.NotEmpty,
+    kazoo_errors.NoAuthError: errors.PermissionDenied,
+    kazoo_errors.AuthFailedError: errors.PermissionDenied,
+    kazoo_errors.SessionClosedRequireSaslError: errors.PermissionDenied,
+    kazoo_errors.QuotaExceededError: errors.NoSpace,
+    kazoo_errors.NotReadOnlyCallError: errors.NotWritable,
+    kazoo_errors.NoChildrenForEphemeralsError: errors.Invalid,
+    kazoo_errors.BadArgumentsError: errors.Invalid,
+    kazoo_errors.InvalidACLError: errors.Invalid,
+    kazoo_errors.UnimplementedError: errors.Invalid,
+    kazoo_errors.EphemeralOnLocalSessionError: errors.Invalid,
+    kazoo_errors.ThrottledOpError: errors.NotSent,
+    kazoo_errors.ConnectionLoss: errors.ConnectionLost,
+    kazoo_errors.SessionExpiredError: errors.ConnectionLost,
+    kazoo_errors.ConnectionClosedError: errors.ConnectionLost,
+}
+
+
+@pytest.mark.parametrize("theirs", {*kazoo_errors.EXCEPTIONS.values(), *MEANINGS, RuntimeError})
+def test_meaning_of_every_error(theirs: type[Exception]) -> None:
+    ours = classify(theirs("why"), Get("/x"))
+    assert type(ours) is MEANINGS.get(theirs, errors.Unknown)
+    assert "Get /x" in str(ours)
