@@ -1,0 +1,183 @@
+"""What a contender thinks: frozen elections, each kept once, and what every event makes of them, computed once.
+
+Most situations differ in the stores or in the *other* contender only. So the election of production is asked once for
+each (state, event), and the answer is kept.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from leader.election import Election
+from leader.events import (
+    AttestationChecked,
+    Attested,
+    CheckAttestation,
+    Command,
+    Contend,
+    Event,
+    FilesCommand,
+    FilesDone,
+    Grant,
+    Nudge,
+    Release,
+    Revoke,
+    StepDown,
+    Tick,
+)
+from leader.lease import Attestation
+from leader.timing import SESSION_SHARE, Timing
+from store.errors import StoreError
+from store.outcome import Outcome
+from tests.exhaustive.naming import Names, Renamer, Renaming, mentioned, remembered
+from tests.exhaustive.snapshot import NOW, Freezer, Frozen
+
+
+class Happening(NamedTuple):
+    """An event as it can be remembered: without times, but for how long ago an answer came."""
+
+    kind: str
+    error: type[StoreError] | None = None
+    names: tuple[str, ...] = ()
+    ago: float = 0.0
+    token: str | None = None
+    present: bool | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Mind:
+    """A frozen election and what it believes. Kept once, so it is compared by identity."""
+
+    frozen: Frozen
+    leads: bool
+    holds: bool
+    holds_for: float
+    """Seconds by its own clock."""
+    command: FilesCommand | None
+    names: Names
+    remembered: frozenset[str]
+    after: dict[tuple[Happening, str], "Reaction"] = field(default_factory=dict)
+    shifted: dict[float, "Mind"] = field(default_factory=dict)
+    renamed: dict[Renaming, "Mind"] = field(default_factory=dict)
+
+
+class Reaction(NamedTuple):
+    """What an event made of a mind."""
+
+    mind: Mind
+    check: str | None
+    """The token that it wants ZooKeeper to be asked about."""
+    grant: Grant | None
+    commands: tuple[Command, ...]
+    """All that it did, for the timeline."""
+
+
+class Minds:
+    """All minds that were met."""
+
+    def __init__(self, timing: Timing, *, comes_back: bool = True, exact: bool = False) -> None:
+        self._timing = timing
+        self._comes_back = comes_back
+        self._freezer = Freezer("job", timing, exact=exact)
+        self._known: dict[Frozen, Mind] = {}
+        self._trust = timing.session_timeout * SESSION_SHARE * (1 - timing.drift)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def new(self, contender: str, session_id: str, token: str) -> Mind:
+        """A standby that has just begun to contend."""
+        election = Election("job", contender, self._timing, lambda: session_id)
+        return self._react(election, [Attested(self._attestation(token)), Contend()]).mind
+
+    def handle(self, mind: Mind, happening: Happening, fresh: str) -> Reaction:
+        """Give the election an event; ``fresh`` is the session id that it gets if it wants a new one."""
+        known = mind.after.get((happening, fresh))
+        if known is None:
+            election = self._freezer.thaw(mind.frozen, lambda: fresh)
+            known = mind.after[happening, fresh] = self._react(election, self._events(happening, mind))
+        return known
+
+    def later(self, mind: Mind, seconds: float) -> Mind:
+        """The same, when so many seconds have passed on its clock and nothing was told to it."""
+        known = mind.shifted.get(seconds)
+        if known is None:
+            election = self._freezer.thaw(mind.frozen, _no_session_id)
+            known = mind.shifted[seconds] = self._keep(election, NOW + seconds)
+        return known
+
+    def rename(self, mind: Mind, renaming: Renaming) -> Mind:
+        """The same under other names."""
+        known = mind.renamed.get(renaming)
+        if known is None:
+            known = mind.renamed[renaming] = self._kept(Renamer(renaming).mind(mind.frozen))
+        return known
+
+    def _attestation(self, token: str) -> Attestation:
+        """What the session's keeper makes of a confirmation that began now."""
+        return Attestation(token, NOW + self._trust, usable=True)
+
+    def _events(self, happening: Happening, mind: Mind) -> list[Event]:
+        known, token = mind.frozen, happening.token
+        events: list[Event]
+        match happening.kind:
+            case "tick":
+                events = [Tick()]
+            case "nudge":
+                events = [Nudge()]
+            case "confirm" if token is not None:
+                events = [Attested(self._attestation(token))]
+            case "new session" if token is not None:
+                events = [Attested(Attestation()), Attested(self._attestation(token))]
+            case "suspend":
+                events = [Attested(Attestation(known.token, NOW + known.until, usable=False))]
+            case "checked" if token is not None:
+                events = [AttestationChecked(token, happening.present)]
+            case "step down":
+                events = [StepDown("An operator wants it.")]
+            case "give back":
+                events = [Release(), Contend()]
+            case _:
+                assert mind.command is not None, "an answer belongs to a command"
+                error = happening.error("It went wrong.") if happening.error else None
+                ended = NOW - happening.ago
+                events = [FilesDone(mind.command, Outcome(list(happening.names), error, ended, ended))]
+        return events
+
+    def _react(self, election: Election, events: list[Event]) -> Reaction:
+        check, grant, commands = None, None, list[Command]()
+        waiting = list(events)
+        while waiting:
+            for command in election.handle(waiting.pop(0), NOW):
+                if isinstance(command, CheckAttestation):
+                    check = command.token
+                elif isinstance(command, Grant):
+                    assert grant is None, "two grants at once"
+                    grant = command
+                elif isinstance(command, Revoke) and command.until is not None:
+                    # Its work has ended at once, so it gives back what it has.
+                    waiting += [Release(), Contend()] if self._comes_back else [Release()]
+                commands.append(command)
+            election.validate()
+        return Reaction(self._keep(election, NOW), check, grant, tuple(commands))
+
+    def _keep(self, election: Election, now: float) -> Mind:
+        return self._kept(self._freezer.freeze(election, now))
+
+    def _kept(self, frozen: Frozen) -> Mind:
+        known = self._known.get(frozen)
+        if known is None:
+            election = self._freezer.thaw(frozen, _no_session_id)
+            known = self._known[frozen] = Mind(
+                frozen,
+                election.is_leader(NOW),
+                election.holds_until() > NOW,
+                election.holds_until() - NOW,
+                frozen.under_way.command if frozen.under_way else None,
+                mentioned(frozen),
+                remembered(frozen),
+            )
+        return known
+
+
+def _no_session_id() -> str:
+    raise AssertionError("nobody asks for a session id here")

@@ -1,0 +1,309 @@
+"""Situations: what may happen next in one, and the situation then, under the names by which it is known."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from leader.events import Command, Rename
+from leader.lease import Mode, first_lease
+from leader.names import LeaderDirectory
+from tests.exhaustive.minds import Mind, Minds
+from tests.exhaustive.model import NAMES, TIMING, Action, Bounds, Call, Effect, Parts, Side, State, Violation
+from tests.exhaustive.naming import EPOCH, SEQUENCE, Renamer, Renaming, names_of, numbering
+from tests.exhaustive.sides import Sides
+from tests.exhaustive.snapshot import NOBODY
+
+_SMOOTH = ("answer", "told", "check", "confirm", "tick", "awake", "time")
+"""What happens while all goes well, the first of them first."""
+_TIME = Action("time")
+_SESSIONS = [[f"{index:08x}-0000-0000-0000-{serial:012x}" for serial in range(1, 20)] for index in range(2)]
+_TOKENS = [[f"{index}-{serial:x}" for serial in range(20)] for index in range(2)]
+
+
+class Naming(NamedTuple):
+    """What the names in a situation are to be changed to, and which are free."""
+
+    all: Renaming | None
+    sides: tuple[Renaming | None, ...]
+    sessions: tuple[str, ...]
+    tokens: tuple[str, ...]
+
+
+class World:
+    """Everything that can happen within some bounds."""
+
+    def __init__(self, bounds: Bounds, *, exact: bool = False, reduced: bool = True) -> None:
+        """Know of no situation yet.
+
+        Args:
+            bounds: the bounds.
+            exact: nothing is forgotten or renamed; to follow one path, and to see that forgetting changes nothing.
+            reduced: of what can happen in any order without anybody seeing it, one order is followed.
+        """
+        self.bounds = bounds
+        self._reduced = reduced
+        self.minds = Minds(TIMING, comes_back=bounds.comes_back, exact=exact)
+        self.commands: list[tuple[int, Command]] = []
+        """Which side did what in the last action."""
+        self._exact = exact
+        self._sides = Sides(bounds, self.minds)
+        self._serial = 0
+        self._namings: dict[object, Naming] = {}
+        self._last_state: State | None = None
+        self._last_naming = Naming(None, (), (), ())
+
+    # --- where it begins
+
+    def starts(self) -> list[State]:
+        """A new job and two standbys; then, tick by tick, the first of them leads, at last by ZooKeeper's word."""
+        state = self._new()
+        starts = [state]
+        while not (state.store.lease.mode is Mode.ZOOKEEPER and starts[-1] is state):
+            smooth = [action for action in self.actions(state) if action.kind in _SMOOTH]
+            action = min(smooth, key=lambda each: (_SMOOTH.index(each.kind), each.side))
+            state = self.apply(state, action)
+            if action is _TIME:
+                starts.append(state)
+        return starts
+
+    def _new(self) -> State:
+        store = self._sides.store(LeaderDirectory(EPOCH, NOBODY), replace(first_lease(NOBODY), sequence=SEQUENCE))
+        one, other = (self._newcomer(index) for index in range(2))
+        return self._settle(State(store, granted=True, sides=(one, other)))
+
+    def _newcomer(self, index: int) -> Side:
+        token = _TOKENS[index][0]
+        mind = self.minds.new(NAMES[index], NOBODY, token)
+        return self._sides.side(index, Parts(mind, token, call=Call() if mind.command else None))
+
+    # --- what may happen
+
+    def successors(self, state: State, free: int) -> list[tuple[Action, State]]:
+        """Everything that may happen next, and the situation then, if so many more disturbances may begin.
+
+        If a contender is alone, only what it may do is followed: whatever else may happen can as well happen after it.
+        That holds as long as it touches nothing that the other may touch, and shows nothing: no belief ends, nobody is
+        granted anything.
+
+        Raises:
+            Violation: one of them must never happen; the action is its second argument.
+        """
+        for index, side in enumerate(state.sides):
+            if self._reduced and side.alone and not state.sides[1 - index].parts.may_expire:
+                found = [(each, self._attempt(state, each)) for each in side.actions if each.cost <= free]
+                if all(_shows_nothing(state, after, index) for _, after in found):
+                    return found
+        return [(each, self._attempt(state, each)) for each in self.actions(state) if each.cost <= free]
+
+    def actions(self, state: State) -> Iterator[Action]:
+        """Everything that may happen next."""
+        one, other = state.sides
+        yield from one.actions
+        yield from other.actions
+        for which in range(len(state.abandoned)):
+            yield Action("late", -1, which)
+        if one.parts.fate and other.parts.fate:
+            yield _TIME
+
+    def _attempt(self, state: State, action: Action) -> State:
+        try:
+            return self.apply(state, action)
+        except (Violation, AssertionError) as violation:
+            raise Violation(str(violation), action) from violation
+
+    # --- what then is
+
+    def apply(self, state: State, action: Action) -> State:
+        """The situation after an action.
+
+        Raises:
+            Violation: that must never happen.
+        """
+        self.commands.clear()
+        if action is _TIME or action.kind == "time":
+            for index in range(2):
+                state = self._put(state, index, self._simply(state, index, "time"))
+            return self._settle(state)
+        if action.kind == "late":
+            return self._settle(self._execute_late(state, action.which))
+        index, kind = action.side, action.kind
+        if kind in ("answer", "execute"):
+            effect = self._call(state, index, kind)
+        elif kind == "connect":
+            effect = self._connect(state, index)
+        elif kind in ("check", "look up"):
+            effect = self._check(state, index, kind)
+        else:
+            effect = self._simply(state, index, kind)
+        state = self._put(state, index, effect)
+        return self._settle(self._tell_of_expiry(state, index) if kind == "expire" else state)
+
+    def _simply(self, state: State, index: int, kind: str) -> Effect:
+        side, fresh = state.sides[index], self._session(state, index)
+        known = side.after.get((kind, fresh))
+        if known is None:
+            known = side.after[kind, fresh] = self._sides.simply(index, side.parts, kind, fresh)
+        return known
+
+    def _call(self, state: State, index: int, kind: str) -> Effect:
+        side, fresh = state.sides[index], self._session(state, index)
+        known = side.after.get((kind, fresh, state.store))
+        if known is None:
+            known = self._sides.call(index, side.parts, kind, state.store, fresh)
+            side.after[kind, fresh, state.store] = known
+        return known
+
+    def _connect(self, state: State, index: int) -> Effect:
+        side, fresh = state.sides[index], self._session(state, index)
+        token = side.parts.token if side.parts.alive else self._token(state, index)
+        known = side.after.get(("connect", fresh, token))
+        if known is None:
+            known = self._sides.connect(index, side.parts, token, fresh)
+            side.after["connect", fresh, token] = known
+        return known
+
+    def _check(self, state: State, index: int, kind: str) -> Effect:
+        side, fresh = state.sides[index], self._session(state, index)
+        other = state.sides[1 - index].parts
+        assert side.parts.check is not None
+        token = side.parts.check.token
+        others = other.alive and token == other.token
+        present = others or (side.parts.alive and token == side.parts.token)
+        known = side.after.get((kind, fresh, present, others))
+        if known is None:
+            known = self._sides.check(index, side.parts, kind, present=present, others=others, fresh=fresh)
+            side.after[kind, fresh, present, others] = known
+        return known
+
+    def _execute_late(self, state: State, which: int) -> State:
+        store = self._sides.rename_in(state.store, state.abandoned[which])
+        abandoned = state.abandoned[:which] + state.abandoned[which + 1 :]
+        granted = state.granted and (store is None or store.directory == state.store.directory)
+        return state._replace(store=store or state.store, abandoned=abandoned, granted=granted)
+
+    def _tell_of_expiry(self, state: State, index: int) -> State:
+        other = state.sides[1 - index]
+        if not other.parts.watches:
+            return state
+        told = self._sides.side(1 - index, other.parts._replace(watches=False, nudged=True))
+        return self._put(state, 1 - index, Effect(told))
+
+    def _put(self, state: State, index: int, effect: Effect) -> State:
+        """The situation with that effect.
+
+        Raises:
+            Violation: a grant that must not be.
+        """
+        store, granted, abandoned = state.store, state.granted, state.abandoned
+        if effect.store is not None and effect.store is not store:
+            granted = granted and effect.store.directory == store.directory
+            store = effect.store
+        if effect.granted is not None:
+            if self.bounds.strict and (granted or effect.granted != store.directory):
+                raise Violation(f"{NAMES[index]} is granted an epoch that is over")
+            granted = True
+        if effect.abandoned is not None:
+            abandoned = (*abandoned, effect.abandoned)
+        if effect.commands:
+            self.commands += [(index, command) for command in effect.commands]
+        one, other = state.sides
+        return State(store, granted, (effect.side, other) if index == 0 else (one, effect.side), abandoned)
+
+    # --- names
+
+    def _session(self, state: State, index: int) -> str:
+        if self._exact:
+            self._serial += 1
+            return f"{index:08x}-0000-0000-0000-{self._serial:012x}"
+        return self._free(state).sessions[index]
+
+    def _token(self, state: State, index: int) -> str:
+        if self._exact:
+            self._serial += 1
+            return f"{index}-{self._serial:x}"
+        return self._free(state).tokens[index]
+
+    def _naming(self, state: State) -> Naming:
+        one, other = state.sides
+        key = (state.store, state.abandoned, one.names, other.names)
+        known = self._namings.get(key)
+        if known is None:
+            known = self._namings[key] = _naming(state)
+        return known
+
+    def _free(self, state: State) -> Naming:
+        """The same for whoever needs a new name; all that may happen next is asked for in a row."""
+        if state is not self._last_state:
+            self._last_state, self._last_naming = state, self._naming(state)
+        return self._last_naming
+
+    def _settle(self, state: State) -> State:
+        """Check the situation, and give it the names by which it is known.
+
+        Raises:
+            Violation: it must never be.
+        """
+        one, other = state.sides[0].mind, state.sides[1].mind
+        if one.leads and other.leads:
+            raise Violation(f"two contenders lead: {_for_how_long(one, other)}")
+        if one.holds and other.holds:
+            raise Violation(f"two contenders think that nobody else can lead: {_for_how_long(one, other)}")
+        holder = one if one.holds else other
+        if self.bounds.strict and holder.holds and holder.frozen.session_id != state.store.lease.owner:
+            raise Violation(f"the lease is not its own: {_for_how_long(holder)}")
+        if state.abandoned:
+            state = state._replace(abandoned=_executable(state)[-self.bounds.abandoned :])
+        return state if self._exact else self._renamed(state)
+
+    def _renamed(self, state: State) -> State:
+        naming = self._naming(state)
+        store, abandoned = state.store, state.abandoned
+        if naming.all is not None:
+            renamer = Renamer(naming.all)
+            store = self._sides.store(LeaderDirectory(EPOCH, store.directory.session_id), renamer.lease(store.lease))
+            abandoned = tuple(map(renamer.rename, abandoned))
+        elif naming.sides == (None, None):
+            return state
+        one, other = (
+            self._sides.rename(index, side, renaming) if renaming is not None else side
+            for index, (side, renaming) in enumerate(zip(state.sides, naming.sides, strict=True))
+        )
+        return State(store, state.granted, (one, other), abandoned)
+
+
+def _for_how_long(*minds: Mind) -> str:
+    held = [f"{mind.frozen.contender} for {mind.holds_for:.1f} s more by its own clock" for mind in minds]
+    return f"{', '.join(held)}"
+
+
+def _naming(state: State) -> Naming:
+    names = state.store.names
+    for late in state.abandoned:
+        names = names | names_of(late.source) | names_of(late.destination)
+    for side in state.sides:
+        names = names | side.names.used
+    sequences = numbering(names.sequences, state.store.lease.sequence, SEQUENCE)
+    epochs = numbering(names.epochs, state.store.directory.epoch, EPOCH)
+    sides = []
+    for side in state.sides:
+        forgotten = side.names.remembered - names.words
+        mine = tuple(change for change in sequences if change[0] in side.names.used.sequences)
+        ours = tuple(change for change in epochs if change[0] in side.names.used.epochs)
+        sides.append(Renaming(mine, ours, forgotten) if mine or ours or forgotten else None)
+    free = [tuple(next(name for name in each if name not in names.words) for each in of) for of in (_SESSIONS, _TOKENS)]
+    return Naming(Renaming(sequences, epochs) if sequences or epochs else None, tuple(sides), *free)
+
+
+def _executable(state: State) -> tuple[Rename, ...]:
+    """The abandoned calls that could still do something: their source is there, or another call would make it."""
+    pending = list(dict.fromkeys(state.abandoned))
+    waiting = [side.parts.mind.command for side in state.sides if side.parts.call and side.parts.call.answer is None]
+    possible = {state.store.home, state.store.entry}
+    possible |= {command.destination for command in (*pending, *waiting) if isinstance(command, Rename)}
+    return tuple(late for late in pending if late.source in possible)
+
+
+def _shows_nothing(before: State, after: State, index: int) -> bool:
+    """Whether nobody could tell from beliefs and grants when it happened."""
+    old, new = before.sides[index].mind, after.sides[index].mind
+    return new.leads >= old.leads and new.holds >= old.holds and before.granted == after.granted

@@ -1,0 +1,272 @@
+"""Mutants of the protocol: each breaks one rule, and the simulator must catch it, or it proves nothing.
+
+The plans are the same that test the protocol itself. ``within`` is about three times the number of seeds that were
+needed when it was measured, so that a change of the plans does not fail a test by chance.
+
+Two rules have no canary, because others defend them too, as was tried. A standby asks for the leader's node with a
+``sync``: its own confirmations bring its server up to date as well. A wiped ZooKeeper is not taken for dead sessions: a
+new session has to settle first, and by then the leader has switched its lease or its belief is over.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from typing import Self
+from unittest.mock import patch
+
+from leader import session
+from leader.checkpoints import Checkpoints
+from leader.confirmation import Confirmation
+from leader.election import Election
+from leader.events import Grant, Rename
+from leader.information import LeaderInformation
+from leader.lease import Holding, Lease
+from leader.names import LeaderDirectory
+from leader.nodes import DeleteNode, Node, NodeCommand, ReadNode, Sync
+from leader.observation import Observation
+from leader.publication import Publication
+from leader.retrieval import Knowledge, Source
+from leader.session import SessionKeeper
+from leader.step import Phase, Step
+from store.outcome import Outcome
+
+Patch = AbstractContextManager[object]
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A rule that is broken.
+
+    Attributes:
+        name: what the mutant does wrong.
+        patches: make it do so, while they are entered.
+        breaks: guarantees, of which a run must break one.
+        within: seeds, from 0, in which it must be seen.
+    """
+
+    name: str
+    patches: Callable[[], list[Patch]]
+    breaks: frozenset[str]
+    within: int
+
+    def __enter__(self) -> Self:
+        stack = ExitStack()
+        for each in self.patches():
+            stack.enter_context(each)
+        object.__setattr__(self, "_stack", stack)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()  # type: ignore[attr-defined]
+
+
+# --- the holder's belief
+
+
+def _until_of_the_current_entry(self: Holding) -> float:
+    current = self.current
+    return float("-inf") if current is None else self._deadline(current, self._promises[current])
+
+
+_failed = Election._failed
+
+
+def _failed_unknown_is_refused(self: Election, step: Step, outcome: Outcome[list[str] | None], now: float) -> None:
+    if step.lease is not None and outcome.unknown and step.lease != self._holding.current:
+        self._holding._promises.pop(step.lease, None)
+    _failed(self, step, outcome, now)
+
+
+_answered = Election._answered
+
+
+def _answered_unknown_is_done(self: Election, outcome: Outcome[list[str] | None], now: float) -> None:
+    step = self._under_way
+    if step is not None and outcome.unknown and (step.lease is not None or step.directory is not None):
+        outcome = Outcome(None, None, outcome.started, outcome.ended)
+    _answered(self, outcome, now)
+
+
+def _grant_from_the_claim_on(self: Election, now: float) -> None:
+    del now
+    if self.directory is None:
+        return
+    self._holding._promises = dict.fromkeys(self._holding._promises, self._sent_at)
+    self.phase = Phase.LEADING
+    self._look_due = float("inf")
+    self._confirmation.begin(self.directory, self._reason, self.contender)
+    self._commands.append(Grant(self.directory.epoch, self.session_id, self._reason))
+
+
+def _deadline_without_drift(_: Holding, lease: Lease, start: float) -> float:
+    return start + lease.ttl
+
+
+def _expiry_without_drift(self: Observation) -> float:
+    return float("inf") if self.lease is None else self._since + self.lease.ttl
+
+
+# --- the session
+
+
+_confirmed = SessionKeeper._confirmed
+
+
+def _confirmed_until_lost(self: SessionKeeper, node: Node | None, now: float) -> None:
+    _confirmed(self, node, now)
+    if self.attestation.usable:
+        self.attestation = replace(self.attestation, until=float("inf"))
+
+
+def _disconnected_is_forgiven(self: SessionKeeper) -> None:
+    self._next_due = float("inf")
+
+
+_tick = SessionKeeper.tick
+
+
+def _tick_without_sync(self: SessionKeeper, now: float) -> NodeCommand | None:
+    command = _tick(self, now)
+    if not isinstance(command, Sync):
+        return command
+    self._under_way = None
+    return self._ask(ReadNode(self._path(), watch=True))
+
+
+# --- the standby's observation
+
+
+_seizable = Observation.seizable
+
+
+def _seizable_because_another_was_gone(self: Observation, now: float) -> str | None:
+    if self.lease is not None and self.lease.attestation and self._gone is not None:
+        return "session-gone"
+    return _seizable(self, now)
+
+
+def _see_without_starting_anew(self: Observation, lease: Lease, at: float) -> None:
+    if self.lease is None or lease.owner != self.lease.owner:
+        self._since = at
+    self.lease = lease
+
+
+# --- the claim
+
+
+_job_listed = Election._job_listed
+
+
+def _job_listed_and_remembered(self: Election, outcome: Outcome[list[str] | None], now: float) -> None:
+    _job_listed(self, outcome, now)
+    if self.directory is not None and not hasattr(self, "_listed"):
+        self._listed = self.directory.epoch  # type: ignore[attr-defined]
+
+
+def _claim_as_listed_before(self: Election) -> Step | None:
+    if self.directory is None:
+        return None
+    mine = LeaderDirectory(getattr(self, "_listed", self.directory.epoch) + 1, self.session_id)
+    return Step(Rename(self.directory.name, mine.name), directory=mine)
+
+
+def _claim_afresh_after_a_release(self: Election) -> Step | None:
+    if self.directory is None:
+        return None
+    epoch = 1 if self._reason == "released" else self.directory.epoch + 1
+    mine = LeaderDirectory(epoch, self.session_id)
+    return Step(Rename(self.directory.name, mine.name), directory=mine) if mine != self.directory else None
+
+
+# --- copies and checkpoints
+
+
+_next = Publication._next
+
+
+def _next_deletes_whatever_is_there(self: Publication, now: float) -> NodeCommand | None:
+    if self._wanted is None and self._sent is not None and self._read and self._node is not None:
+        return DeleteNode(self.path, self._node.version)
+    return _next(self, now)
+
+
+def _announce_before_hdfs(self: Confirmation) -> LeaderInformation | None:
+    information = self.information
+    if information is None or information.version == self._announced:
+        return None
+    self._announced = information.version
+    return information
+
+
+def _read_add_write(self: Checkpoints) -> int:
+    with self._lock:
+        number = self._read().next_id
+        target, source = f"{self._path}/next={number + 1}", f"{self._path}/next={number}"
+        self._files.call("checkpoint", lambda files: files.make_directory(target), self._timeout)
+        self._files.outcome("checkpoint", lambda files: files.delete(source), self._timeout)
+        return number
+
+
+# --- readers
+
+
+def _believe_all_of_zookeeper(self: Knowledge, information: LeaderInformation, at: float) -> bool:
+    self._know(information, (information.epoch, information.session_id), Source.ZOOKEEPER, at, verified=False)
+    return True
+
+
+def _of(owner: object, **replaced: object) -> Callable[[], list[Patch]]:
+    return lambda: [patch.object(owner, name, value) for name, value in replaced.items()]
+
+
+S1, S3, S4 = frozenset({"S1"}), frozenset({"S3"}), frozenset({"S4"})
+R1, R2 = frozenset({"R1"}), frozenset({"R2"})
+
+CANARIES = (
+    Canary("belief is not capped when a renewal is sent", _of(Holding, until=_until_of_the_current_entry), S1, 300),
+    Canary("an unknown outcome is taken for refused", _of(Election, _failed=_failed_unknown_is_refused), S1, 500),
+    Canary("an unknown outcome is taken for done", _of(Election, _answered=_answered_unknown_is_done), S1, 60),
+    Canary("a claim is not checked against the own lease", _of(Election, _grant=_grant_from_the_claim_on), S1, 300),
+    Canary(
+        "clocks are taken to be exact",
+        lambda: [
+            patch.object(Holding, "_deadline", _deadline_without_drift),
+            patch.object(Observation, "expiry", _expiry_without_drift),
+        ],
+        S1,
+        60,
+    ),
+    Canary(
+        "LOST is awaited instead of the own session clock",
+        _of(SessionKeeper, _confirmed=_confirmed_until_lost, disconnected=_disconnected_is_forgiven),
+        S1,
+        60,
+    ),
+    Canary("a confirmation is read without sync", _of(SessionKeeper, tick=_tick_without_sync), S1, 700),
+    Canary("the last confirmation is believed as if all had heard it", _of(session, HEARD_AFTER=0.0), S1, 1000),
+    Canary(
+        "it seizes without reading the node after the lease",
+        _of(Observation, seizable=_seizable_because_another_was_gone),
+        S1,
+        60,
+    ),
+    Canary("a renewed lease does not begin anew", _of(Observation, see=_see_without_starting_anew), S1, 30),
+    Canary(
+        "a stale listing is used for the claim",
+        _of(Election, _job_listed=_job_listed_and_remembered, _claim=_claim_as_listed_before),
+        S3,
+        30,
+    ),
+    Canary("a released lease lowers the epoch", _of(Election, _claim=_claim_afresh_after_a_release), S3, 60),
+    Canary(
+        "a node of another session is deleted",
+        _of(Publication, _next=_next_deletes_whatever_is_there),
+        frozenset({"OWN"}),
+        60,
+    ),
+    Canary("ZooKeeper is written before HDFS", _of(Confirmation, announce=_announce_before_hdfs), R2, 30),
+    Canary("the counter reads, adds and writes", _of(Checkpoints, next=_read_add_write), S4, 30),
+    Canary(
+        "a lower epoch from ZooKeeper is believed", _of(Knowledge, hear_zookeeper=_believe_all_of_zookeeper), R1, 200
+    ),
+)

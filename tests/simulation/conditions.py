@@ -1,0 +1,147 @@
+"""R3, R4 and L2, which depend on what was disturbed; and how copies are kept (OWN: nobody deletes another's)."""
+
+from collections.abc import Iterator
+
+from ha.history.beliefs import beliefs
+from ha.history.events import Copied, Event, Granted, LookedUp, Stored
+from ha.history.tree import Publication, publications
+from ha.history.violation import Violation
+from leader.information import LeaderInformation, decode
+from leader.nodes import leader_path
+from tests.simulation.hands import FORGED_SESSION
+from tests.simulation.sidecar import JOB
+from tests.simulation.system import System
+
+SETTLING = 3.0
+"""Seconds after a disturbance in which connections are made anew, and a reader does not ask a store that failed."""
+
+
+def check_conditions(system: System) -> Iterator[Violation]:
+    """Yield what breaks a promise that depends on what was disturbed."""
+    published = list(publications(system.history, JOB))
+    yield from _reachable(system, published)
+    yield from _corrected(system, published)
+    yield from _copies(system)
+    if system.plan.calm:
+        yield from _calm(system)
+
+
+def _host(reader: str) -> str:
+    return reader.partition(".")[0]
+
+
+def _reachable(system: System, published: list[Publication]) -> Iterator[Violation]:
+    """R3: a lookup ends within its deadline, and with a store in reach it succeeds."""
+    for event in system.history:
+        if not isinstance(event, LookedUp):
+            continue
+        host, since = _host(event.reader), event.at - SETTLING
+        if not system.disturbances.peace(since, event.ended, host):
+            continue
+        if event.ended - event.at > event.timeout + 0.1:
+            took = event.ended - event.at
+            yield Violation(
+                "R3", event.ended, f"{event.reader} waited {took:.3f} s for an answer within {event.timeout}."
+            )
+        in_reach = system.disturbances.peace(since, event.ended, "files", f"{host} files")
+        if event.outcome == "unreachable" and in_reach:
+            yield Violation("R3", event.ended, f"{event.reader} had HDFS in reach, and was told that no store answers.")
+        if event.outcome == "none" and in_reach and (leader := _led_throughout(system, published, event)):
+            yield Violation("R3", event.ended, f"{event.reader} was told that nobody leads while {leader} did.")
+
+
+def _led_throughout(system: System, published: list[Publication], event: LookedUp) -> str | None:
+    """The address that was published all the time by somebody who led all the time, if there is one."""
+    before = [each for each in published if each.since <= event.at - SETTLING]
+    during = [each for each in published if event.at - SETTLING < each.since <= event.ended]
+    if during or not before or before[-1].information is None:
+        return None
+    information = before[-1].information
+    contender = information.endpoints["jobmaster"].partition(":")[0]
+    for belief in beliefs(system.history, leads=True):
+        if belief.contender == contender and belief.begins <= event.at - SETTLING and belief.ends >= event.ended:
+            return contender
+    return None
+
+
+def _corrected(system: System, published: list[Publication]) -> Iterator[Violation]:
+    """R4: what is stale, or forged, is corrected within the audit interval."""
+    bound = system.plan.audit * 1.2 + 2 * SETTLING
+    for event in system.history:
+        if not isinstance(event, LookedUp) or event.outcome != "leader":
+            continue
+        begins = event.at - bound
+        if begins < 0 or not system.disturbances.peace(
+            begins - SETTLING, event.ended, "files", f"{_host(event.reader)} files", _host(event.reader)
+        ):
+            continue
+        known = [each.information for each in published if each.since <= begins and each.information]
+        if known and event.epoch < known[-1].epoch:
+            newer = known[-1].epoch
+            yield Violation(
+                "R4", event.ended, f"{event.reader} was told epoch {event.epoch}, long after {newer} began."
+            )
+
+
+def without_forgeries(system: System) -> list[Event]:
+    """The history, less the answers that repeat a forgery before an audit could have found it."""
+    bound = system.plan.audit * 1.2 + 2 * SETTLING
+    disturbed = system.disturbances
+
+    def excused(event: Event) -> bool:
+        if not isinstance(event, LookedUp) or event.session_id != FORGED_SESSION or event.verified:
+            return False
+        host = _host(event.reader)
+        # It may be known longer than the copy holds it, as long as HDFS is out of reach.
+        since = event.ended - bound
+        recent = any(at >= since for at in system.forged_at)
+        return recent or not disturbed.peace(since - SETTLING, event.ended, "files", f"{host} files", host)
+
+    return [event for event in system.history if not excused(event)]
+
+
+def _copies(system: System) -> Iterator[Violation]:
+    """HDFS is written before ZooKeeper, and nobody deletes a copy that is another session's."""
+    told: dict[tuple[int, str], LeaderInformation] = {}
+    stored = iter(publications(system.history, JOB))
+    following = next(stored, None)
+    for event in system.history:
+        while following is not None and following.since <= event.at:
+            if following.information is not None:
+                told[following.information.epoch, _key(following.information)] = following.information
+            following = next(stored, None)
+        if not isinstance(event, Copied) or not event.session:
+            continue
+        if event.operation == "delete" and event.owner not in (0, event.session):
+            yield Violation(
+                "OWN", event.at, f"Session {event.session:x} deleted {event.path} of session {event.owner:x}."
+            )
+        if event.operation != "delete" and event.path == leader_path(JOB):
+            copied = decode(event.data.encode(), JOB)
+            if copied is not None and (copied.epoch, _key(copied)) not in told:
+                sentence = f"Epoch {copied.epoch} was written to ZooKeeper before it was in HDFS."
+                yield Violation("R2", event.at, sentence)
+
+
+def _key(information: LeaderInformation) -> str:
+    return f"{information.session_id} {information.version} {sorted(information.endpoints.items())}"
+
+
+def _calm(system: System) -> Iterator[Violation]:
+    """L2: an outage, a rolling restart or a wiped ZooKeeper moves no leader and fails no lookup."""
+    grants = [event for event in system.history if isinstance(event, Granted) and event.at < system.healed_at]
+    for grant in grants[1:]:
+        yield Violation("L2", grant.at, f"The leader moved to {grant.contender}, because ZooKeeper was disturbed.")
+    first = next((event.at for event in _changes_since_the_first_leader(system)), float("inf"))
+    for event in system.history:
+        in_calm = first + SETTLING < event.at < system.healed_at
+        if isinstance(event, LookedUp) and in_calm and event.outcome != "leader":
+            yield Violation("L2", event.ended, f"A lookup of {event.reader} failed: {event.outcome}.")
+
+
+def _changes_since_the_first_leader(system: System) -> Iterator[Stored]:
+    """The changes after which readers could find the first leader."""
+    first = next((each.since for each in publications(system.history, JOB) if each.information), None)
+    for event in system.history:
+        if isinstance(event, Stored) and first is not None and event.at >= first:
+            yield event

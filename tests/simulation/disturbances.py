@@ -1,0 +1,26 @@
+"""When what was disturbed: a guarantee about a reachable store holds only while it was left in peace."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Disturbances:
+    """Names of what was disturbed, and when; a name may be disturbed several times over."""
+
+    now: Callable[[], float]
+    spans: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    _open: dict[str, list[float]] = field(default_factory=dict)
+
+    def begin(self, what: str) -> None:
+        self._open.setdefault(what, []).append(self.now())
+
+    def end(self, what: str) -> None:
+        began = self._open[what].pop()
+        self.spans.setdefault(what, []).append((began, self.now()))
+
+    def peace(self, begins: float, ends: float, *what: str) -> bool:
+        """Whether none of these was disturbed between two times."""
+        spans = [span for name in what for span in self.spans.get(name, [])]
+        spans += [(began, float("inf")) for name in what for began in self._open.get(name, [])]
+        return all(end <= begins or begin >= ends for begin, end in spans)

@@ -1,0 +1,300 @@
+"""ZooKeeper's semantics: a quorum that decides, servers that follow it with a lag, sessions, one-shot watches.
+
+What a server tells the quorum of its clients' sessions goes there only every half tick: a session can end that much
+sooner than its timeout after the last answer its client had. True time only.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
+from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound, StoreError
+from tests.simulation.world import Call, World
+
+Told = Callable[[str, Node, str, int], None]
+"""Is told of every change: the path, the node as it is now or was last, the operation, and whose session made it."""
+
+ORDER = 0.0001
+"""Seconds between two things that happen one after the other."""
+
+STRANGER = -1
+"""Owner of nodes whose session nobody here knows."""
+
+
+@dataclass
+class Session:
+    """A client's session, as the quorum keeps it."""
+
+    id: int
+    timeout: float
+    expiry: Call | None = None
+    lost: Callable[[], None] | None = None
+
+
+class Server:
+    """One server that clients are connected to: it reads for itself, and has everything else decided."""
+
+    def __init__(self, ensemble: "Ensemble") -> None:
+        self.up = True
+        self.in_quorum = True
+        self.lag = 0.0
+        """Seconds after which it has heard of a change."""
+        self.nodes: dict[str, Node] = {}
+        self.watches: dict[str, list[Callable[[], None]]] = {}
+        self.broken: list[Callable[[], None]] = []
+        """What to call when its clients' connections break."""
+        self._ensemble = ensemble
+        self._behind: deque[tuple[str, Node | None]] = deque()
+        self._heard: set[int] = set()
+
+    @property
+    def serves(self) -> bool:
+        """Whether it answers its clients at all."""
+        return self.up and self._ensemble.up
+
+    @property
+    def leads_to_quorum(self) -> bool:
+        """Whether it can have anything decided."""
+        return self.serves and self.in_quorum
+
+    def hear(self, session: Session) -> None:
+        """A client was heard; the quorum is told with the next half tick."""
+        if self._ensemble.tick == 0 and not self._ensemble.stalled:
+            self._ensemble.touch(session)
+            return
+        if not self._heard:
+            half = self._ensemble.tick / 2 or ORDER
+            now = self._ensemble.world.now
+            self._ensemble.world.at((now // half + 1) * half, self._tell)
+        self._heard.add(session.id)
+
+    def _tell(self) -> None:
+        if self._ensemble.stalled:
+            # What waited is done in the worst order: what clients asked, what has expired, what servers heard.
+            self._ensemble.world.at(self._ensemble.stalled_until + 2 * ORDER, self._tell)
+            return
+        heard, self._heard = self._heard, set()
+        if self.leads_to_quorum:
+            for session in filter(None, map(self._ensemble.sessions.get, sorted(heard))):
+                self._ensemble.touch(session)
+
+    def follow(self, path: str, node: Node | None) -> None:
+        """The quorum has decided a change."""
+        self._behind.append((path, node))
+        if not self.in_quorum or not self.up:
+            return
+        if self.lag == 0:
+            self.catch_up()
+        else:
+            self._ensemble.world.after(self.lag, self._catch_up_by_itself)
+
+    def _catch_up_by_itself(self) -> None:
+        if self.in_quorum and self.up and self._behind:
+            self._apply(*self._behind.popleft())
+
+    def catch_up(self) -> None:
+        """Apply everything that was decided."""
+        while self._behind:
+            self._apply(*self._behind.popleft())
+
+    def _apply(self, path: str, node: Node | None) -> None:
+        if node is None:
+            self.nodes.pop(path, None)
+        else:
+            self.nodes[path] = node
+        for changed in self.watches.pop(path, []):
+            changed()
+
+    def drop_clients(self) -> None:
+        """Break all connections."""
+        self.watches.clear()
+        broken, self.broken = self.broken, []
+        for each in broken:
+            each()
+
+    def stop(self) -> None:
+        """It is gone, and with it what it has not told the quorum."""
+        self.up = False
+        self._heard.clear()
+        self.drop_clients()
+
+    def start(self) -> None:
+        """It is back, up to date."""
+        self.up = self.in_quorum = True
+        self.catch_up()
+
+    def rejoin(self) -> None:
+        """It hears from the quorum again."""
+        self.in_quorum = True
+        self.catch_up()
+
+
+@dataclass
+class Ensemble:
+    """What the quorum holds; a client reaches it through a server."""
+
+    world: World
+    tick: float = 0.0
+    """Seconds; 0 tells the quorum of every client at once."""
+    size: int = 1
+    nodes: dict[str, Node] = field(default_factory=dict)
+    sessions: dict[int, Session] = field(default_factory=dict)
+    operations: int = 0
+    up: bool = True
+    told: Told | None = None
+    stalled_until: float = 0.0
+    _last_session: int = 0x1000
+
+    def __post_init__(self) -> None:
+        self.servers = [Server(self) for _ in range(self.size)]
+
+    # --- sessions
+
+    def open(self, timeout: float, lost: Callable[[], None] | None = None) -> Session:
+        """Begin a session."""
+        self._last_session += 1
+        session = Session(self._last_session, timeout, lost=lost)
+        self.sessions[session.id] = session
+        self.touch(session)
+        return session
+
+    def touch(self, session: Session) -> None:
+        """The quorum has heard of the session's client."""
+        if session.expiry is not None:
+            session.expiry.cancel()
+        session.expiry = self.world.after(session.timeout, lambda: self.expire(session.id))
+
+    def expire(self, session_id: int) -> None:
+        """End a session: its nodes vanish at once. Time stands still for sessions while the ensemble is down."""
+        session = self.sessions.get(session_id)
+        if session is None:
+            return
+        if not self.up:
+            session.expiry = self.world.after(session.timeout, lambda: self.expire(session_id))
+            return
+        if self.stalled:
+            session.expiry = self.world.at(self.stalled_until + ORDER, lambda: self.expire(session_id))
+            return
+        self.close(session_id)
+        if session.lost:
+            session.lost()
+
+    def close(self, session_id: int) -> None:
+        """End a session, and say nothing to its client."""
+        session = self.sessions.pop(session_id, None)
+        if session is not None and session.expiry is not None:
+            session.expiry.cancel()
+        for path in [path for path, node in self.nodes.items() if node.owner == session_id]:
+            self._decide(path, None, "delete", session_id)
+
+    def stop(self) -> None:
+        """There is no quorum any more."""
+        self.up = False
+        for server in self.servers:
+            server.drop_clients()
+
+    def restart(self) -> None:
+        """After an outage every session has its whole timeout before it."""
+        self.up = True
+        for session in self.sessions.values():
+            self.touch(session)
+
+    # --- trouble
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the quorum's leader does nothing now."""
+        return self.world.now < self.stalled_until
+
+    def stall(self, seconds: float) -> None:
+        """The quorum's leader does nothing for that long."""
+        self.stalled_until = max(self.stalled_until, self.world.now + seconds)
+
+    def arrive(self, execute: Callable[[], None]) -> None:
+        """A request comes to the quorum."""
+        if self.stalled:
+            self.world.at(self.stalled_until, execute)
+        else:
+            execute()
+
+    def wipe(self) -> None:
+        """All data is gone: sessions, nodes."""
+        for session in list(self.sessions.values()):
+            if session.expiry:
+                session.expiry.cancel()
+        self.sessions.clear()
+        self.nodes.clear()
+        for server in self.servers:
+            server.nodes.clear()
+            server._behind.clear()
+            server.drop_clients()
+
+    def tamper(self, path: str, data: bytes | None) -> None:
+        """A stranger, in no session that is known here, overwrites a node or deletes it (None)."""
+        node = self.nodes.get(path, Node(b"", STRANGER, -1))
+        if data is not None:
+            self._decide(path, Node(data, node.owner, node.version + 1), "write", 0)
+        elif path in self.nodes:
+            self._decide(path, None, "delete", 0)
+
+    # --- commands
+
+    def execute(
+        self, session: Session, command: NodeCommand, server: Server, changed: Callable[[], None]
+    ) -> Node | None:
+        """Execute a client's command, at the server it is connected to.
+
+        Raises:
+            StoreError: it was refused.
+        """
+        self.operations += 1
+        if isinstance(command, ReadNode):
+            if command.watch and changed not in (watches := server.watches.setdefault(command.path, [])):
+                watches.append(changed)
+            if command.path not in server.nodes:
+                raise NotFound(command.path)
+            return server.nodes[command.path]
+        if session.id not in self.sessions:
+            raise ConnectionLost("The session is over.")
+        error: StoreError | None = None
+        try:
+            self._change(session, command)
+        except StoreError as refused:
+            error = refused
+        server.catch_up()  # a server answers once it has heard of what its client has had decided
+        if error is not None:
+            raise error
+        return None
+
+    def _change(self, session: Session, command: NodeCommand) -> None:
+        match command:
+            case CreateNode(path, data, ephemeral):
+                if path in self.nodes:
+                    raise AlreadyExists(path)
+                self._decide(path, Node(data, session.id if ephemeral else 0, 0), "create", session.id)
+            case WriteNode(path, data, version):
+                node = self._versioned(path, version)
+                self._decide(path, Node(data, node.owner, version + 1), "write", session.id)
+            case DeleteNode(path, version):
+                self._versioned(path, version)
+                self._decide(path, None, "delete", session.id)
+            case Sync() | ReadNode():
+                pass
+
+    def _versioned(self, path: str, version: int) -> Node:
+        if path not in self.nodes:
+            raise NotFound(path)
+        if self.nodes[path].version != version:
+            raise Conflict(path)
+        return self.nodes[path]
+
+    def _decide(self, path: str, node: Node | None, operation: str, session: int) -> None:
+        if self.told is not None:
+            self.told(path, node or self.nodes[path], operation, session)
+        if node is None:
+            del self.nodes[path]
+        else:
+            self.nodes[path] = node
+        for server in self.servers:
+            server.follow(path, node)

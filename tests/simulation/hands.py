@@ -1,0 +1,293 @@
+"""What is done to a system: every kind of step of a plan is a method here, and undoes itself after its time."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from leader.information import LeaderInformation, encode
+from leader.lease import Mode
+from leader.names import RECORD, newest
+from leader.nodes import checkpoints_path, leader_path
+from store.errors import Invalid
+from tests.simulation.client import Link
+from tests.simulation.commands import KINDS
+from tests.simulation.ensemble import Server
+from tests.simulation.host import Fault, Host
+from tests.simulation.plan import Step
+from tests.simulation.process import Process
+from tests.simulation.sidecar import JOB
+
+if TYPE_CHECKING:
+    from tests.simulation.system import System
+
+FORGED_EPOCH = 4_000_000_000
+FORGED_SESSION = "f0f0f0f0-f0f0-f0f0-f0f0-f0f0f0f0f0f0"
+
+
+class Hands:
+    """Breaks and mends."""
+
+    def __init__(self, system: "System") -> None:
+        self._system = system
+        self._mending: list[tuple[Callable[[], None], str]] = []
+
+    def take(self, step: Step) -> None:
+        """Do what the step says."""
+        getattr(self, f"_{step.kind.replace('-', '_')}")(step)
+
+    def heal(self) -> None:
+        """Undo everything that is not undone yet."""
+        mending, self._mending = self._mending, []
+        for mend, _ in mending:
+            mend()
+
+    def _for(self, step: Step, what: str, begin: Callable[[], None], mend: Callable[[], None], *stores: str) -> None:
+        """Do something and undo it after the step's time; ``stores`` are what is disturbed meanwhile."""
+        system = self._system
+        system.note(f"{what} ({step.seconds:g} s)", step.kind)
+        for store in stores:
+            system.disturbances.begin(store)
+        begin()
+        done = False
+
+        def undo() -> None:
+            nonlocal done
+            if not done:
+                done = True
+                mend()
+                system.note(f"{what}: over")
+                for store in stores:
+                    system.disturbances.end(store)
+
+        self._mending.append((undo, what))
+        system.world.after(step.seconds, undo)
+
+    # --- hosts
+
+    def _pause(self, step: Step) -> None:
+        host = self._host(step.target)
+        self._for(step, f"{host.name} is paused", host.pause, host.resume, host.name)
+
+    def _crash(self, step: Step) -> None:
+        host, system = self._host(step.target), self._system
+        if not host.alive:
+            return
+        self._for(step, f"{host.name} crashes", host.crash, lambda: system.start_again(step.target), host.name)
+
+    def _cut(self, step: Step) -> None:
+        host, (store, way) = self._host(step.target), step.how
+        self._link(step, host, store, way)
+
+    def _link(self, step: Step, host: Host, store: str, way: str) -> None:
+        link = self._link_of(host, store)
+
+        def begin() -> None:
+            link.there, link.back = link.there and way == "back", link.back and way == "there"
+
+        def mend() -> None:
+            link.there = link.back = True
+
+        self._for(step, f"{host.name} is cut off from {store} ({way})", begin, mend, f"{host.name} {store}")
+
+    def _isolate(self, step: Step) -> None:
+        host = self._host(step.target)
+        for store in ("files", "zookeeper") if self._system.ensemble else ("files",):
+            self._link(step, host, store, "both")
+
+    def _unseat(self, step: Step) -> None:
+        """Whoever leads now shall not any more."""
+        leader = self._system.leader
+        if leader is not None:
+            self.take(Step(step.at, step.how[0], self._name(leader), step.seconds))
+
+    def _slow(self, step: Step) -> None:
+        host, (store, _) = self._host(step.target), step.how
+        link, delay = self._link_of(host, store), self._system.plan.timing.call_timeout * 0.7
+
+        def begin() -> None:
+            link.delay = delay
+
+        def mend() -> None:
+            link.delay = 0.0
+
+        self._for(step, f"{host.name} reaches {store} slowly", begin, mend, f"{host.name} {store}")
+
+    def _link_of(self, host: Host, store: str) -> Link:
+        return host.client.link if store == "zookeeper" and host.client is not None else host.files_link
+
+    def _drop(self, step: Step) -> None:
+        host = self._host(step.target)
+        if host.client is not None:
+            client = host.client
+            self._for(step, f"{host.name} loses its connection", client.drop, client.connect, f"{host.name} zookeeper")
+
+    def _expire(self, step: Step) -> None:
+        """The session ends as sessions do: nothing is heard of its client for its whole timeout."""
+        longer = Step(step.at, step.kind, step.target, self._system.plan.timing.session_timeout * 1.6, ("", "both"))
+        self._link(longer, self._host(step.target), "zookeeper", "both")
+
+    def _hang(self, step: Step) -> None:
+        host = self._host(step.target)
+        if host.client is None:
+            return
+        link = host.client.link
+
+        def begin() -> None:
+            link.hangs = True
+
+        def mend() -> None:
+            link.hangs = False
+
+        self._for(step, f"ZooKeeper hangs for {host.name}", begin, mend, f"{host.name} zookeeper")
+
+    # --- the ensemble
+
+    def _outage(self, step: Step) -> None:
+        ensemble = self._system.zookeeper
+        self._for(step, "ZooKeeper is down", ensemble.stop, ensemble.restart, "zookeeper")
+
+    def _stall(self, step: Step) -> None:
+        """It cannot be cut short: what waits has its time already."""
+        system = self._system
+        seconds = min(step.seconds, system.plan.timing.session_timeout)
+        system.note(f"ZooKeeper's leader stalls ({seconds:g} s)", step.kind)
+        system.disturbances.begin("zookeeper")
+        system.zookeeper.stall(seconds)
+        system.world.after(seconds, lambda: system.disturbances.end("zookeeper"))
+
+    def _wipe(self, step: Step) -> None:
+        ensemble = self._system.zookeeper
+
+        def begin() -> None:
+            ensemble.stop()
+            ensemble.wipe()
+
+        self._for(step, "ZooKeeper is down, and wiped", begin, ensemble.restart, "zookeeper")
+
+    def _server_stop(self, step: Step) -> None:
+        server = self._server(step.target)
+        self._for(step, f"server {step.target} is stopped", server.stop, server.start, "zookeeper")
+
+    def _server_cut(self, step: Step) -> None:
+        server = self._server(step.target)
+
+        def begin() -> None:
+            server.in_quorum = False
+            # The server lets its clients go once it has noticed.
+            self._system.world.after(float(step.how[0]), let_go)
+
+        def let_go() -> None:
+            if not server.in_quorum:
+                server.drop_clients()
+
+        self._for(step, f"server {step.target} is cut off from the quorum", begin, server.rejoin, "zookeeper")
+
+    def _lag(self, step: Step) -> None:
+        server = self._server(step.target)
+
+        def begin() -> None:
+            server.lag = float(step.how[0])
+
+        def mend() -> None:
+            server.lag = 0.0
+            server.catch_up()
+
+        self._for(step, f"server {step.target} lags", begin, mend, "zookeeper")
+
+    def _tamper(self, step: Step) -> None:
+        system = self._system
+        if system.ensemble is None:
+            return
+        what, how = step.how
+        path = leader_path(JOB) if what == "leader" else checkpoints_path(JOB)
+        data: bytes | None = b"garbage"
+        if how == "delete":
+            data = None
+        elif how == "older" and system.copies.get(path):
+            data = system.copies[path][0]
+        elif how == "forged" and what == "leader":
+            data = encode(LeaderInformation(JOB, FORGED_EPOCH, FORGED_SESSION, {"jobmaster": "evil:1"}))
+            system.forged_at.append(system.world.now)
+        system.note(f"a stranger tampers with {path}: {how}", step.kind)
+        system.ensemble.tamper(path, data)
+
+    # --- the file system
+
+    def _safe_mode(self, step: Step) -> None:
+        files = self._system.files
+
+        def begin() -> None:
+            files.safe_mode = True
+
+        def mend() -> None:
+            files.safe_mode = False
+
+        self._for(step, "the NameNode is in safe mode", begin, mend, "writes")
+
+    def _failover(self, step: Step) -> None:
+        files = self._system.files
+        self._for(step, "no NameNode is active", files.stop, files.start, "files")
+
+    def _fate(self, step: Step) -> None:
+        """Whoever is the first to send such a command has something happen to it, and then to himself."""
+        aim, fate, delay, then = step.how
+        taken = False
+
+        def follow(process: Process) -> None:
+            nonlocal taken
+            if taken:
+                return
+            taken = True
+            self._system.note(f"{process.name}: a command ({aim}) is {fate}, then {then}", f"fate {fate}")
+            name = self._name(process)
+            if then != "nothing" and name:
+                self.take(Step(step.at, then, name, step.seconds))
+
+        for process in self._system.sidecars:
+            fault = Fault(lambda command: not taken and KINDS[aim](command), then=partial(follow, process))
+            if fate == "late":
+                fault.delay = float(delay)
+            fault.lost = fate == "lost"
+            fault.dropped = fate == "dropped"
+            if fate == "refused":
+                fault.error = Invalid("Refused on purpose.")
+            process.faults.append(fault)
+
+    # --- operators
+
+    def _request(self, step: Step) -> None:
+        system, lease = self._system, self._system.lease
+        directory = newest(system.files.list(JOB)) if lease is not None else None
+        if lease is None or directory is None or system.files.safe_mode or lease.successor:
+            return
+        if lease.mode is not Mode.RELEASED:
+            system.note(f"an operator asks to hand over to {step.how[0]}", step.kind)
+            record = f"{JOB}/{directory.name}/{RECORD}"
+            system.files.rename(f"{record}/{lease.name}", f"{record}/{lease.asked_to(step.how[0]).name}", "operator")
+
+    def _resign(self, step: Step) -> None:
+        process = self._process(step.target)
+        if process is not None and process.leads(JOB):
+            self._system.note(f"{process.name} is told to give back what it leads", step.kind)
+            process.run(lambda: process.contender.step_down(JOB, "It was told to."))
+
+    # --- whom
+
+    def _host(self, name: str) -> Host:
+        leader = self._system.leader if name == "leader" else None
+        return leader or self._system.hosts.get(name) or self._system.hosts[self._system.plan.contenders[0]]
+
+    def _server(self, name: str) -> Server:
+        """A server by its number, or the one that the leader is connected to."""
+        leader, servers = self._system.leader, self._system.zookeeper.servers
+        if name != "leader":
+            return servers[int(name) % len(servers)]
+        return (leader and leader.client and leader.client.server) or servers[0]
+
+    def _name(self, host: Host) -> str:
+        """What a host is called in plans; empty if another has taken its place."""
+        return next((name for name, each in self._system.hosts.items() if each is host), "")
+
+    def _process(self, name: str) -> Process | None:
+        host = self._system.hosts[name]
+        return host if isinstance(host, Process) else None
