@@ -1,0 +1,137 @@
+"""What holds of every name that somebody may have put into HDFS, or given as an argument: each takes any text.
+
+What reads as ours is written back just so: a name that is not could be seen, but never renamed. And it is a path that
+every driver takes, whose content the copy in ZooKeeper can carry.
+"""
+
+from contextlib import suppress
+
+from leader import names
+from leader.checkpoints import parse_query, query_entry
+from leader.errors import InvalidName
+from leader.information import EndpointEntry, LeaderInformation, Record, check_endpoints, decode, encode
+from leader.lease import Lease, Mode, check_contender
+from leader.names import MAX_EPOCH, LeaderDirectory
+from leader.operations import PastGrant
+from store import paths
+from store.errors import Invalid
+from store.files import MAX_COMPONENT_BYTES
+
+OWNER = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+LONGEST = 512
+"""Characters of the texts that are worth the time; the names that are too long for a file system are among them."""
+
+
+def leader_directory(text: str) -> None:
+    """A leader directory's name."""
+    found = LeaderDirectory.parse(text)
+    if found is not None:
+        assert found.name == text
+        assert 0 <= found.epoch <= MAX_EPOCH
+        assert names.is_session_id(found.session_id)
+        assert paths.check(text) == text
+        assert names.newest([text, "spark"]) == found
+
+
+def lease(text: str) -> None:
+    """A lease's name."""
+    found = Lease.parse(text)
+    if found is not None:
+        assert found.name == text
+        assert names.is_session_id(found.owner)
+        assert check_contender(found.contender) == found.contender
+        assert paths.check(text) == text
+
+
+def endpoint(text: str) -> None:
+    """An endpoint's name."""
+    found = EndpointEntry.parse(text)
+    if found is None:
+        return
+    assert found.name == text
+    assert paths.check(text) == text
+    if found.count:
+        assert check_endpoints({found.endpoint: found.address})
+    if found.count <= 1:
+        published = Record.parse([text]).published("orders", LeaderDirectory(found.epoch, OWNER))
+        assert published == LeaderInformation(
+            "orders", found.epoch, OWNER, {found.endpoint: found.address} if found.count else {}, found.version
+        )
+        assert found.epoch == 0 or decode(encode(published), "orders") == published
+
+
+def escaped(text: str) -> None:
+    """An escaped text, and any text to be escaped."""
+    with suppress(InvalidName):
+        assert names.escape(names.unescape(text)) == text
+    with suppress(InvalidName):
+        written = names.escape(text)
+        assert names.unescape(written) == text
+        if 0 < len(written) <= MAX_COMPONENT_BYTES and not written.startswith("."):
+            assert paths.check(written) == written
+
+
+def history(text: str) -> None:
+    """The name of a grant of the past."""
+    found = PastGrant.parse(text, 0)
+    if found is not None:
+        directory = LeaderDirectory(found.epoch, found.session_id)
+        assert f"{directory.name}~{found.reason}~{found.contender}" == text
+
+
+def query(text: str) -> None:
+    """The name of a query's entry, and the name of any query."""
+    found = parse_query(text)
+    if found is not None:
+        assert query_entry(*found) == text
+        assert paths.check(text) == text
+    with suppress(InvalidName):
+        written = query_entry(text, 7)
+        assert parse_query(written) == (text, 7)
+        assert paths.check(written) == written
+        assert not paths.hidden(written)
+
+
+def job(text: str) -> None:
+    """A job's name: one component of a path, and one of ZooKeeper's too."""
+    with suppress(InvalidName):
+        accepted = names.check_job(text)
+        assert accepted == text
+        assert paths.check(text) == text
+        assert text.isascii()
+        assert not set(text) & set("/~=:%")
+
+
+def contender(text: str) -> None:
+    """A contender's name: it is read back from a lease, as a holder's and as a successor's."""
+    with suppress(InvalidName):
+        accepted = check_contender(text)
+        assert accepted == text
+        written = Lease(1, Mode.HDFS, 6000, OWNER, "", text, text)
+        assert Lease.parse(written.name) == written
+
+
+def record(text: str) -> None:
+    """One listing of the record directory: an entry a line, in any order."""
+    entries = text.split("\n")
+    found = Record.parse(entries)
+    assert Record.parse(reversed(entries)) == found
+    for epoch in {entry.epoch for entry in found.entries} - {0}:
+        published = found.published("orders", LeaderDirectory(epoch, OWNER))
+        assert published is None or decode(encode(published), "orders") == published
+
+
+def path(text: str) -> None:
+    """A path: what is taken is taken as it is, by every driver."""
+    with suppress(Invalid):
+        assert paths.check(text) == text
+        for component in text.split("/"):
+            assert component not in {"", ".", ".."}
+            assert len(component.encode()) <= MAX_COMPONENT_BYTES
+            assert ":" not in component
+            assert component.isprintable() or not component.isascii()
+            assert not paths.hidden(component)
+        assert paths.sibling(text, "x").rpartition("/")[0] == paths.parent(text)
+
+
+ALL = (leader_directory, lease, endpoint, escaped, history, query, job, contender, record, path)

@@ -1,0 +1,82 @@
+"""What holds of every record that somebody may have written, in ZooKeeper or on this host: each takes any bytes."""
+
+import math
+from contextlib import suppress
+
+from ha.belief import FARTHEST, BeliefReader
+from leader import checkpoints, information
+from leader.checkpoints import MAX_ID
+from leader.information import MAX_RECORD_BYTES, MAX_VERSION, Record, endpoint_entries
+from leader.lease import Lease, Mode
+from leader.names import MAX_EPOCH, LeaderDirectory, is_session_id
+from leader.nodes import SESSIONS, CreateNode, Node, NodeCommand, ReadNode, WriteNode
+from leader.session import SessionKeeper
+from store.clock import now
+from store.outcome import Outcome
+from store.zookeeper.address import check_path
+from tests.hostile.properties.names import OWNER
+from tests.hostile.properties.scratch import file_of
+
+
+def leader_record(data: bytes) -> None:
+    """The copy of the leader information: what is believed could have been published as names."""
+    found = information.decode(data, "orders")
+    if found is None:
+        return
+    assert len(data) <= MAX_RECORD_BYTES
+    assert (found.job, is_session_id(found.session_id)) == ("orders", True)
+    assert 0 < found.epoch <= MAX_EPOCH
+    assert 0 < found.version <= MAX_VERSION
+    assert information.decode(information.encode(found), "orders") == found
+    directory = LeaderDirectory(found.epoch, found.session_id)
+    entries = [entry.name for entry in endpoint_entries(found)]
+    assert Record.parse(entries).published("orders", directory) == found
+    assert information.decode(data, "payments") is None
+
+
+def checkpoints_record(data: bytes) -> None:
+    """The copy of the checkpoints."""
+    found = checkpoints.decode(data, "orders")
+    if found is None:
+        return
+    assert len(data) <= MAX_RECORD_BYTES
+    assert (found.job, is_session_id(found.session_id)) == ("orders", True)
+    assert 0 < found.epoch <= MAX_EPOCH
+    assert 0 < found.next_id <= MAX_ID + 1
+    assert all(0 <= batch <= MAX_ID + 1 for batch in found.queries.values())
+    assert checkpoints.decode(checkpoints.encode(found), "orders") == found
+    assert checkpoints.decode(data, "payments") is None
+
+
+def incarnation(data: bytes) -> None:
+    """The data of the sessions' node: another word is put there, or a lease can name the token made of it."""
+    keeper = SessionKeeper(drift=0.01, new_incarnation=lambda: "cafe0123", about=b"")
+    asked = keeper.connected(-1, 10.0, 0.0)
+    assert asked == ReadNode(SESSIONS)
+    asked = _answer(keeper, asked, Node(data, 0, 3))
+    if isinstance(asked, WriteNode):
+        assert asked == WriteNode(SESSIONS, b"cafe0123", 3)
+        return
+    assert isinstance(asked, CreateNode)
+    check_path(asked.path)
+    word, _, session = asked.path.removeprefix(f"{SESSIONS}/").partition("-")
+    assert (word.encode(), session) == (data, "f" * 16)
+    named = Lease(1, Mode.ZOOKEEPER, 60_000, OWNER, f"{word}-{session}", "a")
+    assert Lease.parse(named.name) == named
+
+
+def _answer(keeper: SessionKeeper, asked: NodeCommand, node: Node) -> NodeCommand | None:
+    return keeper.answered(asked, Outcome(node, None, 0.0, 0.0), 0.0)
+
+
+def belief(data: bytes) -> None:
+    """The belief: nothing but what a sidecar may have written makes anybody a leader, and no guard waits for ever."""
+    with suppress(OSError):
+        reader = BeliefReader(file_of("belief", data))
+        for until in reader.read():
+            assert not math.isnan(until)
+            assert until <= now() + FARTHEST
+        assert reader.is_leader() == (reader.read()[0] > now())
+
+
+ALL = (leader_record, checkpoints_record, incarnation, belief)

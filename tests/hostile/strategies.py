@@ -1,0 +1,107 @@
+"""Texts and bytes that are nearly ours: what the encoders write, and the same with some damage done to it."""
+
+import string
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from leader import checkpoints, information
+from leader.checkpoints import MAX_ID, CheckpointState, query_entry
+from leader.information import MAX_VERSION, EndpointEntry, LeaderInformation
+from leader.lease import ANYBODY, Lease, Mode
+from leader.names import MAX_EPOCH, LeaderDirectory
+from tests.leader.samples import SESSION_IDS, TEXTS, WORDS
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def examples(count: int) -> Callable[[Test], Test]:
+    """So many examples, the same ones in every run."""
+    return settings(
+        max_examples=count, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+
+
+PRINTABLE = st.characters(exclude_categories=["Cs"])
+ANY_TEXT = TEXTS | st.text(string.printable) | st.text(st.characters(), max_size=300)
+
+DIRECTORIES = st.builds(LeaderDirectory, st.integers(0, MAX_EPOCH), SESSION_IDS)
+LEASES = st.builds(
+    Lease,
+    sequence=st.integers(0, 9_999_999_999),
+    mode=st.sampled_from(Mode),
+    ttl_ms=st.integers(0, 999_999_999),
+    owner=SESSION_IDS,
+    attestation=st.text("0123456789abcdef-", max_size=40),
+    contender=WORDS,
+    successor=WORDS | st.sampled_from(["", ANYBODY]),
+)
+ENDPOINT_ENTRIES = st.builds(
+    EndpointEntry,
+    st.integers(0, MAX_EPOCH),
+    st.integers(1, MAX_VERSION),
+    st.integers(1, 64),
+    WORDS,
+    st.text(PRINTABLE, min_size=1, max_size=20),
+) | st.builds(
+    EndpointEntry, st.integers(0, MAX_EPOCH), st.integers(1, MAX_VERSION), st.just(0), st.just(""), st.just("")
+)
+QUERY_ENTRIES = st.builds(
+    query_entry,
+    st.sampled_from(["next", ".staging-x"]) | st.text(PRINTABLE, min_size=1, max_size=20),
+    st.integers(0, MAX_ID),
+)
+HISTORY = st.tuples(DIRECTORIES, st.text("abcxyz-", min_size=1, max_size=20), WORDS).map(
+    lambda parts: f"{parts[0].name}~{parts[1]}~{parts[2]}"
+)
+NAMES = (
+    DIRECTORIES.map(lambda each: each.name)
+    | LEASES.map(lambda each: each.name)
+    | ENDPOINT_ENTRIES.map(lambda each: each.name)
+    | QUERY_ENTRIES
+    | HISTORY
+)
+LISTINGS = st.lists(NAMES, max_size=5).map("\n".join)
+
+INFORMATION = st.builds(
+    LeaderInformation,
+    job=st.just("orders"),
+    epoch=st.integers(1, MAX_EPOCH),
+    session_id=SESSION_IDS,
+    endpoints=st.dictionaries(WORDS, st.text(PRINTABLE, min_size=1, max_size=20), max_size=5),
+    version=st.integers(1, MAX_VERSION),
+)
+CHECKPOINTS = st.builds(
+    CheckpointState,
+    job=st.just("orders"),
+    epoch=st.integers(1, MAX_EPOCH),
+    session_id=SESSION_IDS,
+    next_id=st.integers(1, MAX_ID),
+    queries=st.dictionaries(st.text(PRINTABLE, min_size=1), st.integers(0, MAX_ID), max_size=5),
+)
+RECORDS = INFORMATION.map(information.encode) | CHECKPOINTS.map(checkpoints.encode)
+
+SPLINTERS = st.sampled_from([*"\n\0~=_0-/\u0663\u2028A.[\ud800é{", '"', "00", "..", "9" * 30])
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: st.SearchStrategy[str]) -> str:
+    """A text of which a few characters are gone and others are there instead; now and then it is whole."""
+    text = draw(whole)
+    at = draw(st.integers(0, len(text)))
+    return text[:at] + draw(st.just("") | SPLINTERS | st.text(max_size=3)) + text[at + draw(st.integers(0, 3)) :]
+
+
+@st.composite
+def damaged_bytes(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+    """The same of bytes."""
+    data = draw(whole)
+    at = draw(st.integers(0, len(data)))
+    new = draw(st.just(b"") | st.binary(max_size=3) | SPLINTERS.map(lambda text: text.encode("utf-8", "surrogatepass")))
+    return data[:at] + new + data[at + draw(st.integers(0, 3)) :]
+
+
+HOSTILE_TEXTS = ANY_TEXT | damaged(NAMES)
+HOSTILE_BYTES = st.binary(max_size=300) | damaged_bytes(RECORDS)

@@ -1,0 +1,50 @@
+"""Bytes from anywhere: in ZooKeeper's nodes, and in the files that processes of this host share."""
+
+import struct
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from leader import checkpoints, information
+from leader.checkpoints import CheckpointState
+from leader.information import LeaderInformation
+from store.clock import now
+from tests.hostile.properties import records
+from tests.hostile.strategies import CHECKPOINTS, HOSTILE_BYTES, INFORMATION, examples
+
+BELIEFS = st.builds(struct.Struct("<Qdd").pack, st.integers(0, 9), st.floats(), st.floats())
+
+
+@pytest.mark.parametrize("holds", records.ALL, ids=lambda each: each.__name__)
+def test_no_bytes_are_taken_for_what_they_are_not(holds: Callable[[bytes], None]) -> None:
+    @examples(100)
+    @given(HOSTILE_BYTES | BELIEFS)
+    @example(b"[" * 65_000)
+    @example(b'{"a":' * 13_000)
+    @example(b'{"format":' + b"9" * 65_000)
+    @example(b"cafe0123\n")
+    def check(data: bytes) -> None:
+        holds(data)
+
+    check()
+
+
+@examples(60)
+@given(INFORMATION, CHECKPOINTS)
+def test_every_record_is_read_back(leader: LeaderInformation, state: CheckpointState) -> None:
+    assert information.decode(information.encode(leader), "orders") == leader
+    assert checkpoints.decode(checkpoints.encode(state), "orders") == state
+
+
+@examples(100)
+@given(BELIEFS)
+def test_a_belief_of_any_numbers_makes_a_leader_only_of_those_near_by(data: bytes) -> None:
+    records.belief(data)
+
+
+@examples(100)
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_every_belief_of_a_sidecar_is_read_back(leads: float, holds: float) -> None:
+    records.belief(struct.pack("<Qdd", 2, now() + leads, now() + holds))
