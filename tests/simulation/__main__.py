@@ -20,6 +20,9 @@ from tests.simulation.run import simulate
 SHOWN = 3
 """Violations that are made small and shown in full; each takes some seconds."""
 
+LOGGED = 1000
+"""Runs between two lines where there is no terminal that could show a bar."""
+
 
 @click.command()
 @click.option("--seeds", default=1000, show_default=True, help="How many seeds to run.")
@@ -39,6 +42,9 @@ def main(seeds: int, first: int, seed: int | None, output: Path) -> None:
         def told(found: Found) -> None:
             broken = f"seeds ({len(found.violations)} broken)"
             progress.update(task, completed=found.runs, description=broken)
+            if not progress.console.is_terminal and found.runs % LOGGED == 0:
+                # Chunks are counted in order: in a log that stands still, the next seeds are the ones that hang.
+                click.echo(f"{found.runs} of {seeds} {broken}; next is seed {first + found.runs}")
 
         found = explore_all(range(first, first + seeds), told)
     output.parent.mkdir(parents=True, exist_ok=True)

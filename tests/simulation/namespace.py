@@ -36,8 +36,9 @@ class Namespace:
     # --- whether there is an active NameNode
 
     def stop(self) -> None:
-        """No NameNode is active: what arrives waits for one."""
-        self._away = []
+        """No NameNode is active: what arrives waits for one, also through a second fail-over during the first."""
+        if self._away is None:
+            self._away = []
 
     def start(self) -> None:
         """A NameNode is active again."""

@@ -3,6 +3,7 @@
 import pytest
 
 from leader.timing import Timing
+from tests.simulation.namespace import Namespace
 from tests.simulation.plan import Plan, Step
 from tests.simulation.report import report
 from tests.simulation.run import simulate
@@ -24,3 +25,13 @@ PLANS = {
 def test_what_once_broke_a_promise_keeps_it(plan: Plan) -> None:
     run = simulate(plan)
     assert not run.violations, report(run)
+
+
+def test_what_waits_for_a_namenode_is_not_lost_when_another_fails_over_meanwhile() -> None:
+    files, arrived = Namespace(), []
+    files.stop()
+    files.arrive(lambda: arrived.append("first"))
+    files.stop()
+    files.arrive(lambda: arrived.append("second"))
+    files.start()
+    assert arrived == ["first", "second"]
