@@ -75,6 +75,7 @@ def start(
     output = ha.spark.Output(leadership, options.output, QUERY)
 
     def publish(batch: DataFrame, batch_id: int) -> None:
+        time.sleep(options.dwell)
         published = output.write(batch.coalesce(1), batch_id)
         print(f"Batch {batch_id} {'is published' if published else 'was published before'}.", flush=True)
         done()
@@ -134,6 +135,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--output", required=True, metavar="URI", help="directory of the counts")
     parser.add_argument("--max-files", type=int, default=10, metavar="N", help="files per batch (%(default)s)")
     parser.add_argument("--interval", type=float, default=0.5, metavar="S", help="seconds per batch (%(default)s)")
+    parser.add_argument(
+        "--dwell", type=float, default=0.0, metavar="S", help="seconds a batch lasts at least, for drills"
+    )
     parser.add_argument("--stop-after-idle", type=float, default=0.0, metavar="S", help="seconds; 0: only on _STOP")
     parser.add_argument(
         "--class-archive", default="", metavar="FILE", help="Java classes to start faster with, if there"

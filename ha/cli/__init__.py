@@ -5,6 +5,7 @@ import sys
 import click
 
 from ha.cli.check import check_history
+from ha.cli.drill import drill
 from ha.cli.operate import list_jobs, resign, show_history, switchover
 from ha.cli.read import checkpoint, leader, watch
 from ha.cli.sandbox import sandbox
@@ -44,6 +45,7 @@ _COMMANDS = (
     checkpoint,
     check_history,
     sandbox,
+    drill,
 )
 
 for command in _COMMANDS:

@@ -1,0 +1,213 @@
+"""``ha drill``: break a real job's stores, networks and hosts, and see what comes of it."""
+
+import difflib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ha.cli.options import json_option
+
+if TYPE_CHECKING:
+    from ha.drill.drill import Drill
+    from ha.drill.ground import Ground
+    from ha.drill.outcome import Outcome
+    from ha.history.events import Event
+
+_NEEDED = "Drills need more packages: install hybrid-ha[spark,drill]."
+_COLOURS = {"passed": "bold green", "failed": "bold red", "skipped": "bold yellow"}
+
+
+@click.group()
+def drill() -> None:
+    """Break the stores, networks and hosts of a real streaming job, and see what comes of it."""
+
+
+@drill.command("list")
+@json_option
+def list_drills(as_json: bool) -> None:
+    """Show all drills."""
+    drills = list(_catalogue().values())
+    if as_json:
+        found = [
+            {
+                "name": each.name,
+                "group": each.group,
+                "title": each.title,
+                "needs": sorted(each.needs),
+                "quick": each.quick,
+                "peers": each.peers,
+            }
+            for each in drills
+        ]
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("name", "runs in", "what it does"):
+        table.add_column(column, no_wrap=column != "what it does")
+    for each in drills:
+        table.add_row(each.name, "containers" if each.needs else "both", escape(each.title))
+    Console(highlight=False).print(table)
+
+
+@drill.command("run")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "every", is_flag=True, help="Run all of them.")
+@click.option("--quick", is_flag=True, help="Run those that CI runs.")
+@click.option(
+    "--against",
+    type=click.Choice(["auto", "containers", "sandbox"]),
+    default="auto",
+    show_default=True,
+    help="Where: containers if a Docker engine answers, else the sandbox, which cannot do everything.",
+)
+@click.option(
+    "--guard",
+    "guards",
+    type=click.Choice(["hybrid-ha", "kazoo", "curator"]),
+    multiple=True,
+    help="Who guards the job; several to compare.  [default: hybrid-ha]",
+)
+@click.option("--report", "report", type=click.Path(path_type=Path, file_okay=False), help="Write a report there.")
+@click.option("--merge", is_flag=True, help="Keep what the report there says of other drills.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/drills"),
+    show_default=True,
+    help="For logs, histories and the sandbox.",
+)
+@click.option("--keep", is_flag=True, help="Leave the servers up afterwards.")
+@click.pass_context
+def run_drills(
+    context: click.Context,
+    names: tuple[str, ...],
+    every: bool,
+    quick: bool,
+    against: str,
+    guards: tuple[str, ...],
+    report: Path | None,
+    merge: bool,
+    folder: Path,
+    keep: bool,
+) -> None:
+    """Run drills; exit with 1 if one failed, or if none could be run.
+
+    Each takes a minute or two: a PySpark job starts under two sidecars, files arrive, readers ask who leads, something
+    is broken and mended, and the job counts to the end. Then its history and its output are judged.
+    """
+    from ha.drill.guards import GUARDS  # noqa: PLC0415  # only those who drill pay for it
+    from ha.drill.report.writing import write  # noqa: PLC0415
+    from ha.drill.runner import report as put_together  # noqa: PLC0415
+    from ha.drill.series import run_series  # noqa: PLC0415
+
+    chosen = _chosen(names, every=every, quick=quick)
+    teller = _Teller()
+    ground = _ground(against, folder, teller)
+    found: list[Outcome] = []
+    histories: dict[tuple[str, str, str], Sequence[Event]] = {}
+    earlier = _earlier(report) if merge else []
+    try:
+        for outcome, events in run_series(
+            chosen,
+            ground,
+            [GUARDS[name] for name in guards or ("hybrid-ha",)],
+            folder,
+            teller.step,
+            lambda drill, guard: teller.drill(drill.name, guard.name),
+        ):
+            found.append(outcome)
+            histories[_key(outcome)] = events
+            teller.outcome(outcome)
+            if report is not None:  # after each: what has been found is not lost with what follows
+                others = [each for each in earlier if _key(each) not in histories]
+                write(put_together([*others, *found]), histories, report)
+    finally:
+        if not keep:
+            teller.step("Taking the servers down")
+            ground.down()
+    teller.summary(found, report)
+    if any(each.status == "failed" for each in found) or all(each.status == "skipped" for each in found):
+        context.exit(1)
+
+
+def _key(outcome: "Outcome") -> tuple[str, str, str]:
+    return outcome.drill, outcome.ground, outcome.guard
+
+
+def _earlier(report: Path | None) -> "list[Outcome]":
+    from ha.drill.report.writing import read  # noqa: PLC0415  # only those who drill pay for it
+
+    if report is None:
+        raise click.UsageError("--merge goes with --report: say which one.")
+    return read(report).outcomes if (report / "report.json").exists() else []
+
+
+class _Teller:
+    """Says on the terminal how far it is."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, soft_wrap=True)
+        self._began = time.monotonic()
+
+    def step(self, sentence: str) -> None:
+        self._console.print(f"[dim]{time.monotonic() - self._began:7.1f} s[/]  {escape(sentence)}")
+
+    def drill(self, name: str, guard: str) -> None:
+        guarded = "" if guard == "hybrid-ha" else f", guarded by {guard}"
+        self._console.print(f"\n[bold]{escape(name)}{guarded}[/]")
+
+    def outcome(self, outcome: "Outcome") -> None:
+        for check in outcome.checks:
+            mark = "[green]passed[/]" if check.passed else "[bold red]FAILED[/]"
+            self._console.print(f"           {mark}  {escape(check.name)}: {escape(check.detail)}")
+        verdict = f"[{_COLOURS[outcome.status]}]{outcome.status.upper()}[/]"
+        self._console.print(f"{verdict}  {escape(outcome.drill)} {outcome.seconds:.0f} s  {escape(outcome.reason)}")
+
+    def summary(self, found: "Sequence[Outcome]", report: Path | None) -> None:
+        counts = {status: sum(each.status == status for each in found) for status in _COLOURS}
+        self._console.print(f"\n{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+        if report is not None:
+            self._console.print(f"The report is {escape(str(report / 'index.html'))}.")
+
+
+def _catalogue() -> "dict[str, Drill]":
+    from ha.drill.catalogue import DRILLS  # noqa: PLC0415  # only those who drill pay for it
+
+    return DRILLS
+
+
+def _chosen(names: tuple[str, ...], *, every: bool, quick: bool) -> "list[Drill]":
+    drills = _catalogue()
+    for name in names:
+        if name not in drills:
+            close = difflib.get_close_matches(name, drills, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "`ha drill list` shows all of them."
+            raise click.UsageError(f"There is no drill {name!r}: {hint}")
+    if not (names or every or quick):
+        raise click.UsageError("Name some drills, or say --all or --quick; `ha drill list` shows them.")
+    return [each for each in drills.values() if every or each.name in names or (quick and each.quick)]
+
+
+def _ground(against: str, folder: Path, teller: _Teller) -> "Ground":
+    try:
+        from ha.drill.container_ground import ContainerGround  # noqa: PLC0415
+        from ha.drill.ground import DrillError  # noqa: PLC0415
+        from ha.drill.sandbox_ground import SandboxGround  # noqa: PLC0415
+    except ImportError as error:
+        raise click.ClickException(f"{_NEEDED} ({error})") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    if against != "sandbox":
+        try:
+            return ContainerGround(folder)
+        except DrillError as error:
+            if against == "containers":
+                raise click.ClickException(str(error)) from error
+            teller.step(f"{error} So the drills that need containers are NOT RUN; the others run in the sandbox.")
+    return SandboxGround(folder / "sandbox")

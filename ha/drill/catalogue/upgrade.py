@@ -1,0 +1,37 @@
+"""A rolling upgrade to another version of the record in ZooKeeper, and back."""
+
+from ha.drill.drill import Drill, Expected
+from ha.drill.guards import NEXT_VERSION
+from ha.drill.stage import Stage
+
+SHOWN = 5.0
+"""Seconds for which readers of the old version meet the records of the new one."""
+
+
+def _roll(stage: Stage) -> None:
+    old = stage.leader
+    new = stage.standby
+    with stage.fault(f"{new.name} runs the next version, with another format of records"):
+        stage.contend(new.name, NEXT_VERSION)
+        stage.wait(f"{new.name} to contend", lambda: "contending" in stage.contenders[new.name].log())
+        epoch = stage.epoch
+        stage.contend(old.name)  # ended and started again: the next version takes over
+        stage.await_leader(epoch)
+        stage.batches()
+        stage.rest(SHOWN)
+        epoch = stage.epoch
+        stage.contend(new.name)  # and back
+        stage.await_leader(epoch)
+    stage.batches()
+
+
+DRILLS = (
+    Drill(
+        "rolling-upgrade",
+        "a standby is upgraded to another version of the record format, leads, and is taken back",
+        "upgrade",
+        _roll,
+        Expected((2, 2)),
+        quick=True,
+    ),
+)

@@ -1,0 +1,88 @@
+"""The compose file of the servers: found, brought up, taken down."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import requests
+
+import ha
+from ha.drill.ground import DrillError
+
+UP_LIMIT = 240.0
+ANSWER_LIMIT = 2.0
+
+
+def folder() -> Path:
+    """Where the compose files are: ``HA_COMPOSE``, or beside the source tree.
+
+    Raises:
+        DrillError: they are not there.
+    """
+    given = os.environ.get("HA_COMPOSE")
+    found = Path(given) if given else Path(ha.__file__).parent.parent / "docker"
+    if not (found / "compose.yaml").exists():
+        raise DrillError(f"There is no compose.yaml in {found}: set HA_COMPOSE to the folder `docker` of the sources.")
+    return found
+
+
+def up(services: Sequence[str], clocks: Path) -> None:
+    """Create and start services.
+
+    Raises:
+        DrillError: Compose failed; its last words are in the message.
+    """
+    _compose(["up", "-d", "--no-build", *services], clocks)
+
+
+def down(clocks: Path) -> None:
+    """Remove all services and their data."""
+    _compose(["down", "--volumes", "--remove-orphans", "--timeout", "5"], clocks)
+
+
+def command() -> list[str]:
+    """Return how Compose is called here: as the engine's plugin, or as the program of its first version.
+
+    Raises:
+        DrillError: it is not there.
+    """
+    plugin = ["docker", "compose"]
+    if (
+        shutil.which("docker")
+        and subprocess.run([*plugin, "version"], capture_output=True, check=False).returncode == 0
+    ):
+        return plugin
+    if shutil.which("docker-compose"):
+        return ["docker-compose"]
+    raise DrillError("Docker Compose is not there: install the plugin, or Debian's docker-compose.")
+
+
+def bean(port: int, name: str) -> dict[str, Any]:
+    """Return one of a NameNode's JMX beans; empty if it does not answer."""
+    try:
+        answer = requests.get(f"http://127.0.0.1:{port}/jmx", params={"qry": name}, timeout=ANSWER_LIMIT)
+        beans: list[dict[str, Any]] = answer.json()["beans"]
+    except (requests.RequestException, ValueError, KeyError):
+        return {}
+    return beans[0] if beans else {}
+
+
+def _compose(arguments: Sequence[str], clocks: Path) -> None:
+    files = [part for name in ("compose.yaml", "compose.clocks.yaml") for part in ("-f", str(folder() / name))]
+    try:
+        done = subprocess.run(
+            [*command(), *files, *arguments],
+            cwd=folder(),
+            env={**os.environ, "HA_CLOCKS": str(clocks)},
+            capture_output=True,
+            text=True,
+            timeout=UP_LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise DrillError(f"Compose took longer than {UP_LIMIT:.0f} s to {arguments[0]}.") from None
+    if done.returncode:
+        raise DrillError(f"Compose failed to {arguments[0]}: {done.stderr.strip()[-500:]}")

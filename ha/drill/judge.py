@@ -1,0 +1,173 @@
+"""What must be true after a drill, and what is measured."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from ha.drill.drill import Drill
+from ha.drill.outcome import Check, Span
+from ha.drill.programs.feed import text
+from ha.drill.programs.results import words
+from ha.history.checker import check
+from ha.history.edits import TOLERANCE
+from ha.history.events import Completed, Ended, Event, Granted, LookedUp, Ran
+from store.clock import now
+
+NOISE = 3.0
+"""Seconds by which a recovery may exceed its bound on a small machine that runs all of a drill; both are reported."""
+
+LATE = 0.5
+"""Seconds by which a lookup may exceed its deadline for the same reason."""
+
+
+class Judge:
+    """Looks at one drill that is over."""
+
+    def __init__(
+        self,
+        drill: Drill,
+        events: Sequence[Event],
+        faults: Sequence[Span],
+        over: float,
+        durations: Mapping[str, float],
+        *,
+        promises: bool,
+    ) -> None:
+        """Take what is known.
+
+        Args:
+            drill: what was done.
+            events: the whole history, in order.
+            faults: what was broken, and when.
+            over: when the drill was over, and the job was told to end.
+            durations: that were in force, in seconds.
+            promises: whether this project's guarantees apply.
+        """
+        self._drill = drill
+        self._events = events
+        self._faults = faults
+        self._over = over
+        self._durations = durations
+        self._promises = promises
+        self.checks: list[Check] = []
+        self.measures: dict[str, float] = {}
+
+    def judge(self, fed: Sequence[int], counted: Mapping[str, int], codes: Mapping[str, int | None]) -> None:
+        """Check everything.
+
+        Args:
+            fed: numbers of the files that were put into the input directory.
+            counted: each word's count, as the job has written it.
+            codes: exit codes of the sidecars that were to end by themselves, by name.
+        """
+        if self._promises:
+            self._check_promises()
+        self._check_words(fed, counted)
+        self._check_lookups()
+        self._check_changes()
+        self._check_end(codes)
+        self._measure_batches()
+        self.measures["overlap_seconds"] = overlap([each for each in self._events if isinstance(each, Ran | Ended)])
+
+    def add(self, name: str, passed: bool, detail: str) -> None:
+        """Add a check."""
+        self.checks.append(Check(name, passed, detail))
+
+    # ---
+
+    def _check_promises(self) -> None:
+        violations = check(self._events, tolerance=TOLERANCE)
+        first = f"; the first: {violations[0].guarantee}: {violations[0].sentence}" if violations else ""
+        detail = f"{len(self._events)} events, {len(violations)} violations{first}"
+        self.add("history keeps every guarantee", not violations, detail)
+
+    def _check_words(self, fed: Sequence[int], counted: Mapping[str, int]) -> None:
+        expected = Counter(word for number in fed for word in words(text(number)))
+        wrong = sum(abs(counted.get(word, 0) - expected[word]) for word in counted.keys() | expected.keys())
+        self.measures |= {
+            "words_expected": expected.total(),
+            "words_counted": sum(counted.values()),
+            "words_wrong": wrong,
+            "files": len(fed),
+        }
+        detail = f"{sum(counted.values())} counted, {expected.total()} expected, {wrong} wrong"
+        self.add("every word counted once", not wrong, detail)
+
+    def _check_lookups(self) -> None:
+        lookups = [each for each in self._events if isinstance(each, LookedUp)]
+        answered = {each.reader: each.ended for each in reversed(lookups) if each.outcome == "leader"}
+        # Before its first answer a reader waits for a leader, and for the servers; that is not what a drill is about.
+        counted = [each for each in lookups if each.ended >= answered.get(each.reader, float("inf"))]
+        failed = [each for each in counted if each.outcome == "unreachable"]
+        unexcused = [each for each in failed if not (self._drill.expected.blind and self._broken(each))]
+        slow = [each for each in counted if each.ended - each.at > each.timeout + LATE]
+        slowest = max((each.ended - each.at for each in counted), default=0.0)
+        by_source = Counter(each.source for each in counted if each.outcome == "leader")
+        self.measures |= {
+            "lookups": len(counted),
+            "lookups_failed": len(failed),
+            "lookups_without_leader": sum(each.outcome == "none" for each in counted),
+            "slowest_lookup_seconds": round(slowest, 3),
+            **{f"lookups_{source}": number for source, number in sorted(by_source.items())},
+        }
+        detail = f"{len(counted)} lookups, {len(failed)} failed" + (
+            f", {len(failed) - len(unexcused)} of them while both stores were out of reach" if failed else ""
+        )
+        self.add("lookups are answered", bool(counted) and not unexcused, detail)
+        self.add("lookups keep their deadline", not slow, f"the slowest took {slowest:.2f} s, {len(slow)} were late")
+
+    def _broken(self, lookup: LookedUp) -> bool:
+        # For one deadline more: whoever has just lost a store has yet to find it again.
+        return any(each.begins <= lookup.ended <= each.ends + lookup.timeout for each in self._faults)
+
+    def _check_changes(self) -> None:
+        grants = sorted((each for each in self._events if isinstance(each, Granted)), key=lambda each: each.at)
+        begun = self._faults[0].begins if self._faults else now()
+        later = [each for each in grants if begun < each.at < self._over]
+        least, most = self._drill.expected.changes
+        self.measures["leader_changes"] = len(later)
+        wanted = f"{least}" if least == most else f"{least} to {most}"
+        self.add("leader changes as expected", least <= len(later) <= most, f"{len(later)}, expected {wanted}")
+        bound = self._drill.expected.recovery
+        if bound is None or not later:
+            return
+        took, limit = later[0].at - begun, bound(self._durations)
+        self.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": limit}
+        detail = f"{took:.1f} s until the next grant, promised within {limit:.1f} s ({bound.__doc__})"
+        self.add("recovered in time", took <= limit + NOISE, detail)
+
+    def _check_end(self, codes: Mapping[str, int | None]) -> None:
+        told = ", ".join(f"{name}: {code}" for name, code in sorted(codes.items()))
+        self.add("the job finished", bool(codes) and set(codes.values()) == {0}, f"exit codes {told or 'none'}")
+
+    def _measure_batches(self) -> None:
+        ended = sorted(each.ended for each in self._events if isinstance(each, Completed))
+        self.measures["batches"] = len(ended)
+        if len(ended) > 1:
+            longest = max(after - before for before, after in pairwise(ended))
+            self.measures["longest_without_batch_seconds"] = round(longest, 3)
+        begun = self._faults[0].begins if self._faults else None
+        changed = [each.at for each in self._events if isinstance(each, Granted) and begun and each.at > begun]
+        if begun is not None and changed:
+            after = [at for at in ended if at > min(changed)]
+            if after:
+                self.measures["first_batch_seconds"] = round(after[0] - begun, 3)
+
+
+def overlap(events: Sequence[Ran | Ended]) -> float:
+    """Return for how many seconds commands of two contenders ran at once.
+
+    Args:
+        events: beginnings and ends of commands, and of their sidecars, in order.
+    """
+    running: set[str] = set()
+    total, since = 0.0, 0.0
+    for event in sorted(events, key=lambda each: each.at):
+        if len(running) > 1:
+            total += event.at - since
+        since = event.at
+        if isinstance(event, Ran) and event.running:
+            running.add(event.contender)
+        else:
+            running.discard(event.contender)
+    return round(total, 3)

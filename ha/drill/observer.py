@@ -1,0 +1,74 @@
+"""What a drill sees while it runs: the histories of all members, as far as they are written.
+
+Everything that takes part writes its history into one folder of this host, so the drill itself needs neither ZooKeeper
+nor HDFS, and is not blinded by what it breaks.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from ha.drill.programs.feed import FED
+from ha.history.events import Completed, Ended, Event, Fault, Granted, LookedUp, decode, encode
+from store.clock import now
+
+HISTORY = "history"
+
+
+class Observer:
+    """Reads a folder's histories on from where it was."""
+
+    def __init__(self, folder: Path) -> None:
+        self.events: list[Event] = []
+        self.lookups: dict[str, LookedUp] = {}
+        """The newest answer of each reader."""
+        self.sources: Counter[str] = Counter()
+        self.grants: list[Granted] = []
+        """In the order in which they were seen."""
+        self._history = folder / HISTORY
+        self._fed = folder / FED
+        self._read: dict[Path, int] = {}
+
+    def look(self) -> None:
+        """Take in what was written since."""
+        for path in sorted(self._history.glob("*.jsonl")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                lines = [line for line in file if line.endswith(b"\n")]
+            self._read[path] = self._read.get(path, 0) + sum(map(len, lines))
+            for event in decode(lines):
+                self._take(event)
+
+    def _take(self, event: Event) -> None:
+        self.events.append(event)
+        match event:
+            case Granted():
+                self.grants.append(event)
+            case LookedUp():
+                self.lookups[event.reader] = event
+                self.sources[event.source or event.outcome] += 1
+            case _:
+                pass
+
+    def completed(self, since: float) -> list[Completed]:
+        """Batches that were acknowledged after a time, in that order."""
+        found = [event for event in self.events if isinstance(event, Completed) and event.ended >= since]
+        return sorted(found, key=lambda event: event.ended)
+
+    def fed(self) -> list[int]:
+        """Numbers of the files that are in the input directory."""
+        if not self._fed.exists():
+            return []
+        return [int(line) for line in self._fed.read_text(encoding="ascii").splitlines(keepends=True) if "\n" in line]
+
+    def note(self, what: str) -> float:
+        """Write down what is being done to them all; returns when."""
+        return self._write(Fault(now(), "", what))
+
+    def ended(self, contender: str) -> float:
+        """Write down that a contender is gone; returns when."""
+        return self._write(Ended(now(), "", contender))
+
+    def _write(self, event: Fault | Ended) -> float:
+        with (self._history / "drill.jsonl").open("ab") as file:
+            file.write(encode(event))
+        return event.at
