@@ -12,6 +12,7 @@ import requests
 import ha
 from ha.drill.ground import DrillError
 
+FILES = ("compose.yaml", "compose.clocks.yaml")
 UP_LIMIT = 240.0
 ANSWER_LIMIT = 2.0
 
@@ -71,7 +72,7 @@ def bean(port: int, name: str) -> dict[str, Any]:
 
 
 def _compose(arguments: Sequence[str], clocks: Path) -> None:
-    files = [part for name in ("compose.yaml", "compose.clocks.yaml") for part in ("-f", str(folder() / name))]
+    files = [part for name in FILES for part in ("-f", str(folder() / name))]
     try:
         done = subprocess.run(
             [*command(), *files, *arguments],

@@ -51,8 +51,8 @@ class ContainerGround(Ground):
         Raises:
             DrillError: no Docker engine answers, or the images were not built.
         """
-        self._folder = folder.absolute()
-        self._clocks = self._folder / "clocks"
+        self.folder = folder.absolute()
+        self.clocks = self.folder / "clocks"
         self._members: dict[str, Contained] = {}
         self._broken: set[str] = set()
         self._shifted: set[str] = set()
@@ -68,8 +68,8 @@ class ContainerGround(Ground):
 
     def up(self, say: Callable[[str], None]) -> None:
         """Start or mend whatever does not serve, undo every fault, and wait until all is well."""
-        self._clocks.mkdir(parents=True, exist_ok=True)
-        self._clocks.chmod(0o777)
+        self.clocks.mkdir(parents=True, exist_ok=True)
+        self.clocks.chmod(0o777)
         for who in sorted(self._broken):
             self.mend(who)
         for who in sorted(self._shifted):
@@ -80,7 +80,7 @@ class ContainerGround(Ground):
             container.unpause()
         if self._not_well(wanted):
             say("Starting the servers' containers")
-            compose.up(wanted, self._clocks)
+            compose.up(wanted, self.clocks)
         end = now() + READY_LIMIT
         while missing := self._not_well(wanted):
             if now() >= end:
@@ -97,7 +97,7 @@ class ContainerGround(Ground):
         for member in list(self._members.values()):
             member.end()
         self._sweep()
-        compose.down(self._clocks)
+        compose.down(self.clocks)
 
     def environment(self) -> dict[str, str]:
         """The variables of the image, which make a member use these servers."""
@@ -110,7 +110,7 @@ class ContainerGround(Ground):
 
     def inside(self, path: Path) -> str:
         """Where members have it."""
-        return f"{SHARED}/{path.absolute().relative_to(self._folder)}"
+        return f"{SHARED}/{path.absolute().relative_to(self.folder)}"
 
     def driver(self) -> str:
         """The word count, as the image has it."""
@@ -275,7 +275,7 @@ class ContainerGround(Ground):
     def shift_clock(self, who: str, seconds: float) -> None:
         """Set a member's or server's wall clock off by that much."""
         self._shifted.add(who)
-        (self._clocks / who).write_text(f"{seconds:+g}\n", encoding="ascii")
+        (self.clocks / who).write_text(f"{seconds:+g}\n", encoding="ascii")
 
     # ---
 
@@ -317,7 +317,7 @@ class ContainerGround(Ground):
             network=NETWORK,
             environment=dict(environment),
             extra_hosts=self._hosts(),
-            volumes=[f"{self._folder}:{SHARED}", f"{self._clocks}:/clocks:ro"],
+            volumes=[f"{self.folder}:{SHARED}", f"{self.clocks}:/clocks:ro"],
             tmpfs={"/tmp": f"size={DISK},mode=1777,exec"},  # noqa: S108  # of the container
             mem_limit=MEMORY,
             memswap_limit=MEMORY,

@@ -141,7 +141,7 @@ class Judge:
         self.add("the job finished", bool(codes) and set(codes.values()) == {0}, f"exit codes {told or 'none'}")
 
     def _measure_batches(self) -> None:
-        ended = sorted(each.ended for each in self._events if isinstance(each, Completed))
+        ended = [each.ended for each in fresh(self._events)]
         self.measures["batches"] = len(ended)
         if len(ended) > 1:
             longest = max(after - before for before, after in pairwise(ended))
@@ -152,6 +152,17 @@ class Judge:
             after = [at for at in ended if at > min(changed)]
             if after:
                 self.measures["first_batch_seconds"] = round(after[0] - begun, 3)
+
+
+def fresh(events: Sequence[Event]) -> list[Completed]:
+    """Return the acknowledgements of batches that were new; a new leader acknowledges once more what it finds."""
+    newest: dict[str, int] = {}
+    found = []
+    for event in sorted((each for each in events if isinstance(each, Completed)), key=lambda each: each.ended):
+        if event.batch > newest.get(event.query, -1):
+            newest[event.query] = event.batch
+            found.append(event)
+    return found
 
 
 def overlap(events: Sequence[Ran | Ended]) -> float:

@@ -7,6 +7,7 @@ nor HDFS, and is not blinded by what it breaks.
 from collections import Counter
 from pathlib import Path
 
+from ha.drill.judge import fresh
 from ha.drill.programs.feed import FED
 from ha.history.events import Completed, Ended, Event, Fault, Granted, LookedUp, decode, encode
 from store.clock import now
@@ -50,9 +51,8 @@ class Observer:
                 pass
 
     def completed(self, since: float) -> list[Completed]:
-        """Batches that were acknowledged after a time, in that order."""
-        found = [event for event in self.events if isinstance(event, Completed) and event.ended >= since]
-        return sorted(found, key=lambda event: event.ended)
+        """New batches that were acknowledged after a time, in that order."""
+        return [event for event in fresh(self.events) if event.ended >= since]
 
     def fed(self) -> list[int]:
         """Numbers of the files that are in the input directory."""
