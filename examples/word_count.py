@@ -42,6 +42,12 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.pythonUDF.arrow.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
+    # A driver that fails as soon as a NameNode or DataNode does would turn every trouble of HDFS into a restart: it has
+    # a minute and more to find another one. Whether it still leads meanwhile is not its business but the sidecar's.
+    "spark.hadoop.dfs.client.failover.max.attempts": "200",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "9",
+    "spark.hadoop.dfs.client.write.exclude.nodes.cache.expiry.interval.millis": "2000",
+    "spark.hadoop.dfs.client.max.block.acquire.failures": "20",
 }
 
 

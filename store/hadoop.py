@@ -102,6 +102,18 @@ def _read(file: Path) -> dict[str, str]:
     return {name.strip(): (value or "").strip() for name, value in pairs if name}
 
 
+def in_turn(settings: Mapping[str, str], nameservice: str, turn: int) -> dict[str, str]:
+    """Return settings with the nameservice's NameNodes in another order: that of number ``turn``, modulo, comes first.
+
+    A client that is opened anew because its predecessor was stuck must not begin with the same NameNode: to find out
+    that a machine is lost takes longer than a call may.
+    """
+    name = f"dfs.ha.namenodes.{nameservice}"
+    ids = [each.strip() for each in settings.get(name, "").split(",") if each.strip()]
+    first = turn % len(ids) if ids else 0
+    return {**settings, name: ",".join(ids[first:] + ids[:first])}
+
+
 def namenodes(settings: Mapping[str, str], nameservice: str, address: str) -> list[str]:
     """Return the addresses (``host:port``) of a nameservice's NameNodes, in the configuration's order.
 

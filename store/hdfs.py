@@ -100,13 +100,14 @@ class HdfsFiles:
         authority: ``host:port`` of a NameNode, or a nameservice that Hadoop's configuration knows.
         root: absolute path of the root directory.
         config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
+        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop.in_turn`.
     """
 
-    def __init__(self, authority: str, root: str, *, config: Mapping[str, str] | None = None) -> None:
+    def __init__(self, authority: str, root: str, *, config: Mapping[str, str] | None = None, turn: int = 0) -> None:
         self.uri = f"hdfs://{authority}{root}"
         self._root = "" if root == "/" else root
         with _classified():
-            self._client = _connect(authority, config or {})
+            self._client = _connect(authority, config or {}, turn)
         _every.add(self)
 
     def list(self, path: str) -> list[Entry]:
@@ -201,13 +202,16 @@ class HdfsFiles:
             return
 
 
-def _connect(authority: str, config: Mapping[str, str]) -> "Client":
+def _connect(authority: str, config: Mapping[str, str], turn: int) -> "Client":
     from hdfs_native import Client  # noqa: PLC0415 - 53 ms, which only those who use HDFS should pay
 
     settings = dict(config)
     nodes = [authority]
     if ":" not in authority:
-        nodes = hadoop.namenodes(hadoop.configuration(config), authority, "rpc-address")
+        known = hadoop.in_turn(hadoop.configuration(config), authority, turn)
+        nodes = hadoop.namenodes(known, authority, "rpc-address")
+        order = f"dfs.ha.namenodes.{authority}"
+        settings[order] = known[order]
         # An observer NameNode may answer late, and the protocol's reads are about what is true now.
         settings[f"{_OBSERVERS}.{authority}"] = _ACTIVE_ONLY
     # Ask each NameNode once and say at once what came of it: hdfs-native's own default tries for three minutes.

@@ -4,6 +4,7 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Mapping
+from itertools import count
 from urllib.parse import SplitResult, urlsplit
 
 from store import paths
@@ -67,9 +68,13 @@ def driver_of(
     timeout: tuple[float, float] = (2.0, 10.0),
     config: Mapping[str, str] | None = None,
 ) -> Callable[[], Files]:
-    """Return what makes a driver for the URI, without a deadline; arguments and errors as for :func:`open_files`."""
+    """Return what makes a driver for the URI, without a deadline; arguments and errors as for :func:`open_files`.
+
+    Of several NameNodes each new driver asks another one first.
+    """
     parts = _split(uri)
     root = _root(uri, parts)
+    turns = count()
 
     _wanted.update(_DRIVERS[parts.scheme])
 
@@ -81,10 +86,10 @@ def driver_of(
         if parts.scheme == "hdfs":
             from store.hdfs import HdfsFiles  # noqa: PLC0415
 
-            return HdfsFiles(parts.netloc, root, config=config)
+            return HdfsFiles(parts.netloc, root, config=config, turn=next(turns))
         from store.webhdfs import WebHdfsFiles  # noqa: PLC0415
 
-        return WebHdfsFiles(parts.netloc, root, user=user, timeout=timeout, config=config)
+        return WebHdfsFiles(parts.netloc, root, user=user, timeout=timeout, config=config, turn=next(turns))
 
     return open_driver
 

@@ -83,6 +83,7 @@ class WebHdfsFiles:
         user: whose name is sent; by default ``HADOOP_USER_NAME``, else the user of this process.
         timeout: seconds to connect, and seconds between two bytes of an answer.
         config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
+        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop.in_turn`.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class WebHdfsFiles:
         user: str | None = None,
         timeout: tuple[float, float] = (2.0, 10.0),
         config: Mapping[str, str] | None = None,
+        turn: int = 0,
     ) -> None:
         import requests  # noqa: PLC0415 - 170 ms with hdfs, which only those who use WebHDFS should pay
         from hdfs.client import InsecureClient  # noqa: PLC0415
@@ -101,7 +103,8 @@ class WebHdfsFiles:
         self._root = "" if root == "/" else root
         nodes = [authority]
         if ":" not in authority:
-            nodes = hadoop.namenodes(hadoop.configuration(config), authority, "http-address")
+            known = hadoop.in_turn(hadoop.configuration(config), authority, turn)
+            nodes = hadoop.namenodes(known, authority, "http-address")
         self._session = requests.Session()
         self._session.trust_env = False  # proxies are for the internet, and looking for them costs a millisecond
         self._session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=32, max_retries=0))

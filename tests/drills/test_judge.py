@@ -10,7 +10,7 @@ from ha.drill.judge import NOISE, Judge, fresh, overlap
 from ha.drill.outcome import Span
 from ha.drill.programs.feed import text
 from ha.drill.programs.results import words
-from ha.history.events import Believed, Completed, Ended, Event, Granted, LookedUp, Ran
+from ha.history.events import Believed, Completed, Ended, Event, Granted, LookedUp, Published, Ran
 
 JOB = "orders"
 DURATIONS = {"session_timeout": 6.0}
@@ -31,6 +31,7 @@ def history(takeover: float = 5.0) -> list[Event]:
     """A grant, a fault at 10.0, and another grant."""
     return [
         Granted(1.0, JOB, "a", 1, A, "first"),
+        Published(1.1, JOB, "a", 1, A, {}),
         lookup(2.0),
         Granted(10.0 + takeover, JOB, "b", 2, B, "crash"),
         lookup(30.0),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ha.drill.catalogue.hdfs import wake
 from ha.drill.drill import Act, Drill, Expected, changed
 from ha.drill.stage import Stage
 
@@ -21,10 +22,7 @@ def _both(first: str) -> Act:
             for server in ground.servers("zookeeper"):
                 ground.wait_ready(server)
 
-        def heal_hdfs() -> None:
-            ground.resume(active)
-
-        heal: dict[str, Callable[[], None]] = {"ZooKeeper": heal_zookeeper, "HDFS": heal_hdfs}
+        heal: dict[str, Callable[[], None]] = {"ZooKeeper": heal_zookeeper, "HDFS": lambda: wake(stage, active)}
         with stage.fault(f"both stores are out of reach for {OUTAGE:.0f} s; {first} comes back first"):
             ground.pause(active)
             for server in ground.servers("zookeeper"):

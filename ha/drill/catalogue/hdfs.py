@@ -16,6 +16,16 @@ def _other(stage: Stage, namenode: str) -> str:
     return next(each for each in stage.ground.servers("namenode") if each != namenode)
 
 
+def wake(stage: Stage, namenode: str) -> None:
+    """Let a paused NameNode go on; one that slept through a write to its journal ends itself, and is replaced."""
+    stage.ground.resume(namenode)
+    stage.rest(NOTICED)
+    if not stage.ground.active_namenode():
+        other = _other(stage, namenode)
+        stage.say(f"{namenode} has ended itself; {other} takes over.")
+        stage.ground.failover(other)
+
+
 def _switch(stage: Stage) -> None:
     active = stage.ground.active_namenode()
     other = _other(stage, active)
@@ -41,7 +51,7 @@ def _pause_active(stage: Stage) -> None:
     with stage.fault(f"{active}, the active NameNode, is paused for {PAUSE:.0f} s"):
         stage.ground.pause(active)
         stage.rest(PAUSE)
-        stage.ground.resume(active)
+        wake(stage, active)
     stage.batches()
 
 
@@ -55,6 +65,8 @@ def _gone(stage: Stage) -> None:
         stage.rest(GONE)
         for server in namenodes:
             stage.ground.start(server)
+        for server in namenodes:
+            stage.ground.wait_ready(server)
         stage.ground.failover(active)
     stage.await_leader(epoch)
     stage.batches()

@@ -8,20 +8,22 @@ SHOWN = 5.0
 """Seconds for which readers of the old version meet the records of the new one."""
 
 
+def _replace_leader(stage: Stage) -> None:
+    leader, epoch = stage.leader, stage.epoch
+    stage.gone(leader, leader.kill)
+    stage.await_leader(epoch)
+    stage.batches()
+    stage.contend(leader.name)  # in this version, as a standby
+
+
 def _roll(stage: Stage) -> None:
-    old = stage.leader
     new = stage.standby
     with stage.fault(f"{new.name} runs the next version, with another format of records"):
         stage.contend(new.name, NEXT_VERSION)
         stage.wait(f"{new.name} to contend", lambda: "contending" in stage.contenders[new.name].log())
-        epoch = stage.epoch
-        stage.contend(old.name)  # ended and started again: the next version takes over
-        stage.await_leader(epoch)
-        stage.batches()
+        _replace_leader(stage)  # the next version takes over
         stage.rest(SHOWN)
-        epoch = stage.epoch
-        stage.contend(new.name)  # and back
-        stage.await_leader(epoch)
+        _replace_leader(stage)  # and back
     stage.batches()
 
 
