@@ -44,7 +44,22 @@ install: .venv/installed
 	@touch $@
 
 lock:  ## resolve the dependencies anew
-	uv pip compile pyproject.toml --extra spark --group dev --generate-hashes --universal --python-version 3.11 --output-file requirements.lock
+	uv pip compile pyproject.toml --extra spark --extra drill --group dev --generate-hashes --universal --python-version 3.11 --output-file requirements.lock
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache
+
+.PHONY: images up down drills
+
+images: install  ## the container images hybrid-ha/*; docker/README.md
+	@docker/engine
+	@docker/build
+
+up: images  ## ZooKeeper, HDFS and two sidecars in containers, until make down
+	@docker/up
+
+down:  ## remove these containers and their data
+	@docker/compose down --volumes --remove-orphans
+
+drills: images  ## every failover drill, also for jobs that others guard: more than an hour; build/drills/report
+	$(BIN)/ha drill run --all --against containers --guard hybrid-ha --guard kazoo --guard curator --report build/drills/report

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Builds the images: prepares a folder for each under ``build/docker``, and has Docker build what has changed.
+
+A build needs no package index and no network but Debian's: wheels and jars are fetched before, on the host.
+"""
+
+# ruff: noqa: S607  # docker, debootstrap and tar are where the PATH says
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import base
+import packages
+
+from ha.sandbox import jars
+from ha.sandbox.errors import SandboxError
+from ha.sandbox.java import find_java
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "docker"
+CONTEXTS = ROOT / "build" / "docker"
+
+PARENTS = {
+    "runtime": base.IMAGE,
+    "zookeeper": "hybrid-ha/runtime",
+    "hdfs": "hybrid-ha/runtime",
+    "python": "hybrid-ha/runtime",
+    "sidecar": "hybrid-ha/python",
+    "network": base.IMAGE,
+}
+"""Which image each one is built upon, in the order of building."""
+
+LABEL = "hybrid-ha.inputs"
+"""Holds what an image was built from. Docker's own cache comes to the same, but only after it was sent all of it."""
+
+ZOOKEEPER_JARS = (
+    "commons-cli",
+    "commons-io",
+    "jackson-annotations",
+    "jackson-core",
+    "jackson-databind",
+    "log4j-api",
+    "log4j-core",
+    "log4j-slf4j2-impl",
+    "metrics-core",
+    "netty-buffer",
+    "netty-common",
+    "netty-handler",
+    "netty-transport",
+    "slf4j-api",
+    "snappy-java",
+    "zookeeper",
+    "zookeeper-jute",
+)
+"""What ZooKeeper loads."""
+
+
+def main() -> None:
+    """Build all images."""
+    try:
+        with step("Base image"):
+            base.ensure(say)
+        with step("Files for the images"):
+            prepare()
+        for name, parent in PARENTS.items():
+            build(name, parent)
+    except (SandboxError, base.BuildError) as error:
+        sys.exit(str(error))
+
+
+def prepare() -> None:
+    """Lay out each image's folder: what lies in ``docker``, and what is fetched."""
+    for name in PARENTS:
+        (CONTEXTS / name).mkdir(parents=True, exist_ok=True)
+        for path in (SOURCE / name).iterdir():
+            copy(path, CONTEXTS / name / path.name)
+    found = {path.name.removesuffix(".jar").rsplit("-", 1)[0].removesuffix(".Final"): path for path in spark_jars()}
+    fill(CONTEXTS / "zookeeper" / "lib", [found[name] for name in ZOOKEEPER_JARS])
+    fill(CONTEXTS / "hdfs" / "lib", [compressed(path) for path in jars.classpath(find_java().path, say)])
+    packages.ensure(ROOT / "requirements.lock", CONTEXTS / "python" / "dist-packages", say)
+    copy(SOURCE / "hdfs" / "conf", CONTEXTS / "sidecar" / "conf")
+    for package in ("ha", "leader", "store"):
+        copy(ROOT / package, CONTEXTS / "sidecar" / "code" / package)
+    fill(CONTEXTS / "sidecar" / "examples", [ROOT / "examples" / "word_count.py"])
+
+
+def compressed(jar: Path) -> Path:
+    """Return the same jar, or a smaller one if it is one of those that the sandbox keeps uncompressed to start faster.
+
+    The images have an archive of loaded classes for that.
+    """
+    if not jar.name.startswith("hadoop-") or jar.name.startswith("hadoop-client-"):
+        return jar
+    smaller = CONTEXTS / "jars" / jar.name
+    if not smaller.exists():
+        say(f"Compressing {jar.name} ...")
+        smaller.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = smaller.with_suffix(".unfinished")
+        with zipfile.ZipFile(jar) as source, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as target:
+            for entry in source.infolist():
+                target.writestr(
+                    zipfile.ZipInfo(entry.filename, entry.date_time), source.read(entry), zipfile.ZIP_DEFLATED
+                )
+        unfinished.rename(smaller)
+    return smaller
+
+
+def build(name: str, parent: str) -> None:
+    """Build one image, unless the one that is there was built from the same things."""
+    image = f"hybrid-ha/{name}"
+    inputs = digest(CONTEXTS / name, image_id(parent))
+    if label(image) == inputs:
+        say(f"{image}: nothing has changed")
+        return
+    with step(image):
+        command = [
+            "docker",
+            "build",
+            "--quiet",
+            "--force-rm",
+            "--label",
+            f"{LABEL}={inputs}",
+            "--tag",
+            image,
+            str(CONTEXTS / name),
+        ]
+        # The builder that every engine has, also one without the buildx plugin.
+        ended = subprocess.run(
+            command, env={**os.environ, "DOCKER_BUILDKIT": "0"}, capture_output=True, text=True, check=False
+        )
+        if ended.returncode != 0:
+            said = f"{ended.stdout}{ended.stderr}"[-3000:]
+            raise base.BuildError(f"{said}\nThe image {image} could not be built: see above.")
+
+
+def digest(context: Path, parent_id: str) -> str:
+    """What an image is built from, in a few digits. A stamp beside a big folder stands for its content."""
+    parts = [parent_id]
+    stamped = {path.name.removesuffix(packages.STAMP) for path in context.glob(f"*{packages.STAMP}")}
+    for path in sorted(files(context)):
+        name = path.relative_to(context)
+        if name.parts[0] not in stamped:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            parts.append(f"{name} {path.stat().st_mode & 0o111:o} {content}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """All files below a folder."""
+    return (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+
+
+def image_id(image: str) -> str:
+    """Docker's name for the content of an image."""
+    return inspected(image)[0]["Id"]
+
+
+def label(image: str) -> str:
+    """What an image says it was built from; empty if there is none."""
+    found = inspected(image)
+    return (found[0]["Config"]["Labels"] or {}).get(LABEL, "") if found else ""
+
+
+def inspected(image: str) -> list[dict[str, dict[str, dict[str, str]]]]:
+    """What Docker knows of an image; nothing if it is not there."""
+    answer = subprocess.run(["docker", "image", "inspect", image], capture_output=True, text=True, check=False)
+    return json.loads(answer.stdout or "[]")
+
+
+def spark_jars() -> Iterable[Path]:
+    """PySpark's jars."""
+    return sorted(jars.spark_jars().glob("*.jar"))
+
+
+def fill(folder: Path, wanted: Iterable[Path]) -> None:
+    """Make a folder hold exactly these files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {path.name for path in wanted}
+    for old in folder.iterdir():
+        if old.name not in names:
+            old.unlink()
+    for path in wanted:
+        there = folder / path.name
+        if not (there.exists() and there.stat().st_size == path.stat().st_size and same_time(there, path)):
+            shutil.copy2(path, there)
+
+
+def same_time(one: Path, other: Path) -> bool:
+    """Whether two files were written at the same time."""
+    return int(one.stat().st_mtime) == int(other.stat().st_mtime)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file or folder; nothing else is left at the target."""
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy2(source, target)
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """Say what begins, and how long it took."""
+    say(f"{name} ...")
+    started = time.monotonic()
+    yield
+    say(f"{name}: {time.monotonic() - started:.1f} s")
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
