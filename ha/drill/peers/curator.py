@@ -7,12 +7,12 @@ connection timeout, 15 s by default, is half of the session timeout: it must be 
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
 
 from ha.sandbox.jars import spark_jars
 
@@ -90,8 +90,11 @@ def connected(zookeeper: str, session_timeout: float) -> Iterator[Curator]:
     )
     try:
         curator = Curator(gateway, zookeeper, session_timeout)
-        yield curator
-        curator.client.close()
+        try:
+            yield curator
+        finally:
+            with suppress(Py4JNetworkError):  # the machine is gone, and with it the session sooner or later
+                curator.client.close()
     except Py4JJavaError as error:
         raise CuratorError(str(error)) from None  # while there is a machine to ask for its text
     finally:

@@ -78,16 +78,17 @@ class Guarded:
         reason = "The guard was stopped."
         try:
             while not command.ended:
-                if (now_is := standing()) is Standing.LOST:
+                says = standing()
+                if says is Standing.LOST:
                     reason = "The recipe says that the leadership is lost."
                     break
-                self._follow(command, leads=now_is is Standing.LEADS)
+                self._follow(command, leads=says is Standing.LEADS)
                 changed.wait(POLL)
                 changed.clear()
             else:
                 reason = ""
         finally:
-            ran = not command.frozen
+            ran = not command.frozen  # else it was written down that it does not run
             self._believes(False)
             code = command.stop(self._task.grace)
             if ran:

@@ -14,7 +14,7 @@ from ha.drill.report.leading import by_contender, commands, stays
 from ha.drill.report.looking import looks
 from ha.drill.report.reader_lanes import ReaderLane
 from ha.drill.report.spans import complement, shared
-from ha.history.events import Believed, Completed, Counted, Event, Fault, Granted, LookedUp, Published, Ran
+from ha.history.events import Believed, Completed, Event, Fault, Granted, LookedUp, Ran
 
 _MOST_LANES = 16
 """Contenders, readers or queries that have a lane; what is beyond is said, not shown."""
@@ -98,8 +98,8 @@ def _lanes(axis: Axis, events: Sequence[Event]) -> list[Lane]:
 
 def _contender_lanes(axis: Axis, events: Sequence[Event]) -> tuple[list[Lane], list[Lane]]:
     stayed, ran = stays(events), commands(events)
-    known = Believed | Granted | Published | Ran | Completed | Counted
-    names = {event.contender for event in events if isinstance(event, known)}
+    # Not whoever completed a batch: that is a driver, a process of another name below its sidecar.
+    names = {event.contender for event in events if isinstance(event, Believed | Granted | Ran)}
     led = by_contender(stayed)
     lanes: list[Lane] = [
         ContenderLane(axis, name, [stay for stay in stayed if stay.contender == name], ran.get(name, []))
