@@ -191,7 +191,12 @@ class Contender:
         self.candidacies: dict[str, Candidacy] = {}
         self._environment = environment
         self._new_session_id = new_session_id
-        self._keeper = SessionKeeper(drift=timing.drift, new_incarnation=new_incarnation, about=name.encode())
+        self._keeper = SessionKeeper(
+            drift=timing.drift,
+            reserve=timing.call_timeout + timing.stop_margin,
+            new_incarnation=new_incarnation,
+            about=name.encode(),
+        )
         self._session: tuple[int, float] | None = None
         self._timer: Timer | None = None
 
@@ -264,8 +269,8 @@ class Contender:
 
     def _ask(self, command: NodeCommand | None) -> None:
         self._attest()
+        self._schedule()
         if command is None:
-            self._schedule()
             return
 
         def answered(outcome: Outcome[Node | None]) -> None:

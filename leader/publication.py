@@ -5,7 +5,7 @@ While a node of an earlier leader's session still lives it writes into that node
 other is gone: readers learn of a new leader at once, and nobody ever deletes what it does not own.
 """
 
-from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, WriteNode
+from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
 from store.errors import NotFound
 from store.outcome import Outcome
 
@@ -35,6 +35,7 @@ class Publication:
         self._ours: bytes | None = None
         self._node: Node | None = None
         self._read = False
+        self._synced = False
         self._under_way = False
         self._repaired_at = float("-inf")
         self._fresh = False
@@ -56,12 +57,14 @@ class Publication:
         if self._fresh:
             self._not_before = float("-inf")
         self._wanted = data
+        if data is None:
+            self._synced = False
         return self.tick(now)
 
     def connected(self, session: int, now: float) -> NodeCommand | None:
         """A connection is there."""
         self._session = session
-        self._read = False
+        self._read = self._synced = False
         return self.tick(now)
 
     def disconnected(self) -> None:
@@ -70,7 +73,7 @@ class Publication:
 
     def changed(self, now: float) -> NodeCommand | None:
         """The watch went off."""
-        self._read = False
+        self._read = self._synced = False
         return self.tick(now)
 
     def tick(self, now: float) -> NodeCommand | None:
@@ -91,9 +94,13 @@ class Publication:
                 self._ours = self._sent
             if not self._read:
                 self._not_before = now + FIRST_PAUSE
+        elif isinstance(command, Sync):
+            self._read, self._synced = False, outcome.done
+            if not outcome.done:
+                self._not_before = now + FIRST_PAUSE
         else:
             # Whatever came of a change, the next step is to read, which also sets the watch again.
-            self._read = False
+            self._read = self._synced = False
             if not outcome.done:
                 self._not_before = now + FIRST_PAUSE
             elif isinstance(command, DeleteNode):
@@ -103,6 +110,9 @@ class Publication:
     def _next(self, now: float) -> NodeCommand | None:
         if self._wanted is None and self._sent is None and not self._observe:
             return None
+        if self._wanted is None and self._sent is not None and not self._synced:
+            # A successor's new node can have the version that ours had: before ours goes it is looked for anew.
+            return Sync(self.path)
         if not self._read:
             return ReadNode(self.path, watch=True)
         node = self._node

@@ -2,9 +2,10 @@
 
 One session, one node and one confirmation serve all jobs that the process contends for.
 
-A confirmation is a ``sync`` and a read of the own node: it proves that the session lives, and not for how long, because
-the server that answers tells the quorum of its clients only every half tick. But a ``sync`` that was begun half a tick
-later comes to the quorum after that word. So what a confirmation proves is the one before it: the session lives at
+A confirmation is two ``sync``, one after the other, and a read of the own node. It proves that the session lives, and
+not for how long, because the server that answers tells the quorum of its clients only every half tick, when asked. But
+the answer to the first ``sync`` comes after all that the quorum had asked until then, and the second goes after what
+the server said to that (docs/decisions/0008). So what a confirmation proves is the one before it: the session lives at
 least for its timeout from the start of the newest confirmation that is half a tick older than the last. This holds
 within an unbroken row of confirmations; after a silence a new row has to settle first (docs/decisions/0007).
 """
@@ -26,7 +27,7 @@ from leader.nodes import (
     make_token,
     session_path,
 )
-from leader.timing import CONFIRMATIONS_PER_SESSION, HEARD_AFTER, SESSION_SHARE, SETTLED_AFTER
+from leader.timing import CONFIRMATIONS_PER_SESSION, HEARD_AFTER, SETTLED_AFTER
 from store.errors import AlreadyExists, NotFound
 from store.outcome import Outcome
 
@@ -45,16 +46,18 @@ class SessionKeeper:
     One command is under way at a time. ``attestation`` is what the elections need to know.
     """
 
-    def __init__(self, *, drift: float, new_incarnation: Callable[[], str], about: bytes) -> None:
+    def __init__(self, *, drift: float, reserve: float, new_incarnation: Callable[[], str], about: bytes) -> None:
         """Start without a connection.
 
         Args:
             drift: greatest relative error of any clock's rate.
+            reserve: seconds that a leader needs to have HDFS alone carry its lease.
             new_incarnation: gives a random word of 8 hexadecimal digits, for the first process that ever comes here.
             about: content of the node, for people.
         """
         self.attestation = Attestation()
         self._drift = drift
+        self._reserve = reserve
         self._new_incarnation = new_incarnation
         self._about = about
         self._session: int | None = None
@@ -63,6 +66,7 @@ class SessionKeeper:
         self._created = False
         self._again = 0
         self._sync_started = 0.0
+        self._synced_once = False
         self._confirmations: deque[float] = deque()
         self._row_began = 0.0
         self._under_way: NodeCommand | None = None
@@ -75,8 +79,9 @@ class SessionKeeper:
         return session_path(self.attestation.token) if self.attestation.token else None
 
     def wake_at(self) -> float:
-        """Boot-clock seconds of the next confirmation; an answer that is awaited wakes by itself."""
-        return NEVER if self._under_way is not None else self._next_due
+        """Boot-clock seconds of the next confirmation, unless an answer is awaited, or of the end of what is usable."""
+        ends = self.attestation.until - self._reserve if self.attestation.usable else NEVER
+        return ends if self._under_way is not None else min(ends, self._next_due)
 
     def connected(self, session: int, timeout: float, now: float) -> NodeCommand | None:
         """A connection is there, of a session with this id and this negotiated timeout in seconds."""
@@ -101,6 +106,9 @@ class SessionKeeper:
 
     def tick(self, now: float) -> NodeCommand | None:
         """Time has passed; returns what to ask ZooKeeper."""
+        if now >= self.attestation.until - self._reserve:
+            # Now, and not when the next confirmation has failed: if it is slow there is no time left then.
+            self._unusable()
         if self._under_way is not None or now < self._next_due or self._session is None:
             return None
         self._next_due = now + self._timeout / CONFIRMATIONS_PER_SESSION
@@ -108,7 +116,7 @@ class SessionKeeper:
             return self._ask(ReadNode(SESSIONS))
         if not self._created:
             return self._ask(CreateNode(self._path(), self._about))
-        self._sync_started = now
+        self._sync_started, self._synced_once = now, False
         return self._ask(Sync(SESSIONS))
 
     def answered(self, command: NodeCommand, outcome: Answer, now: float) -> NodeCommand | None:
@@ -125,7 +133,9 @@ class SessionKeeper:
                 self._created = outcome.done or isinstance(outcome.error, AlreadyExists)
                 return self.doubt(now) if self._created else None
             case Sync() if outcome.done:
-                return self._ask(ReadNode(self._path(), watch=True))
+                following = ReadNode(self._path(), watch=True) if self._synced_once else Sync(SESSIONS)
+                self._synced_once = True
+                return self._ask(following)
             case ReadNode() if outcome.done:
                 self._confirmed(outcome.result(), now)
             case ReadNode() if isinstance(outcome.error, NotFound):
@@ -151,11 +161,11 @@ class SessionKeeper:
         if node is None or node.owner != self._session or self._incarnation is None:
             self._made_again()  # it is somebody else's
             return
-        until = max(self.attestation.until, self._proven(self._sync_started))
+        proven = self._proven(self._sync_started)
         # The answer may come after the connection was lost: true, but no confirmation would follow it. And what is
-        # nearly over is no ground to stand on: the next one has to come in time.
-        usable = self._next_due != NEVER and until > now + self._timeout * (1 - SESSION_SHARE)
-        self.attestation = Attestation(self._token(), until, usable)
+        # nearly over is no ground to stand on.
+        usable = self._next_due != NEVER and now < proven - self._reserve
+        self.attestation = Attestation(self._token(), max(self.attestation.until, proven), usable)
 
     def _proven(self, started: float) -> float:
         """Until when the session surely lives, now that a confirmation has succeeded that was started then."""

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, WriteNode
+from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
 from leader.publication import FIRST_PAUSE, LONGEST_PAUSE, NEVER, QUIET, Publication
 from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound, StoreError
 from store.outcome import Outcome
@@ -65,6 +65,8 @@ class Store:
 
     def change(self, command: NodeCommand) -> Node | None:
         match command:
+            case Sync():
+                pass
             case ReadNode():
                 if self.node is None:
                     raise NotFound(PATH)
@@ -89,7 +91,7 @@ class Store:
         return [command for command in self.asked if isinstance(command, DeleteNode)]
 
     def writes(self) -> list[NodeCommand]:
-        return [command for command in self.asked if not isinstance(command, ReadNode)]
+        return [command for command in self.asked if not isinstance(command, ReadNode | Sync)]
 
 
 def test_nothing_is_read_while_nothing_is_wanted() -> None:
@@ -204,6 +206,38 @@ def test_what_somebody_else_made_or_wrote_is_never_deleted() -> None:
         store.connect().want(None).elapse(10)
         assert store.node == theirs
         assert store.deletions() == []
+
+
+def test_what_is_to_go_is_read_again_by_a_server_that_is_up_to_date() -> None:
+    """Found by the simulator: a successor's new node has the version that ours had, which a stranger had deleted."""
+    store = Store().connect().want(b"1")
+    store.node = Node(b"theirs", THEIRS, 0)  # and the watch has yet to go off
+    store.asked.clear()
+    store.want(None)
+    assert store.asked == [Sync(PATH), LOOK]
+    assert store.node == Node(b"theirs", THEIRS, 0)
+
+
+def test_what_was_read_before_it_was_to_go_does_not_count() -> None:
+    store = Store().connect().want(b"1")
+    publication = store.publication
+    assert publication.changed(store.now) == LOOK
+    assert publication.want(None, store.now) is None
+    assert publication.answered(LOOK, Outcome(store.node, None, 0, 0), store.now) == Sync(PATH)
+    assert publication.answered(Sync(PATH), Outcome(None, None, 0, 0), store.now) == LOOK
+
+
+def test_a_deletion_whose_answer_was_lost_is_not_repeated_before_the_server_is_up_to_date() -> None:
+    store = Store().connect().want(b"1")
+    publication = store.publication
+    assert publication.want(None, store.now) == Sync(PATH)
+    assert publication.answered(Sync(PATH), Outcome(None, None, 0, 0), store.now) == LOOK
+    delete = publication.answered(LOOK, Outcome(store.node, None, 0, 0), store.now)
+    assert delete == DeleteNode(PATH, 0)
+    assert publication.answered(delete, Outcome(None, ConnectionLost("x"), 0, 0), store.now) is None
+    assert publication.tick(store.now + FIRST_PAUSE) == Sync(PATH)
+    assert publication.answered(Sync(PATH), Outcome(None, ConnectionLost("x"), 0, 0), store.now + 1) is None
+    assert publication.tick(store.now + 1 + FIRST_PAUSE) == Sync(PATH)
 
 
 def test_a_node_that_was_only_watched_is_never_deleted() -> None:

@@ -5,7 +5,8 @@ needed when it was measured, so that a change of the plans does not fail a test 
 
 Two rules have no canary, because others defend them too, as was tried. A standby asks for the leader's node with a
 ``sync``: its own confirmations bring its server up to date as well. A wiped ZooKeeper is not taken for dead sessions: a
-new session has to settle first, and by then the leader has switched its lease or its belief is over.
+new session has to settle first, and by then the leader has switched its lease or its belief is over. A third one needs
+more luck than a thousand seeds have: that a confirmation is two syncs. Its plan is among the regressions.
 """
 
 from collections.abc import Callable
@@ -242,7 +243,7 @@ CANARIES = (
         S1,
         60,
     ),
-    Canary("a confirmation is read without sync", _of(SessionKeeper, tick=_tick_without_sync), S1, 700),
+    Canary("a confirmation is read without sync", _of(SessionKeeper, tick=_tick_without_sync), S1, 4000),
     Canary("the last confirmation is believed as if all had heard it", _of(session, HEARD_AFTER=0.0), S1, 1000),
     Canary(
         "it seizes without reading the node after the lease",

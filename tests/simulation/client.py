@@ -4,6 +4,7 @@ It behaves as :mod:`store.zookeeper` does: requests are bounded, a connection th
 thirds of the session timeout, and the session is resumed on another server if it still lives.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -53,7 +54,12 @@ class _Request:
 @dataclass(eq=False)
 class _Connection:
     server: Server
+    session: Session
     heard_at: float
+    waiting: deque[_Request] = field(default_factory=deque)
+    """What has arrived at the server, which serves a client in order."""
+    undecided: int = 0
+    """What the server is having decided: until then a read of the same client waits."""
     requests: list[_Request] = field(default_factory=list)
     watches: list[Callable[[], None]] = field(default_factory=list)
     broken: bool = False
@@ -144,7 +150,8 @@ class Client:
             self.session = self._ensemble.open(self._timeout)
         session = self.session
         self._ensemble.touch(session)  # resuming a session is decided by the quorum
-        connection = self._connection = _Connection(server, self._world.now)
+        connection = self._connection = _Connection(server, session, self._world.now)
+        session.connection = connection
         session.lost = lambda: self._session_lost(connection)
         server.broken.append(lambda: self._break(connection))
         for each in self.connected:
@@ -190,12 +197,12 @@ class Client:
         self._world.after(LATENCY + self.link.delay, lambda: self._beat_arrives(connection))
 
     def _beat_arrives(self, connection: _Connection) -> None:
-        if not self._arrives(connection) or self.session is None:
+        if not self._arrives(connection):
             return
-        if self.session.id not in self._ensemble.sessions:
+        if connection.session.id not in self._ensemble.sessions:
             self._session_lost(connection)
             return
-        connection.server.hear(self.session)
+        connection.server.hear(connection.session)
         self._world.after(LATENCY + self.link.delay, lambda: self._beat_returns(connection))
 
     def _beat_returns(self, connection: _Connection) -> None:
@@ -229,26 +236,54 @@ class Client:
         self._world.after(LATENCY + self.link.delay, lambda: self._arrive(connection, request))
 
     def _arrive(self, connection: _Connection, request: _Request) -> None:
-        if not self._arrives(connection) or self.session is None:
-            return
-        connection.server.hear(self.session)
-        if isinstance(request.command, ReadNode):
-            self._execute(connection, request)
-        elif connection.server.leads_to_quorum:
-            self._ensemble.arrive(lambda: self._execute(connection, request))
-        # Else it hangs, and the server will give its clients up.
+        if self._arrives(connection):
+            connection.server.hear(connection.session)
+            connection.waiting.append(request)
+            self._serve(connection)
 
-    def _execute(self, connection: _Connection, request: _Request) -> None:
-        assert self.session is not None, "a connection is part of a session"
-        command, watch = request.command, _Watch(self, connection, request.changed)
-        if isinstance(command, ReadNode) and command.watch and request.changed not in connection.watches:
+    def _serve(self, connection: _Connection) -> None:
+        """Have decided what must be, and answer reads once nothing of the same client is undecided."""
+        while connection.waiting and not connection.broken:
+            command = connection.waiting[0].command
+            if isinstance(command, ReadNode) and connection.undecided:
+                return
+            request = connection.waiting.popleft()
+            if isinstance(command, ReadNode):
+                self._read(connection, request, command)
+            else:
+                connection.undecided += 1
+                decide = partial(self._decide, connection, request)
+                connection.server.to_quorum.send(partial(self._ensemble.arrive, decide))
+
+    def _read(self, connection: _Connection, request: _Request, command: ReadNode) -> None:
+        if command.watch and request.changed not in connection.watches:
             connection.watches.append(request.changed)
-        value: Node | None = None
+        try:
+            node = self._ensemble.read(command, connection.server, _Watch(self, connection, request.changed))
+        except StoreError as refused:
+            self._send_back(connection, request, None, refused)
+        else:
+            self._send_back(connection, request, node, None)
+
+    def _decide(self, connection: _Connection, request: _Request) -> None:
+        if connection.session.connection is not connection:
+            return  # the session has moved to another server, or all of them were restarted
         error: StoreError | None = None
         try:
-            value = self._ensemble.execute(self.session, command, connection.server, watch)
+            self._ensemble.decide(connection.session, request.command)
         except StoreError as refused:
             error = refused
+        connection.server.from_quorum.send(lambda: self._decided(connection, request, error))
+
+    def _decided(self, connection: _Connection, request: _Request, error: StoreError | None) -> None:
+        connection.server.catch_up()  # a server answers once it has heard of what its client has had decided
+        connection.undecided -= 1
+        self._send_back(connection, request, None, error)
+        self._serve(connection)
+
+    def _send_back(
+        self, connection: _Connection, request: _Request, value: Node | None, error: StoreError | None
+    ) -> None:
         self._world.after(LATENCY + self.link.delay, lambda: self._return(connection, request, value, error))
 
     def _return(self, connection: _Connection, request: _Request, value: Node | None, error: StoreError | None) -> None:

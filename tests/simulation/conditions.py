@@ -8,6 +8,7 @@ from ha.history.tree import Publication, publications
 from ha.history.violation import Violation
 from leader.information import LeaderInformation, decode
 from leader.nodes import leader_path
+from tests.simulation.disturbances import place
 from tests.simulation.hands import FORGED_SESSION
 from tests.simulation.sidecar import JOB
 from tests.simulation.system import System
@@ -26,16 +27,12 @@ def check_conditions(system: System) -> Iterator[Violation]:
         yield from _calm(system)
 
 
-def _host(reader: str) -> str:
-    return reader.partition(".")[0]
-
-
 def _reachable(system: System, published: list[Publication]) -> Iterator[Violation]:
     """R3: a lookup ends within its deadline, and with a store in reach it succeeds."""
     for event in system.history:
         if not isinstance(event, LookedUp):
             continue
-        host, since = _host(event.reader), event.at - SETTLING
+        host, since = place(event.reader), event.at - SETTLING
         if not system.disturbances.peace(since, event.ended, host):
             continue
         if event.ended - event.at > event.timeout + 0.1:
@@ -72,7 +69,7 @@ def _corrected(system: System, published: list[Publication]) -> Iterator[Violati
             continue
         begins = event.at - bound
         if begins < 0 or not system.disturbances.peace(
-            begins - SETTLING, event.ended, "files", f"{_host(event.reader)} files", _host(event.reader)
+            begins - SETTLING, event.ended, "files", f"{place(event.reader)} files", place(event.reader)
         ):
             continue
         known = [each.information for each in published if each.since <= begins and each.information]
@@ -91,7 +88,7 @@ def without_forgeries(system: System) -> list[Event]:
     def excused(event: Event) -> bool:
         if not isinstance(event, LookedUp) or event.session_id != FORGED_SESSION or event.verified:
             return False
-        host = _host(event.reader)
+        host = place(event.reader)
         # It may be known longer than the copy holds it, as long as HDFS is out of reach.
         since = event.ended - bound
         recent = any(at >= since for at in system.forged_at)

@@ -4,6 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
+def place(host: str) -> str:
+    """What a host is called in plans, whatever number the process has that runs there now."""
+    return host.partition(".")[0]
+
+
 @dataclass
 class Disturbances:
     """Names of what was disturbed, and when; a name may be disturbed several times over."""

@@ -1,7 +1,9 @@
 """ZooKeeper's semantics: a quorum that decides, servers that follow it with a lag, sessions, one-shot watches.
 
 What a server tells the quorum of its clients' sessions goes there only every half tick: a session can end that much
-sooner than its timeout after the last answer its client had. True time only.
+sooner than its timeout after the last answer its client had. There are two ways between a server and the quorum: in
+each of them nothing overtakes anything, and nothing is lost unless the server gives its connection up, as with TCP.
+True time only.
 """
 
 from collections import deque
@@ -9,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
-from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound, StoreError
+from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound
 from tests.simulation.world import Call, World
 
 Told = Callable[[str, Node, str, int], None]
@@ -30,6 +32,40 @@ class Session:
     timeout: float
     expiry: Call | None = None
     lost: Callable[[], None] | None = None
+    connection: object = None
+    """The newest one: what an older one still brings is refused."""
+
+
+class Way:
+    """One direction between a server and the quorum: what is sent arrives in order, later if the way is cut."""
+
+    def __init__(self) -> None:
+        self._cuts = 0
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    @property
+    def open(self) -> bool:
+        return self._cuts == 0
+
+    def send(self, deliver: Callable[[], None]) -> None:
+        self._waiting.append(deliver)
+        self._deliver()
+
+    def cut(self) -> None:
+        self._cuts += 1
+
+    def mend(self) -> None:
+        """Undo one cut."""
+        self._cuts -= 1
+        self._deliver()
+
+    def lose(self) -> None:
+        """The connection is given up, and with it what is under way."""
+        self._waiting.clear()
+
+    def _deliver(self) -> None:
+        while self.open and self._waiting:
+            self._waiting.popleft()()
 
 
 class Server:
@@ -37,7 +73,8 @@ class Server:
 
     def __init__(self, ensemble: "Ensemble") -> None:
         self.up = True
-        self.in_quorum = True
+        self.to_quorum = Way()
+        self.from_quorum = Way()
         self.lag = 0.0
         """Seconds after which it has heard of a change."""
         self.nodes: dict[str, Node] = {}
@@ -54,6 +91,11 @@ class Server:
         return self.up and self._ensemble.up
 
     @property
+    def in_quorum(self) -> bool:
+        """Whether no way to or from the quorum is cut."""
+        return self.to_quorum.open and self.from_quorum.open
+
+    @property
     def leads_to_quorum(self) -> bool:
         """Whether it can have anything decided."""
         return self.serves and self.in_quorum
@@ -66,23 +108,29 @@ class Server:
         if not self._heard:
             half = self._ensemble.tick / 2 or ORDER
             now = self._ensemble.world.now
-            self._ensemble.world.at((now // half + 1) * half, self._tell)
+            self._ensemble.world.at((now // half + 1) * half, self._ping)
         self._heard.add(session.id)
 
-    def _tell(self) -> None:
+    def _ping(self) -> None:
+        """The quorum asks whom the server has heard."""
         if self._ensemble.stalled:
             # What waited is done in the worst order: what clients asked, what has expired, what servers heard.
-            self._ensemble.world.at(self._ensemble.stalled_until + 2 * ORDER, self._tell)
-            return
+            self._ensemble.world.at(self._ensemble.stalled_until + 2 * ORDER, self._ping)
+        elif self.serves:
+            self.from_quorum.send(self._pinged)
+
+    def _pinged(self) -> None:
         heard, self._heard = self._heard, set()
-        if self.leads_to_quorum:
-            for session in filter(None, map(self._ensemble.sessions.get, sorted(heard))):
-                self._ensemble.touch(session)
+        self.to_quorum.send(lambda: self._tell(heard))
+
+    def _tell(self, heard: set[int]) -> None:
+        for session in filter(None, map(self._ensemble.sessions.get, sorted(heard))):
+            self._ensemble.touch(session)
 
     def follow(self, path: str, node: Node | None) -> None:
         """The quorum has decided a change."""
         self._behind.append((path, node))
-        if not self.in_quorum or not self.up:
+        if not self.from_quorum.open or not self.up:
             return
         if self.lag == 0:
             self.catch_up()
@@ -90,7 +138,7 @@ class Server:
             self._ensemble.world.after(self.lag, self._catch_up_by_itself)
 
     def _catch_up_by_itself(self) -> None:
-        if self.in_quorum and self.up and self._behind:
+        if self.from_quorum.open and self.up and self._behind:
             self._apply(*self._behind.popleft())
 
     def catch_up(self) -> None:
@@ -113,21 +161,37 @@ class Server:
         for each in broken:
             each()
 
-    def stop(self) -> None:
-        """It is gone, and with it what it has not told the quorum."""
-        self.up = False
+    def give_up(self) -> None:
+        """It leaves the quorum: what it has not told is lost, and so are its clients."""
+        self.to_quorum.lose()
+        self.from_quorum.lose()
         self._heard.clear()
         self.drop_clients()
 
+    def stop(self) -> None:
+        """It is gone."""
+        self.up = False
+        self.give_up()
+
     def start(self) -> None:
         """It is back, up to date."""
-        self.up = self.in_quorum = True
-        self.catch_up()
+        self.up = True
+        self._follow_again()
 
-    def rejoin(self) -> None:
-        """It hears from the quorum again."""
-        self.in_quorum = True
-        self.catch_up()
+    def cut(self, *ways: Way) -> None:
+        """Cut some of its ways."""
+        for way in ways:
+            way.cut()
+
+    def mend(self, *ways: Way) -> None:
+        """Undo a cut of these ways."""
+        for way in ways:
+            way.mend()
+        self._follow_again()
+
+    def _follow_again(self) -> None:
+        if self.up and self.from_quorum.open:
+            self.catch_up()
 
 
 @dataclass
@@ -191,8 +255,10 @@ class Ensemble:
     def stop(self) -> None:
         """There is no quorum any more."""
         self.up = False
+        for session in self.sessions.values():
+            session.connection = None  # nothing that was under way is executed any more
         for server in self.servers:
-            server.drop_clients()
+            server.give_up()
 
     def restart(self) -> None:
         """After an outage every session has its whole timeout before it."""
@@ -214,7 +280,7 @@ class Ensemble:
     def arrive(self, execute: Callable[[], None]) -> None:
         """A request comes to the quorum."""
         if self.stalled:
-            self.world.at(self.stalled_until, execute)
+            self.world.at(self.stalled_until, lambda: self.arrive(execute))
         else:
             execute()
 
@@ -240,32 +306,29 @@ class Ensemble:
 
     # --- commands
 
-    def execute(
-        self, session: Session, command: NodeCommand, server: Server, changed: Callable[[], None]
-    ) -> Node | None:
-        """Execute a client's command, at the server it is connected to.
+    def read(self, command: ReadNode, server: Server, changed: Callable[[], None]) -> Node:
+        """Read a node at the server that a client is connected to.
+
+        Raises:
+            NotFound: it is not there, as far as that server knows.
+        """
+        self.operations += 1
+        if command.watch and changed not in (watches := server.watches.setdefault(command.path, [])):
+            watches.append(changed)
+        if command.path not in server.nodes:
+            raise NotFound(command.path)
+        return server.nodes[command.path]
+
+    def decide(self, session: Session, command: NodeCommand) -> None:
+        """Execute what the quorum has to decide.
 
         Raises:
             StoreError: it was refused.
         """
         self.operations += 1
-        if isinstance(command, ReadNode):
-            if command.watch and changed not in (watches := server.watches.setdefault(command.path, [])):
-                watches.append(changed)
-            if command.path not in server.nodes:
-                raise NotFound(command.path)
-            return server.nodes[command.path]
         if session.id not in self.sessions:
             raise ConnectionLost("The session is over.")
-        error: StoreError | None = None
-        try:
-            self._change(session, command)
-        except StoreError as refused:
-            error = refused
-        server.catch_up()  # a server answers once it has heard of what its client has had decided
-        if error is not None:
-            raise error
-        return None
+        self._change(session, command)
 
     def _change(self, session: Session, command: NodeCommand) -> None:
         match command:

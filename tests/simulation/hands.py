@@ -11,6 +11,7 @@ from leader.nodes import checkpoints_path, leader_path
 from store.errors import Invalid
 from tests.simulation.client import Link
 from tests.simulation.commands import KINDS
+from tests.simulation.disturbances import place
 from tests.simulation.ensemble import Server
 from tests.simulation.host import Fault, Host
 from tests.simulation.plan import Step
@@ -66,13 +67,13 @@ class Hands:
 
     def _pause(self, step: Step) -> None:
         host = self._host(step.target)
-        self._for(step, f"{host.name} is paused", host.pause, host.resume, host.name)
+        self._for(step, f"{host.name} is paused", host.pause, host.resume, place(host.name))
 
     def _crash(self, step: Step) -> None:
         host, system = self._host(step.target), self._system
         if not host.alive:
             return
-        self._for(step, f"{host.name} crashes", host.crash, lambda: system.start_again(step.target), host.name)
+        self._for(step, f"{host.name} crashes", host.crash, lambda: system.start_again(step.target), place(host.name))
 
     def _cut(self, step: Step) -> None:
         host, (store, way) = self._host(step.target), step.how
@@ -87,7 +88,7 @@ class Hands:
         def mend() -> None:
             link.there = link.back = True
 
-        self._for(step, f"{host.name} is cut off from {store} ({way})", begin, mend, f"{host.name} {store}")
+        self._for(step, f"{host.name} is cut off from {store} ({way})", begin, mend, f"{place(host.name)} {store}")
 
     def _isolate(self, step: Step) -> None:
         host = self._host(step.target)
@@ -110,7 +111,7 @@ class Hands:
         def mend() -> None:
             link.delay = 0.0
 
-        self._for(step, f"{host.name} reaches {store} slowly", begin, mend, f"{host.name} {store}")
+        self._for(step, f"{host.name} reaches {store} slowly", begin, mend, f"{place(host.name)} {store}")
 
     def _link_of(self, host: Host, store: str) -> Link:
         return host.client.link if store == "zookeeper" and host.client is not None else host.files_link
@@ -119,7 +120,9 @@ class Hands:
         host = self._host(step.target)
         if host.client is not None:
             client = host.client
-            self._for(step, f"{host.name} loses its connection", client.drop, client.connect, f"{host.name} zookeeper")
+            self._for(
+                step, f"{host.name} loses its connection", client.drop, client.connect, f"{place(host.name)} zookeeper"
+            )
 
     def _expire(self, step: Step) -> None:
         """The session ends as sessions do: nothing is heard of its client for its whole timeout."""
@@ -138,7 +141,7 @@ class Hands:
         def mend() -> None:
             link.hangs = False
 
-        self._for(step, f"ZooKeeper hangs for {host.name}", begin, mend, f"{host.name} zookeeper")
+        self._for(step, f"ZooKeeper hangs for {host.name}", begin, mend, f"{place(host.name)} zookeeper")
 
     # --- the ensemble
 
@@ -169,18 +172,32 @@ class Hands:
         self._for(step, f"server {step.target} is stopped", server.stop, server.start, "zookeeper")
 
     def _server_cut(self, step: Step) -> None:
-        server = self._server(step.target)
+        """Both ways, or one of them, or one of them sooner again than the other."""
+        server, world = self._server(step.target), self._system.world
+        ways = [server.to_quorum, server.from_quorum]
+        dice = world.dice(f"server cut {step.at}")
+        dice.shuffle(ways)
+        sooner = dice.choice((0.0, dice.random(), 1.0))
 
         def begin() -> None:
-            server.in_quorum = False
+            server.cut(*ways)
+            world.after(step.seconds * sooner, mend_one)
             # The server lets its clients go once it has noticed.
-            self._system.world.after(float(step.how[0]), let_go)
+            world.after(float(step.how[0]), let_go)
+
+        def mend_one() -> None:
+            if len(ways) > 1:
+                server.mend(ways.pop())
+
+        def mend() -> None:
+            server.mend(*ways)
+            ways.clear()
 
         def let_go() -> None:
             if not server.in_quorum:
-                server.drop_clients()
+                server.give_up()
 
-        self._for(step, f"server {step.target} is cut off from the quorum", begin, server.rejoin, "zookeeper")
+        self._for(step, f"server {step.target} is cut off from the quorum", begin, mend, "zookeeper")
 
     def _lag(self, step: Step) -> None:
         server = self._server(step.target)
@@ -207,9 +224,15 @@ class Hands:
             data = system.copies[path][0]
         elif how == "forged" and what == "leader":
             data = encode(LeaderInformation(JOB, FORGED_EPOCH, FORGED_SESSION, {"jobmaster": "evil:1"}))
-            system.forged_at.append(system.world.now)
-        system.note(f"a stranger tampers with {path}: {how}", step.kind)
-        system.ensemble.tamper(path, data)
+        system.zookeeper.arrive(lambda: self._write_copy(path, data, how))
+
+    def _write_copy(self, path: str, data: bytes | None, how: str) -> None:
+        system = self._system
+        if system.zookeeper.up:  # what is down, nobody can write to
+            system.note(f"a stranger tampers with {path}: {how}", "tamper")
+            if how == "forged" and path == leader_path(JOB):
+                system.forged_at.append(system.world.now)
+            system.zookeeper.tamper(path, data)
 
     # --- the file system
 

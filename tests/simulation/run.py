@@ -43,13 +43,14 @@ def simulate(plan: Plan) -> Run:
     run = Run(plan)
     try:
         system.world.run(plan.seconds)
+        for host in system.hosts.values():
+            host.faults.clear()  # before anything goes on: what waits for a command would strike after all is well
         hands.heal()
         while system.ensemble is not None and system.ensemble.stalled:
             system.world.run(LOOK_EVERY)
         system.healed_at = system.world.now
         system.note("all is well again")
         for host in system.hosts.values():
-            host.faults.clear()
             host.jitter = 0.0
         run.violations += _Liveness(system, hands, run).check()
     finally:
@@ -91,6 +92,8 @@ class _Liveness:
         # What was sent before all healed may arrive as late as now; so may an operator's request.
         if not self._led_within(timing.short_ttl * waited + 1, "after late commands and hand-overs"):
             return self._found
+        if plan.servers and not self._attested_within(timing.session_timeout + timing.short_ttl):
+            return self._found
         if plan.end == "outage":
             grants = self._grants()
             system.note("ZooKeeper is down")
@@ -104,6 +107,17 @@ class _Liveness:
             lost = timing.session_timeout + plan.tick if plan.servers else timing.short_ttl * waited
             self._crash("while all was well", lost + 1)
         return self._found
+
+    def _attested_within(self, bound: float) -> bool:
+        """Wait until ZooKeeper attests the lease: HDFS alone carries that of a leader that was granted just now."""
+        system = self._system
+        latest = system.world.now + bound
+        while (lease := system.lease) is None or lease.mode is not Mode.ZOOKEEPER:
+            if system.world.now >= latest:
+                self._miss(f"ZooKeeper did not attest the lease within {bound:.1f} s, although all was well.")
+                return False
+            system.world.run(LOOK_EVERY)
+        return True
 
     def _asked(self) -> bool:
         """Whether an operator's request is yet to be heeded; a leader finds it when it renews, at the latest."""

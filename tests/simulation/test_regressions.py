@@ -9,6 +9,10 @@ from tests.simulation.report import report
 from tests.simulation.run import simulate
 
 SLOW_SESSION = Timing(short_ttl=4, long_ttl=12, session_timeout=8, call_timeout=1, stop_margin=1, hand_over=0.5)
+LONG_TTL = Timing(short_ttl=10, long_ttl=20, session_timeout=6, hand_over=1)
+SHORT_TTL = Timing(short_ttl=4, long_ttl=14, session_timeout=10, hand_over=0.5)
+TIGHT = Timing(short_ttl=3, long_ttl=30, session_timeout=4, call_timeout=0.4, drift=0.02, hand_over=2)
+GREAT_DRIFT = Timing(short_ttl=12, long_ttl=16, session_timeout=5, call_timeout=0.5, drift=0.05, hand_over=1)
 PLANS = {
     "a session was believed that the quorum was about to end": Plan(
         seed=18, timing=SLOW_SESSION, rates=(1.0, 1.0, 1.0), servers=3, tick=4.0, audit=4.0, jitter=0.02,
@@ -17,6 +21,78 @@ PLANS = {
     "a lookup outlasted its deadline while it asked for the leader's session": Plan(
         seed=18, timing=SLOW_SESSION, rates=(1.0, 1.0, 1.0), readers=2, audit=4.0, seconds=39.43,
         steps=(Step(30.639, "expire", "r1", 0.233),),
+    ),
+    "a confirmation was believed whose server could not tell the quorum any more": Plan(
+        seed=617, timing=GREAT_DRIFT, rates=(1.05, 0.95), servers=3, tick=2.5, seconds=21.82,
+        steps=(
+            Step(9.816, "server-cut", "leader", 1.061, ("1.738",)),
+            Step(10.718, "server-cut", "leader", 1.228, ("6.313",)),
+            Step(11.154, "pause", "leader", 7.281),
+        ),
+    ),
+    "a leader relied on what was left of a session after a silence, and ZooKeeper fell silent again": Plan(
+        seed=9880, calm=True, timing=SHORT_TTL, audit=4.0, seconds=30.434,
+        steps=(
+            Step(14.031, "hang", "b", 3.723),
+            Step(16.958, "outage", "", 0.879),
+            Step(20.537, "stall", "", 11.052),
+        ),
+    ),
+    "a former leader deleted its successor's copy, of the same version as its own had": Plan(
+        seed=5525, timing=SHORT_TTL, rates=(0.99, 1.01), servers=3, tick=5.0, seconds=20.279,
+        steps=(
+            Step(7.914, "pause", "leader", 15.994),
+            Step(8.103, "server-cut", "leader", 3.479, ("14.760",)),
+            Step(17.154, "tamper", "", 0.521, ("leader", "delete")),
+        ),
+    ),
+    "the simulator let a read overtake what the same session had asked for": Plan(
+        seed=6470, timing=TIGHT, audit=4.0, jitter=0.02, seconds=21.818,
+        steps=(
+            Step(3.019, "server-stop", "leader", 5.957, ("2.518",)),
+            Step(7.894, "slow", "b", 11.662, ("zookeeper", "both")),
+            Step(15.291, "stall", "", 0.514),
+            Step(15.873, "cut", "leader", 4.623, ("files", "both")),
+            Step(16.717, "stall", "leader", 5.634, ("1.646",)),
+        ),
+    ),
+    "the simulator lost what a server had heard, though its connection held": Plan(
+        seed=12929, timing=GREAT_DRIFT, rates=(1.05, 0.95), servers=3, tick=2.5, jitter=0.16666666666666666,
+        seconds=20.597779726148527,
+        steps=(
+            Step(6.953, "server-cut", "leader", 1.208, ("8.264",)),
+            Step(8.673, "pause", "leader", 4.787),
+            Step(8.721, "server-cut", "leader", 1.134, ("2.644",)),
+        ),
+    ),
+    "the simulator took a reader that had been started again for one that nothing was done to": Plan(
+        seed=3430, timing=SHORT_TTL, servers=0, audit=4.0, seconds=23.534,
+        steps=(Step(2.592, "crash", "r0", 0.299), Step(9.53, "cut", "r0", 4.978, ("files", "both"))),
+    ),
+    "the simulator had a stranger write into a ZooKeeper that was down": Plan(
+        seed=5286, timing=GREAT_DRIFT, audit=4.0, seconds=36.474,
+        steps=(
+            Step(21.933, "wipe", "", 15.413),
+            Step(26.456, "tamper", "", 6.418, ("leader", "forged")),
+            Step(30.645, "unseat", "", 14.919, ("crash",)),
+        ),
+    ),
+    "the simulator struck once more after all was well": Plan(
+        seed=5759, timing=LONG_TTL, servers=0, audit=4.0, seconds=27.277, end="crash",
+        steps=(
+            Step(18.356, "request", "", 6.234, ("a",)),
+            Step(24.668, "fate", "", 10.154, ("renewal", "dropped", "15.268", "isolate")),
+            Step(24.842, "unseat", "", 13.925, ("pause",)),
+        ),
+    ),
+    "the simulator held a leader of three seconds, whose lease nobody attested yet, to the session timeout": Plan(
+        seed=10316, timing=LONG_TTL, rates=(1.0, 1.01), seconds=39.148, end="crash",
+        steps=(
+            Step(3.306, "fate", "", 4.04, ("claim", "lost", "2.590", "isolate")),
+            Step(3.682, "unseat", "", 10.655, ("resign",)),
+            Step(12.475, "pause", "leader", 10.947),
+            Step(38.535, "request", "", 3.319, ("b",)),
+        ),
     ),
 }  # fmt: skip
 

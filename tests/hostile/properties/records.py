@@ -50,7 +50,7 @@ def checkpoints_record(data: bytes) -> None:
 
 def incarnation(data: bytes) -> None:
     """The data of the sessions' node: another word is put there, or a lease can name the token made of it."""
-    keeper = SessionKeeper(drift=0.01, new_incarnation=lambda: "cafe0123", about=b"")
+    keeper = SessionKeeper(drift=0.01, reserve=1.0, new_incarnation=lambda: "cafe0123", about=b"")
     asked = keeper.connected(-1, 10.0, 0.0)
     assert asked == ReadNode(SESSIONS)
     asked = _answer(keeper, asked, Node(data, 0, 3))
