@@ -39,6 +39,7 @@ class Drill:
         expected: what may come of it.
         needs: abilities of the ground.
         settings: durations that differ from :data:`DURATIONS`, in seconds.
+        interval: seconds between the beginnings of two batches of the job; 0: as soon as there is something to do.
         dwell: seconds that a batch of the job takes at least.
         compared: whether a second job counts the same input on a quiet cluster, to compare what both have written.
         peers: whether jobs that others guard are put to the same test.
@@ -52,6 +53,7 @@ class Drill:
     expected: Expected = Expected()
     needs: frozenset[Ability] = frozenset()
     settings: Mapping[str, float] = field(default_factory=dict)
+    interval: float = 0.5
     dwell: float = 0.0
     compared: bool = False
     peers: bool = False

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ha.drill.stage import Stage
 
-INTERVAL = 0.5
-"""Seconds between two batches of the job."""
-
 MOST_FILES = 20
 """In one batch: what has piled up during a fault is counted in some batches, not in one."""
 
@@ -36,7 +33,7 @@ class Guard:
 
 
 def _arguments(stage: "Stage") -> list[str]:
-    given = {"input": stage.input, "output": stage.output, "interval": INTERVAL, "max-files": MOST_FILES}
+    given = {"input": stage.input, "output": stage.output, "interval": stage.drill.interval, "max-files": MOST_FILES}
     if stage.drill.dwell:
         given["dwell"] = stage.drill.dwell
     return [part for name, value in given.items() for part in (f"--{name}", str(value))]

@@ -52,6 +52,7 @@ DRILLS = (
         "machine",
         _shift_clocks,
         needs=frozenset({Ability.CLOCK}),
+        interval=0.0,  # Spark waits for the end of an interval by the wall clock: set back an hour, for an hour
     ),
     Drill(
         "disk-full",
