@@ -84,14 +84,15 @@ def without_forgeries(system: System) -> list[Event]:
     """The history, less the answers that repeat a forgery before an audit could have found it."""
     bound = system.plan.audit * 1.2 + 2 * SETTLING
     disturbed = system.disturbances
+    first: dict[str, float] = {}
 
     def excused(event: Event) -> bool:
         if not isinstance(event, LookedUp) or event.session_id != FORGED_SESSION or event.verified:
             return False
-        host = place(event.reader)
-        # It may be known longer than the copy holds it, as long as HDFS is out of reach.
-        since = event.ended - bound
-        recent = any(at >= since for at in system.forged_at)
+        # A forgery may lie there for long before a reader is told of it: its server was cut off, say. From then on
+        # audits count, as long as HDFS is in reach; and once found out it is never believed again.
+        host, since = place(event.reader), event.ended - bound
+        recent = first.setdefault(event.reader, event.at) >= since
         return recent or not disturbed.peace(since - SETTLING, event.ended, "files", f"{host} files", host)
 
     return [event for event in system.history if not excused(event)]

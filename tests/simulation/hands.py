@@ -224,15 +224,13 @@ class Hands:
             data = system.copies[path][0]
         elif how == "forged" and what == "leader":
             data = encode(LeaderInformation(JOB, FORGED_EPOCH, FORGED_SESSION, {"jobmaster": "evil:1"}))
-        system.zookeeper.arrive(lambda: self._write_copy(path, data, how))
 
-    def _write_copy(self, path: str, data: bytes | None, how: str) -> None:
-        system = self._system
-        if system.zookeeper.up:  # what is down, nobody can write to
-            system.note(f"a stranger tampers with {path}: {how}", "tamper")
-            if how == "forged" and path == leader_path(JOB):
-                system.forged_at.append(system.world.now)
-            system.zookeeper.tamper(path, data)
+        def write() -> None:
+            if system.zookeeper.up:  # what is down, nobody can write to
+                system.note(f"a stranger tampers with {path}: {how}", step.kind)
+                system.zookeeper.tamper(path, data)
+
+        system.zookeeper.arrive(write)
 
     # --- the file system
 

@@ -72,14 +72,16 @@ class _Liveness:
     def __init__(self, system: System, hands: Hands, run: Run) -> None:
         self._system, self._hands, self._run = system, hands, run
         self._found: list[Violation] = []
+        timing = system.plan.timing
+        # A lease is waited for a little longer than it lasts, by a clock that may be slow.
+        waited = (1 + timing.drift) / (1 - timing.drift)
+        self._expired = timing.short_ttl * waited + 1
+        self._both_died = timing.long_ttl * waited + 1
 
     def check(self) -> list[Violation]:
         """Wait for a leader, take it away in the plan's way, and wait for the next one."""
         system, timing, plan = self._system, self._system.plan.timing, self._system.plan
-        # A lease is waited for a little longer than it lasts, by a clock that may be slow.
-        waited = (1 + timing.drift) / (1 - timing.drift)
-        both_died = timing.long_ttl * waited + 1 + timing.hand_over
-        if not self._led_within(both_died, "after everything at once"):
+        if not self._led_within(self._both_died + timing.hand_over, "after everything at once"):
             return self._found
         system.world.run(timing.session_timeout + STAYS)  # ZooKeeper attests, standbys watch
         latest = system.world.now + 2 * timing.long_ttl
@@ -90,7 +92,7 @@ class _Liveness:
             self._miss("An operator's request was never heeded, although all was well.")
             return self._found
         # What was sent before all healed may arrive as late as now; so may an operator's request.
-        if not self._led_within(timing.short_ttl * waited + 1, "after late commands and hand-overs"):
+        if not self._led_within(self._expired, "after late commands and hand-overs"):
             return self._found
         if plan.servers and not self._attested_within(timing.session_timeout + timing.short_ttl):
             return self._found
@@ -102,10 +104,10 @@ class _Liveness:
             system.world.run(timing.session_timeout * 2)
             if self._grants() != grants:
                 self._miss("An outage of ZooKeeper moved the leader.", "L2")
-            self._crash("while ZooKeeper was down", timing.short_ttl * waited + 1)
+            self._crash("while ZooKeeper was down", self._expired)
         elif plan.end == "crash":
-            lost = timing.session_timeout + plan.tick if plan.servers else timing.short_ttl * waited
-            self._crash("while all was well", lost + 1)
+            lost = timing.session_timeout + plan.tick + 1 if plan.servers else self._expired
+            self._crash("while all was well", lost)
         return self._found
 
     def _attested_within(self, bound: float) -> bool:
@@ -136,11 +138,14 @@ class _Liveness:
 
     def _led_within(self, bound: float, what: str) -> bool:
         world = self._system.world
-        began = world.now
-        while self._system.leader is None and world.now < began + bound:
+        began, end = world.now, world.now + bound
+        while self._system.leader is None and world.now < end:
             world.run(LOOK_EVERY)
+            if self._system.files.late:
+                # A seizure of somebody who is gone by now, executed late, is waited for once more.
+                end = max(end, world.now + self._expired)
         took = world.now - began
-        self._run.leaderless.append((what, took, bound))
+        self._run.leaderless.append((what, took, end - began))
         if self._system.leader is None:
             self._miss(f"Nobody led {took:.1f} s {what}.")
         return self._system.leader is not None

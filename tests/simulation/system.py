@@ -29,7 +29,6 @@ class System:
         self.world = World(plan.seed)
         self.history: list[Event] = []
         self.injected: Counter[str] = Counter()
-        self.forged_at: list[float] = []
         self.healed_at = float("inf")
         self.copies: dict[str, list[bytes]] = {}
         """What leaders wrote into ZooKeeper, by path."""

@@ -94,6 +94,25 @@ PLANS = {
             Step(38.535, "request", "", 3.319, ("b",)),
         ),
     ),
+    "the simulator took a seizure that was executed late, long after its sender's crash, for nothing at all": Plan(
+        seed=17252, timing=GREAT_DRIFT, audit=4.0, seconds=35.851,
+        steps=(
+            Step(13.794, "isolate", "leader", 8.478),
+            Step(17.614, "wipe", "", 3.871),
+            Step(19.761, "pause", "leader", 3.516),
+            Step(23.037, "crash", "a", 5.455),
+            Step(24.858, "fate", "", 11.501, ("seizure", "late", "14.579", "crash")),
+        ),
+    ),
+    "the simulator counted audits from when a forgery was written, not from when a reader was told of it": Plan(
+        seed=32729, timing=LONG_TTL, rates=(1.0, 1.0, 1.0), readers=2, audit=4.0, jitter=0.02, seconds=26.55,
+        steps=(
+            Step(2.023, "fate", "", 7.12, ("claim", "lost", "18.046", "pause")),
+            Step(2.888, "unseat", "", 10.295, ("isolate",)),
+            Step(12.415, "server-cut", "leader", 11.471, ("5.621",)),
+            Step(12.849, "tamper", "", 0.67, ("leader", "forged")),
+        ),
+    ),
 }  # fmt: skip
 
 
