@@ -11,9 +11,9 @@ from typing import Any
 from examples.demo.feed import Feeder, count_words, texts
 from examples.demo.lookups import Reader
 from examples.demo.participant import Participant
-from examples.demo.results import batches_done, read_counts, word_pattern
 from examples.demo.story import DemoError, Story
 from examples.demo.terminal import Terminal
+from ha.drill.programs.results import batches_done, read_counts
 from ha.history import edits
 from ha.history.checker import check
 from ha.history.events import Event, load
@@ -95,7 +95,7 @@ class Demo:
 
     def _report(self, codes: list[int | None]) -> dict[str, Any]:
         findings, lookups = self._story.findings, self._reader.lookups
-        expected = count_words(self._feeder.fed, word_pattern())
+        expected = count_words(self._feeder.fed)
         counted, job_masters = read_counts(self._files, "output")
         kill = findings.takeovers[0]
         total, differ = sum(expected.values()), _difference(counted, expected)

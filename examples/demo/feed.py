@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from ha.drill.programs.results import words
 from store.bounded import BoundedFiles
 
 LARGEST = 60_000
@@ -60,9 +61,6 @@ class Feeder:
             self.fed.append(text)
 
 
-def count_words(sources: list[str], pattern: "re.Pattern[str]") -> Counter[str]:
+def count_words(sources: list[str]) -> Counter[str]:
     """Count in one pass, with nothing but the standard library."""
-    counts: Counter[str] = Counter()
-    for text in sources:
-        counts.update(pattern.findall(text.lower()))
-    return counts
+    return Counter(word for text in sources for word in words(text))

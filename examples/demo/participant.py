@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ha.drill.programs.strike import descendants
+
 
 class Participant:
     """A sidecar process, its guard, its driver, the driver's JVM and Python workers."""
@@ -68,18 +70,6 @@ class Participant:
             _signal(pid, signal.SIGKILL)
             _signal(pid, signal.SIGCONT)
         self._process.wait()
-
-
-def descendants(pid: int) -> list[int]:
-    """Process ids of a process and everything below it, parents first."""
-    found = [pid]
-    for parent in found:
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in children.read_text().split()]
-            except OSError:
-                continue  # it has ended meanwhile
-    return found
 
 
 def alive(pids: Sequence[int]) -> list[int]:

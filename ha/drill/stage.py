@@ -2,7 +2,7 @@
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -169,6 +169,26 @@ class Stage:
         """A member ends without a chance to say so; it is written down for it."""
         how()
         self.observer.ended(member.name)
+
+    def without(self, servers: Sequence[str], seconds: float, end: Callable[[str], None]) -> None:
+        """Do without some servers for a while.
+
+        Args:
+            servers: which.
+            seconds: until they are started again.
+            end: how each of them is ended.
+        """
+        for server in servers:
+            end(server)
+        self.rest(seconds)
+        self.start(servers)
+
+    def start(self, servers: Sequence[str]) -> None:
+        """Start servers that are down, all at once, and wait until they serve."""
+        for server in servers:
+            self.ground.start(server)
+        for server in servers:
+            self.ground.wait_ready(server)
 
     def rest(self, seconds: float) -> None:
         """Let the job work on."""

@@ -16,13 +16,10 @@ def _both(first: str) -> Act:
         ground, epoch = stage.ground, stage.epoch
         active = ground.active_namenode()
 
-        def heal_zookeeper() -> None:
-            for server in ground.servers("zookeeper"):
-                ground.start(server)
-            for server in ground.servers("zookeeper"):
-                ground.wait_ready(server)
-
-        heal: dict[str, Callable[[], None]] = {"ZooKeeper": heal_zookeeper, "HDFS": lambda: wake(stage, active)}
+        heal: dict[str, Callable[[], None]] = {
+            "ZooKeeper": lambda: stage.start(ground.servers("zookeeper")),
+            "HDFS": lambda: wake(stage, active),
+        }
         with stage.fault(f"both stores are out of reach for {OUTAGE:.0f} s; {first} comes back first"):
             ground.pause(active)
             for server in ground.servers("zookeeper"):
@@ -45,10 +42,7 @@ def _zookeeper_and_leader(stage: Stage) -> None:
             stage.ground.kill(server)
         stage.gone(leader, leader.kill)
         stage.await_leader(epoch)
-        for server in servers:
-            stage.ground.start(server)
-        for server in servers:
-            stage.ground.wait_ready(server)
+        stage.start(servers)
     stage.contend(leader.name)
     stage.batches()
 

@@ -41,8 +41,7 @@ def _kill_active(stage: Stage) -> None:
         stage.ground.kill(active)
         stage.rest(NOTICED)
         stage.ground.failover(other)
-    stage.ground.start(active)
-    stage.ground.wait_ready(active)
+    stage.start([active])
     stage.batches()
 
 
@@ -60,13 +59,7 @@ def _gone(stage: Stage) -> None:
     with stage.fault(f"all of HDFS is gone, for {GONE:.0f} s at a long ttl of {long_ttl:.0f} s"):
         namenodes = stage.ground.servers("namenode")
         active = stage.ground.active_namenode()
-        for server in namenodes:
-            stage.ground.kill(server)
-        stage.rest(GONE)
-        for server in namenodes:
-            stage.ground.start(server)
-        for server in namenodes:
-            stage.ground.wait_ready(server)
+        stage.without(namenodes, GONE, stage.ground.kill)
         stage.ground.failover(active)
     stage.await_leader(epoch)
     stage.batches()
@@ -75,13 +68,7 @@ def _gone(stage: Stage) -> None:
 def _datanodes_down(stage: Stage) -> None:
     servers = stage.ground.servers("datanode")
     with stage.fault(f"all DataNodes are down for {OUTAGE:.0f} s"):
-        for server in servers:
-            stage.ground.kill(server)
-        stage.rest(OUTAGE)
-        for server in servers:
-            stage.ground.start(server)
-        for server in servers:
-            stage.ground.wait_ready(server)
+        stage.without(servers, OUTAGE, stage.ground.kill)
     stage.batches()
 
 
@@ -98,13 +85,7 @@ def _journals_lost(stage: Stage) -> None:
     active = stage.ground.active_namenode()
     other = _other(stage, active)
     with stage.fault(f"the JournalNodes have no quorum for {OUTAGE:.0f} s; the active NameNode ends itself"):
-        for server in lost:
-            stage.ground.kill(server)
-        stage.rest(OUTAGE)
-        for server in lost:
-            stage.ground.start(server)
-        for server in lost:
-            stage.ground.wait_ready(server)
+        stage.without(lost, OUTAGE, stage.ground.kill)
         stage.ground.failover(other)
     stage.batches()
 

@@ -7,15 +7,13 @@ from ha.drill.stage import Stage
 OUTAGE = 60.0
 PAUSE = 20.0
 SLOW = 2.0
+RESTART = 2.0
 
 
 def _kill_leader(stage: Stage) -> None:
     server = stage.ground.zookeeper_leader()
     with stage.fault(f"{server}, which leads the ensemble, is killed"):
-        stage.ground.kill(server)
-        stage.rest(stage.durations["session_timeout"] * 2)
-        stage.ground.start(server)
-        stage.ground.wait_ready(server)
+        stage.without([server], stage.durations["session_timeout"] * 2, stage.ground.kill)
     stage.batches()
 
 
@@ -23,13 +21,7 @@ def _lose_quorum(seconds: float) -> Act:
     def act(stage: Stage) -> None:
         lost = stage.ground.servers("zookeeper")[:2]
         with stage.fault(f"ZooKeeper has no quorum: {' and '.join(lost)} are stopped for {seconds:.0f} s"):
-            for server in lost:
-                stage.ground.stop(server)
-            stage.rest(seconds)
-            for server in lost:
-                stage.ground.start(server)
-            for server in lost:
-                stage.ground.wait_ready(server)
+            stage.without(lost, seconds, stage.ground.stop)
         stage.batches()
 
     return act
@@ -38,10 +30,7 @@ def _lose_quorum(seconds: float) -> Act:
 def _restart_each(stage: Stage) -> None:
     with stage.fault("ZooKeeper's servers are restarted, one after the other"):
         for server in stage.ground.servers("zookeeper"):
-            stage.ground.stop(server)
-            stage.rest(2.0)
-            stage.ground.start(server)
-            stage.ground.wait_ready(server)
+            stage.without([server], RESTART, stage.ground.stop)
     stage.batches()
 
 
