@@ -19,7 +19,8 @@ class Expected:
     Attributes:
         changes: how many other leaders there may be, at least and at most: often none.
         recovery: seconds from the fault to the next grant, by the durations in force; None if nobody takes over.
-        blind: whether lookups may fail while something is broken: true only if both stores are out of reach.
+        blind: whether lookups may fail while something is broken: true only if HDFS is out of reach, and ZooKeeper
+            is too or holds no record.
     """
 
     changes: tuple[int, int] = (0, 0)

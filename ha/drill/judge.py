@@ -111,7 +111,7 @@ class Judge:
             **{f"lookups_{source}": number for source, number in sorted(by_source.items())},
         }
         detail = f"{len(counted)} lookups, {len(failed)} failed" + (
-            f", {len(failed) - len(unexcused)} of them while both stores were out of reach" if failed else ""
+            f", {len(failed) - len(unexcused)} of them while no store could know" if failed else ""
         )
         self.add("lookups are answered", bool(counted) and not unexcused, detail)
         self.add("lookups keep their deadline", not slow, f"the slowest took {slowest:.2f} s, {len(slow)} were late")

@@ -112,7 +112,8 @@ DRILLS = (
         "HDFS is gone for twice the long ttl; the driver stops, and there is a leader again when HDFS is back",
         "hdfs",
         _gone,
-        Expected((1, 1), changed("the outage + long ttl + 1 s", "long_ttl", more=GONE + 1)),
+        # Once the leader has stopped itself ZooKeeper has no record, and without HDFS nobody can say what that means.
+        Expected((1, 1), changed("the outage + long ttl + 1 s", "long_ttl", more=GONE + 1), blind=True),
         settings={"long_ttl": 20.0},
     ),
     Drill("datanodes-down", "all DataNodes are down for 20 s", "hdfs", _datanodes_down),
