@@ -6,7 +6,6 @@ python -m tests.simulation --seed 4711         one run; if it breaks something, 
 
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -48,7 +47,7 @@ def main(seeds: int, first: int, seed: int | None, output: Path) -> None:
 
         found = explore_all(range(first, first + seeds), told)
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps({"first": first, **asdict(found)}, indent=2) + "\n", encoding="utf-8")
+    output.write_text(json.dumps({"first": first, **vars(found)}, indent=2) + "\n", encoding="utf-8")
     click.echo(summary(found))
     for broken in sorted(found.violations)[:SHOWN]:
         click.echo(report(simulate(draw(broken))))
