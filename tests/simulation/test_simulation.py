@@ -1,9 +1,13 @@
 """Whole systems under random faults: every promise is kept in every run, and the same seed gives the same run."""
 
+import json
 import sys
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from tests.simulation.__main__ import main as soak
 from tests.simulation.__main__ import summary
 from tests.simulation.many import explore_all
 from tests.simulation.plan import CALM, STORMY, draw
@@ -42,3 +46,12 @@ def test_a_plan_can_be_written_down_and_run_again() -> None:
 
     for seed in range(20):
         assert eval(repr(draw(seed))) == draw(seed)  # noqa: S307  # our own
+
+
+def test_what_a_soak_has_found_can_be_written_down(tmp_path: Path) -> None:
+    output = tmp_path / "soak.json"
+    told = CliRunner().invoke(soak, ["--seeds", "3", "--first", "7", "--output", str(output)])
+    assert told.exit_code == 0, told.output
+    found = json.loads(output.read_text())
+    assert (found["first"], found["runs"], found["violations"]) == (7, 3, {})
+    assert sum(found["injected"].values()) > 0
