@@ -1,5 +1,7 @@
 """Drills against the containers of the compose file: networks are cut, hosts are lost, clocks are shifted."""
 
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -56,6 +58,7 @@ class ContainerGround(Ground):
         self._members: dict[str, Contained] = {}
         self._broken: set[str] = set()
         self._shifted: set[str] = set()
+        _check_engine()
         try:
             self._docker = docker.from_env(timeout=CALL_LIMIT)
             self._image = self._docker.images.get(MEMBER_IMAGE).attrs
@@ -344,6 +347,20 @@ class ContainerGround(Ground):
         for container in self._docker.containers.list(all=True, filters={"name": f"{PREFIX}network-"}):
             container.remove(force=True)
         self._members.clear()
+
+
+def _check_engine() -> None:
+    """Raise unless something listens at the engine's socket; docker's own client would leave one of its open."""
+    host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    if not host.startswith("unix://"):
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(host.removeprefix("unix://"))
+        except OSError as error:
+            raise DrillError(
+                f"No Docker engine answers at {host} ({error.strerror}): start one with docker/engine."
+            ) from error
 
 
 def _healthy(container: Container | None) -> bool:
