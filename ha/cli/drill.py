@@ -59,7 +59,7 @@ def list_drills(as_json: bool) -> None:
 @drill.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "every", is_flag=True, help="Run all of them.")
-@click.option("--quick", is_flag=True, help="Run those that CI runs.")
+@click.option("--quick", is_flag=True, help="Run a short selection, of a quarter of an hour.")
 @click.option(
     "--against",
     type=click.Choice(["auto", "containers", "sandbox"]),

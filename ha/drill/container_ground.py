@@ -228,8 +228,8 @@ class ContainerGround(Ground):
         while self._bean(to, "NameNodeStatus").get("State") != "active":
             switch = ["hdfs", "haadmin", "-failover", IDENTITIES[other], IDENTITIES[to]]
             code, _, complained = run_in(self._container(to), switch)
-            if code and now() >= end:
-                raise DrillError(f"{to} cannot take over: {complained.strip()[-300:]}")
+            if now() >= end:
+                raise DrillError(f"{to} cannot take over ({code}): {complained.strip()[-300:]}")
         while self._safe(to):
             if now() >= end:
                 raise DrillError(f"{to} does not leave safe mode.")

@@ -44,7 +44,7 @@ class Drill:
         dwell: seconds that a batch of the job takes at least.
         compared: whether a second job counts the same input on a quiet cluster, to compare what both have written.
         peers: whether jobs that others guard are put to the same test.
-        quick: whether CI runs it.
+        quick: whether it is in the short selection.
     """
 
     name: str

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ha.belief import BeliefReader
 from leader import checkpoints, information
 from leader.checkpoints import CheckpointState
 from leader.information import LeaderInformation
 from store.clock import now
 from tests.hostile.properties import records
+from tests.hostile.properties.scratch import file_of
 from tests.hostile.strategies import CHECKPOINTS, HOSTILE_BYTES, INFORMATION, examples
 
 BELIEFS = st.builds(struct.Struct("<Qdd").pack, st.integers(0, 9), st.floats(), st.floats())
@@ -47,4 +49,7 @@ def test_a_belief_of_any_numbers_makes_a_leader_only_of_those_near_by(data: byte
 @examples(100)
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 def test_every_belief_of_a_sidecar_is_read_back(leads: float, holds: float) -> None:
-    records.belief(struct.pack("<Qdd", 2, now() + leads, now() + holds))
+    written = now() + leads, now() + holds
+    data = struct.pack("<Qdd", 2, *written)
+    records.belief(data)
+    assert BeliefReader(file_of("belief", data)).read() == written
