@@ -4,12 +4,11 @@ Everything that takes part writes its history into one folder of this host, so t
 nor HDFS, and is not blinded by what it breaks.
 """
 
-from collections import Counter
 from pathlib import Path
 
 from ha.drill.judge import fresh
 from ha.drill.programs.feed import FED
-from ha.history.events import Completed, Ended, Event, Fault, Granted, LookedUp, decode, encode
+from ha.history.events import Completed, Ended, Event, Fault, Granted, decode, encode
 from store.clock import now
 
 HISTORY = "history"
@@ -20,9 +19,6 @@ class Observer:
 
     def __init__(self, folder: Path) -> None:
         self.events: list[Event] = []
-        self.lookups: dict[str, LookedUp] = {}
-        """The newest answer of each reader."""
-        self.sources: Counter[str] = Counter()
         self.grants: list[Granted] = []
         """In the order in which they were seen."""
         self._history = folder / HISTORY
@@ -41,14 +37,8 @@ class Observer:
 
     def _take(self, event: Event) -> None:
         self.events.append(event)
-        match event:
-            case Granted():
-                self.grants.append(event)
-            case LookedUp():
-                self.lookups[event.reader] = event
-                self.sources[event.source or event.outcome] += 1
-            case _:
-                pass
+        if isinstance(event, Granted):
+            self.grants.append(event)
 
     def completed(self, since: float) -> list[Completed]:
         """New batches that were acknowledged after a time, in that order."""
