@@ -30,9 +30,10 @@ class Observer:
         for path in sorted(self._history.glob("*.jsonl")):
             with path.open("rb") as file:
                 file.seek(self._read.get(path, 0))
-                lines = [line for line in file if line.endswith(b"\n")]
-            self._read[path] = self._read.get(path, 0) + sum(map(len, lines))
-            for event in decode(lines):
+                # In one read: going by lines, the rest of a line that was being written would look like one of its own.
+                written, end, _ = file.read().rpartition(b"\n")
+            self._read[path] = self._read.get(path, 0) + len(written) + len(end)
+            for event in decode((written + end).splitlines(keepends=True)):
                 self._take(event)
 
     def _take(self, event: Event) -> None:

@@ -9,7 +9,7 @@ from hdfs_native import Client
 from ha.sandbox import Sandbox
 from ha.sandbox.state import Directory
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,19 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 def roles(box: Sandbox) -> dict[str, str | None]:
-    return {server.name: server.role for server in box.status() if server.kind == "namenode"}
+    """Ask until all that run have answered: a busy one may take longer than ``status`` waits."""
+    while True:
+        found = [server for server in box.status() if server.kind == "namenode"]
+        if all(server.role for server in found if server.state == "up"):
+            return {server.name: server.role for server in found}
 
 
 def write(box: Sandbox, path: str) -> None:
     """Write over WebHDFS through the active NameNode: a paused one would let HdfsCLI wait without end."""
     state = Directory(box.directory).load()
     assert state is not None
-    port = state.named(box.active_namenode() or "none").ports["http"]
+    active = next(name for name in iter(box.active_namenode, "") if name is not None)  # it may be slow to say so
+    port = state.named(active).ports["http"]
     client = InsecureClient(f"http://127.0.0.1:{port}", user=box.environment()["HADOOP_USER_NAME"], timeout=30)
     client.write(path, data=path.encode())
 
