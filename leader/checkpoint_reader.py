@@ -1,5 +1,8 @@
 """What is the newest checkpoint: asked of ZooKeeper first, and of HDFS when ZooKeeper will not do."""
 
+from dataclasses import replace
+from types import MappingProxyType
+
 from leader import checkpoints
 from leader.checkpoints import CheckpointState
 from leader.errors import NoLeader, Unreachable
@@ -46,6 +49,8 @@ class CheckpointReader:
         known = self._newest.get(job)
         if state is None or (known is not None and not _newer(state, known)):
             state = self._from_files(job, deadline - self._clock.now())
+        # A NameNode lists what its journal may never have, so HDFS itself can go back by what was never acknowledged.
+        state = _at_least(known, state) if known is not None else state
         self._newest[job] = state
         return state
 
@@ -76,6 +81,16 @@ class CheckpointReader:
             raise NoLeader(f"{error}") from error
         except StoreError as error:
             raise Unreachable(f"The checkpoints of job {job!r} cannot be read: {error}") from error
+
+
+def _at_least(known: CheckpointState, state: CheckpointState) -> CheckpointState:
+    """The state, but nothing in it older than what is known; an earlier epoch is another job of the same name."""
+    if state.epoch < known.epoch:
+        return state
+    queries = {query: max(batch, state.queries.get(query, batch)) for query, batch in known.queries.items()}
+    return replace(
+        state, next_id=max(state.next_id, known.next_id), queries=MappingProxyType({**state.queries, **queries})
+    )
 
 
 def _newer(state: CheckpointState, known: CheckpointState) -> bool:

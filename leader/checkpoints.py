@@ -1,7 +1,9 @@
 """Checkpoints: the id counter and the newest completed batch of each query, as names under the leader directory.
 
 Every change is a rename from the name last seen, below a directory that a new leader renames away: so it is a
-compare-and-swap, and fenced. One process writes, the leader; reads are one list.
+compare-and-swap, and fenced. One process writes, the leader; reads are one list. What is only seen counts for nothing:
+a NameNode lists what its journal may never have. A batch that is there, and that this hand has no acknowledgement of,
+is renamed once more, to a name that says the same.
 """
 
 import re
@@ -29,7 +31,7 @@ MAX_ID = 10**18 - 1
 """As many digits as names here may have; Spark's own ids are 64-bit integers from 0."""
 
 _NEXT = re.compile(r"next=([1-9][0-9]{0,17})")
-_QUERY = re.compile(r"([A-Za-z0-9._-]+)=(0|[1-9][0-9]{0,17})")
+_QUERY = re.compile(rf"([A-Za-z0-9._-]+)=(0|[1-9][0-9]{{0,17}}){names.WRITING}")
 _FIRST_LETTERS = {"_6e": "n", "_2e": "."}
 """Escaped only at the start of names that mean something else as they are; see :func:`_escape`."""
 
@@ -88,8 +90,13 @@ def decode(data: bytes, job: str) -> CheckpointState | None:
     return CheckpointState(job, wire.epoch, wire.session_id, wire.next_id, MappingProxyType(wire.queries))
 
 
-def query_entry(query: str, batch: int) -> str:
+def query_entry(query: str, batch: int, writing: int = 1) -> str:
     """The entry for a query's newest batch; :func:`parse_query` reads it back.
+
+    Args:
+        query: its name.
+        batch: the id.
+        writing: see :func:`leader.names.written`.
 
     Raises:
         InvalidName: the query's name is empty or too long, or the batch is no id of one.
@@ -98,18 +105,28 @@ def query_entry(query: str, batch: int) -> str:
         raise InvalidName("A query needs a name to have its checkpoints published: set queryName.")
     if not 0 <= batch <= MAX_ID:
         raise InvalidName(f"{batch} is not the id of a batch: those are from 0 to {MAX_ID:,}.")
-    return names.check_component(f"{_escape(query)}={batch}", f"The name of query {query!r}")
+    entry = f"{_escape(query)}={batch}"
+    names.check_component(names.written(entry, names.MAX_WRITING), f"The name of query {query!r}")
+    return names.written(entry, writing)
 
 
-def parse_query(name: str) -> tuple[str, int] | None:
+@dataclass(frozen=True, slots=True, order=True)
+class QueryEntry:
+    """One entry of a query; of several, the greatest counts."""
+
+    batch: int
+    writing: int = 1
+
+
+def parse_query(name: str) -> tuple[str, QueryEntry] | None:
     """Read the name of a query's entry; None if :func:`query_entry` does not write it just so."""
     match = _QUERY.fullmatch(name)
     if not match:
         return None
-    first, batch = _FIRST_LETTERS.get(match[1][:3]), int(match[2])
+    first, entry = _FIRST_LETTERS.get(match[1][:3]), QueryEntry(int(match[2]), int(match[3] or 1))
     try:
         query = first + names.unescape(match[1][3:]) if first else names.unescape(match[1])
-        return (query, batch) if query_entry(query, batch) == name else None
+        return (query, entry) if query_entry(query, entry.batch, entry.writing) == name else None
     except InvalidName:
         return None
 
@@ -128,15 +145,28 @@ def read(files: Files, job: str, directory: LeaderDirectory) -> CheckpointState:
         NotFound: the directory is no longer the leader directory.
         StoreError: the store did not answer.
     """
+    return _read(files, job, directory).state
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """The checkpoints, and the entries that say so."""
+
+    state: CheckpointState
+    entries: Mapping[str, QueryEntry]
+
+
+def _read(files: Files, job: str, directory: LeaderDirectory) -> _Listing:
     next_id = 1
-    queries: dict[str, int] = {}
+    entries: dict[str, QueryEntry] = {}
     for entry in files.list(f"{job}/{directory.name}/{CHECKPOINTS}"):
         if match := _NEXT.fullmatch(entry.name):
             next_id = max(next_id, int(match[1]))
         elif found := parse_query(entry.name):
-            query, batch = found
-            queries[query] = max(batch, queries.get(query, -1))
-    return CheckpointState(job, directory.epoch, directory.session_id, next_id, MappingProxyType(queries))
+            query, written = found
+            entries[query] = max(written, entries.get(query, written))
+    queries = MappingProxyType({query: entry.batch for query, entry in entries.items()})
+    return _Listing(CheckpointState(job, directory.epoch, directory.session_id, next_id, queries), entries)
 
 
 class Checkpoints:
@@ -165,7 +195,10 @@ class Checkpoints:
         self._directory = directory
         self._timeout = call_timeout
         self._lock = threading.Lock()
-        self._known: CheckpointState | None = None
+        self._known: _Listing | None = None
+        self._acknowledged: dict[str, QueryEntry] = {}
+        self._doubted: dict[str, QueryEntry] = {}
+        """What was last written of a query without an acknowledgement, if anything was since the last of those."""
 
     def state(self) -> CheckpointState:
         """Read the checkpoints from the file system.
@@ -176,7 +209,7 @@ class Checkpoints:
         """
         with self._lock:
             self._known = self._read()
-            return self._known
+            return self._known.state
 
     def next(self) -> int:
         """Hand out the next checkpoint id: 1 at first, then one higher every time, never one twice.
@@ -190,13 +223,14 @@ class Checkpoints:
         """
         with self._lock:
             for last in _attempts():
-                state = self._fresh()
-                if state.next_id == MAX_ID:  # what comes after it could not be read back: the ids would begin anew
+                found = self._fresh()
+                number = found.state.next_id
+                if number == MAX_ID:  # what comes after it could not be read back: the ids would begin anew
                     raise InvalidName(f"The checkpoint ids of job {self._job!r} end at {MAX_ID:,}: mend its counter.")
-                moved = self._rename(f"next={state.next_id}", f"next={state.next_id + 1}")
+                moved = self._rename(f"next={number}", f"next={number + 1}")
                 if moved.done:
-                    self._keep(replace(state, next_id=state.next_id + 1))
-                    return state.next_id
+                    self._keep(replace(found, state=replace(found.state, next_id=number + 1)))
+                    return number
                 self._judge(moved, last=last)
             raise AssertionError("the last attempt returns or raises")
 
@@ -208,28 +242,45 @@ class Checkpoints:
             InvalidName: the query's name or the batch cannot be stored.
             StoreError: it stayed unknown whether it was published.
         """
-        target = query_entry(query, batch)
+        query_entry(query, batch)  # refused before anything is read
         with self._lock:
             for last in _attempts():
-                state = self._fresh()
-                before = state.queries.get(query)
-                if before is not None and before >= batch:
-                    return self._keep(state)  # a new leader's copy in ZooKeeper begins with what it found
-                changed = self._make(target) if before is None else self._rename(query_entry(query, before), target)
+                found = self._fresh()
+                before = found.entries.get(query)
+                if before is not None and before.batch >= batch and before == self._acknowledged.get(query):
+                    return self._keep(found)  # a new leader's copy in ZooKeeper begins with what it found
+                written = self._next_writing(query, batch, before)
+                target = query_entry(query, written.batch, written.writing)
+                changed = (
+                    self._make(target)
+                    if before is None
+                    else self._rename(query_entry(query, before.batch, before.writing), target)
+                )
                 if changed.done:
-                    return self._keep(replace(state, queries=MappingProxyType({**state.queries, query: batch})))
+                    self._doubted.pop(query, None)
+                    self._acknowledged[query] = written
+                    queries = MappingProxyType({**found.state.queries, query: written.batch})
+                    entries = {**found.entries, query: written}
+                    return self._keep(_Listing(replace(found.state, queries=queries), entries))
+                self._doubted[query] = written
                 self._judge(changed, last=last)
             raise AssertionError("the last attempt returns or raises")
 
-    def _fresh(self) -> CheckpointState:
-        """What is known, or else read; it counts as unknown from now on until the change has succeeded."""
-        state, self._known = self._known, None
-        return state or self._read()
+    def _next_writing(self, query: str, batch: int, before: QueryEntry | None) -> QueryEntry:
+        """An entry for that batch, or for the newer one that is there, that neither is there nor was tried before."""
+        wanted = max(batch, before.batch) if before is not None else batch
+        taken = [entry.writing for entry in (before, self._doubted.get(query)) if entry and entry.batch == wanted]
+        return QueryEntry(wanted, max(taken, default=0) % names.MAX_WRITING + 1)
 
-    def _keep(self, state: CheckpointState) -> CheckpointState:
-        self._known = state
-        self._changed(state)
-        return state
+    def _fresh(self) -> _Listing:
+        """What is known, or else read; it counts as unknown from now on until the change has succeeded."""
+        found, self._known = self._known, None
+        return found or self._read()
+
+    def _keep(self, found: _Listing) -> CheckpointState:
+        self._known = found
+        self._changed(found.state)
+        return found.state
 
     def _judge(self, outcome: Outcome[None], *, last: bool) -> None:
         """Raise unless another try makes sense: somebody else moved the name, or nobody knows what happened."""
@@ -249,9 +300,9 @@ class Checkpoints:
     def _path(self) -> str:
         return f"{self._job}/{self._directory.name}/{CHECKPOINTS}"
 
-    def _read(self) -> CheckpointState:
+    def _read(self) -> _Listing:
         try:
-            return self._files.call("checkpoints", lambda f: read(f, self._job, self._directory), self._timeout)
+            return self._files.call("checkpoints", lambda f: _read(f, self._job, self._directory), self._timeout)
         except NotFound:
             raise Fenced(
                 f"Epoch {self._directory.epoch} of job {self._job!r} is over: another leader has taken its place."

@@ -1,6 +1,6 @@
 """What a leader writes about itself once it is granted: its endpoints, then a line of history."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leader.events import Delete, MakeDirectory, Rename
 from leader.information import EndpointEntry, LeaderInformation, check_endpoints, endpoint_entries
@@ -72,6 +72,11 @@ class Confirmation:
         if change.added is None and change.removed is None:
             self._history = ""
         self._entries = (self._entries - {change.removed}) | ({change.added} if change.added else frozenset())
+
+    def doubted(self, change: Change) -> None:
+        """Nobody knows whether the change was made, and a list would not tell whether it stays: publish anew."""
+        if change.added is not None and self.information is not None:
+            self.information = replace(self.information, version=self.information.version + 1)
 
     def refused(self, change: Change) -> None:
         """The store refused the change. A line for people is not worth a second try; the endpoints are."""

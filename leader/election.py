@@ -5,7 +5,9 @@ the fence at the store (a claim renames the leader directory, so every old path 
 
 Events and the time go in through :meth:`Election.handle`, commands come out, and nothing else changes its state: the
 simulator drives exactly this code. It is level-triggered: after every answer that is not *done* it looks at the store
-and decides from what it sees. One command for the file system is under way at a time.
+and decides from what it sees what to do next. But it holds, claims and believes only what was acknowledged: a NameNode
+lists what its journal may never have, so what is only seen is made sure by one more rename that needs it. One command
+for the file system is under way at a time.
 
 The steps of a take-over:
 
@@ -288,7 +290,7 @@ class Election:
             case Phase.STANDBY:
                 return self._seize(now)
             case Phase.CLAIMING:
-                return self._claim()
+                return self._claim(now)
             case Phase.LEADING:
                 return self._renew(now) or self._confirm()
             case Phase.STEPPING_DOWN:
@@ -302,26 +304,29 @@ class Election:
             return None
         # Every try has a session id of its own: an earlier one that is executed late is nobody's lease.
         self._observation.disown(self.session_id)
+        if theirs not in self._holding:  # else it is our last try, which is seen and not acknowledged, once more
+            self._reason = reason
         self._holding.clear()
         self.session_id = self._new_session_id()
-        self._reason = reason
         ttl_ms = self.timing.short_ttl_ms
         mine = Lease(theirs.sequence + 1, Mode.HDFS, ttl_ms, self.session_id, "", self.contender)
         self._holding.send(mine, now)
         return Step(self._rename_lease(theirs, mine), lease=mine)
 
-    def _claim(self) -> Step | None:
+    def _claim(self, now: float) -> Step | None:
         if self.directory is None:
             return None
+        if self.directory.session_id == self.session_id:
+            # It was executed, as it seems. A change below it is acknowledged only if that is true.
+            return self._change(self._wanted(), now)
         mine = LeaderDirectory(self.directory.epoch + 1, self.session_id)
         return Step(Rename(self.directory.name, mine.name), directory=mine)
 
     def _renew(self, now: float) -> Step | None:
-        wanted = self._wanted()
-        return self._change(wanted, now) if wanted is not None and now >= self._renewal_due() else None
+        return self._change(self._wanted(), now) if now >= self._renewal_due() else None
 
     def _give_back(self, now: float) -> Step | None:
-        held = self._holding.current
+        held = self._holding.present
         if held is None:
             return None
         return self._change(replace(held, mode=Mode.RELEASED, ttl_ms=0, attestation="", successor=self._successor), now)
@@ -331,7 +336,7 @@ class Election:
         return Step(change.command, change=change) if change else None
 
     def _wanted(self) -> Lease | None:
-        held = self._holding.current
+        held = self._holding.present
         if held is None:
             return None
         if self.attestation.usable and self.attestation.token is not None:
@@ -343,14 +348,16 @@ class Election:
         held = self._holding.current
         if held is None:
             return NEVER
+        if held != self._holding.present:
+            return AT_ONCE  # a renewal is seen, and not acknowledged
         if held.mode is Mode.ZOOKEEPER and held != self._wanted():
             return AT_ONCE
         # The way back to ZooKeeper waits for the next renewal, so that a flapping ZooKeeper costs no extra writes.
         return self._holding.started(held) + held.ttl / RENEWALS_PER_TTL
 
-    def _change(self, wanted: Lease, now: float) -> Step | None:
-        held = self._holding.current
-        if held is None:
+    def _change(self, wanted: Lease | None, now: float) -> Step | None:
+        held = self._holding.present
+        if held is None or wanted is None:
             return None
         target = self._holding.pending(wanted) or replace(wanted, sequence=self._holding.next_sequence)
         self._holding.send(target, now)
@@ -388,6 +395,8 @@ class Election:
             self._look_from_top = True
         if step.change is not None and outcome.refused:
             self._confirmation.refused(step.change)
+        elif step.change is not None:
+            self._confirmation.doubted(step.change)
         self._complain(step, outcome)
 
     def _complain(self, step: Step, outcome: Outcome[list[str] | None]) -> None:
@@ -444,12 +453,16 @@ class Election:
             self._look_due = now + self.timing.poll
             return
         self._observation.see(record.lease, outcome.ended)
-        if record.lease in self._holding:
-            self._hold(record.lease, now)
-        elif self.phase is Phase.STANDBY:
+        if self.phase is Phase.STANDBY:
+            if record.lease in self._holding:
+                self._observation.disown(self.session_id)  # seized, as it seems: once more, to be sure
             poll = self._observation.poll_interval(self.attestation)
             self._look_due = now + (self.timing.retry if self._look_again else poll)
             self._observation.check_due = min(self._observation.check_due, now)
+        elif record.lease in self._holding:
+            self._holding.see(record.lease)
+            if record.lease.mode is Mode.RELEASED:
+                self._released(now)
         elif record.lease.owner == self.session_id and record.lease.successor:
             self._holding.adopt(record.lease)
             self._asked(record.lease.successor)
@@ -466,12 +479,15 @@ class Election:
             self._give_up_at = self._holding.until()
             self.phase = Phase.RELEASING
 
+    def _released(self, now: float) -> None:
+        self._held_off_until = now + self.timing.hand_over
+        self._lose(now)
+
     def _hold(self, lease: Lease, now: float) -> None:
-        """The lease is in the store and ours."""
+        """The lease is in the store to stay, and ours."""
         self._holding.confirm(lease)
         if lease.mode is Mode.RELEASED:
-            self._held_off_until = now + self.timing.hand_over
-            self._lose(now)
+            self._released(now)
         elif self.phase is Phase.STANDBY:
             self.phase = Phase.CLAIMING
             self._look_due = NEVER

@@ -106,6 +106,10 @@ class Holding:
     A renewal whose answer is missing may have been executed, or may be later. So a set is kept and not one entry, and
     the belief is the *least* that any of them promises. That caps the belief the moment a renewal is sent, as the
     protocol requires, without any special case.
+
+    What a list shows is where the next rename begins, and no more: a NameNode lists what its journal does not have yet,
+    and the next one may never have heard of it. Only an acknowledged rename is there to stay, and with it all that it
+    was built on.
     """
 
     def __init__(self, *, drift: float) -> None:
@@ -113,6 +117,9 @@ class Holding:
         self._promises: dict[Lease, float] = {}
         self._attested: dict[str, float] = {}
         self.current: Lease | None = None
+        """The entry that was acknowledged last."""
+        self.present: Lease | None = None
+        """The entry that was seen or acknowledged last: what is to be renamed."""
 
     def __contains__(self, lease: Lease) -> bool:
         return lease in self._promises
@@ -128,8 +135,9 @@ class Holding:
 
     def pending(self, like: Lease) -> Lease | None:
         """An entry already sent that says the same as ``like`` but for its sequence, to be sent once more."""
+        least = self.present.sequence if self.present else 0
         for lease in self._promises:
-            if lease != self.current and replace(lease, sequence=like.sequence) == like:
+            if lease.sequence > least and replace(lease, sequence=like.sequence) == like:
                 return lease
         return None
 
@@ -137,22 +145,24 @@ class Holding:
         """An entry is about to be sent. A second try keeps the start of the first: either may be executed."""
         self._promises.setdefault(lease, start)
 
+    def see(self, lease: Lease) -> None:
+        """The entry is listed."""
+        self.present = lease
+
     def confirm(self, lease: Lease) -> None:
-        """The entry is in the store; so its source is gone, and with it every other try from that source."""
-        if lease == self.current:
-            return
+        """The entry was acknowledged; so its source is gone, and with it every other try from that source."""
         self._promises = {lease: self._promises[lease]}
-        self.current = lease
+        self.current = self.present = lease
 
     def adopt(self, lease: Lease) -> None:
         """Somebody marked our entry with a request; that promises no more than the least we had promised."""
-        self._promises = {lease: min(self._promises.values())}
-        self.current = lease
+        self._promises[lease] = min(self._promises.values())
+        self.present = lease
 
     def clear(self) -> None:
         """Nothing is held."""
         self._promises = {}
-        self.current = None
+        self.current = self.present = None
 
     def attest(self, attestation: Attestation) -> None:
         """ZooKeeper has confirmed a session. What it confirmed of an earlier one stays true for as long as it said."""

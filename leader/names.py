@@ -29,6 +29,11 @@ SPARK = "spark"
 STATUS = "status="
 FIRST_CHECKPOINT = "next=1"
 
+WRITING = r"(?:~([2-9]|[1-9][0-9]{1,3}))?"
+"""How often an entry was written until that was acknowledged, at the end of its name; see :func:`written`."""
+
+MAX_WRITING = 9_999
+
 MAX_EPOCH = 9_999_999_999
 """Ten digits, so that names sort as numbers: one grant a second for three centuries."""
 
@@ -111,6 +116,19 @@ def unescape(escaped: str) -> str:
     if escape(text) != escaped:
         raise InvalidName(f"{escaped!r} is not an escaped name: it escapes what needs no escape.")
     return text
+
+
+def written(entry: str, writing: int) -> str:
+    """The name of an entry that says the same as ``entry``, but was written once more.
+
+    A NameNode lists what its journal may never have. An entry that is there without an acknowledgement is made sure by
+    a rename to another name for it: that is acknowledged only if the entry is there to stay.
+
+    Args:
+        entry: its name when it is written for the first time.
+        writing: how often it was written, from 1 to :data:`MAX_WRITING`; then it begins anew.
+    """
+    return f"{entry}~{writing}" if writing > 1 else entry
 
 
 def is_session_id(text: str) -> bool:

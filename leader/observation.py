@@ -36,7 +36,8 @@ class Observation:
 
     def disown(self, session_id: str) -> None:
         """Nothing is held under this session id of ours any more, whatever the store says."""
-        self._own_sessions.append(session_id)
+        if session_id not in self._own_sessions:
+            self._own_sessions.append(session_id)
 
     def expiry(self) -> float:
         """When the lease may be seized whatever ZooKeeper says: it did not change for the whole of its ttl.

@@ -1,11 +1,17 @@
 """The job's state, as the name of one entry in the leader directory; a transition is a rename, so it is fenced."""
 
+import re
 from enum import Enum
 
 from leader.errors import Fenced
-from leader.names import STATUS, LeaderDirectory
+from leader.names import MAX_WRITING, STATUS, WRITING, LeaderDirectory, written
 from store.errors import AlreadyExists, NotFound
 from store.files import Files
+
+ATTEMPTS = 4
+"""Tries of one change while somebody else changes the state too."""
+
+_ENTRY = re.compile(rf"{STATUS}([A-Z]+){WRITING}")
 
 
 class Status(Enum):
@@ -24,34 +30,48 @@ def read(files: Files, job: str, directory: LeaderDirectory) -> Status:
         Fenced: the directory is no longer the leader directory.
         StoreError: the store did not answer.
     """
-    return _find(files, job, directory) or Status.CREATED
+    found = _find(files, job, directory)
+    return found[0] if found else Status.CREATED
 
 
 def change(files: Files, job: str, directory: LeaderDirectory, status: Status) -> None:
-    """Bring the job into that state; nothing happens if it is in it.
+    """Bring the job into that state; if it is in it, say so once more, for what is only seen may not stay.
 
     Raises:
         Fenced: the directory is no longer the leader directory.
         StoreError: the store did not answer, or nobody knows.
     """
-    present = _find(files, job, directory)
-    if present is status:
-        return
-    path = f"{job}/{directory.name}/{STATUS}"
-    try:
-        if present is None:  # somebody deleted it
-            files.make_directory(path + status.value)
+    for attempt in range(1, ATTEMPTS + 1):
+        present = _find(files, job, directory)
+        writing = present[1] % MAX_WRITING + 1 if present and present[0] is status else 1
+        try:
+            if present is None:  # somebody deleted it
+                files.make_directory(_path(job, directory, status, 1))
+            else:
+                files.rename(_path(job, directory, *present), _path(job, directory, status, writing))
+        except (NotFound, AlreadyExists):
+            _find(files, job, directory)  # says so if we were fenced
+            if attempt == ATTEMPTS:
+                raise
         else:
-            files.rename(path + present.value, path + status.value)
-    except (NotFound, AlreadyExists):
-        if read(files, job, directory) is not status:
-            raise
+            return
 
 
-def _find(files: Files, job: str, directory: LeaderDirectory) -> Status | None:
+def _path(job: str, directory: LeaderDirectory, status: Status, writing: int) -> str:
+    return f"{job}/{directory.name}/{written(STATUS + status.value, writing)}"
+
+
+def _find(files: Files, job: str, directory: LeaderDirectory) -> tuple[Status, int] | None:
+    """The state, and how often it was written."""
     try:
-        found = {entry.name for entry in files.list(f"{job}/{directory.name}")}
+        entries = [entry.name for entry in files.list(f"{job}/{directory.name}")]
     except NotFound:
         raise Fenced(f"Epoch {directory.epoch} of job {job!r} is over.") from None
+    order = list(Status)
+    found = [
+        (Status(match[1]), int(match[2] or 1))
+        for match in map(_ENTRY.fullmatch, entries)
+        if match and match[1] in Status.__members__
+    ]
     # Should there be several, the furthest counts, in whatever order they are listed.
-    return next((status for status in reversed(Status) if f"{STATUS}{status.value}" in found), None)
+    return max(found, key=lambda each: (order.index(each[0]), each[1]), default=None)

@@ -12,7 +12,7 @@ from leader.names import CHECKPOINTS
 
 Snapshots = Sequence[tuple[float, Mapping[str, int]]]
 
-_QUERY = re.compile(r"(.+)=([0-9]+)")
+_QUERY = re.compile(r"(.+)=([0-9]+)(?:~[0-9]+)?")
 
 
 def check_checkpoints(events: Sequence[Event], job: str, tolerance: float) -> Iterator[Violation]:

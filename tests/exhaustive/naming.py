@@ -72,7 +72,7 @@ def names_of(text: str) -> Names:
 def mentioned(frozen: Frozen) -> Names:
     """The names that a mind acts on."""
     texts = [frozen.directory.name] if frozen.directory else []
-    texts += [lease.name for lease in (frozen.seen, frozen.held) if lease]
+    texts += [lease.name for lease in (frozen.seen, frozen.held, frozen.renamed) if lease]
     texts += [lease.name for lease, _ in frozen.promises]
     if frozen.under_way is not None:
         texts += paths_of(frozen.under_way.command)
@@ -131,6 +131,7 @@ class Renamer:
             gone=gone,
             present=present,
             held=self.lease(frozen.held) if frozen.held else None,
+            renamed=self.lease(frozen.renamed) if frozen.renamed else None,
             promises=tuple((self.lease(lease), start) for lease, start in frozen.promises),
         )
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leader.checkpoints import MAX_ID, parse_query, query_entry
+from leader.checkpoints import MAX_ID, QueryEntry, parse_query, query_entry
 from leader.information import EndpointEntry
 from leader.lease import Lease
-from leader.names import LeaderDirectory
+from leader.names import MAX_WRITING, LeaderDirectory
 from leader.operations import PastGrant
 from tests.hostile.properties import names
 from tests.hostile.strategies import (
@@ -62,6 +62,7 @@ def test_every_name_is_read_back(directory: LeaderDirectory, lease: Lease, entry
 @given(
     st.text(PRINTABLE, min_size=1, max_size=60) | st.sampled_from(["next", ".staging", ".", "_6eext"]),
     st.integers(0, MAX_ID),
+    st.integers(1, MAX_WRITING),
 )
-def test_every_query_is_read_back(query: str, batch: int) -> None:
-    assert parse_query(query_entry(query, batch)) == (query, batch)
+def test_every_query_is_read_back(query: str, batch: int, writing: int) -> None:
+    assert parse_query(query_entry(query, batch, writing)) == (query, QueryEntry(batch, writing))

@@ -195,6 +195,39 @@ def test_a_completed_batch_never_goes_back_whatever_becomes_of_the_answers(ids: 
         assert ids.state().queries.get("daily", -1) >= least
 
 
+def test_a_batch_that_is_only_seen_is_written_once_more(ids: Checkpoints, led: Place) -> None:
+    """A NameNode lists what its journal may never have; a rename that needs it is acknowledged only if it is there."""
+    ids.completed("daily", 4)
+    led.faulty.fates.append(LOST)
+    assert dict(ids.completed("daily", 5).queries) == {"daily": 5}
+    assert led.names(HOME) == ["daily=5~2", "next=1"]
+    led.faulty.fates.extend([LOST, LOST])
+    ids.completed("daily", 6)
+    assert led.names(HOME) == ["daily=6~3", "next=1"]
+    ids.completed("daily", 7)
+    assert led.names(HOME) == ["daily=7", "next=1"]
+    assert dict(ids.state().queries) == {"daily": 7}
+
+
+def test_a_first_batch_whose_answers_are_lost_has_a_name_of_its_own_each_time(ids: Checkpoints, led: Place) -> None:
+    """To create what is there changes nothing, and so is acknowledged before the journal has it."""
+    led.faulty.fates.append(LATE)
+    assert dict(ids.completed("daily", 0).queries) == {"daily": 0}
+    led.faulty.catch_up()
+    assert led.names(HOME) == ["daily=0", "daily=0~2", "next=1"]
+    assert dict(ids.completed("daily", 1).queries) == {"daily": 1}
+    assert dict(ids.state().queries) == {"daily": 1}
+
+
+def test_a_batch_that_another_hand_wrote_is_written_once_more(ids: Checkpoints, led: Place) -> None:
+    led.direct.make_directory(f"{HOME}/daily=5")
+    assert dict(ids.completed("daily", 5).queries) == {"daily": 5}
+    assert led.names(HOME) == ["daily=5~2", "next=1"]
+    ids.state()
+    ids.completed("daily", 5)
+    assert led.names(HOME) == ["daily=5~2", "next=1"], "that was acknowledged"
+
+
 @pytest.mark.parametrize("query", ["next", "_6eext", "next=1", "a/b", "ä", "..", "a=b", " ", "n" * 200])
 def test_any_name_of_a_query_is_kept_and_apart_from_the_counter(ids: Checkpoints, query: str) -> None:
     ids.completed(query, 3)

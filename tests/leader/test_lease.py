@@ -179,9 +179,27 @@ def test_confirming_one_entry_ends_every_other_try_from_the_same_source() -> Non
 def test_reading_the_present_entry_again_keeps_the_pending_ones() -> None:
     renewed = replace(HDFS, sequence=2)
     held = holding((HDFS, 10.0), (renewed, 12.0))
-    held.confirm(HDFS)
+    held.see(HDFS)
     assert renewed in held
     assert held.next_sequence == 3
+
+
+def test_an_entry_that_is_only_listed_is_renamed_next_and_promises_nothing_new() -> None:
+    """The next NameNode may never have heard of it; it may hold the one before, and be renamed from there."""
+    renewed = replace(HDFS, sequence=2)
+    held = holding((HDFS, 10.0), (renewed, 12.0))
+    held.see(renewed)
+    assert (held.present, held.current) == (renewed, HDFS)
+    assert held.until() == pytest.approx(10 + 6 * 0.99)
+    assert held.pending(HDFS) is None, "no name of the past, and not the same once more"
+    held.see(HDFS)
+    assert held.pending(replace(HDFS, sequence=99)) == renewed
+    held.see(renewed)
+    again = replace(HDFS, sequence=3)
+    held.send(again, 13.0)
+    held.confirm(again)
+    assert (held.present, held.current) == (again, again)
+    assert held.until() == pytest.approx(13 + 6 * 0.99)
 
 
 def test_an_adopted_entry_promises_no_more_than_the_least_before() -> None:
@@ -189,7 +207,7 @@ def test_an_adopted_entry_promises_no_more_than_the_least_before() -> None:
     held = holding((HDFS, 10.0), (renewed, 12.0))
     asked = renewed.asked_to("b")
     held.adopt(asked)
-    assert held.current == asked
+    assert (held.present, held.current) == (asked, HDFS)
     assert held.started(asked) == 10
     assert held.next_sequence == 4
     assert held.until() == pytest.approx(10 + 6 * 0.99)

@@ -7,7 +7,7 @@ every driver takes, whose content the copy in ZooKeeper can carry.
 from contextlib import suppress
 
 from leader import names
-from leader.checkpoints import parse_query, query_entry
+from leader.checkpoints import QueryEntry, parse_query, query_entry
 from leader.errors import InvalidName
 from leader.information import EndpointEntry, LeaderInformation, Record, check_endpoints, decode, encode
 from leader.lease import Lease, Mode, check_contender
@@ -83,11 +83,12 @@ def query(text: str) -> None:
     """The name of a query's entry, and the name of any query."""
     found = parse_query(text)
     if found is not None:
-        assert query_entry(*found) == text
+        name, entry = found
+        assert query_entry(name, entry.batch, entry.writing) == text
         assert paths.check(text) == text
     with suppress(InvalidName):
-        written = query_entry(text, 7)
-        assert parse_query(written) == (text, 7)
+        written = query_entry(text, 7, 3)
+        assert parse_query(written) == (text, QueryEntry(7, 3))
         assert paths.check(written) == written
         assert not paths.hidden(written)
 
