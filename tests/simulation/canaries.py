@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from leader import session
 from leader.checkpoints import Checkpoints
-from leader.confirmation import Confirmation
+from leader.confirmation import Change, Confirmation
 from leader.election import Election
 from leader.events import Grant, Rename
 from leader.information import LeaderInformation
@@ -164,19 +164,61 @@ def _job_listed_and_remembered(self: Election, outcome: Outcome[list[str] | None
         self._listed = self.directory.epoch  # type: ignore[attr-defined]
 
 
-def _claim_as_listed_before(self: Election) -> Step | None:
+def _claim_as_listed_before(self: Election, now: float) -> Step | None:
+    del now
     if self.directory is None:
         return None
     mine = LeaderDirectory(getattr(self, "_listed", self.directory.epoch) + 1, self.session_id)
     return Step(Rename(self.directory.name, mine.name), directory=mine)
 
 
-def _claim_afresh_after_a_release(self: Election) -> Step | None:
+def _claim_afresh_after_a_release(self: Election, now: float) -> Step | None:
+    del now
     if self.directory is None:
         return None
     epoch = 1 if self._reason == "released" else self.directory.epoch + 1
     mine = LeaderDirectory(epoch, self.session_id)
     return Step(Rename(self.directory.name, mine.name), directory=mine) if mine != self.directory else None
+
+
+# --- what is only listed
+
+
+def _see_and_confirm(self: Holding, lease: Lease) -> None:
+    self.confirm(lease) if lease != self.current else None
+
+
+_seize = Election._seize
+
+
+def _seize_or_hold(self: Election, now: float) -> Step | None:
+    if (lease := self._observation.lease) is not None and lease in self._holding:
+        self._hold(lease, now)
+        return self._act(now)
+    return _seize(self, now)
+
+
+_claim = Election._claim
+
+
+def _claim_or_grant(self: Election, now: float) -> Step | None:
+    if self.directory is not None and self.directory.session_id == self.session_id:
+        self._grant(now)
+        return None
+    return _claim(self, now)
+
+
+_fresh = Checkpoints._fresh
+
+
+def _fresh_and_acknowledged(self: Checkpoints) -> object:
+    found = _fresh(self)
+    self._acknowledged.update(found.entries)
+    return found
+
+
+def _doubted_is_forgotten(self: Confirmation, change: Change) -> None:
+    del self, change
 
 
 # --- copies and checkpoints
@@ -201,7 +243,7 @@ def _announce_before_hdfs(self: Confirmation) -> LeaderInformation | None:
 
 def _read_add_write(self: Checkpoints) -> int:
     with self._lock:
-        number = self._read().next_id
+        number = self._read().state.next_id
         target, source = f"{self._path}/next={number + 1}", f"{self._path}/next={number}"
         self._files.call("checkpoint", lambda files: files.make_directory(target), self._timeout)
         self._files.outcome("checkpoint", lambda files: files.delete(source), self._timeout)
@@ -220,7 +262,7 @@ def _of(owner: object, **replaced: object) -> Callable[[], list[Patch]]:
     return lambda: [patch.object(owner, name, value) for name, value in replaced.items()]
 
 
-S1, S3, S4 = frozenset({"S1"}), frozenset({"S3"}), frozenset({"S4"})
+S1, S3, S4, S5 = frozenset({"S1"}), frozenset({"S3"}), frozenset({"S4"}), frozenset({"S5"})
 R1, R2 = frozenset({"R1"}), frozenset({"R2"})
 
 CANARIES = (
@@ -264,6 +306,13 @@ CANARIES = (
         _of(Publication, _next=_next_deletes_whatever_is_there),
         frozenset({"OWN"}),
         60,
+    ),
+    Canary("a renewal that is listed is taken for done", _of(Holding, see=_see_and_confirm), S1, 800),
+    Canary("a seizure that is listed is taken for done", _of(Election, _seize=_seize_or_hold), S1, 60),
+    Canary("a claim that is listed is taken for done", _of(Election, _claim=_claim_or_grant), S3, 60),
+    Canary("a batch that is listed is taken for published", _of(Checkpoints, _fresh=_fresh_and_acknowledged), S5, 400),
+    Canary(
+        "endpoints that are listed are taken for published", _of(Confirmation, doubted=_doubted_is_forgotten), R2, 100
     ),
     Canary("ZooKeeper is written before HDFS", _of(Confirmation, announce=_announce_before_hdfs), R2, 30),
     Canary("the counter reads, adds and writes", _of(Checkpoints, next=_read_add_write), S4, 30),

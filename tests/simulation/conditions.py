@@ -43,7 +43,8 @@ def _reachable(system: System, published: list[Publication]) -> Iterator[Violati
         in_reach = system.disturbances.peace(since, event.ended, "files", f"{host} files")
         if event.outcome == "unreachable" and in_reach:
             yield Violation("R3", event.ended, f"{event.reader} had HDFS in reach, and was told that no store answers.")
-        if event.outcome == "none" and in_reach and (leader := _led_throughout(system, published, event)):
+        shown = in_reach and system.disturbances.peace(since, event.ended, "journal")
+        if event.outcome == "none" and shown and (leader := _led_throughout(system, published, event)):
             yield Violation("R3", event.ended, f"{event.reader} was told that nobody leads while {leader} did.")
 
 
@@ -69,7 +70,7 @@ def _corrected(system: System, published: list[Publication]) -> Iterator[Violati
             continue
         begins = event.at - bound
         if begins < 0 or not system.disturbances.peace(
-            begins - SETTLING, event.ended, "files", f"{place(event.reader)} files", place(event.reader)
+            begins - SETTLING, event.ended, "files", "journal", f"{place(event.reader)} files", place(event.reader)
         ):
             continue
         known = [each.information for each in published if each.since <= begins and each.information]
@@ -80,22 +81,37 @@ def _corrected(system: System, published: list[Publication]) -> Iterator[Violati
             )
 
 
-def without_forgeries(system: System) -> list[Event]:
-    """The history, less the answers that repeat a forgery before an audit could have found it."""
-    bound = system.plan.audit * 1.2 + 2 * SETTLING
-    disturbed = system.disturbances
-    first: dict[str, float] = {}
+def judged(system: System) -> list[Event]:
+    """The history, less the answers that repeat what somebody forged, or what a NameNode showed before its journal."""
+    grants = {(each.epoch, each.session_id): each for each in system.history if isinstance(each, Granted)}
+    forged = _Forgeries(system)
 
-    def excused(event: Event) -> bool:
+    def uncommitted(event: Event) -> bool:
+        """Whether a real leader was about to publish that and the journal was lost meanwhile: it may be nowhere now."""
+        if not isinstance(event, LookedUp) or (grant := grants.get((event.epoch, event.session_id))) is None:
+            return False
+        theirs = event.endpoints == {"jobmaster": f"{grant.contender}:6123"} and grant.at <= event.ended
+        return theirs and not system.disturbances.peace(grant.at, event.ended, "journal")
+
+    return [event for event in system.history if not forged.excused(event) and not uncommitted(event)]
+
+
+class _Forgeries:
+    """The answers that repeat a forgery before an audit could have found it."""
+
+    def __init__(self, system: System) -> None:
+        self._disturbances = system.disturbances
+        self._bound = system.plan.audit * 1.2 + 2 * SETTLING
+        self._first: dict[str, float] = {}
+
+    def excused(self, event: Event) -> bool:
         if not isinstance(event, LookedUp) or event.session_id != FORGED_SESSION or event.verified:
             return False
         # A forgery may lie there for long before a reader is told of it: its server was cut off, say. From then on
         # audits count, as long as HDFS is in reach; and once found out it is never believed again.
-        host, since = place(event.reader), event.ended - bound
-        recent = first.setdefault(event.reader, event.at) >= since
-        return recent or not disturbed.peace(since - SETTLING, event.ended, "files", f"{host} files", host)
-
-    return [event for event in system.history if not excused(event)]
+        host, since = place(event.reader), event.ended - self._bound
+        recent = self._first.setdefault(event.reader, event.at) >= since
+        return recent or not self._disturbances.peace(since - SETTLING, event.ended, "files", f"{host} files", host)
 
 
 def _copies(system: System) -> Iterator[Violation]:

@@ -249,6 +249,12 @@ class Hands:
         files = self._system.files
         self._for(step, "no NameNode is active", files.stop, files.start, "files")
 
+    def _journal(self, step: Step) -> None:
+        """The journal is lost; then it is back in time, or the next NameNode knows a share of what was not written."""
+        files, (share,) = self._system.files, step.how
+        mend = files.regain_journal if share == "all" else partial(files.forget, float(share))
+        self._for(step, "the journal cannot be written", files.lose_journal, mend, "journal")
+
     def _fate(self, step: Step) -> None:
         """Whoever is the first to send such a command has something happen to it, and then to himself."""
         aim, fate, delay, then = step.how
@@ -261,6 +267,8 @@ class Hands:
             taken = True
             self._system.note(f"{process.name}: a command ({aim}) is {fate}, then {then}", f"fate {fate}")
             name = self._name(process)
+            if fate == "unwritten":
+                self.take(Step(step.at, "journal", "", float(delay), ("0",)))
             if then != "nothing" and name:
                 self.take(Step(step.at, then, name, step.seconds))
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from leader.events import FilesCommand
 from leader.timing import Timing
-from store.errors import StoreError
+from store.errors import ConnectionLost, StoreError
 from tests.simulation.client import Client, Link
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.namespace import Namespace
@@ -19,6 +19,8 @@ LATENCY = 0.001
 
 START = 1000.0
 """What every clock shows at first."""
+
+_CLOSED = ConnectionLost("The NameNode has ended itself.")
 
 
 @dataclass
@@ -131,6 +133,7 @@ class Host:
 
         def arrive() -> None:
             self.files.late -= held_up
+            unwritten = self.files.unwritten
             value: T | None = None
             error = fault.error if fault else None
             if error is None:
@@ -139,7 +142,10 @@ class Host:
                 except StoreError as refused:
                     error = refused
             if not lost:
-                self.world.after(LATENCY + delay, lambda: returned(value, error))
+                self.files.answer(lambda: go_back(value, error), lambda: go_back(None, _CLOSED), unwritten=unwritten)
+
+        def go_back(value: T | None, error: StoreError | None) -> None:
+            self.world.after(LATENCY + delay, lambda: returned(value, error))
 
         def returned(value: T | None, error: StoreError | None) -> None:
             if self.files_link.back:

@@ -1,6 +1,11 @@
-"""The NameNode's semantics: a tree of names whose operations are linearizable. What goes wrong is the network's."""
+"""The NameNode's semantics: a tree of names whose operations are linearizable, until its journal cannot be written.
+
+Then it executes changes in its memory, shows them to whoever lists, answers nobody who made them, and its successor
+knows some of the first of them at most. Everything else that goes wrong is the network's.
+"""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from leader.events import CreateJob, Delete, FilesCommand, ListJob, ListRecord, MakeDirectory, Rename
@@ -16,8 +21,27 @@ class Directory:
     entries: "dict[str, Directory]" = field(default_factory=dict)
 
 
-Told = Callable[[str, str, str, str], None]
-"""Is told of every change: the operation, the path, a rename's destination, and who sent it."""
+Told = Callable[[float, str, str, str, str], None]
+"""Is told of every change that is in the journal: when it was executed, the operation, the path, a rename's
+destination, and who sent it."""
+
+
+@dataclass
+class _Edit:
+    """A change that is not in the journal yet."""
+
+    execute: Callable[[], object]
+    tell: Callable[[], None]
+
+
+@dataclass
+class _Unwritten:
+    """What a NameNode has done since its journal cannot be written."""
+
+    durable: Directory
+    edits: list[_Edit] = field(default_factory=list)
+    waiting: list[tuple[Callable[[], None], Callable[[], None]]] = field(default_factory=list)
+    """What is to be said to whoever made the changes: if they are in the journal at last, and if they are not."""
 
 
 class Namespace:
@@ -31,6 +55,9 @@ class Namespace:
         self.late = 0
         """Commands that were held up, and are yet to arrive."""
         self.told: Told | None = None
+        self.now: Callable[[], float] = float
+        """True time, for who is told."""
+        self._unwritten: _Unwritten | None = None
         self._away: list[Callable[[], None]] | None = None
 
     # --- whether there is an active NameNode
@@ -52,6 +79,50 @@ class Namespace:
             execute()
         else:
             self._away.append(execute)
+
+    # --- whether its journal can be written
+
+    @property
+    def unwritten(self) -> int:
+        """How many changes are executed and shown, and not in the journal."""
+        return len(self._unwritten.edits) if self._unwritten is not None else 0
+
+    def lose_journal(self) -> None:
+        """From now on the journal cannot be written."""
+        if self._unwritten is None:
+            self._unwritten = _Unwritten(deepcopy(self.root))
+
+    def answer(self, answer: Callable[[], None], lost: Callable[[], None], *, unwritten: int) -> None:
+        """Answer a request when its change is in the journal; one that made none is answered at once.
+
+        Args:
+            answer: the answer.
+            lost: what happens instead if this NameNode ends itself.
+            unwritten: how many changes were not in the journal before this request.
+        """
+        if self._unwritten is None or self.unwritten == unwritten:
+            answer()
+        else:
+            self._unwritten.waiting.append((answer, lost))
+
+    def regain_journal(self) -> None:
+        """The journal is written after all, and everybody gets his answer."""
+        if (unwritten := self._unwritten) is not None:
+            self._unwritten = None
+            for edit in unwritten.edits:
+                edit.tell()
+            for answer, _ in unwritten.waiting:
+                answer()
+
+    def forget(self, share: float) -> None:
+        """This NameNode ends itself. Its successor knows that share of what was not written, the first of it."""
+        if (unwritten := self._unwritten) is not None:
+            self._unwritten, self.root = None, unwritten.durable
+            for edit in unwritten.edits[: int(len(unwritten.edits) * share)]:
+                edit.execute()
+                edit.tell()
+            for _, lost in unwritten.waiting:
+                lost()
 
     # --- operations
 
@@ -81,11 +152,14 @@ class Namespace:
         if job in self.root.entries:
             raise AlreadyExists(job)
         first = LeaderDirectory(0, NOBODY)
-        tree = {name: Directory() for name in (RECORD, CHECKPOINTS, HISTORY, SPARK)}
-        tree[RECORD].entries[first_lease(NOBODY).name] = Directory()
-        tree[CHECKPOINTS].entries["next=1"] = Directory()
-        self.root.entries[job] = Directory({first.name: Directory(tree)})
-        self._tell("rename", ".creating", job, by)
+
+        def execute() -> None:
+            tree = {name: Directory() for name in (RECORD, CHECKPOINTS, HISTORY, SPARK)}
+            tree[RECORD].entries[first_lease(NOBODY).name] = Directory()
+            tree[CHECKPOINTS].entries["next=1"] = Directory()
+            self.root.entries[job] = Directory({first.name: Directory(tree)})
+
+        self._edit(execute, "rename", ".creating", job, by)
 
     def rename(self, source: str, destination: str, by: str = "") -> None:
         self._write()
@@ -95,16 +169,19 @@ class Namespace:
             raise NotFound(source)
         if new_name in new.entries:
             raise AlreadyExists(destination)
-        new.entries[new_name] = old.entries.pop(old_name)
-        self._tell("rename", source, destination, by)
+
+        def execute() -> None:
+            old, new = self._parent(source)[0], self._parent(destination)[0]
+            new.entries[new_name] = old.entries.pop(old_name)
+
+        self._edit(execute, "rename", source, destination, by)
 
     def make(self, path: str, by: str = "") -> None:
-        """Create a directory unless it is there, as HDFS does."""
+        """Create a directory unless it is there, as HDFS does: then nothing is changed, and nothing waits."""
         self._write()
         parent, name = self._parent(path)
         if name not in parent.entries:
-            parent.entries[name] = Directory()
-            self._tell("make", path, "", by)
+            self._edit(lambda: self._parent(path)[0].entries.update({name: Directory()}), "make", path, "", by)
 
     def delete(self, path: str, by: str = "") -> None:
         self._write()
@@ -113,12 +190,20 @@ class Namespace:
             raise NotFound(path)
         if parent.entries[name].entries:
             raise NotEmpty(path)
-        del parent.entries[name]
-        self._tell("delete", path, "", by)
+        self._edit(lambda: self._parent(path)[0].entries.pop(name), "delete", path, "", by)
 
-    def _tell(self, operation: str, path: str, target: str, by: str) -> None:
-        if self.told is not None:
-            self.told(operation, path, target, by)
+    def _edit(self, execute: Callable[[], object], operation: str, path: str, target: str, by: str) -> None:
+        execute()
+        told, at = self.told, self.now()
+
+        def tell() -> None:
+            if told is not None:
+                told(at, operation, path, target, by)
+
+        if self._unwritten is not None:
+            self._unwritten.edits.append(_Edit(execute, tell))
+        else:
+            tell()
 
     def _write(self) -> None:
         if self.safe_mode:

@@ -101,6 +101,8 @@ def draw(seed: int) -> Plan:
         end=dice.choice(("nothing", "crash", "outage" if zookeeper else "crash")),
     )
     steps = [step for _ in range(dice.randint(2, 8)) for step in _draw_steps(dice, plan)]
+    if not calm:
+        steps += _draw_journal(random.Random(f"journal {seed}"), plan)  # noqa: S311
     in_time = [step for step in steps if step.at < plan.seconds]
     return replace(plan, steps=tuple(sorted(in_time, key=lambda step: step.at)))
 
@@ -117,6 +119,7 @@ AIMS = ("seizure", "claim", "renewal", "switch to hdfs", "switch to zookeeper", 
 DAMAGE = ("garbage", "delete", "older", "older", "forged")
 THEN = ("nothing", "crash", "pause", "isolate", "isolate", "expire", "drop")
 UNSEAT = ("crash", "pause", "isolate", "resign")
+JOURNAL = ("nothing", "nothing", "nothing", "nothing", "any time", "a takeover", "a takeover", "a renewal", "a change")
 SILENCED = 0.5
 """Share of the aimed ones in which the leader falls silent while ZooKeeper has trouble."""
 
@@ -177,6 +180,32 @@ def _draw_aimed(dice: random.Random, plan: Plan) -> list[Step]:
     else:
         cause = Step(soon, "unseat", "", round(span * dice.uniform(1, 2), 3), (dice.choice(UNSEAT),))
     return [Step(at, "fate", "", seconds, (aim, fate, late, then)), cause]
+
+
+def _draw_journal(dice: random.Random, plan: Plan) -> list[Step]:
+    """The journal is lost, most often at the moment when a command is executed that much depends on."""
+    timing = plan.timing
+    at, share = round(dice.uniform(2, plan.seconds), 3), dice.choice(("0", "0", "0.5", "all"))
+    scale = dice.choice((timing.call_timeout, timing.short_ttl, timing.session_timeout))
+    lasts = round(scale * dice.uniform(0.3, 2), 3)
+    then = dice.choice(THEN[:4])
+    match dice.choice(JOURNAL):
+        case "any time":
+            return [Step(at, "journal", "", lasts, (share,))]
+        case "a takeover":
+            aim, soon = dice.choice(("seizure", "claim", "endpoint")), round(at + dice.uniform(0.05, 1.0), 3)
+            span = round(max(timing.short_ttl, timing.session_timeout) * dice.uniform(1, 2), 3)
+            cause = [Step(soon, "unseat", "", span, (dice.choice(UNSEAT),))]
+        case "a renewal":
+            # What is believed too much is what the lease before would still have promised: no more than that, no less.
+            aim, then, lasts = "renewal", "nothing", round(timing.short_ttl * dice.uniform(0.4, 1.1), 3)
+            cause = [Step(at - 1, "outage", "", 3 * timing.short_ttl)] if plan.servers else []
+        case "a change":
+            aim = dice.choice(("switch to hdfs", "switch to zookeeper", "release", "change"))
+            cause = [Step(at, "drop", "leader", round(dice.uniform(0.1, 2.0), 3))]
+        case _:
+            return []
+    return [Step(at, "fate", "", lasts, (aim, "unwritten", f"{lasts}", then)), *cause]
 
 
 def _draw_step(dice: random.Random, plan: Plan, kind: str) -> Step:

@@ -7,7 +7,7 @@ from ha.history.checker import check
 from ha.history.events import Event, Granted, LookedUp
 from ha.history.violation import Violation
 from leader.lease import Mode
-from tests.simulation.conditions import check_conditions, without_forgeries
+from tests.simulation.conditions import check_conditions, judged
 from tests.simulation.hands import Hands
 from tests.simulation.plan import Plan
 from tests.simulation.sidecar import JOB
@@ -60,7 +60,7 @@ def simulate(plan: Plan) -> Run:
     run.seconds = system.world.now
     run.grants = sum(isinstance(event, Granted) for event in system.history)
     run.lookups = sum(isinstance(event, LookedUp) for event in system.history)
-    run.violations += check(without_forgeries(system))
+    run.violations += check(judged(system))
     run.violations += check_conditions(system)
     run.violations.sort(key=lambda violation: violation.at)
     return run

@@ -36,6 +36,7 @@ class System:
         self.disturbances = Disturbances(lambda: self.world.now)
         self.files = Namespace()
         self.files.told = self._stored
+        self.files.now = lambda: self.world.now
         self.ensemble: Ensemble | None = None
         if plan.servers:
             self.ensemble = Ensemble(self.world, tick=plan.tick, size=plan.servers)
@@ -108,10 +109,10 @@ class System:
         if kind:
             self.injected[kind] += 1
 
-    def _stored(self, operation: str, path: str, target: str, by: str) -> None:
+    def _stored(self, at: float, operation: str, path: str, target: str, by: str) -> None:
         if path.startswith(f"{JOB}/"):
             path, target = path.removeprefix(f"{JOB}/"), target.removeprefix(f"{JOB}/")
-            self.history.append(Stored(self.world.now, JOB, operation, path, target, by))
+            self.history.append(Stored(at, JOB, operation, path, target, by))
 
     def _copied(self, path: str, node: Node, operation: str, session: int) -> None:
         if path.startswith(f"/jobs/{JOB}/"):

@@ -14,6 +14,36 @@ SHORT_TTL = Timing(short_ttl=4, long_ttl=14, session_timeout=10, hand_over=0.5)
 TIGHT = Timing(short_ttl=3, long_ttl=30, session_timeout=4, call_timeout=0.4, drift=0.02, hand_over=2)
 GREAT_DRIFT = Timing(short_ttl=12, long_ttl=16, session_timeout=5, call_timeout=0.5, drift=0.05, hand_over=1)
 PLANS = {
+    "a claim was believed that a NameNode listed, and the next one had never heard of": Plan(
+        seed=0, timing=SHORT_TTL, rates=(1.0, 1.0, 1.0), seconds=34.937,
+        steps=(
+            Step(15.575, "stall", "leader", 18.23, ("15.506",)),
+            Step(25.941, "fate", "", 12.763, ("claim", "unwritten", "12.763", "nothing")),
+            Step(25.994, "unseat", "", 19.442, ("crash",)),
+        ),
+    ),
+    "a seizure was believed that a NameNode listed, and the next one had never heard of": Plan(
+        seed=152, timing=LONG_TTL, audit=4.0, seconds=23.818,
+        steps=(
+            Step(5.2, "fate", "", 15.987, ("seizure", "unwritten", "15.987", "crash")),
+            Step(5.614, "unseat", "", 10.747, ("resign",)),
+        ),
+    ),
+    "a batch was acknowledged that a NameNode listed, and the next one had never heard of": Plan(
+        seed=16, timing=LONG_TTL, rates=(0.99, 1.01), servers=3, tick=1.2, jitter=0.3, seconds=32.964,
+        steps=(
+            Step(7.617, "server-stop", "leader", 4.717, ("5.868",)),
+            Step(10.867, "fate", "", 18.346, ("renewal", "unwritten", "18.346", "nothing")),
+            Step(10.867, "drop", "leader", 1.849),
+        ),
+    ),
+    "a reader was told of checkpoints that a NameNode listed, and later of older ones": Plan(
+        seed=137, timing=GREAT_DRIFT, seconds=21.43,
+        steps=(
+            Step(5.879, "isolate", "leader", 4.456, ("files", "both")),
+            Step(9.389, "journal", "", 13.835, ("0.5",)),
+        ),
+    ),
     "a session was believed that the quorum was about to end": Plan(
         seed=18, timing=SLOW_SESSION, rates=(1.0, 1.0, 1.0), servers=3, tick=4.0, audit=4.0, jitter=0.02,
         seconds=39.43, steps=(Step(5.236, "pause", "a", 7.144),),
@@ -130,3 +160,30 @@ def test_what_waits_for_a_namenode_is_not_lost_when_another_fails_over_meanwhile
     files.arrive(lambda: arrived.append("second"))
     files.start()
     assert arrived == ["first", "second"]
+
+
+def test_a_namenode_forgets_what_it_showed_and_answered_nobody() -> None:
+    files, said, told = Namespace(), list[str](), list[str]()
+    files.told = lambda _at, _operation, path, _target, _by: told.append(path)
+    files.make("job")
+
+    def make(path: str) -> None:
+        unwritten = files.unwritten
+        files.make(path)
+        files.answer(lambda: said.append(path), lambda: said.append(f"no {path}"), unwritten=unwritten)
+
+    files.lose_journal()
+    make("job/a")
+    make("job/b")
+    make("job/a")  # it is there, so nothing is changed, and nothing has to be written
+    assert files.list("job") == ["a", "b"]
+    assert said == ["job/a"]
+    files.forget(0.5)
+    assert files.list("job") == ["a"]
+    assert said == ["job/a", "no job/a", "no job/b"]
+    assert told == ["job", "job/a"]
+    files.lose_journal()
+    make("job/c")
+    files.regain_journal()
+    assert said[-1] == "job/c"
+    assert told == ["job", "job/a", "job/c"]
