@@ -5,8 +5,8 @@
             record/
                 lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>
                 endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
-            checkpoints/next=<id>         counter; checkpoints/<query>=<batch id>
-            status=<state>
+            checkpoints/next=<id>         counter; checkpoints/<query>=<batch id>[~<writing>]
+            status=<state>[~<writing>]
             history/<epoch>-<session id>~<reason>~<contender>
             spark/<query>/
 
