@@ -22,6 +22,8 @@ class Observation:
         self._gone: str | None = None
         self._present: str | None = None
         self._checking: str | None = None
+        self._own = False
+        """Whether the lease is one of the own sessions'; known for longer than those are, while it stays the same."""
         self.lease: Lease | None = None
         self.check_due = NEVER
 
@@ -29,15 +31,17 @@ class Observation:
         """The lease was in the store; ``at`` is when the answer came, in boot-clock seconds."""
         if lease != self.lease:
             self.lease, self._since = lease, at
+            self._own = lease.owner in self._own_sessions
 
     def forget(self) -> None:
         """There is no lease in the store; a rename of the one seen before would find nothing."""
-        self.lease, self._since = None, NEVER
+        self.lease, self._since, self._own = None, NEVER, False
 
     def disown(self, session_id: str) -> None:
         """Nothing is held under this session id of ours any more, whatever the store says."""
         if session_id not in self._own_sessions:
             self._own_sessions.append(session_id)
+        self._own = self._own or (self.lease is not None and self.lease.owner == session_id)
 
     def expiry(self) -> float:
         """When the lease may be seized whatever ZooKeeper says: it did not change for the whole of its ttl.
@@ -57,7 +61,7 @@ class Observation:
             return None
         if lease.mode is Mode.RELEASED:
             return self._free(lease, now)
-        if lease.owner in self._own_sessions:
+        if self._own:
             return "own"
         if now >= self.expiry():
             return "expired"

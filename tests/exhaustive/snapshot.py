@@ -33,7 +33,7 @@ _ELECTION = """
     _confirmation _reason _successor _under_way _sent_at _looked_at _look_due _look_from_top _look_again _missing
     _retry_at _held_off_until _give_up_at _warned _complaints _commands
 """
-_OBSERVATION = "_contender _timing _since _own_sessions _gone _present _checking lease check_due"
+_OBSERVATION = "_contender _timing _since _own_sessions _own _gone _present _checking lease check_due"
 _HOLDING = "_drift _promises _attested current present"
 _CONFIRMATION = "information _entries _announced _history"
 
@@ -65,6 +65,7 @@ class Frozen(NamedTuple):
     seen: Lease | None
     since: float
     own_sessions: tuple[str, ...]
+    own: bool
     gone: str | None
     present: str | None
     checking: str | None
@@ -131,6 +132,7 @@ class Freezer:
             seen=observation.lease,
             since=PAST if own and not exact else after(observation._since, self._observed(observation.lease)),
             own_sessions=tuple(observation._own_sessions),
+            own=observation._own,
             gone=observation._gone,
             present=observation._present,
             checking=observation._checking,
@@ -164,6 +166,7 @@ class Freezer:
         observation, holding = election._observation, election._holding
         observation.lease, observation._since = frozen.seen, NOW + frozen.since
         observation._own_sessions.extend(frozen.own_sessions)
+        observation._own = frozen.own
         observation._gone, observation._present = frozen.gone, frozen.present
         observation._checking, observation.check_due = frozen.checking, NOW + frozen.check_due
         holding.current, holding.present = frozen.held, frozen.renamed

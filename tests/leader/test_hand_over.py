@@ -282,3 +282,18 @@ def test_a_request_that_meets_a_claim_is_heeded_and_ends_no_candidacy() -> None:
     assert not claiming.grants()
     named.crash()
     assert arena.until_leader(60)[0] is claiming
+
+
+def test_what_could_not_be_given_back_is_taken_again_as_soon_as_the_store_takes_writes(arena: Arena) -> None:
+    """However often it has tried in vain meanwhile: nobody else may take it before its time to live is over."""
+    (leader,) = arena.start_led()
+    arena.files.safe_mode = True
+    leader.contender.step_down("orders", "Its command has failed.")
+    leader.contender.release("orders")
+    leader.contender.contend("orders")
+    arena.run(TIMING.long_ttl / 2)
+    assert not arena.leaders()
+    arena.files.safe_mode = False
+    _, seconds = arena.until_leader(TIMING.long_ttl)
+    assert seconds <= TIMING.hand_over + 1
+    assert leader.grants()[-1].reason == "own"

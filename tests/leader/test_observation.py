@@ -90,8 +90,10 @@ def test_only_so_many_sessions_are_remembered() -> None:
     new = numbered()
     for _ in range(REMEMBERED_SESSIONS - 1):
         observation.disown(new())
-    assert observation.seizable(100.0) == "own"
     observation.disown(new())
+    assert observation.seizable(100.0) == "own", "as long as it is the one that is seen"
+    observation.see(RELEASED, 100.0)
+    observation.see(HDFS, 100.0)
     assert observation.seizable(100.0) is None, "then it expires like anybody's"
 
 
