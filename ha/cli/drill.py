@@ -17,6 +17,7 @@ from ha.cli.options import json_option
 if TYPE_CHECKING:
     from ha.drill.drill import Drill
     from ha.drill.ground import Ground
+    from ha.drill.guards import Guard
     from ha.drill.outcome import Outcome
     from ha.history.events import Event
 
@@ -59,7 +60,7 @@ def list_drills(as_json: bool) -> None:
 @drill.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "every", is_flag=True, help="Run all of them.")
-@click.option("--quick", is_flag=True, help="Run a short selection, of a quarter of an hour.")
+@click.option("--quick", is_flag=True, help="Run a short selection, of some twenty minutes.")
 @click.option(
     "--against",
     type=click.Choice(["auto", "containers", "sandbox"]),
@@ -105,23 +106,25 @@ def run_drills(
     from ha.drill.guards import GUARDS  # noqa: PLC0415  # only those who drill pay for it
     from ha.drill.report.writing import write  # noqa: PLC0415
     from ha.drill.runner import report as put_together  # noqa: PLC0415
-    from ha.drill.series import run_series  # noqa: PLC0415
+    from ha.drill.series import run_series, skip_series  # noqa: PLC0415
 
     chosen = _chosen(names, every=every, quick=quick)
     teller = _Teller()
-    ground = _ground(against, folder, teller)
+    by = [GUARDS[name] for name in guards or ("hybrid-ha",)]
+    ground, reason = _ground(against, folder, teller)
     found: list[Outcome] = []
     histories: dict[tuple[str, str, str], Sequence[Event]] = {}
     earlier = _earlier(report) if merge else []
+
+    def begins(drill: "Drill", guard: "Guard") -> None:
+        teller.drill(drill.name, guard.name)
+
+    if ground is None:
+        series = skip_series(chosen, against, by, reason)
+    else:
+        series = run_series(chosen, ground, by, folder, teller.step, begins)
     try:
-        for outcome, events in run_series(
-            chosen,
-            ground,
-            [GUARDS[name] for name in guards or ("hybrid-ha",)],
-            folder,
-            teller.step,
-            lambda drill, guard: teller.drill(drill.name, guard.name),
-        ):
+        for outcome, events in series:
             found.append(outcome)
             histories[_key(outcome)] = events
             teller.outcome(outcome)
@@ -129,7 +132,7 @@ def run_drills(
                 others = [each for each in earlier if _key(each) not in histories]
                 write(put_together([*others, *found]), histories, report)
     finally:
-        if not keep:
+        if ground is not None and not keep:
             teller.step("Taking the servers down")
             ground.down()
     teller.summary(found, report)
@@ -195,7 +198,8 @@ def _chosen(names: tuple[str, ...], *, every: bool, quick: bool) -> "list[Drill]
     return [each for each in drills.values() if every or each.name in names or (quick and each.quick)]
 
 
-def _ground(against: str, folder: Path, teller: _Teller) -> "Ground":
+def _ground(against: str, folder: Path, teller: _Teller) -> "tuple[Ground | None, str]":
+    """Where to drill; None if it cannot be there, and why."""
     try:
         from ha.drill.container_ground import ContainerGround  # noqa: PLC0415
         from ha.drill.ground import DrillError  # noqa: PLC0415
@@ -205,9 +209,9 @@ def _ground(against: str, folder: Path, teller: _Teller) -> "Ground":
     folder.mkdir(parents=True, exist_ok=True)
     if against != "sandbox":
         try:
-            return ContainerGround(folder)
+            return ContainerGround(folder), ""
         except DrillError as error:
             if against == "containers":
-                raise click.ClickException(str(error)) from error
+                return None, str(error)
             teller.step(f"{error} So the drills that need containers are NOT RUN; the others run in the sandbox.")
-    return SandboxGround(folder / "sandbox")
+    return SandboxGround(folder / "sandbox"), ""

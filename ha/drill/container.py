@@ -8,6 +8,7 @@ import docker
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
+from ha.drill.engine import engine
 from ha.drill.ground import DrillError, Member
 
 PREFIX = "hybrid-ha-"
@@ -27,11 +28,13 @@ class Contained(Member):
         self._log = ""
 
     @property
+    @engine()
     def running(self) -> bool:
         """Whether its main process has not ended."""
         return self._state() in {"running", "paused", "created"}
 
     @property
+    @engine()
     def exit_code(self) -> int | None:
         """What its main process ended with; None if it has not ended, or was removed."""
         return None if self._state() != "exited" else int(self._container.attrs["State"]["ExitCode"])
@@ -42,37 +45,45 @@ class Contained(Member):
             self._log = self._container.logs().decode(errors="replace")
         return self._log
 
+    @engine()
     def kill(self) -> None:
         """SIGKILL its main process; the container ends with it."""
         self._container.exec_run(["sh", "-c", _KILL_MAIN])
         self._container.wait(timeout=30)
 
+    @engine()
     def strike(self, what: str, verb: str = "kill") -> int:
         """Do something to a process below it."""
         said = executed(self._container, ["python3", "-m", "ha.drill.programs.strike", "1", what, verb])
         return int(said.strip() or 0)
 
+    @engine()
     def freeze(self) -> None:
         """Stop the clocks of all its processes."""
         self._container.pause()
 
+    @engine()
     def thaw(self) -> None:
         """Let all of them go on."""
         self._container.unpause()
 
+    @engine()
     def lose(self) -> None:
         """Take the network away first: what dies afterwards cannot say so to anybody."""
         self._docker.networks.get(NETWORK).disconnect(self._container, force=True)
         self._container.kill()
 
+    @engine()
     def fill_disk(self) -> None:
         """Leave no byte free where it writes."""
         self._container.exec_run(["sh", "-c", f"head -c 100G /dev/zero > {DISK}/full"])
 
+    @engine()
     def clear_disk(self) -> None:
         """Undo ``fill_disk``."""
         self._container.exec_run(["rm", "-f", f"{DISK}/full"])
 
+    @engine()
     def exhaust_memory(self) -> None:
         """Take all the memory there is, until the kernel has ended a process."""
         self._container.exec_run(["python3", "-m", "ha.drill.programs.exhaust"], detach=True)

@@ -14,6 +14,7 @@ from docker.models.containers import Container
 
 from ha.drill import compose
 from ha.drill.container import PREFIX, Contained, executed, run_in
+from ha.drill.engine import engine
 from ha.drill.ground import Ability, DrillError, Ground, Member, Side
 from store.clock import now
 
@@ -69,6 +70,7 @@ class ContainerGround(Ground):
 
     # --- as a whole
 
+    @engine()
     def up(self, say: Callable[[str], None]) -> None:
         """Start or mend whatever does not serve, undo every fault, and wait until all is well."""
         self.clocks.mkdir(parents=True, exist_ok=True)
@@ -95,6 +97,7 @@ class ContainerGround(Ground):
         elif self._safe(active):
             self.safe_mode(on=False)
 
+    @engine()
     def down(self) -> None:
         """Remove all containers and what they hold."""
         for member in list(self._members.values()):
@@ -102,6 +105,7 @@ class ContainerGround(Ground):
         self._sweep()
         compose.down(self.clocks)
 
+    @engine()
     def environment(self) -> dict[str, str]:
         """The variables of the image, which make a member use these servers."""
         return dict(each.split("=", 1) for each in self._image["Config"]["Env"])
@@ -121,6 +125,7 @@ class ContainerGround(Ground):
 
     # --- members
 
+    @engine()
     def start_member(self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Member:
         """Start a container; its log is the container's own."""
         del folder  # the whole folder of drills is shared
@@ -146,6 +151,7 @@ class ContainerGround(Ground):
             container.remove(force=True)
         return output
 
+    @engine()
     def everybody(self) -> list[str]:
         """Names of all servers and members that are running."""
         names = [
@@ -159,26 +165,32 @@ class ContainerGround(Ground):
         """Names of the servers of a kind."""
         return [f"{kind}-{number}" for number in range(1, KINDS[kind] + 1)]
 
+    @engine()
     def stop(self, server: str) -> None:
         """End a server politely."""
         self._container(server).stop(timeout=10)
 
+    @engine()
     def kill(self, server: str) -> None:
         """SIGKILL a server."""
         self._container(server).kill()
 
+    @engine()
     def start(self, server: str) -> None:
         """Start a server that is down."""
         self._container(server).start()
 
+    @engine()
     def pause(self, server: str) -> None:
         """Stop a server's clock."""
         self._container(server).pause()
 
+    @engine()
     def resume(self, server: str) -> None:
         """Let a paused server go on."""
         self._container(server).unpause()
 
+    @engine()
     def wait_ready(self, server: str) -> None:
         """Wait until a server serves, by its own health check."""
         end = now() + READY_LIMIT
@@ -187,6 +199,7 @@ class ContainerGround(Ground):
                 raise DrillError(f"{server} does not serve after {READY_LIMIT:.0f} s: see `docker logs`.")
             time.sleep(POLL)
 
+    @engine()
     def zookeeper_leader(self) -> str:
         """The server that leads the ensemble."""
         for server in self.servers("zookeeper"):
@@ -195,6 +208,7 @@ class ContainerGround(Ground):
                 return server
         raise DrillError("No ZooKeeper server leads.")
 
+    @engine()
     def wipe_zookeeper(self) -> None:
         """Stop all ZooKeeper servers, delete what they hold, start them again, and wait until they serve."""
         servers = self.servers("zookeeper")
@@ -221,6 +235,7 @@ class ContainerGround(Ground):
                 return server
         return ""
 
+    @engine()
     def failover(self, to: str) -> None:
         """Make a NameNode the active one."""
         other = next(each for each in IDENTITIES if each != to)
@@ -235,6 +250,7 @@ class ContainerGround(Ground):
                 raise DrillError(f"{to} does not leave safe mode.")
             time.sleep(POLL)
 
+    @engine()
     def safe_mode(self, on: bool) -> None:
         """Make the active NameNode refuse all writes, or accept them again."""
         active = self.active_namenode()
@@ -243,6 +259,7 @@ class ContainerGround(Ground):
         verb = "enter" if on else "leave"
         executed(self._container(active), ["hdfs", "dfsadmin", "-fs", f"hdfs://{active}:8020", "-safemode", verb])
 
+    @engine()
     def edits(self) -> list[str]:
         """What HDFS has executed, from all JournalNodes: the one that was down has gaps."""
         texts = []
@@ -253,17 +270,20 @@ class ContainerGround(Ground):
 
     # --- networks and clocks
 
+    @engine()
     def cut(self, who: str, others: Sequence[str], side: Side = "both") -> None:
         """Lose every packet between a member or server and others."""
         self._broken.add(who)
         self._on_network(who, ["cut", side, *map(self._address, others)])
 
+    @engine()
     def degrade(self, who: str, delay: float, loss: float) -> None:
         """Delay what a member or server sends, and lose a share of it."""
         self._broken.add(who)
         how = ["degrade", "--delay-ms", f"{delay * 1000:.0f}", "--loss", f"{loss:g}"]
         self._on_network(who, how, f"{PREFIX}network-{who}")
 
+    @engine()
     def mend(self, who: str) -> None:
         """Undo ``cut`` and ``degrade``."""
         self._broken.discard(who)

@@ -33,20 +33,27 @@ def run_series(
         say: is told each step in one sentence.
         begins: is told before each that is run.
     """
-    for drill in drills:
-        for guard in guards:
-            if guard is not HYBRID and not drill.peers:
-                continue
-            if lacking := missing(drill, ground):
-                yield skipped(drill, ground, guard, lacking), []
-                continue
-            begins(drill, guard)
-            try:
-                ground.up(say)
-            except DrillError as error:
-                yield skipped(drill, ground, guard, f"NOT RUN: the {ground.name} did not get well: {error}"), []
-                continue
-            yield run_drill(drill, ground, guard, folder / f"{drill.name}-{guard.name}", say, lambda: _quiet(folder))
+    for drill, guard in _pairs(drills, guards):
+        if lacking := missing(drill, ground):
+            yield skipped(drill, ground.name, guard, lacking), []
+            continue
+        begins(drill, guard)
+        try:
+            ground.up(say)
+        except DrillError as error:
+            yield skipped(drill, ground.name, guard, f"NOT RUN: the {ground.name} did not get well: {error}"), []
+            continue
+        yield run_drill(drill, ground, guard, folder / f"{drill.name}-{guard.name}", say, lambda: _quiet(folder))
+
+
+def skip_series(drills: Sequence[Drill], ground: str, guards: Sequence[Guard], reason: str) -> Iterator[Found]:
+    """Yield for each drill that it was not run, on the ground of that name."""
+    for drill, guard in _pairs(drills, guards):
+        yield skipped(drill, ground, guard, f"NOT RUN: {reason}"), []
+
+
+def _pairs(drills: Sequence[Drill], guards: Sequence[Guard]) -> Iterator[tuple[Drill, Guard]]:
+    return ((drill, guard) for drill in drills for guard in guards if guard is HYBRID or drill.peers)
 
 
 def _quiet(folder: Path) -> Ground:

@@ -1,13 +1,19 @@
 """The catalogue has what people ask for, and the command line shows it."""
 
 import json
+from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
+from docker.errors import DockerException
+from requests import ReadTimeout
 
 from ha.cli import app
 from ha.drill.catalogue import DRILLS
 from ha.drill.drill import DURATIONS
-from ha.drill.ground import Ability
+from ha.drill.engine import engine
+from ha.drill.ground import Ability, DrillError
+from ha.drill.report.writing import read
 from leader.timing import Timing
 
 GROUPS = {"kills", "network", "zookeeper", "hdfs", "both", "pauses", "machine", "upgrade"}
@@ -50,9 +56,24 @@ def test_nothing_chosen() -> None:
     assert "Name some drills, or say --all or --quick" in told.output
 
 
-def test_containers_without_an_engine(tmp_path: object) -> None:
+def test_containers_without_an_engine_are_reported_as_not_run(tmp_path: Path) -> None:
     nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
-    arguments = ["drill", "run", "lose-host", "--against", "containers", "--folder", f"{tmp_path}/drills"]
+    places = ["--folder", f"{tmp_path}/drills", "--report", f"{tmp_path}/report"]
+    guards = ["--guard", "hybrid-ha", "--guard", "kazoo"]
+    arguments = ["drill", "run", "lose-host", "safe-mode", "--against", "containers", *places, *guards]
     told = CliRunner().invoke(app, arguments, env=nowhere)
     assert told.exit_code == 1
     assert "No Docker engine answers" in told.output
+    found = read(tmp_path / "report").outcomes
+    assert {(each.drill, each.guard) for each in found} == {
+        ("lose-host", "hybrid-ha"),
+        ("lose-host", "kazoo"),
+        ("safe-mode", "hybrid-ha"),
+    }
+    assert all(each.status == "skipped" and "No Docker engine answers" in each.reason for each in found)
+
+
+@pytest.mark.parametrize("refusal", [DockerException("no such network"), ReadTimeout("60 s")], ids=["docker", "http"])
+def test_what_the_engine_refuses_ends_one_drill_and_not_all(refusal: Exception) -> None:
+    with pytest.raises(DrillError, match="The Docker engine did not do its part: "), engine():
+        raise refusal

@@ -1,16 +1,18 @@
 """Each thing that must be true after a drill can be found to be false."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pytest
 
 from ha.drill.drill import Drill, Expected, changed
+from ha.drill.ground import Ability
 from ha.drill.judge import NOISE, Judge, fresh, overlap
 from ha.drill.outcome import Span
 from ha.drill.programs.feed import text
 from ha.drill.programs.results import words
-from ha.history.events import Believed, Completed, Ended, Event, Granted, LookedUp, Published, Ran
+from ha.history.events import Believed, Completed, Ended, Event, Granted, LookedUp, Published, Ran, Stored
 
 JOB = "orders"
 DURATIONS = {"session_timeout": 6.0}
@@ -45,9 +47,11 @@ def judged(
     codes: dict[str, int | None] = ENDED,
     *,
     promises: bool = False,
+    needs: Collection[Ability] = (),
 ) -> dict[str, bool]:
     faults = [Span("a fault", 10.0, 12.0)]
-    judge = Judge(drill(expected) if expected else drill(), events, faults, 40.0, DURATIONS, promises=promises)
+    done = replace(drill(expected) if expected else drill(), needs=frozenset(needs))
+    judge = Judge(done, events, faults, 40.0, DURATIONS, promises=promises)
     judge.judge(range(3), counted, codes)
     return {check.name: check.passed for check in judge.checks}
 
@@ -124,3 +128,23 @@ def test_overlap_of_two_drivers() -> None:
     ]
     assert overlap(events) == 2.5
     assert overlap(events[2:]) == 0.0
+
+
+def stored(at: float) -> list[Event]:
+    directory = f"0000000001-{A}"
+    return [
+        Stored(at, JOB, "rename", f"0000000000-{A}", directory),
+        Stored(at, JOB, "make", f"{directory}/checkpoints/daily=4"),
+        Completed(20.0, JOB, 20.5, "a", 1, "daily", 4),
+    ]
+
+
+def test_what_was_acknowledged_has_to_be_written_by_then_unless_somebody_set_the_clocks() -> None:
+    name = "history keeps every guarantee"
+    begins = [Granted(1.0, JOB, "a", 1, A, "first")]
+    assert judged([*begins, *stored(20.4)], promises=True)[name]
+    an_hour_ahead = [*begins, *stored(3620.0)]
+    assert not judged(an_hour_ahead, promises=True)[name]
+    assert judged(an_hour_ahead, promises=True, needs={Ability.CLOCK})[name]
+    never = [event for event in an_hour_ahead if not isinstance(event, Stored) or event.operation != "make"]
+    assert not judged(never, promises=True, needs={Ability.CLOCK})[name]
