@@ -1,5 +1,6 @@
 """What is the newest checkpoint: asked of ZooKeeper first, and of HDFS when ZooKeeper will not do."""
 
+from collections import deque
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -22,6 +23,9 @@ ZOOKEEPER_SHARE = 0.4
 READ_ATTEMPTS = 5
 """A leader directory can be renamed between two lists; as often in a row means that something else is wrong."""
 
+REMEMBERED_SESSIONS = 4
+"""Of each job: a leader directory that comes back, because a claim was forgotten, is one of the last."""
+
 
 class CheckpointReader:
     """Answers for any number of jobs, from any thread; never older than what it answered before."""
@@ -35,6 +39,7 @@ class CheckpointReader:
         self._zookeeper = zookeeper
         self._reader = reader
         self._newest: dict[str, CheckpointState] = {}
+        self._sessions: dict[str, deque[str]] = {}
 
     def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
         """Return the job's checkpoints, within ``timeout`` seconds.
@@ -50,9 +55,22 @@ class CheckpointReader:
         if state is None or (known is not None and not _newer(state, known)):
             state = self._from_files(job, deadline - self._clock.now())
         # A NameNode lists what its journal may never have, so HDFS itself can go back by what was never acknowledged.
-        state = _at_least(known, state) if known is not None else state
+        state = self._floor(known, state) if known is not None else state
         self._newest[job] = state
+        self._sessions.setdefault(job, deque(maxlen=REMEMBERED_SESSIONS)).append(state.session_id)
         return state
+
+    def _floor(self, known: CheckpointState, state: CheckpointState) -> CheckpointState:
+        """The state, but nothing in it older than what is known; unless it is of another job of the same name."""
+        forgotten = state.session_id in self._sessions[state.job]  # a claim was shown, and is no more
+        if state.epoch < known.epoch and not forgotten:
+            return state
+        if state.epoch == known.epoch and state.session_id != known.session_id:
+            return state
+        queries = {query: max(batch, state.queries.get(query, batch)) for query, batch in known.queries.items()}
+        return replace(
+            state, next_id=max(state.next_id, known.next_id), queries=MappingProxyType({**state.queries, **queries})
+        )
 
     def _from_zookeeper(self, job: str, timeout: float) -> CheckpointState | None:
         if self._zookeeper is None or self._zookeeper.state is not Connection.CONNECTED:
@@ -81,16 +99,6 @@ class CheckpointReader:
             raise NoLeader(f"{error}") from error
         except StoreError as error:
             raise Unreachable(f"The checkpoints of job {job!r} cannot be read: {error}") from error
-
-
-def _at_least(known: CheckpointState, state: CheckpointState) -> CheckpointState:
-    """The state, but nothing in it older than what is known; an earlier epoch is another job of the same name."""
-    if state.epoch < known.epoch:
-        return state
-    queries = {query: max(batch, state.queries.get(query, batch)) for query, batch in known.queries.items()}
-    return replace(
-        state, next_id=max(state.next_id, known.next_id), queries=MappingProxyType({**state.queries, **queries})
-    )
 
 
 def _newer(state: CheckpointState, known: CheckpointState) -> bool:

@@ -8,6 +8,7 @@ from ha.drill.catalogue import DRILLS
 from ha.drill.guards import HYBRID
 from ha.drill.sandbox_ground import SandboxGround
 from ha.drill.series import run_series
+from tests.drills.verdict import wrong
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -19,7 +20,8 @@ def test_a_drill_in_the_sandbox(tmp_path: Path, caplog: pytest.LogCaptureFixture
         found = [outcome for outcome, _ in run_series(drills, ground, [HYBRID], tmp_path, steps.append)]
     finally:
         ground.down()
-    assert [(each.drill, each.status) for each in found] == [("kill-driver", "passed"), ("lose-host", "skipped")], steps
+    assert not wrong(found[0]), steps
+    assert (found[1].drill, found[1].status) == ("lose-host", "skipped")
     assert found[1].reason.startswith("NOT RUN")
     assert found[0].measures["leader_changes"] == 1
     assert any("All is well" in step for step in steps)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ha.history.beliefs import beliefs
-from ha.history.events import Copied, Event, Granted, LookedUp, Stored
+from ha.history.events import CheckpointsRead, Copied, Event, Granted, LookedUp, Stored
 from ha.history.tree import Publication, publications
 from ha.history.violation import Violation
 from leader.information import LeaderInformation, decode
@@ -86,6 +86,12 @@ def judged(system: System) -> list[Event]:
     grants = {(each.epoch, each.session_id): each for each in system.history if isinstance(each, Granted)}
     forged = _Forgeries(system)
 
+    def never_granted(event: Event) -> bool:
+        """Whether that was read below a claim that was shown and is forgotten, or is yet to be granted."""
+        if not isinstance(event, CheckpointsRead) or system.disturbances.peace(0.0, event.ended, "journal"):
+            return False
+        return event.epoch > max((each.epoch for each in grants.values() if each.at <= event.at), default=0)
+
     def uncommitted(event: Event) -> bool:
         """Whether a real leader was about to publish that and the journal was lost meanwhile: it may be nowhere now."""
         if not isinstance(event, LookedUp) or (grant := grants.get((event.epoch, event.session_id))) is None:
@@ -93,7 +99,8 @@ def judged(system: System) -> list[Event]:
         theirs = event.endpoints == {"jobmaster": f"{grant.contender}:6123"} and grant.at <= event.ended
         return theirs and not system.disturbances.peace(grant.at, event.ended, "journal")
 
-    return [event for event in system.history if not forged.excused(event) and not uncommitted(event)]
+    excused = (forged.excused, uncommitted, never_granted)
+    return [event for event in system.history if not any(excuses(event) for excuses in excused)]
 
 
 class _Forgeries:

@@ -44,6 +44,14 @@ PLANS = {
             Step(9.389, "journal", "", 13.835, ("0.5",)),
         ),
     ),
+    "a reader was told of checkpoints below a claim that was shown and forgotten, and later of older ones": Plan(
+        seed=10294, timing=SHORT_TTL, rates=(1.0, 1.0, 1.0), jitter=1 / 3, stubborn=True, seconds=30.182,
+        steps=(
+            Step(2.472, "server-stop", "0", 4.506, ("11.728",)),
+            Step(7.685, "fate", "", 14.236, ("claim", "unwritten", "14.236", "isolate")),
+            Step(8.364, "unseat", "", 19.905, ("resign",)),
+        ),
+    ),
     "a session was believed that the quorum was about to end": Plan(
         seed=18, timing=SLOW_SESSION, rates=(1.0, 1.0, 1.0), servers=3, tick=4.0, audit=4.0, jitter=0.02,
         seconds=39.43, steps=(Step(5.236, "pause", "a", 7.144),),

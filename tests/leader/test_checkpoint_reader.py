@@ -1,0 +1,72 @@
+"""What a reader was told of checkpoints does not go back, although a NameNode may forget what it has shown."""
+
+import pytest
+
+from leader import job
+from leader.checkpoint_reader import CheckpointReader
+from leader.job import NOBODY
+from leader.names import LeaderDirectory
+from leader.reader import Reader
+from leader.timing import Timing
+from tests.leader.faulty import Place
+from tests.leader.samples import A, B
+
+FIRST, SECOND = LeaderDirectory(1, A), LeaderDirectory(2, B)
+
+
+class Shown:
+    """A job whose names are set to whatever the NameNode of the moment knows."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._directory = LeaderDirectory(0, NOBODY)
+        self._entries = ["next=1"]
+        self.reader = CheckpointReader(place.files, None, Reader(place.files, None, Timing()))
+        job.create(place.direct, "orders")
+
+    def show(self, directory: LeaderDirectory, *entries: str) -> None:
+        files = self._place.direct
+        if directory != self._directory:
+            files.rename(f"orders/{self._directory.name}", f"orders/{directory.name}")
+        home = f"orders/{directory.name}/checkpoints"
+        for entry in self._entries:
+            files.delete(f"{home}/{entry}")
+        for entry in entries:
+            files.make_directory(f"{home}/{entry}")
+        self._directory, self._entries = directory, list(entries)
+
+    def told(self) -> tuple[int, int, dict[str, int]]:
+        state = self.reader.checkpoint("orders")
+        return state.epoch, state.next_id, dict(state.queries)
+
+
+@pytest.fixture
+def shown(place: Place) -> Shown:
+    return Shown(place)
+
+
+def test_a_batch_that_was_shown_and_forgotten_stays_known(shown: Shown) -> None:
+    shown.show(FIRST, "next=9", "daily=4", "hourly=7")
+    assert shown.told() == (1, 9, {"daily": 4, "hourly": 7})
+    shown.show(FIRST, "next=8", "daily=3~2", "weekly=0")
+    assert shown.told() == (1, 9, {"daily": 4, "hourly": 7, "weekly": 0})
+    shown.show(SECOND, "next=10", "daily=3")
+    assert shown.told() == (2, 10, {"daily": 4, "hourly": 7, "weekly": 0})
+
+
+def test_a_claim_that_was_shown_and_forgotten_takes_nothing_with_it(shown: Shown) -> None:
+    shown.show(FIRST, "next=8", "daily=3")
+    shown.told()
+    shown.show(SECOND, "next=9", "daily=4")
+    shown.told()
+    shown.show(FIRST, "next=8", "daily=3")
+    assert shown.told() == (1, 9, {"daily": 4})
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_another_job_of_the_same_name_begins_anew(shown: Shown, epoch: int) -> None:
+    """Somebody has deleted the job's directory, and started it again."""
+    shown.show(LeaderDirectory(2, A), "next=9", "daily=4")
+    shown.told()
+    shown.show(LeaderDirectory(epoch, B), "next=2")
+    assert shown.told() == (epoch, 2, {})
