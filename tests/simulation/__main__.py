@@ -37,8 +37,12 @@ def main(seeds: int, first: int, seed: int | None, output: Path) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
         task = progress.add_task("seeds", total=seeds)
+        shown = set[int]()
 
         def told(found: Found) -> None:
+            for number in sorted(found.violations.keys() - shown):
+                shown.add(number)
+                progress.console.print(f"seed {number} breaks {found.violations[number]}", highlight=False)
             broken = f"seeds ({len(found.violations)} broken)"
             progress.update(task, completed=found.runs, description=broken)
             if not progress.console.is_terminal and found.runs % LOGGED == 0:
@@ -61,7 +65,6 @@ def summary(found: Found) -> str:
     lines += [f"  {kind}: {number}" for kind, number in sorted(found.injected.items())]
     for what, (took, bound) in sorted(found.leaderless.items()):
         lines.append(f"  longest without a leader {what}: {took:.1f} s of {bound:.1f} s")
-    lines += [f"  seed {seed} breaks {what}" for seed, what in sorted(found.violations.items())]
     return "\n".join(lines)
 
 
