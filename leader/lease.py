@@ -116,6 +116,7 @@ class Holding:
         self._drift = drift
         self._promises: dict[Lease, float] = {}
         self._attested: dict[str, float] = {}
+        self._highest = -1
         self.current: Lease | None = None
         """The entry that was acknowledged last."""
         self.present: Lease | None = None
@@ -126,8 +127,12 @@ class Holding:
 
     @property
     def next_sequence(self) -> int:
-        """A sequence that none of the entries has."""
-        return max(lease.sequence for lease in self._promises) + 1
+        """A sequence that no entry of this session ever had.
+
+        A NameNode may have shown one of them and forgotten it, and a standby counts from when it first saw a name: one
+        that came back later would be taken for an old one.
+        """
+        return self._highest + 1
 
     def started(self, lease: Lease) -> float:
         """Boot-clock seconds when the lease was first sent."""
@@ -144,6 +149,7 @@ class Holding:
     def send(self, lease: Lease, start: float) -> None:
         """An entry is about to be sent. A second try keeps the start of the first: either may be executed."""
         self._promises.setdefault(lease, start)
+        self._highest = max(self._highest, lease.sequence)
 
     def see(self, lease: Lease) -> None:
         """The entry is listed."""
@@ -157,11 +163,12 @@ class Holding:
     def adopt(self, lease: Lease) -> None:
         """Somebody marked our entry with a request; that promises no more than the least we had promised."""
         self._promises[lease] = min(self._promises.values())
+        self._highest = max(self._highest, lease.sequence)
         self.present = lease
 
     def clear(self) -> None:
         """Nothing is held."""
-        self._promises = {}
+        self._promises, self._highest = {}, -1
         self.current = self.present = None
 
     def attest(self, attestation: Attestation) -> None:

@@ -76,7 +76,7 @@ def mentioned(frozen: Frozen) -> Names:
     texts += [lease.name for lease, _ in frozen.promises]
     if frozen.under_way is not None:
         texts += paths_of(frozen.under_way.command)
-    names = reduce(or_, map(names_of, texts), Names())
+    names = reduce(or_, map(names_of, texts), Names(frozenset({frozen.highest} if frozen.highest >= 0 else ())))
     words = {frozen.token, frozen.checking, *(token for token, _ in frozen.attested)}
     if not _idle(frozen):
         words.add(frozen.session_id)
@@ -132,6 +132,7 @@ class Renamer:
             present=present,
             held=self.lease(frozen.held) if frozen.held else None,
             renamed=self.lease(frozen.renamed) if frozen.renamed else None,
+            highest=self._sequences.get(frozen.highest, frozen.highest),
             promises=tuple((self.lease(lease), start) for lease, start in frozen.promises),
         )
 

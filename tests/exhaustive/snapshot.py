@@ -34,7 +34,7 @@ _ELECTION = """
     _retry_at _held_off_until _give_up_at _warned _complaints _commands
 """
 _OBSERVATION = "_contender _timing _since _own_sessions _own _gone _present _checking lease check_due"
-_HOLDING = "_drift _promises _attested current present"
+_HOLDING = "_drift _promises _attested _highest current present"
 _CONFIRMATION = "information _entries _announced _history"
 
 
@@ -72,6 +72,7 @@ class Frozen(NamedTuple):
     check_due: float
     held: Lease | None
     renamed: Lease | None
+    highest: int
     promises: tuple[tuple[Lease, float], ...]
     attested: tuple[tuple[str, float], ...]
     history: bool
@@ -139,6 +140,7 @@ class Freezer:
             check_due=after(observation.check_due),
             held=holding.current,
             renamed=holding.present,
+            highest=holding._highest,
             promises=tuple(promises if exact else sorted(promises, key=_by_sequence)),
             attested=tuple(attested if exact else sorted(attested)),
             history=bool(election._confirmation._history) and (exact or leading),
@@ -169,7 +171,7 @@ class Freezer:
         observation._own = frozen.own
         observation._gone, observation._present = frozen.gone, frozen.present
         observation._checking, observation.check_due = frozen.checking, NOW + frozen.check_due
-        holding.current, holding.present = frozen.held, frozen.renamed
+        holding.current, holding.present, holding._highest = frozen.held, frozen.renamed, frozen.highest
         holding._promises = {lease: NOW + start for lease, start in frozen.promises}
         holding._attested = {token: NOW + until for token, until in frozen.attested}
         if frozen.history and frozen.directory:

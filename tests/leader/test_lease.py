@@ -202,6 +202,21 @@ def test_an_entry_that_is_only_listed_is_renamed_next_and_promises_nothing_new()
     assert held.until() == pytest.approx(13 + 6 * 0.99)
 
 
+def test_no_sequence_ever_comes_back() -> None:
+    """Not that of an entry that was shown and forgotten either: who saw it then would take it for an old one."""
+    shown = replace(HDFS, sequence=2)
+    held = holding((HDFS, 10.0), (shown, 12.0))
+    held.see(shown)
+    held.send(replace(HDFS, sequence=3), 13.0)
+    held.see(HDFS)
+    switched = replace(ZOOKEEPER, sequence=held.next_sequence)
+    held.send(switched, 14.0)
+    held.confirm(switched)
+    assert (switched.sequence, held.next_sequence) == (4, 5)
+    held.adopt(replace(switched, sequence=7, successor="b"))
+    assert held.next_sequence == 8
+
+
 def test_an_adopted_entry_promises_no_more_than_the_least_before() -> None:
     renewed = replace(HDFS, sequence=2)
     held = holding((HDFS, 10.0), (renewed, 12.0))

@@ -52,6 +52,16 @@ PLANS = {
             Step(8.364, "unseat", "", 19.905, ("resign",)),
         ),
     ),
+    "the name of a lease that was shown and forgotten came back, and was taken for an old one": Plan(
+        seed=7397, timing=LONG_TTL, audit=4.0, jitter=0.02, seconds=33.166, end="outage",
+        steps=(
+            Step(12.723, "pause", "leader", 8.299),
+            Step(12.891, "wipe", "leader", 0.201),
+            Step(24.305, "outage", "", 30.0),
+            Step(25.305, "fate", "", 6.052, ("renewal", "unwritten", "6.052", "nothing")),
+            Step(30.436, "wipe", "", 1.138),
+        ),
+    ),
     "a session was believed that the quorum was about to end": Plan(
         seed=18, timing=SLOW_SESSION, rates=(1.0, 1.0, 1.0), servers=3, tick=4.0, audit=4.0, jitter=0.02,
         seconds=39.43, steps=(Step(5.236, "pause", "a", 7.144),),
