@@ -24,6 +24,9 @@ NETWORK = "hybrid-ha"
 SHARED = "/drill"
 WORD_COUNT = "/opt/hybrid-ha/examples/word_count.py"
 
+NOWHERE = "192.0.2.1"
+"""An address that belongs to nobody (RFC 5737)."""
+
 READY_LIMIT = 150.0
 CALL_LIMIT = 60
 POLL = 0.2
@@ -43,7 +46,7 @@ class ContainerGround(Ground):
     """Three ZooKeeper servers, two NameNodes with three JournalNodes, two DataNodes, each in its container."""
 
     name = "containers"
-    abilities = frozenset(Ability)
+    elsewhere = "this host's kernel lets no container filter packets"
 
     def __init__(self, folder: Path) -> None:
         """Find the engine.
@@ -67,6 +70,7 @@ class ContainerGround(Ground):
             raise DrillError("The images are not there: build them with `make images`.") from None
         except DockerException as error:
             raise DrillError(f"No Docker engine answers ({error}): start one with docker/engine.") from error
+        self.abilities = frozenset(Ability) - (set() if self._filters_packets() else {Ability.NETWORK})
 
     # --- as a whole
 
@@ -359,6 +363,15 @@ class ContainerGround(Ground):
                 run(NETWORK_IMAGE, words, network_mode=beside, cap_add=allowed, remove=True)
         except DockerException as error:
             raise DrillError(f"The network of {who} cannot be changed: {error}") from error
+
+    def _filters_packets(self) -> bool:
+        """Whether the kernel lets a container do it: tried in a network of its own that leads nowhere."""
+        command = ["cut", "both", NOWHERE]
+        try:
+            self._docker.containers.run(NETWORK_IMAGE, command, network_mode="none", cap_add=["NET_ADMIN"], remove=True)
+        except DockerException:
+            return False
+        return True
 
     def _sweep(self) -> None:
         """Remove what earlier drills have left behind."""

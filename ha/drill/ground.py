@@ -94,6 +94,8 @@ class Ground(ABC):
 
     name: str
     abilities: frozenset[Ability] = frozenset()
+    elsewhere: str = ""
+    """What to do to have the abilities that it lacks, as the end of a sentence."""
 
     # --- as a whole
 

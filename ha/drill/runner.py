@@ -28,7 +28,7 @@ def missing(drill: Drill, ground: Ground) -> str:
     lacking = sorted(need.value for need in drill.needs - ground.abilities)
     if not lacking:
         return ""
-    return f"NOT RUN: the {ground.name} cannot {' nor '.join(lacking)}; a Docker engine and its containers can."
+    return f"NOT RUN: the {ground.name} cannot {' nor '.join(lacking)}; {ground.elsewhere}."
 
 
 def run_drill(

@@ -82,6 +82,7 @@ class SandboxGround(Ground):
     """Three ZooKeeper servers, two NameNodes with three JournalNodes, one DataNode, all on loopback."""
 
     name = "sandbox"
+    elsewhere = "a Docker engine and its containers can"
 
     def __init__(self, folder: Path, zookeepers: int = ENSEMBLE, namenodes: int = NAMENODES) -> None:
         """Start nothing yet.

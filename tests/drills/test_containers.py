@@ -14,7 +14,7 @@ from ha.drill.drill import Drill
 from ha.drill.guards import HYBRID
 from ha.drill.outcome import Outcome
 from ha.drill.report.writing import write
-from ha.drill.runner import report
+from ha.drill.runner import missing, report
 from ha.drill.series import run_series
 from ha.history.events import Event
 from tests.drills.verdict import unsafe, wrong
@@ -45,6 +45,8 @@ def test_the_job_survives(
     found: list[tuple[Outcome, list[Event]]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    if lacking := missing(drill, containers):
+        pytest.skip(lacking)
     for attempt in (1, 2):
         folder = containers.folder / f"{tmp_path.name}-{attempt}"
         ((outcome, events),) = run_series([drill], containers, [HYBRID], folder, log.info)
