@@ -132,7 +132,7 @@ class ContainerGround(Ground):
     @engine()
     def start_member(self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Member:
         """Start a container; its log is the container's own."""
-        del folder  # the whole folder of drills is shared
+        self._let_in(folder)
         clock = {"LD_PRELOAD": "/usr/local/lib/clock.so", "CLOCK_OFFSET_FILE": f"/clocks/{name}"}
         container = self._run(name, command, {**clock, **environment})
         member = Contained(name, container, self._docker)
@@ -363,6 +363,13 @@ class ContainerGround(Ground):
                 run(NETWORK_IMAGE, words, network_mode=beside, cap_add=allowed, remove=True)
         except DockerException as error:
             raise DrillError(f"The network of {who} cannot be changed: {error}") from error
+
+    def _let_in(self, folder: Path) -> None:
+        """Members are another user, and the whole folder of drills is shared with them: let them come to theirs."""
+        for each in (folder.absolute(), *folder.absolute().parents):
+            each.chmod(each.stat().st_mode | 0o055)
+            if each == self.folder:
+                return
 
     def _filters_packets(self) -> bool:
         """Whether the kernel lets a container do it: tried in a network of its own that leads nowhere."""

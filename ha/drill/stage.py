@@ -229,7 +229,10 @@ class Stage:
         folder = self.ground.inside(self.folder)
         feed = ["python", "-m", "ha.drill.programs.feed", "--input", self.input, "--folder", folder]
         self._feeder = self._member("feeder", [*feed, *how])
-        self.wait("the first file", lambda: bool(self.observer.fed()), START_LIMIT)
+        feeder = self._feeder
+        self.wait("the first file", lambda: bool(self.observer.fed()) or not feeder.running, START_LIMIT)
+        if not self.observer.fed():
+            raise DrillError(f"The feeder has ended before its first file: {feeder.log().strip()[-300:]}")
 
     def _end(self, member: Member) -> None:
         with (self.folder / f"{member.name}.log").open("a", encoding="utf-8") as log:
