@@ -47,6 +47,8 @@ class Findings:
     zombie_epoch: int = -1
     zombie_processes: int = 0
     zombie_refusals: list[str] = field(default_factory=list)
+    zombie_died: bool = False
+    """Whether its driver ended by itself: of a refusal, or of a call that was under way when it was frozen."""
     orphans: int = -1
 
 
@@ -126,7 +128,7 @@ class Story:
         self._woken_at = leader.log.stat().st_size
         leader.wake_driver()
         self._wait("the zombie's driver to fail", lambda: bool(self._refusals(leader)) or not alive(family), 30.0)
-        self.findings.zombie_refusals = self._refusals(leader)
+        self.findings.zombie_refusals, self.findings.zombie_died = self._refusals(leader), not alive(family)
         for sentence in self.findings.zombie_refusals[:1]:
             self._terminal.event(f"HDFS refused what it wrote: {sentence[:160]}")
         leader.wake()
