@@ -4,11 +4,16 @@ ZooKeeper's record is believed unless it is older than what is known, or has the
 HDFS wins every comparison, in both directions. Apart from that, what is known only ever gets newer.
 """
 
+from collections import deque
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from leader.information import LeaderInformation, Record
 from leader.names import LeaderDirectory
+
+REMEMBERED_FORGERIES = 8
+"""What HDFS did not bear out: a forgery in ZooKeeper, or a claim that a NameNode has shown and forgotten. More than
+one, for both can come in a row, and whichever is still in ZooKeeper would be believed again."""
 
 
 class Source(Enum):
@@ -50,13 +55,13 @@ class Knowledge:
     def __init__(self) -> None:
         self.known: Known | None = None
         self.mismatches = 0
-        self._forged: tuple[int, str] | None = None
+        self._forged: deque[tuple[int, str]] = deque(maxlen=REMEMBERED_FORGERIES)
         self._over: tuple[int, str] | None = None
 
     def hear_zookeeper(self, information: LeaderInformation, at: float) -> bool:
         """ZooKeeper holds this record; returns whether it is believed. If not, ask HDFS."""
         known, version = self.known, (information.epoch, information.session_id)
-        contradicted = version in (self._forged, self._over)
+        contradicted = version in self._forged or version == self._over
         believed = not contradicted and (known is None or _supersedes(information, known))
         if not believed:
             self.mismatches += 1
@@ -76,11 +81,11 @@ class Knowledge:
         if known is not None and known.epoch > directory.epoch:
             if started <= known.since:
                 return False
-            self._forged = (known.epoch, known.session_id)
+            self._contradict(known)
         elif known is not None and known.epoch == directory.epoch and known.session_id != directory.session_id:
-            self._forged = (known.epoch, known.session_id)
-        elif self._forged == (directory.epoch, directory.session_id):
-            self._forged = None
+            self._contradict(known)
+        elif (directory.epoch, directory.session_id) in self._forged:
+            self._forged.remove((directory.epoch, directory.session_id))
         if record.released:
             self._over = (directory.epoch, directory.session_id)  # for ever: the next leader has another epoch
         version = (directory.epoch, directory.session_id)
@@ -89,6 +94,11 @@ class Knowledge:
             return False
         self._know(information, version, Source.HDFS, at, verified=True)
         return True
+
+    def _contradict(self, known: Known) -> None:
+        version = (known.epoch, known.session_id)
+        if version not in self._forged:
+            self._forged.append(version)
 
     def _outdated(self, information: LeaderInformation | None, started: float) -> bool:
         """Whether a read that began then just missed the publication that is known by now."""

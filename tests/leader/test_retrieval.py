@@ -139,6 +139,18 @@ def test_a_record_ahead_of_hdfs_is_a_forgery_is_dropped_and_not_believed_again(t
     assert told.zookeeper(6, A, at=16.0)
 
 
+def test_a_forgery_is_not_believed_again_because_a_claim_was_shown_and_forgotten(told: Told) -> None:
+    told.files(1)
+    assert told.zookeeper(HUGE, B, at=12.0)
+    assert told.files(2, C, started=20.0, published=False)
+    assert told.files(1, started=30.0), "the NameNode that showed that claim has ended itself"
+    assert not told.zookeeper(HUGE, B, at=31.0)
+    assert not told.zookeeper(2, C, at=32.0)
+    assert told.files(2, C, started=40.0)
+    assert told.zookeeper(2, C, at=41.0), "it was made after all"
+    assert not told.zookeeper(HUGE, B, at=42.0)
+
+
 def test_what_was_taken_for_forged_counts_once_hdfs_says_it_too(told: Told) -> None:
     told.files(4)
     told.knowledge.hear_zookeeper(information(5, B), at=12.0)

@@ -62,6 +62,15 @@ PLANS = {
             Step(30.436, "wipe", "", 1.138),
         ),
     ),
+    "a forgery that had been found out was believed again, after a claim that was shown and forgotten": Plan(
+        seed=49836, timing=LONG_TTL, seconds=21.953,
+        steps=(
+            Step(2.347, "fate", "", 8.623, ("claim", "unwritten", "8.623", "crash")),
+            Step(3.187, "unseat", "", 17.815, ("pause",)),
+            Step(10.14, "tamper", "", 2.904, ("leader", "forged")),
+            Step(11.521, "isolate", "b", 0.587),
+        ),
+    ),
     "a session was believed that the quorum was about to end": Plan(
         seed=18, timing=SLOW_SESSION, rates=(1.0, 1.0, 1.0), servers=3, tick=4.0, audit=4.0, jitter=0.02,
         seconds=39.43, steps=(Step(5.236, "pause", "a", 7.144),),
