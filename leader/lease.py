@@ -139,10 +139,14 @@ class Holding:
         return self._promises[lease]
 
     def pending(self, like: Lease) -> Lease | None:
-        """An entry already sent that says the same as ``like`` but for its sequence, to be sent once more."""
-        least = self.present.sequence if self.present else 0
+        """The entry sent last, to be sent once more, if it says the same as ``like`` but for its sequence.
+
+        None of those before it: something may have been built on one that was shown and forgotten, and be executed
+        late once that is there again.
+        """
         for lease in self._promises:
-            if lease.sequence > least and replace(lease, sequence=like.sequence) == like:
+            last = lease.sequence == self._highest and lease != self.present
+            if last and replace(lease, sequence=like.sequence) == like:
                 return lease
         return None
 

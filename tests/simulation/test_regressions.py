@@ -7,6 +7,7 @@ from tests.simulation.namespace import Namespace
 from tests.simulation.plan import Plan, Step
 from tests.simulation.report import report
 from tests.simulation.run import simulate
+from tests.simulation.world import World
 
 SLOW_SESSION = Timing(short_ttl=4, long_ttl=12, session_timeout=8, call_timeout=1, stop_margin=1, hand_over=0.5)
 LONG_TTL = Timing(short_ttl=10, long_ttl=20, session_timeout=6, hand_over=1)
@@ -187,6 +188,17 @@ def test_what_waits_for_a_namenode_is_not_lost_when_another_fails_over_meanwhile
     files.arrive(lambda: arrived.append("second"))
     files.start()
     assert arrived == ["first", "second"]
+
+
+def test_time_does_not_run_ahead_past_a_call_that_was_cancelled() -> None:
+    """Seed 75710: a step of the plan struck after all was well, because what came before it had been cancelled."""
+    world, called = World(), list[float]()
+    world.after(1.0, lambda: called.append(1.0)).cancel()
+    world.after(3.0, lambda: called.append(world.now))
+    world.run(2.0)
+    assert (world.now, called) == (2.0, [])
+    world.run(2.0)
+    assert (world.now, called) == (4.0, [3.0])
 
 
 def test_a_namenode_forgets_what_it_showed_and_answered_nobody() -> None:

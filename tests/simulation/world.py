@@ -37,21 +37,24 @@ class World:
 
     def step(self) -> bool:
         """Make the next call; False if there is none."""
-        while self._calls:
-            when, _, call = heapq.heappop(self._calls)
-            if call.callback is None:
-                continue
-            self.now = when
-            call.callback()
-            return True
-        return False
+        return self._step(float("inf"))
 
     def run(self, seconds: float) -> None:
         """Let that much true time pass."""
         end = self.now + seconds
-        while self._calls and self._calls[0][0] <= end:
-            self.step()
+        while self._step(end):
+            pass
         self.now = end
+
+    def _step(self, end: float) -> bool:
+        """Make the next call that is not cancelled; False if there is none until then."""
+        while self._calls and self._calls[0][0] <= end:
+            when, _, call = heapq.heappop(self._calls)
+            if call.callback is not None:
+                self.now = when
+                call.callback()
+                return True
+        return False
 
     def dice(self, name: str) -> random.Random:
         """Return dice of one's own: what others throw changes nothing, so a schedule can be shrunk."""
