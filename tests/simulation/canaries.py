@@ -317,6 +317,6 @@ CANARIES = (
     Canary("ZooKeeper is written before HDFS", _of(Confirmation, announce=_announce_before_hdfs), R2, 30),
     Canary("the counter reads, adds and writes", _of(Checkpoints, next=_read_add_write), S4, 30),
     Canary(
-        "a lower epoch from ZooKeeper is believed", _of(Knowledge, hear_zookeeper=_believe_all_of_zookeeper), R1, 200
+        "a lower epoch from ZooKeeper is believed", _of(Knowledge, hear_zookeeper=_believe_all_of_zookeeper), R1, 1300
     ),
 )
