@@ -18,7 +18,8 @@ class Expected:
 
     Attributes:
         changes: how many other leaders there may be, at least and at most: often none.
-        recovery: seconds from the fault to the next grant, by the durations in force; None if nobody takes over.
+        recovery: seconds from the fault to the next grant, by the durations in force; None if nobody takes over. Among
+            these is ``outage``, which is how long the first fault really was: servers need their time to come back.
         blind: whether lookups may fail while something is broken: true only if HDFS is out of reach, and ZooKeeper
             is too or holds no record.
     """

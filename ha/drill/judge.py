@@ -135,8 +135,9 @@ class Judge:
         bound = self._drill.expected.recovery
         if bound is None or not later:
             return
-        took, limit = later[0].at - begun, bound(self._durations)
-        self.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": limit}
+        outage = self._faults[0].ends - begun if self._faults else 0.0
+        took, limit = later[0].at - begun, bound({**self._durations, "outage": outage})
+        self.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": round(limit, 3)}
         detail = f"{took:.1f} s until the next grant, promised within {limit:.1f} s ({bound.__doc__})"
         self.add("recovered in time", took <= limit + NOISE, detail)
 

@@ -56,6 +56,13 @@ def judged(
     return {check.name: check.passed for check in judge.checks}
 
 
+def test_a_bound_counts_the_outage_as_long_as_it_was() -> None:
+    """From 10.0 to 12.0: servers that were told to come back are not there at once."""
+    outage = Expected((1, 1), changed("the outage and 1 s", "outage"))
+    assert judged(history(takeover=2.9 + NOISE), outage)["recovered in time"]
+    assert not judged(history(takeover=3.1 + NOISE), outage)["recovered in time"]
+
+
 def test_all_is_well() -> None:
     assert all(judged(history()).values())
 

@@ -48,7 +48,7 @@ def _zookeeper_and_leader(stage: Stage) -> None:
 
 
 _SETTINGS = {"long_ttl": LONG_TTL}
-_LATEST = changed("the outage + long ttl + 1 s", "long_ttl", more=OUTAGE + BETWEEN + 1)
+_LATEST = changed("the outage + long ttl + 1 s", "outage", "long_ttl")
 
 DRILLS = (
     Drill(
