@@ -67,9 +67,11 @@ class Output:
         inside = leadership.path(f"out/{check_word(name, 'an output')}")
         root, self._inside, self._outside = _common(inside, uri)
         self._files = open_files(root)
+        self._home = posixpath.dirname(posixpath.dirname(self._inside))
         self._staged = f"{inside}/staged"
         try:
             try:
+                self._connect()
                 self._files.call("output", self._prepare, ATTEMPTS * CALL_TIMEOUT)
             except NotFound:
                 raise self._fenced() from None
@@ -105,6 +107,15 @@ class Output:
     def close(self) -> None:
         """Let go of the file system."""
         self._files.close()
+
+    def _connect(self) -> None:
+        """Find a NameNode that answers: what deletes must not be given up on, for it may go on later."""
+        for last in (False,) * (ATTEMPTS - 1) + (True,):
+            outcome = self._files.outcome("output", lambda files: files.list(self._home), CALL_TIMEOUT)
+            if not isinstance(outcome.error, Unknown | NotSent | NotWritable) or last:
+                outcome.result()
+                return
+            threading.Event().wait(RETRY)
 
     def _prepare(self, files: Files) -> None:
         make_parents(files, self._outside)

@@ -1,5 +1,6 @@
 """The output of batches: on a local directory with a pretended Spark, where every answer can be lost; and for real."""
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,7 @@ from ha.spark import Output, output
 from leader.errors import Fenced, InvalidSettings
 from store.bounded import BoundedFiles
 from store.errors import ConnectionLost, NotSent
+from store.files import Entry
 from store.local import LocalFiles
 from tests.spark.helpers import eventually, fence, files_of, leading, names, rows
 
@@ -65,6 +67,46 @@ def made(leadership: Leadership, tmp_path: Path) -> Iterator[Output]:
     made = Output(leadership, (tmp_path / "out").as_uri())
     yield made
     made.close()
+
+
+class Lost(LocalFiles):
+    """A connection to a NameNode that is gone and does not say so."""
+
+    def __init__(self, root: Path, over: threading.Event) -> None:
+        super().__init__(root, durable=False)
+        self._over = over
+
+    def list(self, path: str) -> list[Entry]:
+        self._over.wait(60)
+        raise ConnectionLost(f"No answer about {path}.")
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        self.list(f"{path}, {recursive}")
+
+    def make_directory(self, path: str) -> None:
+        self.list(path)
+
+
+def test_a_connection_that_hangs_is_replaced_before_anything_is_made(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a drill: a driver that was started while a NameNode was down began with that one, and gave up."""
+    over = threading.Event()
+
+    def open_badly(uri: str) -> BoundedFiles:
+        root = Path(uri.removeprefix("file://"))
+        drivers = iter([Lost(root, over), Lost(root, over)])
+        return BoundedFiles(lambda: next(drivers, None) or LocalFiles(root, durable=False), uri=uri)
+
+    monkeypatch.setattr(output, "open_files", open_badly)
+    monkeypatch.setattr(output, "CALL_TIMEOUT", 0.2)
+    try:
+        made = Output(leadership, (tmp_path / "out").as_uri())
+        assert made.write(batch("one"), 1)
+        made.close()
+    finally:
+        over.set()
+    assert found(tmp_path) == {"batch=1": "one"}
 
 
 def test_a_batch_appears_once(made: Output, leadership: Leadership, tmp_path: Path) -> None:
