@@ -68,19 +68,23 @@ def stored(segments: Iterable[str], files: str) -> list[Stored]:
         if after != before + 1:
             raise ValueError(f"The edit log has no transactions {before + 1} to {after - 1}: give all of its segments.")
     root = urlsplit(files).path.rstrip("/")
-    offset, latest = now() - time.time(), float("-inf")
+    offset = now() - time.time()
+    latest: dict[str, float] = {}
+    """Of each job: the NameNode's clock may be set back, and what happened before that is no other job's business."""
     events = []
     for number in numbers:
         if (change := records[number]) is None:
             continue
         at, operation, *paths = change
-        latest = max(latest, at / 1000 + offset)  # the NameNode's clock may be set back
         jobs, below = zip(*(_place(path, root) for path in paths), strict=True)
         if len(set(jobs)) == 1:
             found = [(jobs[0], operation, *below)]
         else:
             found = list(zip(jobs, ("delete", "make"), below, strict=True))
-        events += [Stored(latest, *each) for each in found if each[0]]
+        for job, *what in found:
+            if job:
+                latest[job] = max(latest.get(job, float("-inf")), at / 1000 + offset)
+                events.append(Stored(latest[job], job, *what))
     return events
 
 

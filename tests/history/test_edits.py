@@ -114,6 +114,21 @@ def test_times_never_go_back_though_the_namenodes_clock_does() -> None:
     assert times[0] == times[1] > now()
 
 
+def test_another_jobs_times_are_its_own() -> None:
+    """Found by a series of drills: after the one that shifts clocks all times of the next ones were an hour off."""
+    first, second = edits.stored(
+        [
+            segment(
+                record(1, "MKDIR", PATH="/team/ha/payments/1", TIMESTAMP=LATE),
+                record(2, "MKDIR", PATH="/team/ha/orders/1", TIMESTAMP=LATE - 3_600_000),
+            )
+        ],
+        ROOT,
+    )
+    assert (first.job, second.job) == ("payments", "orders")
+    assert round(first.at - second.at) == 3600
+
+
 # --- the real NameNode
 
 
