@@ -1,8 +1,14 @@
-"""Lookups: who leads a job, asked of ZooKeeper first and of HDFS when ZooKeeper will not do. Bounded in time."""
+"""Lookups: who leads a job, asked of the host's agent first, then of ZooKeeper, and of HDFS when that will not do.
+
+Bounded in time. Of several threads that find no snapshot, one asks the stores, and the others take what it learns.
+"""
 
 import logging
+import os
 import random
 import threading
+import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +21,7 @@ from leader.nodes import Node, ReadNode, leader_path
 from leader.observation import Observation
 from leader.retrieval import Knowledge, Known, Source
 from leader.session import check_attestation
+from leader.snapshot import Snapshot, Snapshots
 from leader.timing import CONFIRMATIONS_PER_SESSION, Timing
 from store.bounded import BoundedFiles
 from store.clock import BOOT_CLOCK, Clock
@@ -40,6 +47,19 @@ FILES_PAUSE = 0.5
 
 SULK = 1.0
 """Seconds for which ZooKeeper is not asked after it did not answer in time."""
+
+AGENT_SHARE = 0.2
+"""Of a lookup's time for the host's agent to answer for a job that nobody has asked it about lately."""
+
+AGENT_PATIENCE = 0.3
+"""Seconds at most for the same."""
+
+SNAPSHOT_PAUSE = 0.1
+"""Seconds, on average, between two looks of a watch at the agent's snapshot."""
+
+STRANGERS = 1024
+"""Names of jobs, asked for lately, of which nothing is known: what is kept of them. All others' memory is that of jobs
+that exist."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +89,23 @@ class Answer:
     stale: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found; see :meth:`Reader.looks`.
+
+    Attributes:
+        started: boot-clock seconds before anybody was asked.
+        answer: None if there is no leader, or nobody answered.
+        reached: whether somebody answered.
+        known: what the reader knows after it; None if it knows nothing of such a job.
+    """
+
+    started: float
+    answer: Answer | None
+    reached: bool
+    known: Known | None
+
+
 class _Fallback(Exception):
     """ZooKeeper will not do: the kind of reason, for counting, and a sentence."""
 
@@ -84,10 +121,24 @@ class _Job:
         self.audit_due = 0.0
         self.led = False
         self.graced = False
+        self.flight: _Flight | None = None
+        self.heard: tuple[Snapshot | None, Known | None] = (None, None)
+        """The snapshot that was believed last, and what was known then."""
+
+
+class _Flight:
+    """One look at the stores, whose end other threads wait for."""
+
+    def __init__(self, started: float, deadline: float) -> None:
+        self.started = started
+        self.deadline = deadline
+        self.over = threading.Event()
+        self.answered = False
+        self.error: NoLeader | Unreachable | None = None
 
 
 class Reader:
-    """Answers lookups for any number of jobs, from any thread."""
+    """Answers lookups for any number of jobs, from any thread; a forked child may go on using it."""
 
     def __init__(
         self,
@@ -96,6 +147,7 @@ class Reader:
         timing: Timing,
         *,
         audit: float = 30.0,
+        snapshots: Snapshots | None = None,
         clock: Clock = BOOT_CLOCK,
         dice: random.Random | None = None,
     ) -> None:
@@ -106,6 +158,7 @@ class Reader:
             zookeeper: likewise; None if the file system carries everything.
             timing: all durations.
             audit: seconds, on average, after which an answer of ZooKeeper is compared with HDFS.
+            snapshots: what an agent of this host was told; None to ask the stores themselves always.
             clock: the host's boot clock, unless in a simulation.
             dice: spreads the readers of many hosts over time.
         """
@@ -116,9 +169,14 @@ class Reader:
         self._zookeeper = zookeeper
         self._timing = timing
         self._audit = audit
+        self._snapshots = snapshots
         self._jobs: dict[str, _Job] = {}
+        self._strangers: weakref.WeakValueDictionary[str, _Job] = weakref.WeakValueDictionary()
+        self._lately: deque[_Job] = deque(maxlen=STRANGERS)
+        self._lock = threading.Lock()
         self._waited = False
         self._sulking_until = float("-inf")
+        _every.add(self)
 
     def leader(self, job: str, timeout: float = 2.0, *, stale: bool = False) -> Answer:
         """Return who leads the job, within ``timeout`` seconds whatever is down.
@@ -137,12 +195,12 @@ class Reader:
         """
         state = self._state(check_job(job))
         deadline = self._clock.now() + timeout
-        pause = FILES_PAUSE
         nobody: NoLeader | None = None
         while True:
             try:
-                answer = self._lookup(job, deadline - self._clock.now(), None, stale=stale)
+                answer = self._look(job, state, deadline - self._clock.now(), stale=stale)
             except NoLeader as error:
+                pause = PAUSE if isinstance(error, _NobodySaysAgent) else FILES_PAUSE
                 if not state.led or deadline - self._clock.now() <= pause:
                     state.led = False
                     raise
@@ -155,6 +213,15 @@ class Reader:
             else:
                 state.led = True
                 return answer
+
+    def told(self, job: str, timeout: float = 2.0) -> Answer | None:
+        """Return what an agent of this host was told, without asking any store; None if that is nothing to go by.
+
+        Raises:
+            InvalidName, NoLeader: as in :meth:`leader`.
+        """
+        state = self._state(check_job(job))
+        return self._from_snapshot(job, state, self._snapshots, timeout) if self._snapshots is not None else None
 
     def report(self, job: str, session_id: str, timeout: float = 2.0) -> Answer:
         """The leader of this session id refused or did not answer: ask HDFS, unless something newer is known already.
@@ -180,39 +247,63 @@ class Reader:
 
         While no store can be reached nothing is yielded.
         """
-        check_job(job)
+        last: tuple[object, ...] | None = None
+        for look in self.looks(job, stop, timeout):
+            answer = look.answer
+            version = (answer.epoch, answer.session_id, dict(answer.endpoints)) if answer else (None,)
+            if look.reached and version != last:
+                last = version
+                yield answer
+
+    def looks(
+        self, job: str, stop: threading.Event, timeout: float = 2.0, *, every: float = float("inf")
+    ) -> Iterator[Look]:
+        """Look at once, after every change that is heard of, and after ``every`` seconds at the latest.
+
+        Yields what each look found, until ``stop`` is set.
+        """
+        state = self._state(check_job(job))
         changed = threading.Event()
         watcher = _Waker(changed)
         if self._zookeeper is not None:
             self._zookeeper.add_listener(watcher)
-        last: tuple[object, ...] | None = None
         try:
             while not stop.is_set():
                 changed.clear()
+                started, answer, reached, agent = self._clock.now(), None, True, False
                 try:
-                    answer: Answer | None = self._lookup(job, timeout, watcher, stale=False)
-                except NoLeader:
-                    answer = None
+                    answer = self._look(job, state, timeout, watcher)
+                    agent = answer.source is Source.SNAPSHOT
+                except NoLeader as nobody:
+                    agent = isinstance(nobody, _NobodySaysAgent)
                 except Unreachable as error:
                     _log.info("%s", error)
+                    reached = False
+                yield Look(started, answer, reached, state.knowledge.known)
+                if reached:
+                    self._wait(changed, stop, min(every, SNAPSHOT_PAUSE if agent else self._interval))
+                else:
                     self._clock.wait(changed, self._timing.poll)
-                    continue
-                version = (answer.epoch, answer.session_id, dict(answer.endpoints)) if answer else (None,)
-                if version != last:
-                    last = version
-                    yield answer
-                self._wait(changed, stop)
         finally:
             if self._zookeeper is not None:
                 self._zookeeper.remove_listener(watcher)
 
-    def _wait(self, changed: threading.Event, stop: threading.Event) -> None:
+    @property
+    def _interval(self) -> float:
         watched = self._zookeeper is not None and self._zookeeper.state is Connection.CONNECTED
-        interval = self._audit if watched else 4 * self._timing.poll
+        return self._audit if watched else 4 * self._timing.poll
+
+    def _wait(self, changed: threading.Event, stop: threading.Event, interval: float) -> None:
         end = self._clock.now() + self._spread(interval)
         while not stop.is_set() and (rest := end - self._clock.now()) > 0:
             if self._clock.wait(changed, min(rest, 0.5)):
                 return
+
+    def _forked(self) -> None:
+        """Any lock may be held by a thread that is not here, and no other thread's look will ever end."""
+        self._lock = threading.Lock()
+        for state in [*self._jobs.values(), *self._strangers.values()]:
+            state.lock, state.flight = threading.Lock(), None
 
     def _spread(self, seconds: float) -> float:
         return seconds * self._dice.uniform(0.8, 1.2)
@@ -220,10 +311,94 @@ class Reader:
     # --- one lookup
 
     def _state(self, job: str) -> _Job:
-        return self._jobs.setdefault(job, _Job(self._timing))
+        """What is kept of a job: for ever once something is known of it, else for as long as somebody asks."""
+        state = self._jobs.get(job)
+        if state is None:
+            with self._lock:
+                state = self._strangers.get(job)
+                if state is None:
+                    state = self._strangers[job] = _Job(self._timing)
+            self._lately.append(state)
+        return state
 
-    def _lookup(self, job: str, timeout: float, watcher: "_Waker | None", *, stale: bool) -> Answer:
-        state = self._state(job)
+    def _look(
+        self, job: str, state: _Job, timeout: float, watcher: "_Waker | None" = None, *, stale: bool = False
+    ) -> Answer:
+        """Ask the agent, else the stores."""
+        if self._snapshots is not None:
+            started = self._clock.now()
+            answer = self._from_snapshot(job, state, self._snapshots, timeout)
+            if answer is not None:
+                return answer
+            timeout -= self._clock.now() - started
+        try:
+            # What a watch asks sets its own watch, so it is asked by itself.
+            return (
+                self._together(job, state, timeout) if watcher is None else self._lookup(job, state, timeout, watcher)
+            )
+        except Unreachable:
+            if stale and state.knowledge.known is not None:
+                return self._answer(job, state, stale=True)
+            raise
+
+    def _from_snapshot(self, job: str, state: _Job, snapshots: Snapshots, timeout: float) -> Answer | None:
+        """Ask the agent; None if there is nothing to be believed, and the stores must be asked."""
+        snapshot = snapshots.find(job) or snapshots.ask(job, min(AGENT_PATIENCE, timeout * AGENT_SHARE))
+        if snapshot is None:
+            return None
+        heard, known = state.heard
+        if (
+            heard is not snapshot or known is not state.knowledge.known
+        ):  # else nothing has changed since it was believed
+            with state.lock:
+                if not state.knowledge.hear_snapshot(snapshot):
+                    if state.knowledge.doubted_by(snapshot):
+                        state.audit_due = 0.0
+                    return None
+                state.heard = (snapshot, state.knowledge.known)
+                if snapshot.information is not None:
+                    self._jobs[job] = state
+        if snapshot.information is None:
+            raise _NobodySaysAgent(_nobody(job, snapshot.epoch))
+        return self._answer(job, state)
+
+    def _together(self, job: str, state: _Job, timeout: float) -> Answer:
+        """One look at the stores at a time, for all threads that want one: the others wait for its end."""
+        started = self._clock.now()
+        deadline = started + timeout
+        while True:
+            with state.lock:
+                flight = state.flight
+                if flight is None:
+                    own = state.flight = _Flight(self._clock.now(), deadline)
+                    break
+            if not self._clock.wait(flight.over, max(0.0, deadline - self._clock.now())):
+                raise Unreachable(
+                    f"No store said within {round(timeout, 3):g} s who leads job {job!r}: another thread is waiting."
+                )
+            if flight.answered:
+                return self._answer(job, state)  # and not the other's answer: by now something newer may be known
+            # An error counts only if that look began no earlier than this one, and was given as much time.
+            error = flight.error
+            if (
+                error is not None
+                and flight.started >= started
+                and (isinstance(error, NoLeader) or flight.deadline >= deadline)
+            ):
+                raise type(error)(str(error))
+        try:
+            answer = self._lookup(job, state, deadline - self._clock.now(), None)
+        except (NoLeader, Unreachable) as error:
+            own.error = type(error)(str(error))  # the others' own: a traceback is one thread's
+            raise
+        else:
+            own.answered = True
+            return answer
+        finally:
+            state.flight = None
+            own.over.set()
+
+    def _lookup(self, job: str, state: _Job, timeout: float, watcher: "_Waker | None") -> Answer:
         deadline = self._clock.now() + timeout
         try:
             self._ask_zookeeper(job, state, timeout * ZOOKEEPER_SHARE, watcher)
@@ -239,10 +414,9 @@ class Reader:
         cause = self._ask_files(job, state, deadline - self._clock.now())
         if cause is None:
             return self._answer(job, state)
-        if stale and state.knowledge.known is not None:
-            return self._answer(job, state, stale=True)
         raise Unreachable(
-            f"No store said within {timeout:g} s who leads job {job!r}. ZooKeeper: {sentence} File system: {cause}"
+            f"No store said within {round(timeout, 3):g} s who leads job {job!r}. "
+            f"ZooKeeper: {sentence} File system: {cause}"
         )
 
     def _successor_comes(self, job: str, state: _Job, timeout: float) -> bool:
@@ -265,7 +439,7 @@ class Reader:
     def _answer(self, job: str, state: _Job, *, stale: bool = False) -> Answer:
         known = state.knowledge.known
         if known is None or known.information is None:
-            raise NoLeader(_nobody(job, known))
+            raise NoLeader(_nobody(job, known.epoch if known is not None else 0))
         information = known.information
         age = max(0.0, self._clock.now() - known.at)
         return Answer(
@@ -294,7 +468,9 @@ class Reader:
         if information is None:
             raise _Fallback("undecodable", "its record cannot be read.")
         with state.lock:
-            if not state.knowledge.hear_zookeeper(information, self._clock.now()):
+            believed = state.knowledge.hear_zookeeper(information, self._clock.now())
+            self._jobs[job] = state
+            if not believed:
                 raise _Fallback("mismatch", "its record is older than what is known, or of another session.")
 
     def _ask_files(self, job: str, state: _Job, timeout: float) -> str | None:
@@ -314,6 +490,7 @@ class Reader:
             return f"{outcome.error}"
         directory, record = outcome.result()
         with state.lock:
+            self._jobs[job] = state
             if state.knowledge.hear_files(directory, record, job, outcome.started, outcome.ended):
                 state.directory = directory
                 if record.lease is not None:
@@ -388,7 +565,22 @@ class _Waker:
         self.changed.set()
 
 
-def _nobody(job: str, known: Known | None) -> str:
-    if known is None or known.epoch == 0:
+class _NobodySaysAgent(NoLeader):
+    """An agent of this host was told that nobody leads; to look again costs no store anything."""
+
+
+def _nobody(job: str, epoch: int) -> str:
+    if epoch == 0:
         return f"Job {job!r} has never had a leader."
-    return f"Job {job!r} has no leader now; the last epoch was {known.epoch}."
+    return f"Job {job!r} has no leader now; the last epoch was {epoch}."
+
+
+_every: "weakref.WeakSet[Reader]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for each in list(_every):
+        each._forked()  # noqa: SLF001 - our own class
+
+
+os.register_at_fork(after_in_child=_after_fork)

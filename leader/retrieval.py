@@ -10,6 +10,7 @@ from enum import Enum
 
 from leader.information import LeaderInformation, Record
 from leader.names import LeaderDirectory
+from leader.snapshot import Snapshot
 
 REMEMBERED_FORGERIES = 8
 """What HDFS did not bear out: a forgery in ZooKeeper, or a claim that a NameNode has shown and forgotten. More than
@@ -50,7 +51,7 @@ class Known:
 
 
 class Knowledge:
-    """What one reader knows of one job; every change goes through :meth:`hear_zookeeper` or :meth:`hear_files`."""
+    """What one reader knows of one job; every change goes through one of the ``hear_`` methods, or :meth:`nobody`."""
 
     def __init__(self) -> None:
         self.known: Known | None = None
@@ -94,6 +95,31 @@ class Knowledge:
             return False
         self._know(information, version, Source.HDFS, at, verified=True)
         return True
+
+    def hear_snapshot(self, snapshot: Snapshot) -> bool:
+        """An agent of this host was told this; returns whether it is believed. If not, ask the stores.
+
+        It is believed as ZooKeeper's record is, but not if it says something else than what was told here since. That
+        nobody leads is believed without being learnt: what a job's next leader must exceed is what was known before.
+        """
+        known, information = self.known, snapshot.information
+        version = (snapshot.epoch, snapshot.session_id)
+        if known is not None and snapshot.at < known.at and information != known.information:
+            return False
+        if information is None:
+            return known is None or snapshot.epoch > known.epoch or version == (known.epoch, known.session_id)
+        if version in self._forged or version == self._over or not (known is None or _supersedes(information, known)):
+            return False
+        same = known is not None and known.information == information
+        verified = snapshot.verified or (same and known is not None and known.verified)
+        self._know(information, version, Source.SNAPSHOT, snapshot.at, verified=verified)
+        return True
+
+    def doubted_by(self, snapshot: Snapshot) -> bool:
+        """Whether HDFS may have told an agent that what is known here never came from a claim: then ask HDFS."""
+        known = self.known
+        older = known is not None and (snapshot.epoch, snapshot.session_id) != (known.epoch, known.session_id)
+        return older and known is not None and snapshot.verified and known.since < snapshot.at
 
     def _contradict(self, known: Known) -> None:
         version = (known.epoch, known.session_id)

@@ -7,11 +7,14 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from ha.agent import wire
 from leader import checkpoints, information
 from leader.checkpoints import MAX_ID, CheckpointState, query_entry
 from leader.information import MAX_VERSION, EndpointEntry, LeaderInformation
 from leader.lease import ANYBODY, Lease, Mode
 from leader.names import MAX_EPOCH, LeaderDirectory
+from leader.snapshot import Snapshot
+from tests.hostile.properties.records import AUDIT, ORIGIN
 from tests.leader.samples import SESSION_IDS, TEXTS, WORDS
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -81,6 +84,19 @@ CHECKPOINTS = st.builds(
     next_id=st.integers(1, MAX_ID),
     queries=st.dictionaries(st.text(PRINTABLE, min_size=1), st.integers(0, MAX_ID), max_size=5),
 )
+TIMES = st.floats(0, 1e9)
+SNAPSHOTS = st.builds(
+    lambda told, at, fresh, leads, verified: Snapshot(
+        "orders", told.epoch, told.session_id, told if leads else None, at, at + fresh, verified
+    ),
+    INFORMATION,
+    TIMES,
+    st.floats(0, AUDIT / 2),
+    st.booleans(),
+    st.booleans(),
+) | st.builds(lambda at: Snapshot("orders", 0, "", None, at, at, verified=False), TIMES)
+SNAPSHOT_FILES = SNAPSHOTS.map(lambda each: wire.encode(each, ORIGIN, AUDIT))
+BEATS = TIMES.map(lambda at: wire.encode_beat(ORIGIN, 42, at, "127.0.0.1:8300"))
 RECORDS = INFORMATION.map(information.encode) | CHECKPOINTS.map(checkpoints.encode)
 
 SPLINTERS = st.sampled_from([*"\n\0~=_0-/\u0663\u2028A.[\ud800é{", '"', "00", "..", "9" * 30])
@@ -105,3 +121,6 @@ def damaged_bytes(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
 
 HOSTILE_TEXTS = ANY_TEXT | damaged(NAMES)
 HOSTILE_BYTES = st.binary(max_size=300) | damaged_bytes(RECORDS)
+HOSTILE_SNAPSHOTS = damaged_bytes(SNAPSHOT_FILES | BEATS) | damaged_bytes(
+    (SNAPSHOT_FILES | BEATS).map(lambda sealed: sealed.partition(b"\n")[2].removesuffix(b"\n"))
+)

@@ -1,8 +1,11 @@
 """Lookups over a real directory: bounded, correct, and clear about what was wrong. ZooKeeper is tried elsewhere."""
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,13 +15,14 @@ from leader.information import LeaderInformation, endpoint_entries
 from leader.job import NOBODY
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
-from leader.reader import Answer, Reader
+from leader.reader import STRANGERS, Answer, Reader, _Flight
 from leader.retrieval import Source
 from leader.timing import Timing
 from store.clock import now
+from store.errors import ConnectionLost
 from store.files import Entry
 from store.zookeeper import ZooKeeper
-from tests.leader.faulty import Place
+from tests.leader.faulty import Place, in_threads
 from tests.leader.samples import A, B
 
 FIRST, SECOND = LeaderDirectory(1, A), LeaderDirectory(2, B)
@@ -328,3 +332,121 @@ def test_who_was_told_that_nobody_leads_is_not_told_that_no_store_answers(grants
     grants.place.direct.rename(f"{grants.record}/{lease}", f"{grants.record}/{released}")
     with pytest.raises(NoLeader, match="has no leader now"):
         reader.leader("orders", 30)
+
+
+# --- many at once, and for a long time
+
+
+def test_of_many_threads_one_asks_and_all_are_answered(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader.leader("orders", 30)
+    listing, asked, all_wait = grants.place.faulty.list, list[str](), threading.Event()
+
+    def count(path: str) -> list[Entry]:
+        asked.append(path)
+        all_wait.wait(30)
+        return listing(path)
+
+    grants.place.faulty.list = count  # type: ignore[method-assign]  # it takes until all are there
+    waiting = threading.Semaphore(0)
+    look = reader._together
+
+    def together(job: str, state: Any, timeout: float) -> Answer:
+        waiting.release()
+        return look(job, state, timeout)
+
+    reader._together = together  # type: ignore[method-assign]  # to know when all are there
+
+    def release() -> None:
+        for _ in range(20):
+            waiting.acquire(timeout=30)
+        all_wait.set()
+
+    threading.Thread(target=release, daemon=True).start()
+    answers = in_threads(20, lambda _: reader.leader("orders", 30).epoch)
+    assert answers == [1] * 20
+    assert len(asked) < 20, "a list each would be 20 and more"
+
+
+def test_who_waited_for_anothers_look_that_failed_asks_for_itself(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader.leader("orders", 30)
+    listing, began, release = grants.place.faulty.list, threading.Event(), threading.Event()
+
+    def fail_once(path: str) -> list[Entry]:
+        if began.is_set():
+            return listing(path)
+        began.set()
+        release.wait(30)
+        raise ConnectionLost("No answer.")
+
+    grants.place.faulty.list = fail_once  # type: ignore[method-assign]  # the first look fails
+    failed: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            reader.leader("orders", 30)
+        except Unreachable as error:
+            failed.append(error)
+
+    first = threading.Thread(target=ask, daemon=True)
+    first.start()
+    assert began.wait(30)
+    threading.Timer(0.0, release.set).start()
+    assert reader.leader("orders", 30).epoch == 1
+    first.join(30)
+    assert len(failed) == 1
+
+
+def test_who_waits_for_anothers_look_waits_no_longer_than_asked(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    reader.leader("orders", 30)
+    listing, began, release = grants.place.faulty.list, threading.Event(), threading.Event()
+
+    def hang(path: str) -> list[Entry]:
+        began.set()
+        release.wait(60)
+        return listing(path)
+
+    grants.place.faulty.list = hang  # type: ignore[method-assign]  # it hangs, and then does the same
+    first = threading.Thread(target=lambda: reader.leader("orders", 60), daemon=True)
+    first.start()
+    assert began.wait(30)
+    with pytest.raises(Unreachable, match=r"No store said within 0\.1 s .* another thread"):
+        reader.leader("orders", 0.1)
+    assert reader.leader("orders", 0.1, stale=True).stale
+    release.set()
+    first.join(30)
+
+
+def test_of_jobs_that_are_not_there_little_is_kept(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    assert reader.leader("orders", 30).epoch == 1
+    for number in range(STRANGERS + 50):
+        with pytest.raises(NoLeader):
+            reader.leader(f"stranger-{number}", 30)
+    assert len(reader._strangers) <= STRANGERS + 1, "those asked for lately, and the one that is asked for now"
+    assert set(reader._jobs) == {"orders"}
+    assert reader.leader("orders", 30).epoch == 1
+
+
+def test_a_child_forked_in_the_middle_of_a_look_asks_for_itself(grants: Grants, reader: Reader) -> None:
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    state = reader._state("orders")
+    reader.leader("orders", 30)
+    with state.lock, reader._lock:
+        state.flight = _Flight(0.0, 0.0)  # of a thread that the child does not have
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(30)
+                os._exit(0 if reader.leader("orders", 20).epoch == 1 else 1)
+            except BaseException:  # noqa: BLE001  # whatever it is, the child must not run the other tests
+                os._exit(2)
+        state.flight = None
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -11,6 +11,7 @@ from leader.information import LeaderInformation, Record, endpoint_entries
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
 from leader.retrieval import Knowledge, Source
+from leader.snapshot import Snapshot
 from tests.leader.samples import A, B, C
 
 REST = MappingProxyType({"rest": "a:1"})
@@ -48,6 +49,19 @@ class Told:
         known = information(epoch, session_id, version) if published else None
         found = record(known, Mode.RELEASED if released else Mode.ZOOKEEPER)
         return self.knowledge.hear_files(LeaderDirectory(epoch, session_id), found, "orders", started, started + 0.1)
+
+    def agent(
+        self,
+        epoch: int,
+        session_id: str = A,
+        *,
+        at: float,
+        version: int = 1,
+        leads: bool = True,
+        verified: bool = False,
+    ) -> bool:
+        known = information(epoch, session_id, version) if leads else None
+        return self.knowledge.hear_snapshot(Snapshot("orders", epoch, session_id, known, at, at + 3.0, verified))
 
     @property
     def version(self) -> tuple[int, str] | None:
@@ -194,9 +208,80 @@ def test_nobody_leads_any_more(told: Told) -> None:
     assert (known.epoch, known.information, known.at) == (5, None, 11.0)
 
 
+# --- an agent's snapshot
+
+
+def test_a_snapshot_is_believed_as_zookeeper_is(told: Told) -> None:
+    assert told.agent(5, at=1.0, verified=True)
+    known = told.knowledge.known
+    assert known is not None
+    assert (known.source, known.at, known.verified, known.information) == (Source.SNAPSHOT, 1.0, True, information(5))
+    assert told.agent(6, B, at=2.0)
+    assert not told.agent(5, at=3.0), "epochs do not go back"
+    assert not told.agent(6, C, at=3.0), "nor has one of them two sessions"
+    assert told.agent(6, B, version=2, at=3.0)
+    assert not told.agent(6, B, version=1, at=4.0)
+    assert told.version == (6, B)
+
+
+def test_a_snapshot_does_not_contradict_what_was_told_since(told: Told) -> None:
+    assert told.files(5)
+    assert told.agent(5, at=1.0), "it says the same"
+    assert told.files(5)
+    assert not told.agent(6, B, at=1.0), "if that were so, HDFS would have known"
+    assert not told.agent(5, at=1.0, leads=False)
+    assert told.agent(5, at=20.0, leads=False)
+    told.knowledge.nobody(30.0)
+    assert not told.agent(5, at=25.0)
+    assert told.agent(5, at=35.0)
+
+
+def test_what_hdfs_has_verified_here_stays_so_when_an_agent_says_the_same(told: Told) -> None:
+    told.files(5)
+    assert told.agent(5, at=20.0, verified=False)
+    assert told.knowledge.known is not None
+    assert told.knowledge.known.verified
+
+
+def test_that_nobody_leads_is_believed_and_not_learnt(told: Told) -> None:
+    assert told.agent(0, "", at=1.0, leads=False)
+    assert told.agent(7, at=1.0, leads=False)
+    assert told.knowledge.known is None
+    told.files(5)
+    assert told.agent(9, B, at=20.0, leads=False)
+    assert told.version == (5, A)
+    assert not told.agent(4, B, at=20.0, leads=False), "of an epoch before"
+    assert not told.agent(5, B, at=20.0, leads=False), "of another session"
+
+
+def test_what_was_released_or_never_claimed_is_not_believed_of_an_agent_either(told: Told) -> None:
+    told.files(5, released=True)
+    assert not told.agent(5, at=20.0)
+    assert told.zookeeper(HUGE, C, at=20.0)
+    assert told.files(5, started=21.0)
+    assert not told.agent(HUGE, C, at=30.0)
+
+
+def test_an_agent_that_hdfs_has_told_better_raises_a_doubt(told: Told) -> None:
+    assert told.zookeeper(HUGE, C, at=1.0)
+
+    def doubts(epoch: int, session_id: str, at: float, *, verified: bool) -> bool:
+        known = information(epoch, session_id)
+        return told.knowledge.doubted_by(Snapshot("orders", epoch, session_id, known, at, at + 3.0, verified))
+
+    assert doubts(5, A, 2.0, verified=True)
+    assert not doubts(5, A, 2.0, verified=False), "that is ZooKeeper's word against ZooKeeper's"
+    assert not doubts(5, A, 0.5, verified=True), "it was told before"
+    assert not doubts(HUGE, C, 2.0, verified=True), "it says the same"
+    assert not Told().knowledge.doubted_by(Snapshot("orders", 5, A, information(5), 2.0, 5.0, verified=True))
+
+
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["zookeeper", "files", "forged"]), st.integers(0, 3), st.sampled_from([A, B, C]), st.booleans()
+        st.sampled_from(["zookeeper", "files", "forged", "agent", "late agent"]),
+        st.integers(0, 3),
+        st.sampled_from([A, B, C]),
+        st.booleans(),
     ),
     max_size=30,
 )
@@ -222,6 +307,9 @@ def test_epochs_never_go_back_except_from_what_was_never_claimed(
         elif kind == "zookeeper":
             old = max(1, epoch - back)
             told.zookeeper(old, sessions[old], at=now)
+        elif kind in {"agent", "late agent"}:
+            old = max(1, epoch - back)
+            told.agent(old, sessions[old], at=now - (3.0 if kind == "late agent" else 0.0), leads=back != 1)
         else:
             told.zookeeper(epoch + back, session_id, at=now)
         after = told.version
