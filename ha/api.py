@@ -1,10 +1,10 @@
-"""The local HTTP API of a daemon or sidecar: health, leader, metrics."""
+"""The local HTTP API of a daemon, sidecar or agent: health, leader, changes, metrics."""
 
 import logging
 import re
 import socket
 import threading
-from typing import Any
+from typing import Any, Protocol
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -13,7 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ha.node import Node
+from ha.agent.feed import Feed, fields
+from ha.history.opening import Lookups
+from ha.metrics import Metrics
 from leader.errors import InvalidName, InvalidSettings, NoLeader, Unreachable
 
 LOOKUP_TIMEOUT = 2.0
@@ -27,20 +29,36 @@ _LISTEN = re.compile(rf"([A-Za-z0-9._-]+|{_IPV6}|\[{_IPV6}\]):(0|[1-9][0-9]{{0,4
 _log = logging.getLogger("ha")
 
 
+class Shown(Protocol):
+    """A process that can be looked at: a :class:`ha.node.Node`, or one that contends for nothing."""
+
+    @property
+    def reader(self) -> Lookups:
+        """Answers lookups."""
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """Return what can be seen of every job that the process contends for."""
+
+    def exposition(self) -> Metrics:
+        """Return the metrics."""
+
+
 class Api:
     """Serves on a thread of its own, so that a slow client never holds up the contender."""
 
-    def __init__(self, node: Node, listen: str) -> None:
+    def __init__(self, node: Shown, listen: str, feed: Feed | None = None) -> None:
         """Bind the port.
 
         Args:
             node: what to show.
             listen: ``host:port``; port 0 takes a free one.
+            feed: tells of changes; None for an API that does not.
 
         Raises:
             InvalidSettings: that is no address, or it is taken.
         """
         self._node = node
+        self._feed = feed
         self._socket = _bind(listen)
         host, port = self._socket.getsockname()[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -50,11 +68,14 @@ class Api:
             Route("/v1/jobs/{job}", self._job),
             Route("/v1/jobs/{job}/leader", self._leader),
             Route("/metrics", self._metrics),
+            *(feed.routes if feed is not None else ()),
         ]
         application = Starlette(routes=routes)
         # A path with a slash too many is no path: a redirect would go wherever the request's Host header says.
         application.router.redirect_slashes = False
-        config = uvicorn.Config(application, log_level="warning", lifespan="off", timeout_keep_alive=5)
+        config = uvicorn.Config(
+            application, log_level="warning", lifespan="off", timeout_keep_alive=5, timeout_graceful_shutdown=1
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="ha-api", daemon=True)
 
@@ -66,6 +87,8 @@ class Api:
     def close(self) -> None:
         """Stop answering."""
         self._server.should_exit = True
+        if self._feed is not None:
+            self._feed.close()
         if self._thread.is_alive():
             self._thread.join(STOP_WITHIN)
         self._socket.close()
@@ -97,17 +120,7 @@ class Api:
             return JSONResponse({"error": str(error)}, 404)
         except Unreachable as error:
             return JSONResponse({"error": str(error)}, 503)
-        return JSONResponse(
-            {
-                "job": answer.job,
-                "epoch": answer.epoch,
-                "session_id": answer.session_id,
-                "endpoints": dict(answer.endpoints),
-                "source": answer.source.value,
-                "age_ms": round(answer.age * 1000),
-                "verified": answer.verified,
-            }
-        )
+        return JSONResponse(fields(answer))
 
     def _metrics(self, _: Request) -> Response:
         try:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
+from ha.agent.finding import SnapshotFinder
 from ha.settings import Settings, load
 from ha.stores import Stores
 from leader.checkpoint_reader import CheckpointReader
@@ -13,17 +14,32 @@ from leader.reader import Answer, Reader
 
 
 class Client:
-    """Answers lookups from any thread, each within its deadline; a forked child may go on using it."""
+    """Answers lookups from any thread, each within its deadline; a forked child may go on using it.
 
-    def __init__(self, settings: Settings) -> None:
+    It takes what an agent of this host was told, as long as that is fresh; else it asks ZooKeeper, and else HDFS.
+    """
+
+    def __init__(self, settings: Settings, *, corrected_within: float | None = None) -> None:
         """Connect to nothing yet.
+
+        Args:
+            settings: all of them.
+            corrected_within: seconds in which an agent must correct what is stale, or it does not count; ``audit``
+                if None.
 
         Raises:
             InvalidSettings: an address is not one.
         """
         self.settings = settings
         self._stores = Stores(settings)
-        self._reader = Reader(self._stores.files, self._stores.zookeeper, self._stores.timing, audit=settings.audit)
+        place = self._stores.snapshots
+        self._reader = Reader(
+            self._stores.files,
+            self._stores.zookeeper,
+            self._stores.timing,
+            audit=settings.audit,
+            snapshots=SnapshotFinder(place, corrected_within or settings.audit) if place is not None else None,
+        )
         self._lookups = self._stores.history.lookups(self._reader)
         self._checkpoints = self._stores.history.checkpoint_lookups(
             CheckpointReader(self._stores.files, self._stores.zookeeper, self._reader)
@@ -45,6 +61,14 @@ class Client:
         """
         return self._lookups.leader(job, timeout, stale=stale)
 
+    def told(self, job: str) -> Answer | None:
+        """Return what an agent of this host was told, in microseconds; None if there is no agent, or nothing to go by.
+
+        Raises:
+            InvalidName, NoLeader: as in :meth:`leader`.
+        """
+        return self._reader.told(job)
+
     def report(self, job: str, session_id: str, timeout: float = 2.0) -> Answer:
         """Say that the leader of this session id refused to answer, and return who leads now, asked of HDFS.
 
@@ -63,6 +87,8 @@ class Client:
         Raises:
             InvalidName, NoLeader, Unreachable: as in :meth:`leader`.
         """
+        if self._stores.zookeeper is not None:
+            self._stores.zookeeper.start()  # lookups that an agent answers never do
         return self._checkpoints.checkpoint(job, timeout)
 
     def close(self) -> None:

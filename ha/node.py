@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
+from ha.agent.alone import reader_of
 from ha.metrics import Metrics
 from ha.settings import Settings
 from ha.stores import Stores
 from leader.contender import Candidacy, Contender
-from leader.reader import Reader
 from leader.runtime import Runtime
 from store.clock import now
 
@@ -30,9 +30,8 @@ class Node:
         self.runtime = Runtime(settings.contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
         self.contender = Contender.make(self.runtime, settings.contender, self.stores.timing)
         self.runtime.attach(self.contender)
-        self.reader = self.stores.history.lookups(
-            Reader(self.stores.files, self.stores.zookeeper, self.stores.timing, audit=settings.audit)
-        )
+        self.own_reader = reader_of(self.stores)
+        self.reader = self.stores.history.lookups(self.own_reader)
 
     def statuses(self) -> dict[str, dict[str, Any]]:
         """Return what can be seen of every job, by name.

@@ -20,6 +20,12 @@ CONFIG_FILE = "ha.toml"
 MAX_FILE_BYTES = 1_000_000
 """A longer file has no settings in it."""
 
+FRESHNESSES_PER_AUDIT = 10
+"""At least: an agent that is frozen right after it was told something stale must not be believed beyond the audit."""
+
+SNAPSHOTS_OFF = "off"
+"""The value of ``snapshots`` for: neither write them nor read them."""
+
 SHOWN = 100
 """Characters of a wrong value that an error shows."""
 
@@ -42,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         stop_grace: seconds that a command has between TERM and KILL while the lease is being kept.
         listen: ``host:port`` of the HTTP API; port 0 takes a free one, an empty text none.
         history: directory on this host into which each process writes what happened to it; empty for none.
+        snapshots: directory on this host for what its agent was told; empty for one in shared memory; or ``off``.
+        snapshot_fresh: seconds for which what the agent was told may be used; 0 derives it from ``audit``.
     """
 
     files: str = ""
@@ -58,6 +66,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stop_grace: float = 10.0
     listen: str = ""
     history: str = ""
+    snapshots: str = ""
+    snapshot_fresh: float = 0.0
+
+    @property
+    def fresh(self) -> float:
+        """Seconds for which a snapshot of this process's agent may be used."""
+        return self.snapshot_fresh or self.audit / FRESHNESSES_PER_AUDIT
 
     @property
     def timing(self) -> Timing:
@@ -102,13 +117,27 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
         files=settings.files or _default_files(environment),
         contender=check_word(settings.contender or _default_contender(), "a contender"),
     )
-    for name, least in (("audit", 0.1), ("stop_grace", 0.0)):
+    for name, least in (("audit", 0.1), ("stop_grace", 0.0), ("snapshot_fresh", 0.0)):
         if not getattr(settings, name) >= least:
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at least {least:g}.")
         if getattr(settings, name) > LONGEST:  # a thread can wait for no more than 292 years
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at most {LONGEST:,}.")
+    _check_snapshots(settings)
     _ = settings.timing  # raises if durations clash
     return settings
+
+
+def _check_snapshots(settings: Settings) -> None:
+    where, fresh, longest = settings.snapshots, settings.snapshot_fresh, settings.audit / FRESHNESSES_PER_AUDIT
+    if where and where != SNAPSHOTS_OFF and (not where.startswith("/") or "\0" in where):
+        raise InvalidSettings(
+            f"snapshots is {_shown(where)}: it must be an absolute path, or {SNAPSHOTS_OFF!r} to do without them."
+        )
+    if fresh > longest:
+        raise InvalidSettings(
+            f"snapshot_fresh ({fresh:g} s) and audit ({settings.audit:g} s) clash: a snapshot that is used for more "
+            f"than a tenth of audit ({longest:g} s) could be stale for longer than that."
+        )
 
 
 def _check(values: Mapping[str, Any], where: str) -> None:

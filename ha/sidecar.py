@@ -130,6 +130,7 @@ class Sidecar:
             "HA_BELIEF": str(self._belief.path),
             "HA_FILES": self._settings.files,
             "HA_ZOOKEEPER": self._settings.zookeeper,
+            "HA_SNAPSHOTS": self._settings.snapshots,
         }
         self._again = False  # that was asked for once
         self._node.stores.history.ran(self._job, grant.epoch, running=True)

@@ -1,5 +1,6 @@
 """The two stores, opened from the settings, and the history of what is done with them."""
 
+from ha.agent.place import place_of
 from ha.history.opening import NoHistory, open_history
 from ha.settings import Settings
 from leader.errors import InvalidSettings
@@ -31,6 +32,8 @@ class Stores:
             )
         except Invalid as error:
             raise InvalidSettings(f"zookeeper: {error}") from error
+        address = self.zookeeper.address if self.zookeeper is not None else None
+        self.snapshots = place_of(settings.snapshots, self.files.uri, address)
         self.history: NoHistory = open_history(settings.history, settings.contender)
 
     def close(self) -> None:

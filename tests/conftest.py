@@ -8,6 +8,14 @@ import pytest
 from ha.sandbox import Sandbox
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_agent() -> Iterator[None]:
+    """Tests see what they ask the stores, whatever runs on this host; those of the agent say where it writes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HA_SNAPSHOTS", "off")
+        yield
+
+
 @pytest.fixture(scope="session")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A sandbox with one ZooKeeper and one NameNode; HA_TEST_SANDBOX=<dir> borrows one that is up already."""

@@ -9,7 +9,7 @@ from ha.cli.drill import drill
 from ha.cli.operate import list_jobs, resign, show_history, switchover
 from ha.cli.read import checkpoint, leader, watch
 from ha.cli.sandbox import sandbox
-from ha.cli.serve import daemon, run
+from ha.cli.serve import agent, daemon, run
 from leader.errors import InvalidName, InvalidSettings, LeaderError, NoLeader, Unreachable
 from store.errors import StoreError
 
@@ -36,6 +36,7 @@ def app() -> None:
 _COMMANDS = (
     run,
     daemon,
+    agent,
     leader,
     watch,
     list_jobs,

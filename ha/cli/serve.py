@@ -1,6 +1,8 @@
-"""``ha run`` and ``ha daemon``: the processes that contend."""
+"""``ha run``, ``ha daemon`` and ``ha agent``: the processes that serve."""
 
+import queue
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,18 +17,25 @@ from leader.names import check_job
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _contends(command: Command) -> Command:
+def _serves(command: Command) -> Command:
     for option in (
         click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True),
         click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO"),
         click.option("--listen", metavar="HOST:PORT", help="Serve the HTTP API there.  [HA_LISTEN]"),
+    ):
+        command = option(command)
+    return stores(command)
+
+
+def _contends(command: Command) -> Command:
+    for option in (
         click.option("--contender", metavar="NAME", help="Name of this process.  [default: host and process id]"),
         click.option(
             "--endpoint", "given", metavar="NAME=ADDRESS", multiple=True, help="Publish an address while leading."
         ),
     ):
         command = option(command)
-    return stores(command)
+    return _serves(command)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -49,7 +58,9 @@ def run(
     and then killed before the leadership is over, and dies with this process. Exit code 0 of COMMAND ends the job;
     another one gives the leadership back, so that a standby takes over.
     """
-    from ha.api import Api  # noqa: PLC0415  # only those who serve pay for the server
+    from ha.agent.alone import agent_of  # noqa: PLC0415  # only those who serve pay for the server
+    from ha.agent.feed import Feed  # noqa: PLC0415
+    from ha.api import Api  # noqa: PLC0415
     from ha.node import Node  # noqa: PLC0415
     from ha.sidecar import Sidecar  # noqa: PLC0415
 
@@ -62,11 +73,17 @@ def run(
         # All that a person can have got wrong comes first: a sidecar holds things that only its end gives back.
         published = check_endpoints(endpoints(given))
         check_job(job)
-        api = Api(node, loaded.listen) if loaded.listen else None
+        agent = agent_of(node.stores, node.own_reader, [job])
+        api = Api(node, loaded.listen, Feed(agent)) if loaded.listen else None
         sidecar = Sidecar(node, job, command, published, again=again)
         if api is not None:
             api.start()
-        code = sidecar.run()
+            agent.http = api.address
+        agent.start()
+        try:
+            code = sidecar.run()
+        finally:
+            agent.close()
         if api is not None:
             api.close()
     finally:
@@ -79,7 +96,9 @@ def run(
 @_contends
 def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_format: str, **arguments: Any) -> None:
     """Contend for each JOB without running a command; serve health, leader and metrics over HTTP."""
-    from ha.api import Api  # noqa: PLC0415  # only those who serve pay for the server
+    from ha.agent.alone import agent_of  # noqa: PLC0415  # only those who serve pay for the server
+    from ha.agent.feed import Feed  # noqa: PLC0415
+    from ha.api import Api  # noqa: PLC0415
     from ha.daemon import Daemon  # noqa: PLC0415
     from ha.node import Node  # noqa: PLC0415
 
@@ -90,10 +109,49 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
     node = Node(loaded)
     try:
         server = Daemon(node, jobs, endpoints(given))
-        api = Api(node, loaded.listen or "127.0.0.1:0")
+        agent = agent_of(node.stores, node.own_reader, jobs)
+        api = Api(node, loaded.listen or "127.0.0.1:0", Feed(agent))
         api.start()
-        code = server.run()
+        agent.http = api.address
+        agent.start()
+        try:
+            code = server.run()
+        finally:
+            agent.close()
         api.close()
     finally:
         node.close()
     sys.exit(code)
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@_serves
+def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: Any) -> None:
+    """Answer lookups for all processes of this host: each JOB, and those that they ask about.
+
+    What it is told it writes into the directory of the setting ``snapshots``, where every process of the same user, or
+    of any user if this one is root, finds it without asking a store. It contends for nothing.
+    """
+    from ha.agent.alone import Alone, agent_of  # noqa: PLC0415  # only those who serve pay for the server
+    from ha.agent.feed import Feed  # noqa: PLC0415
+    from ha.api import Api  # noqa: PLC0415
+
+    configure(level=log_level, style=log_format)
+    named = [check_job(job) for job in jobs]
+    loaded = settings(**arguments)
+    process = Alone(loaded)
+    ended: queue.SimpleQueue[int] = queue.SimpleQueue()  # an event's lock could be held by whom a signal interrupts
+    try:
+        answers = agent_of(process.stores, process.own_reader, named)
+        api = Api(process, loaded.listen or "127.0.0.1:0", Feed(answers))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda signalled, _: ended.put(signalled))
+        api.start()
+        answers.http = api.address
+        answers.start()
+        ended.get()
+        answers.close()
+        api.close()
+    finally:
+        process.close()

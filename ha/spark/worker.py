@@ -1,7 +1,9 @@
 """What Python workers ask: where is the job master, what is the newest checkpoint. Cached, and told of changes.
 
-A worker asks once and then answers from memory, in microseconds, until ZooKeeper's watch goes off or the connection
-changes; after a tenth of the audit interval it asks again in any case, and after 1 s while ZooKeeper is away.
+Where an agent runs on the worker's host (``ha agent``, or any ``ha run`` or ``ha daemon``), a worker reads what that
+was told, in microseconds, and opens no connection for it. Elsewhere it asks once and then answers from memory until
+ZooKeeper's watch goes off or the connection changes; after a tenth of the audit interval it asks again in any case, and
+after 1 s while ZooKeeper is away. Checkpoints are always asked for like that.
 
 What it does NOT promise: that a cached address is still the leader's. A leader that is gone refuses or does not
 answer, and the epoch in the answer lets the other side refuse what comes from the past.
@@ -23,7 +25,7 @@ from leader.checkpoints import CheckpointState
 from leader.errors import InvalidSettings, LeaderError, NoLeader
 from leader.names import check_job
 from leader.nodes import checkpoints_path, leader_path
-from leader.reader import Answer
+from leader.reader import AGENT_PATIENCE, Answer
 from leader.retrieval import Source
 from store.clock import now
 from store.errors import StoreError
@@ -34,11 +36,17 @@ T = TypeVar("T")
 TIMEOUT = 2.0
 """Seconds in which a lookup ends, whatever is down."""
 
+LEFT = TIMEOUT - AGENT_PATIENCE
+"""Seconds of these for the stores, after an agent did not answer."""
+
 WATCH_TIMEOUT = 0.3
 """Seconds of these to set a watch; without one the answer is just not kept as long."""
 
 FIRST_CONNECTION = 0.3
 """Seconds of the first lookup in which to connect; it takes some 10 ms if ZooKeeper is there at all."""
+
+MOST_KEPT = 1024
+"""Jobs whose answers are kept, in the order in which they were asked for first; the others are asked for every time."""
 
 UNWATCHED = 1.0
 """Seconds for which an answer is kept that no watch guards."""
@@ -175,34 +183,61 @@ class Lookups:
     """What one worker process knows, and its client."""
 
     def __init__(self) -> None:
-        """Connect to ZooKeeper, or go on trying in the background; takes 0.3 s at most.
+        """Connect to nothing yet.
 
         Raises:
             InvalidSettings: a setting in the environment is wrong.
         """
         settings = load()
-        self.client = Client(msgspec.structs.replace(settings, audit=max(0.1, settings.audit / AUDIT_SHARE)))
-        if (zookeeper := self.client._stores.zookeeper) is not None:  # noqa: SLF001  # see _Kept
-            zookeeper.start()  # now: a watch can be set only when there is a connection
-            zookeeper.wait(FIRST_CONNECTION)
+        audit = max(0.1, settings.audit / AUDIT_SHARE)
+        self.client = Client(msgspec.structs.replace(settings, audit=audit), corrected_within=settings.audit)
+        self._connected = False
         self._leaders: dict[str, _Kept[Answer]] = {}
         self._checkpoints: dict[str, _Kept[CheckpointState]] = {}
 
     def leader(self, job: str) -> Answer:
         """Return who leads."""
         kept = self._leaders.get(job)
+        try:
+            told = self.client.told(job)
+        except NoLeader:
+            told = self.client.leader(job, LEFT)  # which waits for the next one, if there was one
+        else:
+            if told is None:
+                return self._keep(job, kept)
+        if kept is not None:
+            kept(None)  # what is kept may be older
+        return told
+
+    def _keep(self, job: str, kept: _Kept[Answer] | None) -> Answer:
+        """Answer without an agent."""
+        self._connect()
+        if kept is None and len(self._leaders) >= MOST_KEPT:
+            return self.client.leader(job, LEFT)
         if kept is None:
-            made = _Kept(self.client, leader_path(check_job(job)), lambda: self.client.leader(job, TIMEOUT))
+            made = _Kept(self.client, leader_path(check_job(job)), lambda: self.client.leader(job, LEFT))
             kept = self._leaders.setdefault(job, made)
         return kept.get()
 
     def checkpoint(self, job: str) -> CheckpointState:
         """Return the newest checkpoints."""
+        self._connect()
         kept = self._checkpoints.get(job)
+        if kept is None and len(self._checkpoints) >= MOST_KEPT:
+            return self._ask_checkpoint(job)
         if kept is None:
             made = _Kept(self.client, checkpoints_path(check_job(job)), lambda: self._ask_checkpoint(job))
             kept = self._checkpoints.setdefault(job, made)
         return kept.get()
+
+    def _connect(self) -> None:
+        """Connect to ZooKeeper, or go on trying in the background; takes 0.3 s at most, and only the first time."""
+        if self._connected:
+            return
+        if (zookeeper := self.client._stores.zookeeper) is not None:  # noqa: SLF001  # see _Kept
+            zookeeper.start()  # now: a watch can be set only when there is a connection
+            zookeeper.wait(FIRST_CONNECTION)
+        self._connected = True
 
     def _ask_checkpoint(self, job: str) -> CheckpointState:
         end = now() + TIMEOUT

@@ -4,7 +4,7 @@ import os
 from typing import TypeVar
 
 from store.errors import Invalid
-from store.zookeeper.address import parse
+from store.zookeeper.address import Address, parse
 from store.zookeeper.calls import Done
 from store.zookeeper.link import Link, Listener
 from store.zookeeper.operations import Operation
@@ -65,6 +65,11 @@ class ZooKeeper:
 
     def __repr__(self) -> str:
         return f"ZooKeeper({str(self._address)!r})"
+
+    @property
+    def address(self) -> Address:
+        """The ensemble's servers, and the chroot."""
+        return self._address
 
     @property
     def chroot(self) -> str:

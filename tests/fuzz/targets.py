@@ -15,6 +15,7 @@ from leader.information import EndpointEntry, LeaderInformation
 from leader.job import NOBODY
 from leader.lease import Lease, Mode, first_lease
 from leader.names import LeaderDirectory
+from leader.snapshot import Snapshot
 
 # The properties are imported by the target that needs them: each is fuzzed in a process of its own, and some need much.
 # ruff: noqa: PLC0415
@@ -74,12 +75,17 @@ def _names() -> Target:
 
 
 def _records() -> Target:
+    from ha.agent import wire
     from tests.hostile.properties import records
 
     leader = LeaderInformation("orders", 42, OWNER, {"jobmaster": "host:6123", "rest": "ä\0"}, 3)
     state = CheckpointState("orders", 42, OWNER, 8, {"daily": 7, "": 0})
     belief = struct.pack("<Qdd", 2, 1e6, 1e6)
-    return Target(records.ALL, (information.encode(leader), checkpoints.encode(state), b"cafe0123", belief, b""))
+    told = Snapshot("orders", 42, OWNER, leader, 1.0, 2.0, verified=True)
+    sealed = (wire.encode(told, records.ORIGIN, 30.0), wire.encode_beat(records.ORIGIN, 1, 2.0, ""))
+    bodies = tuple(each[9:-1] for each in sealed)
+    plain = (information.encode(leader), checkpoints.encode(state), b"cafe0123", belief, b"")
+    return Target(records.ALL, (*plain, *sealed, *bodies))
 
 
 def _configuration() -> Target:

@@ -16,8 +16,9 @@ QUICK = {
     "HA_SESSION_TIMEOUT": "4",
     "HA_HAND_OVER": "0.2",
     "HA_STOP_GRACE": "20",
+    "HA_SNAPSHOTS": "off",
 }
-"""Small timings, so that takeovers take moments."""
+"""Small timings, so that takeovers take moments; and no agent, so that tests see what they ask the stores."""
 
 HA = (sys.executable, "-P", "-m", "ha.cli")
 

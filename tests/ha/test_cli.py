@@ -122,7 +122,7 @@ def test_where_nobody_has_been_there_are_no_jobs(quick: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "daemon", "leader", "watch", "list", "history", "resign", "switchover", "check"]
+    "command", ["run", "daemon", "agent", "leader", "watch", "list", "history", "resign", "switchover", "check"]
 )
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, command, "--help")
@@ -147,7 +147,9 @@ def test_a_leader_that_does_not_hand_over(led: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("name", BAD_JOBS)
-@pytest.mark.parametrize("command", ["leader", "watch", "history", "resign", "switchover", "checkpoint", "daemon"])
+@pytest.mark.parametrize(
+    "command", ["leader", "watch", "history", "resign", "switchover", "checkpoint", "daemon", "agent"]
+)
 def test_a_bad_job(command: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, command, "--", name)
     assert said.code == 2
@@ -243,7 +245,9 @@ def taken() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("command", [["run", "orders", "--", "true"], ["daemon", "orders"]], ids=["run", "daemon"])
+@pytest.mark.parametrize(
+    "command", [["run", "orders", "--", "true"], ["daemon", "orders"], ["agent"]], ids=["run", "daemon", "agent"]
+)
 def test_a_port_that_is_taken(command: list[str], taken: str, workplace: Workplace) -> None:
     program = workplace.ha(command[0], "--listen", taken, *command[1:])
     assert program.wait() == 2

@@ -56,6 +56,7 @@ PURE = [
     "publication",
     "retrieval",
     "session",
+    "snapshot",
     "timing",
 ]
 IO = {"os", "socket", "threading", "time", "asyncio", "subprocess", "select", "pathlib", "random", "logging"}

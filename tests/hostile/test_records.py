@@ -7,14 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ha.agent import wire
 from ha.belief import BeliefReader
 from leader import checkpoints, information
 from leader.checkpoints import CheckpointState
 from leader.information import LeaderInformation
+from leader.snapshot import Snapshot
 from store.clock import now
 from tests.hostile.properties import records
 from tests.hostile.properties.scratch import file_of
-from tests.hostile.strategies import CHECKPOINTS, HOSTILE_BYTES, INFORMATION, examples
+from tests.hostile.strategies import CHECKPOINTS, HOSTILE_BYTES, HOSTILE_SNAPSHOTS, INFORMATION, SNAPSHOTS, examples
 
 BELIEFS = st.builds(struct.Struct("<Qdd").pack, st.integers(0, 9), st.floats(), st.floats())
 
@@ -31,6 +33,27 @@ def test_no_bytes_are_taken_for_what_they_are_not(holds: Callable[[bytes], None]
         holds(data)
 
     check()
+
+
+@pytest.mark.parametrize("holds", [records.snapshot, records.beat], ids=lambda each: each.__name__)
+def test_no_file_is_taken_for_a_snapshot_that_is_none(holds: Callable[[bytes], None]) -> None:
+    @examples(300)
+    @given(HOSTILE_SNAPSHOTS)
+    @example(b"00000000\n\n")
+    @example(b"[" * 65_000)
+    def check(data: bytes) -> None:
+        holds(data)
+
+    check()
+
+
+@examples(100)
+@given(SNAPSHOTS)
+def test_every_snapshot_is_read_back(told: Snapshot) -> None:
+    data = wire.encode(told, records.ORIGIN, records.AUDIT)
+    records.snapshot(data)
+    assert wire.decode(data, "orders", records.ORIGIN, records.AUDIT) == told
+    assert wire.decode(data, "orders", records.ORIGIN, records.AUDIT - 1) is None
 
 
 @examples(60)

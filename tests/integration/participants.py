@@ -33,7 +33,12 @@ QUICK = {"session_timeout": "4", "short_ttl": "4", "long_ttl": "20", "hand_over"
 def environment(settings: dict[str, str], **more: str) -> dict[str, str]:
     """This process's environment with these settings and no others."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("HA_")}
-    return {**inherited, **{f"HA_{name.upper()}": value for name, value in settings.items()}, **more}
+    return {
+        **inherited,
+        "HA_SNAPSHOTS": "off",
+        **{f"HA_{name.upper()}": value for name, value in settings.items()},
+        **more,
+    }
 
 
 def new_job() -> str:

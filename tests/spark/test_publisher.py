@@ -221,7 +221,7 @@ def test_where_a_query_has_its_checkpoint(leadership: Leadership) -> None:
 
 
 def test_what_executors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HA_FILES", "HA_ZOOKEEPER", "HA_AUDIT"):
+    for name in ("HA_FILES", "HA_ZOOKEEPER", "HA_AUDIT", "HA_SNAPSHOTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HA_JOB", "orders")
     monkeypatch.setenv("HA_FILES", "hdfs://names/ha")

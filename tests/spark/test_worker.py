@@ -181,7 +181,7 @@ def run(script: str, environment: dict[str, str]) -> dict[str, Any]:
 def environment(job: str, hdfs_uri: str, zookeeper_hosts: str, sandbox: object) -> dict[str, str]:
     del sandbox  # it has set HADOOP_CONF_DIR
     known = {name: os.environ[name] for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME", "PATH")}
-    return {**known, "HA_JOB": job, "HA_FILES": hdfs_uri, "HA_ZOOKEEPER": zookeeper_hosts}
+    return {**known, "HA_JOB": job, "HA_FILES": hdfs_uri, "HA_ZOOKEEPER": zookeeper_hosts, "HA_SNAPSHOTS": "off"}
 
 
 def test_a_forked_child_goes_on_by_itself(

@@ -44,6 +44,7 @@ class Contenders:
             "HA_SESSION_TIMEOUT": str(SESSION_S),
             "HA_SHORT_TTL": str(SESSION_S),
             "HA_HISTORY": str(self._history),
+            "HA_SNAPSHOTS": "off",
         }
 
     def __enter__(self) -> Self:

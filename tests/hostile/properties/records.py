@@ -3,6 +3,8 @@
 import math
 from contextlib import suppress
 
+from ha.agent import wire
+from ha.agent.wire import MAX_SNAPSHOT_BYTES, Origin
 from ha.belief import FARTHEST, BeliefReader
 from leader import checkpoints, information
 from leader.checkpoints import MAX_ID
@@ -79,4 +81,38 @@ def belief(data: bytes) -> None:
         assert reader.is_leader() == (reader.read()[0] > now())
 
 
-ALL = (leader_record, checkpoints_record, incarnation, belief)
+ORIGIN = Origin("0123456789abcdef", "12345678-aaaa-bbbb-cccc-0123456789ab.4026531834")
+AUDIT = 30.0
+
+
+def snapshot(data: bytes) -> None:
+    """What an agent was told: what is believed could have been published, and is in time for a while at most.
+
+    As it is, and under a right checksum: else nothing but the checksum would be tried.
+    """
+    for each in (data, wire._sealed(data)):
+        found = wire.decode(each, "orders", ORIGIN, AUDIT)
+        if found is None:
+            continue
+        assert len(each) <= MAX_SNAPSHOT_BYTES
+        assert 0 <= found.at <= found.good_until <= found.at + AUDIT
+        assert (found.epoch == 0) == (found.session_id == "")
+        assert (found.job, 0 <= found.epoch <= MAX_EPOCH) == ("orders", True)
+        if found.information is not None:
+            told = found.information
+            assert (told.epoch, told.session_id) == (found.epoch, found.session_id)
+            assert information.decode(information.encode(told), "orders") == told
+        assert wire.decode(wire.encode(found, ORIGIN, AUDIT), "orders", ORIGIN, AUDIT) == found
+        assert wire.decode(each, "payments", ORIGIN, AUDIT) is None
+        assert wire.decode(each, "orders", Origin(ORIGIN.cluster, "another"), AUDIT) is None
+        assert wire.decode(each, "orders", Origin("another", ORIGIN.boot), AUDIT) is None
+
+
+def beat(data: bytes) -> None:
+    """That there is an agent: a time, or never; a time without end is one that no reader waits for."""
+    for each in (data, wire._sealed(data)):
+        assert isinstance(wire.decode_beat(each, ORIGIN), float)
+        assert wire.decode_beat(each, Origin("another", ORIGIN.boot)) == -math.inf
+
+
+ALL = (leader_record, checkpoints_record, incarnation, belief, snapshot, beat)
