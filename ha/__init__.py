@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from ha.client import Client, connect
     from ha.leadership import Leadership
     from ha.leading import lead
-    from leader.reader import Answer
+    from leader.answers import Answer
 
 _PLACES = {
-    "Answer": "leader.reader",
+    "Answer": "leader.answers",
     "Client": "ha.client",
     "Leadership": "ha.leadership",
     "connect": "ha.client",

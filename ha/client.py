@@ -8,9 +8,10 @@ from typing import Any, Self
 from ha.agent.finding import SnapshotFinder
 from ha.settings import Settings, load
 from ha.stores import Stores
+from leader.answers import Answer
 from leader.checkpoint_reader import CheckpointReader
 from leader.checkpoints import CheckpointState
-from leader.reader import Answer, Reader
+from leader.reader import Reader
 
 
 class Client:

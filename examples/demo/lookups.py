@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import ha
+from leader.answers import Answer
 from leader.errors import LeaderError
-from leader.reader import Answer
 from store.clock import now
 
 EVERY = 0.1

@@ -14,7 +14,8 @@ from ha.agent.finding import WANTED_EVERY, leave_mark
 from ha.agent.place import Place, open_directory
 from ha.agent.warm import Warm
 from ha.agent.writing import SnapshotWriter
-from leader.reader import Look, Reader
+from leader.answers import Look
+from leader.reader import Reader
 from leader.snapshot import Snapshot
 from store.clock import now
 

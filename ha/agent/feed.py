@@ -18,9 +18,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ha.agent.agent import Agent
+from leader.answers import Answer, Look
 from leader.errors import InvalidName
 from leader.names import check_job
-from leader.reader import Answer, Look
 from store.clock import now
 
 MAX_WAITING = 256

@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from leader.answers import Look
 from leader.errors import LeaderError
-from leader.reader import Look, Reader
+from leader.reader import Reader
 from store.clock import BOOT_CLOCK, Clock
 
 MAX_JOBS = 256

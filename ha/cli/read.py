@@ -7,8 +7,8 @@ import click
 
 from ha.cli.options import json_option, printable, settings, stores, timeout_option
 from ha.client import Client
+from leader.answers import Answer
 from leader.checkpoints import CheckpointState
-from leader.reader import Answer
 
 
 @click.command()

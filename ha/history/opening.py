@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from ha.history.events import Event
+from leader.answers import Answer
 from leader.checkpoints import CheckpointState
-from leader.reader import Answer
 
 if TYPE_CHECKING:
     from leader.contender import Leads

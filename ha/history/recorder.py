@@ -28,12 +28,12 @@ from ha.history.events import (
     encode,
 )
 from ha.history.opening import CheckpointLookups, Checkpoints, Lookups, NoHistory
+from leader.answers import Answer
 from leader.checkpoints import CheckpointState
 from leader.contender import Leads
 from leader.errors import NoLeader, Unreachable
 from leader.events import Grant, Revoke
 from leader.information import LeaderInformation
-from leader.reader import Answer
 from leader.timing import LONGEST
 from store.clock import now
 

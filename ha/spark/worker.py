@@ -21,11 +21,12 @@ import msgspec
 
 from ha.client import Client
 from ha.settings import load
+from leader.answers import Answer
 from leader.checkpoints import CheckpointState
 from leader.errors import InvalidSettings, LeaderError, NoLeader
 from leader.names import check_job
 from leader.nodes import checkpoints_path, leader_path
-from leader.reader import AGENT_PATIENCE, Answer
+from leader.reader import AGENT_PATIENCE
 from leader.retrieval import Source
 from store.clock import now
 from store.errors import StoreError

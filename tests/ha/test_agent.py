@@ -18,9 +18,10 @@ from ha.client import Client
 from ha.settings import Settings, load
 from ha.spark.worker import Lookups
 from ha.stores import Stores
+from leader.answers import Answer, Look
 from leader.errors import NoLeader, Unreachable
 from leader.information import LeaderInformation
-from leader.reader import Answer, Look, Reader
+from leader.reader import Reader
 from leader.retrieval import Known, Source
 from store.clock import now
 from store.files import Entry
@@ -493,7 +494,7 @@ def test_ha_agent_killed_frozen_and_started_again(led: Led, workplace: Workplace
         second.send(signal.SIGTERM)
         assert second.wait() == 0
         assert "Traceback" not in second.said
-        assert source(Source.HDFS)
+        wait_until(lambda: source(Source.HDFS))
 
 
 def test_ha_run_answers_for_its_host(workplace: Workplace, tmp_path: Path) -> None:

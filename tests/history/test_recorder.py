@@ -15,11 +15,11 @@ import pytest
 from ha.history.events import Believed, CheckpointsRead, Completed, Counted, Event, Granted, LookedUp, Ran, decode, load
 from ha.history.opening import NoHistory, open_history
 from ha.history.recorder import Recorder
+from leader.answers import Answer
 from leader.checkpoints import CheckpointState
 from leader.errors import Fenced, InvalidName, NoLeader, Unreachable
 from leader.events import Grant, Revoke
 from leader.information import LeaderInformation
-from leader.reader import Answer
 from leader.retrieval import Source
 from store.clock import now
 from tests.ha.waiting import PATIENCE, wait_until

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from leader import job
+from leader.answers import Answer
 from leader.errors import InvalidName, NoLeader, Unreachable
+from leader.flight import Flight
 from leader.information import LeaderInformation, endpoint_entries
 from leader.job import NOBODY
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
-from leader.reader import STRANGERS, Answer, Reader, _Flight
+from leader.reader import STRANGERS, Reader
 from leader.retrieval import Source
 from leader.timing import Timing
 from store.clock import now
@@ -224,7 +226,7 @@ def test_a_report_asks_hdfs_and_returns_whoever_leads_now(grants: Grants, reader
     grants.publish("b:1")
     assert reader.report("orders", A, 30).session_id == B
     grants.place.faulty.unreachable = True
-    with pytest.raises(Unreachable, match="The leader of job 'orders' cannot be verified"):
+    with pytest.raises(Unreachable, match=r"No store said .* File system: No answer"):
         reader.report("orders", B, 30)
 
 
@@ -350,13 +352,14 @@ def test_of_many_threads_one_asks_and_all_are_answered(grants: Grants, reader: R
 
     grants.place.faulty.list = count  # type: ignore[method-assign]  # it takes until all are there
     waiting = threading.Semaphore(0)
-    look = reader._together
+    flight = reader._of("orders").flight
+    run = flight.run
 
-    def together(job: str, state: Any, timeout: float) -> Answer:
+    def run_counted(look: Any, found: Any, timeout: float) -> Any:
         waiting.release()
-        return look(job, state, timeout)
+        return run(look, found, timeout)
 
-    reader._together = together  # type: ignore[method-assign]  # to know when all are there
+    flight.run = run_counted  # type: ignore[method-assign]  # to know when all are there
 
     def release() -> None:
         for _ in range(20):
@@ -437,10 +440,10 @@ def test_of_jobs_that_are_not_there_little_is_kept(grants: Grants, reader: Reade
 def test_a_child_forked_in_the_middle_of_a_look_asks_for_itself(grants: Grants, reader: Reader) -> None:
     grants.claim(FIRST)
     grants.publish("a:1")
-    state = reader._state("orders")
+    state = reader._of("orders")
     reader.leader("orders", 30)
     with state.lock, reader._lock:
-        state.flight = _Flight(0.0, 0.0)  # of a thread that the child does not have
+        state.flight.flight = Flight(0.0, 0.0)  # of a thread that the child does not have
         child = os.fork()
         if child == 0:
             try:
@@ -448,5 +451,5 @@ def test_a_child_forked_in_the_middle_of_a_look_asks_for_itself(grants: Grants, 
                 os._exit(0 if reader.leader("orders", 20).epoch == 1 else 1)
             except BaseException:  # noqa: BLE001  # whatever it is, the child must not run the other tests
                 os._exit(2)
-        state.flight = None
+        state.flight.flight = None
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import ha
+from leader.answers import Answer
 from leader.errors import NoLeader
 from leader.information import Record, decode
 from leader.names import newest
 from leader.nodes import leader_path
-from leader.reader import Answer
 from store.errors import NotFound
 from store.local import LocalFiles
 from store.zookeeper import Children, Create, Delete, Event, Exists, Get, Kind, Set, Sync, ZooKeeper

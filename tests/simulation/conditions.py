@@ -64,7 +64,7 @@ def _led_throughout(system: System, published: list[Publication], event: LookedU
 
 def _corrected(system: System, published: list[Publication]) -> Iterator[Violation]:
     """R4: what is stale, or forged, is corrected within the audit interval."""
-    bound = system.plan.audit * 1.2 + 2 * SETTLING
+    bound = system.plan.audit + 2 * SETTLING
     for event in system.history:
         if not isinstance(event, LookedUp) or event.outcome != "leader":
             continue
@@ -108,7 +108,7 @@ class _Forgeries:
 
     def __init__(self, system: System) -> None:
         self._disturbances = system.disturbances
-        self._bound = system.plan.audit * 1.2 + 2 * SETTLING
+        self._bound = system.plan.audit + 2 * SETTLING
         self._first: dict[str, float] = {}
 
     def excused(self, event: Event) -> bool:

@@ -16,8 +16,8 @@ import pytest
 
 import ha
 from ha.sandbox import Sandbox
+from leader.answers import Answer
 from leader.errors import LeaderError
-from leader.reader import Answer
 from tests.spark.helpers import eventually, files_of, names, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]

@@ -13,9 +13,9 @@ from starlette.types import Message
 
 from ha.api import Api
 from ha.node import Node
+from leader.answers import Answer
 from leader.errors import NoLeader, Unreachable
 from leader.names import check_job
-from leader.reader import Answer
 from leader.retrieval import Source
 from tests.hostile.properties.names import OWNER
 

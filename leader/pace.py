@@ -1,0 +1,81 @@
+"""How often a reader may ask HDFS: so that many of them, on many hosts, cost the NameNode a bounded number of lists.
+
+Both are token buckets (J. Turner, "New directions in communications", 1986): what is not used is saved, up to a limit,
+so that something new is looked at at once, and only who asks on and on has to wait. No I/O, and no lock: callers have
+one.
+"""
+
+BURST = 4
+"""Lists of one job in a row."""
+
+PAUSE = 2.4
+"""Seconds until there is another one. With the burst it is 29 in a minute: fewer than one in 2 s."""
+
+BACK_OFF = 2.0
+"""The pause is so many times as long after every answer that said nothing new."""
+
+
+class Bucket:
+    """Lets something be done ``rate`` times a second, and ``burst`` times in a row."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self.rate = rate
+        self._burst = burst
+        self._tokens = burst
+        self._at: float | None = None
+
+    def due(self, now: float) -> float:
+        """Seconds from now until it may be done: 0 if it may be now."""
+        self._fill(now)
+        return max(0.0, (1 - self._tokens) / self.rate)
+
+    def take(self, now: float) -> None:
+        """It is done now."""
+        self._fill(now)
+        self._tokens -= 1
+
+    def give_back(self) -> None:
+        """It was not done after all."""
+        self._tokens = min(self._burst, self._tokens + 1)
+
+    def _fill(self, now: float) -> None:
+        passed = max(0.0, now - self._at) if self._at is not None else 0.0
+        self._at = now
+        self._tokens = min(self._burst, self._tokens + passed * self.rate)
+
+
+class Pace:
+    """How often HDFS is asked about one job: less and less often while it says the same."""
+
+    def __init__(self, longest: float) -> None:
+        """Begin with the whole burst.
+
+        Args:
+            longest: seconds between two questions at most, once the burst is used up.
+        """
+        self._longest = longest
+        self._shortest = self._pause = min(PAUSE, longest)
+        self._bucket = Bucket(1 / self._pause, BURST)
+        self._not_before = float("-inf")
+
+    def due(self, now: float) -> float:
+        """Seconds from now until HDFS may be asked: 0 if it may be now."""
+        return max(self._bucket.due(now), self._not_before - now)
+
+    def asked(self, now: float) -> None:
+        """It is asked now."""
+        self._bucket.take(now)
+
+    def answered(self, *, news: bool) -> None:
+        """It has answered; ``news`` if it said something new, or that nobody leads: somebody will soon."""
+        self._pause = self._shortest if news else min(self._longest, self._pause * BACK_OFF)
+        self._bucket.rate = 1 / self._pause
+
+    def failed(self, not_before: float) -> None:
+        """It has not answered, and is not asked again before that boot-clock time."""
+        self._bucket.give_back()
+        self._not_before = not_before
+
+    def hold(self, until: float) -> None:
+        """Do not ask before that boot-clock time: what is known is new enough."""
+        self._not_before = until

@@ -1,0 +1,189 @@
+"""The stores that a reader asks about all its jobs, and how often it may ask them."""
+
+import random
+import threading
+from dataclasses import dataclass
+
+from leader.nodes import Node, ReadNode, leader_path
+from leader.pace import Bucket, Pace
+from leader.session import check_attestation
+from leader.timing import CONFIRMATIONS_PER_SESSION, Timing
+from store.bounded import BoundedFiles
+from store.clock import Clock
+from store.errors import NotFound, NotSent, StoreError
+from store.outcome import Outcome
+from store.zookeeper import Connection, Event, Get, Sync, ZooKeeper
+
+FIRST_CONNECTION = 0.5
+"""Seconds that the very first lookup waits for ZooKeeper to be connected."""
+
+GRACE = 0.3
+"""Seconds for which a reader that knew a leader waits for ZooKeeper's next record before it asks HDFS: a successor is
+there sooner than that as a rule, and then a failover costs the NameNode nothing."""
+
+PAUSE = 0.05
+"""Seconds, on average, between two looks for a successor."""
+
+SULK = 1.0
+"""Seconds for which ZooKeeper is not asked after it did not answer in time."""
+
+FILES_SULK = 0.3
+"""Seconds, on average, for which HDFS is not asked after it did not answer."""
+
+FILES_RATE, FILES_BURST = 20.0, 100.0
+"""Lists a second, and in a row, of all jobs of one process."""
+
+MEMORY = 3
+"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
+
+AHEAD = 2.4
+"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
+
+SULK = 1.0
+"""Seconds for which ZooKeeper is not asked after it did not answer in time."""
+
+FILES_SULK = 0.3
+"""Seconds, on average, for which HDFS is not asked after it did not answer."""
+
+FILES_RATE, FILES_BURST = 20.0, 100.0
+"""Lists a second, and in a row, of all jobs of one process."""
+
+MEMORY = 3
+"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
+
+AHEAD = 2.4
+"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
+
+FILES_RATE, FILES_BURST = 20.0, 100.0
+"""Lists a second, and in a row, of all jobs of one process."""
+
+MEMORY = 3
+"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
+
+AHEAD = 2.4
+"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waker:
+    """Wakes a watching thread; equal to itself, so that a client keeps it once."""
+
+    changed: threading.Event
+
+    def __call__(self, _: Event | Connection) -> None:
+        """Something has changed."""
+        self.changed.set()
+
+
+class Fallback(Exception):  # no error: HDFS is asked
+    """ZooKeeper will not do: the kind of reason, for counting, and a sentence."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(kind, sentence)
+        self.kind = kind
+        self.sentence = sentence
+
+
+class Sources:
+    """The stores that one reader asks about all its jobs, and what it may cost them."""
+
+    def __init__(
+        self,
+        files: BoundedFiles,
+        zookeeper: ZooKeeper | None,
+        timing: Timing,
+        audit: float,
+        clock: Clock,
+        dice: random.Random,
+    ) -> None:
+        """Ask nothing yet; for the arguments see :class:`leader.reader.Reader`."""
+        self.files = files
+        self.zookeeper = zookeeper
+        self.timing = timing
+        self.audit = audit
+        self.clock = clock
+        self.fallbacks: dict[str, int] = {}
+        self._dice = dice
+        self._allowance = Bucket(FILES_RATE, FILES_BURST)
+        self._lock = threading.Lock()
+        self._waited = False
+        self._sulking_until = float("-inf")
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection to ZooKeeper now."""
+        return self.zookeeper is not None and self.zookeeper.state is Connection.CONNECTED
+
+    def spread(self, seconds: float) -> float:
+        """Return about so many seconds: hosts that were told the same thing at once must not act at once."""
+        return seconds * self._dice.uniform(0.8, 1.2)
+
+    def phase(self, seconds: float) -> float:
+        """Return at most so many seconds."""
+        return self._dice.uniform(0.0, seconds)
+
+    def get(self, job: str, timeout: float, watcher: Waker | None) -> bytes:
+        """Read ZooKeeper's record.
+
+        Raises:
+            Fallback: there is none, or no answer.
+        """
+        if self.zookeeper is None:
+            raise Fallback("none", "none is configured.")
+        if not self._waited:
+            self.zookeeper.start()
+            self.zookeeper.wait(min(timeout, FIRST_CONNECTION))
+            self._waited = True
+        if self.clock.now() < self._sulking_until:
+            raise Fallback("error", "it did not answer a moment ago.")
+        try:
+            return self.zookeeper.call(Get(leader_path(job), watcher), timeout)[0]
+        except NotFound:
+            raise Fallback("no_node", "it holds no record.") from None
+        except StoreError as error:
+            if not isinstance(error, NotSent):
+                self._sulking_until = self.clock.now() + SULK
+            raise Fallback("error", f"{error}") from error
+
+    def attested(self, token: str, deadline: float) -> bool | None:
+        """Whether ZooKeeper has the session node of that token; None if it does not say."""
+        steps = check_attestation(token)
+        outcome: Outcome[Node | None] | None = None
+        while True:
+            try:
+                command = next(steps) if outcome is None else steps.send(outcome)
+            except StopIteration as stop:
+                return bool(stop.value) if stop.value is not None else None
+            share = self.timing.session_timeout / CONFIRMATIONS_PER_SESSION
+            timeout = min(share, deadline - self.clock.now())
+            outcome = self._node(command.path, timeout, read=isinstance(command, ReadNode))
+
+    def _node(self, path: str, timeout: float, *, read: bool) -> Outcome[Node | None]:
+        assert self.zookeeper is not None, "only asked when there is one"
+        started = self.clock.now()
+        try:
+            if not read:
+                self.zookeeper.call(Sync(path), timeout)
+                return Outcome(None, None, started, self.clock.now())
+            data, stat = self.zookeeper.call(Get(path), timeout)
+            return Outcome(Node(data, stat.ephemeral_owner, stat.version), None, started, self.clock.now())
+        except StoreError as error:
+            return Outcome(None, error, started, self.clock.now())
+
+    def due(self, pace: Pace) -> float:
+        """Seconds from now until HDFS may be asked about a job; 0 if it may be now, and then it counts as asked."""
+        with self._lock:
+            now = self.clock.now()
+            due = max(pace.due(now), self._allowance.due(now))
+            if due <= 0:
+                pace.asked(now)
+                self._allowance.take(now)
+            return due
+
+    def fell_back(self, kind: str) -> None:
+        """ZooKeeper would not do."""
+        self.fallbacks[kind] = self.fallbacks.get(kind, 0) + 1
+
+    def forked(self) -> None:
+        """Any lock may be held by a thread that is not here."""
+        self._lock = threading.Lock()
