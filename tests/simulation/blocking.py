@@ -6,6 +6,7 @@ replayed exactly.
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from greenlet import greenlet
@@ -14,7 +15,9 @@ from leader import nodes
 from store.errors import DeadlineExceeded, StoreError
 from store.files import Entry, Files
 from store.outcome import Outcome
-from store.zookeeper import Connection, Get, Operation, Stat, Sync
+from store.zookeeper import Connection, Event, Get, Kind, Operation, Stat, Sync
+from store.zookeeper.link import Listener
+from store.zookeeper.operations import Watcher
 from tests.simulation.client import Client
 from tests.simulation.host import Host
 
@@ -150,6 +153,20 @@ class SimulatedBoundedFiles:
         deadline = host.call_at(started + timeout, lambda: end(None, late))
 
 
+@dataclass(frozen=True)
+class _Fired:
+    """Equal if the watches are equal, as a client needs it."""
+
+    watch: Watcher
+
+    def __call__(self) -> None:
+        self.watch(Event(Kind.CHANGED, ""))
+
+
+def _ignore() -> None:
+    """What is not watched changes unheard."""
+
+
 class SimulatedZooKeeper:
     """What a reader needs of :class:`store.zookeeper.ZooKeeper`."""
 
@@ -174,6 +191,15 @@ class SimulatedZooKeeper:
             clock.sleep(min(LOOK_AGAIN, end - clock.now()))
         return self.state
 
+    def add_listener(self, listener: Listener) -> None:
+        """Tell it of every connection that is made or lost."""
+        self._client.connected.append(lambda *_: listener(Connection.CONNECTED))
+        self._client.disconnected.append(lambda: listener(Connection.SUSPENDED))
+
+    def remove_listener(self, listener: Listener) -> None:
+        """The world ends: whoever watches is told no more."""
+        del listener
+
     def call(self, operation: Operation[T], timeout: float) -> T:
         """Ask, and wait for the answer.
 
@@ -195,7 +221,8 @@ class SimulatedZooKeeper:
                     deadline.cancel()
                     resume((value, error))
 
-            self._client.request(command, answered, lambda: None)
+            watch = operation.watch if isinstance(operation, Get) else None
+            self._client.request(command, answered, _Fired(watch) if watch is not None else _ignore)
             deadline = host.call_at(
                 host.now() + timeout, lambda: answered(None, DeadlineExceeded("No answer in time."))
             )

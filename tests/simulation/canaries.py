@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 from unittest.mock import patch
 
+from ha.agent.agent import snapshot_of
 from leader import session
+from leader.answers import Look
 from leader.checkpoints import Checkpoints
 from leader.confirmation import Change, Confirmation
 from leader.election import Election
@@ -28,8 +30,10 @@ from leader.observation import Observation
 from leader.publication import Publication
 from leader.retrieval import Knowledge, Source
 from leader.session import SessionKeeper
+from leader.snapshot import Snapshot
 from leader.step import Phase, Step
 from store.outcome import Outcome
+from tests.simulation import executor
 
 Patch = AbstractContextManager[object]
 
@@ -258,12 +262,23 @@ def _believe_all_of_zookeeper(self: Knowledge, information: LeaderInformation, a
     return True
 
 
+def _believe_all_of_an_agent(self: Knowledge, snapshot: Snapshot) -> bool:
+    if snapshot.information is not None:
+        version = (snapshot.epoch, snapshot.session_id)
+        self._know(snapshot.information, version, Source.SNAPSHOT, snapshot.at, verified=snapshot.verified)
+    return True
+
+
+def _snapshot_for_ever(job: str, look: Look, fresh: float) -> Snapshot:
+    return replace(snapshot_of(job, look, fresh), good_until=float("inf"))
+
+
 def _of(owner: object, **replaced: object) -> Callable[[], list[Patch]]:
     return lambda: [patch.object(owner, name, value) for name, value in replaced.items()]
 
 
 S1, S3, S4, S5 = frozenset({"S1"}), frozenset({"S3"}), frozenset({"S4"}), frozenset({"S5"})
-R1, R2 = frozenset({"R1"}), frozenset({"R2"})
+R1, R2, R4 = frozenset({"R1"}), frozenset({"R2"}), frozenset({"R4"})
 
 CANARIES = (
     Canary("belief is not capped when a renewal is sent", _of(Holding, until=_until_of_the_current_entry), S1, 300),
@@ -319,4 +334,6 @@ CANARIES = (
     Canary(
         "a lower epoch from ZooKeeper is believed", _of(Knowledge, hear_zookeeper=_believe_all_of_zookeeper), R1, 1300
     ),
+    Canary("a lower epoch from an agent is believed", _of(Knowledge, hear_snapshot=_believe_all_of_an_agent), R1, 2200),
+    Canary("a snapshot never runs out", _of(executor, snapshot_of=_snapshot_for_ever), R4, 150),
 )

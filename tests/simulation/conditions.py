@@ -10,6 +10,7 @@ from leader.information import LeaderInformation, decode
 from leader.nodes import leader_path
 from tests.simulation.disturbances import place
 from tests.simulation.hands import FORGED_SESSION
+from tests.simulation.plan import AGENT
 from tests.simulation.sidecar import JOB
 from tests.simulation.system import System
 
@@ -43,9 +44,18 @@ def _reachable(system: System, published: list[Publication]) -> Iterator[Violati
         in_reach = system.disturbances.peace(since, event.ended, "files", f"{host} files")
         if event.outcome == "unreachable" and in_reach:
             yield Violation("R3", event.ended, f"{event.reader} had HDFS in reach, and was told that no store answers.")
-        shown = in_reach and system.disturbances.peace(since, event.ended, "journal")
+        shown = system.disturbances.peace(since, event.ended, "journal", *_asked(system, event.reader))
         if event.outcome == "none" and shown and (leader := _led_throughout(system, published, event)):
             yield Violation("R3", event.ended, f"{event.reader} was told that nobody leads while {leader} did.")
+
+
+def _asked(system: System, reader: str) -> set[str]:
+    """Names of all that an answer depends on: the reader, and its own way to HDFS, or that of its agent.
+
+    Not the agent: one that is gone, or asleep, is soon not listened to.
+    """
+    hosts = {place(reader), AGENT} if system.plan.agent else {place(reader)}
+    return {"files", place(reader), *(f"{host} files" for host in hosts)}
 
 
 def _led_throughout(system: System, published: list[Publication], event: LookedUp) -> str | None:
@@ -64,13 +74,13 @@ def _led_throughout(system: System, published: list[Publication], event: LookedU
 
 def _corrected(system: System, published: list[Publication]) -> Iterator[Violation]:
     """R4: what is stale, or forged, is corrected within the audit interval."""
-    bound = system.plan.audit + 2 * SETTLING
+    bound = system.plan.audit + system.plan.fresh + 2 * SETTLING
     for event in system.history:
         if not isinstance(event, LookedUp) or event.outcome != "leader":
             continue
         begins = event.at - bound
         if begins < 0 or not system.disturbances.peace(
-            begins - SETTLING, event.ended, "files", "journal", f"{place(event.reader)} files", place(event.reader)
+            begins - SETTLING, event.ended, "journal", *_asked(system, event.reader)
         ):
             continue
         known = [each.information for each in published if each.since <= begins and each.information]
@@ -107,8 +117,8 @@ class _Forgeries:
     """The answers that repeat a forgery before an audit could have found it."""
 
     def __init__(self, system: System) -> None:
-        self._disturbances = system.disturbances
-        self._bound = system.plan.audit + 2 * SETTLING
+        self._system = system
+        self._bound = system.plan.audit + system.plan.fresh + 2 * SETTLING
         self._first: dict[str, float] = {}
 
     def excused(self, event: Event) -> bool:
@@ -116,9 +126,10 @@ class _Forgeries:
             return False
         # A forgery may lie there for long before a reader is told of it: its server was cut off, say. From then on
         # audits count, as long as HDFS is in reach; and once found out it is never believed again.
-        host, since = place(event.reader), event.ended - self._bound
+        since = event.ended - self._bound
         recent = self._first.setdefault(event.reader, event.at) >= since
-        return recent or not self._disturbances.peace(since - SETTLING, event.ended, "files", f"{host} files", host)
+        asked = _asked(self._system, event.reader)
+        return recent or not self._system.disturbances.peace(since - SETTLING, event.ended, *asked)
 
 
 def _copies(system: System) -> Iterator[Violation]:

@@ -3,7 +3,11 @@
 import random
 from dataclasses import dataclass, field, replace
 
+from ha.settings import FRESHNESSES_PER_AUDIT
 from leader.timing import Timing
+
+AGENT = "r0"
+"""The reader that is its host's agent, if there is one."""
 
 TIMINGS = (
     {"short_ttl": 10.0, "long_ttl": 20.0, "session_timeout": 6.0, "hand_over": 1.0, "drift": 0.01},
@@ -43,6 +47,7 @@ class Plan:
         timing: all durations.
         rates: how fast each contender's clock goes.
         readers: how many.
+        agent: whether they are processes of one host, and the first of them is its agent.
         servers: of ZooKeeper; 0 leaves all to the file system.
         tick: ZooKeeper's, in seconds.
         audit: of the readers, in seconds.
@@ -59,6 +64,7 @@ class Plan:
     timing: Timing = field(default_factory=lambda: Timing(**TIMINGS[0]))
     rates: tuple[float, ...] = (1.0, 1.0)
     readers: int = 1
+    agent: bool = False
     servers: int = 1
     tick: float = 0.0
     audit: float = 10.0
@@ -66,6 +72,11 @@ class Plan:
     stubborn: bool = False
     end: str = "nothing"
     steps: tuple[Step, ...] = ()
+
+    @property
+    def fresh(self) -> float:
+        """Seconds for which a snapshot may be used."""
+        return self.audit / FRESHNESSES_PER_AUDIT
 
     @property
     def contenders(self) -> list[str]:
@@ -100,9 +111,12 @@ def draw(seed: int) -> Plan:
         stubborn=dice.random() < 0.3,
         end=dice.choice(("nothing", "crash", "outage" if zookeeper else "crash")),
     )
+    plan = replace(plan, agent=plan.readers > 1 and random.Random(f"agent {seed}").random() < 0.6)  # noqa: S311
     steps = [step for _ in range(dice.randint(2, 8)) for step in _draw_steps(dice, plan)]
     if not calm:
         steps += _draw_journal(random.Random(f"journal {seed}"), plan)  # noqa: S311
+    if plan.agent and not calm:
+        steps += _draw_agent(random.Random(f"agent's {seed}"), plan)  # noqa: S311
     in_time = [step for step in steps if step.at < plan.seconds]
     return replace(plan, steps=tuple(sorted(in_time, key=lambda step: step.at)))
 
@@ -180,6 +194,15 @@ def _draw_aimed(dice: random.Random, plan: Plan) -> list[Step]:
     else:
         cause = Step(soon, "unseat", "", round(span * dice.uniform(1, 2), 3), (dice.choice(UNSEAT),))
     return [Step(at, "fate", "", seconds, (aim, fate, late, then)), cause]
+
+
+def _draw_agent(dice: random.Random, plan: Plan) -> list[Step]:
+    """The agent misses a change of the leader: what it was told before must not be believed for long."""
+    at, span = dice.uniform(2, plan.seconds), max(plan.timing.short_ttl, plan.timing.session_timeout)
+    seconds = span * dice.uniform(0.2, 2)
+    missing = Step(round(at, 3), dice.choice(("pause", "crash", "isolate")), AGENT, round(seconds, 3))
+    meanwhile = round(at + seconds * dice.uniform(-0.1, 0.8), 3)
+    return [missing, Step(meanwhile, "unseat", "", round(span * dice.uniform(1, 2), 3), (dice.choice(UNSEAT),))]
 
 
 def _draw_journal(dice: random.Random, plan: Plan) -> list[Step]:

@@ -38,6 +38,7 @@ def shrink(plan: Plan, breaks: Callable[[Plan], bool]) -> Plan:
         {"stubborn": False},
         {"rates": plan.rates[:2]},
         {"rates": tuple(1.0 for _ in plan.rates)},
+        {"agent": False},
         {"readers": 0},
         {"readers": 1},
         {"servers": min(1, plan.servers), "tick": 0.0},

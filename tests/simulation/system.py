@@ -10,10 +10,10 @@ from leader.nodes import Node
 from tests.simulation.blocking import Tasks
 from tests.simulation.disturbances import Disturbances
 from tests.simulation.ensemble import Ensemble
-from tests.simulation.executor import Executor
+from tests.simulation.executor import Executor, Shelf
 from tests.simulation.host import Host
 from tests.simulation.namespace import Namespace
-from tests.simulation.plan import Plan
+from tests.simulation.plan import AGENT, Plan
 from tests.simulation.sidecar import JOB, Sidecar
 from tests.simulation.world import World
 
@@ -42,6 +42,7 @@ class System:
             self.ensemble = Ensemble(self.world, tick=plan.tick, size=plan.servers)
             self.ensemble.told = self._copied
         self.hosts: dict[str, Host] = {}
+        self._shelf = Shelf()
         self._started: Counter[str] = Counter()
         for name in [*plan.contenders, *(f"r{number}" for number in range(plan.readers))]:
             self.world.at(self.world.random.uniform(0, 2), lambda name=name: self.start_again(name))  # type: ignore[misc]
@@ -98,6 +99,9 @@ class System:
             self.tasks,
             self.history.append,
             audit=plan.audit,
+            fresh=plan.fresh,
+            shelf=self._shelf if plan.agent else None,
+            agent=plan.agent and name == AGENT,
         )
         executor.jitter = min(plan.jitter, MOST_JITTER)
         self.hosts[name] = executor
