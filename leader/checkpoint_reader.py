@@ -1,4 +1,7 @@
-"""What is the newest checkpoint: asked of ZooKeeper first, and of HDFS when ZooKeeper will not do."""
+"""What is the newest checkpoint: asked of ZooKeeper first, and of HDFS when ZooKeeper will not do.
+
+HDFS is asked about a job less and less often, as for its leader; in between, what it said last is the answer.
+"""
 
 from collections import deque
 from dataclasses import replace
@@ -8,8 +11,9 @@ from leader import checkpoints
 from leader.checkpoints import CheckpointState
 from leader.errors import NoLeader, Unreachable
 from leader.job import find
-from leader.names import check_job
+from leader.names import LeaderDirectory, check_job
 from leader.nodes import checkpoints_path
+from leader.pace import Pace
 from leader.reader import Reader
 from store.bounded import BoundedFiles
 from store.clock import BOOT_CLOCK, Clock
@@ -40,6 +44,7 @@ class CheckpointReader:
         self._reader = reader
         self._newest: dict[str, CheckpointState] = {}
         self._sessions: dict[str, deque[str]] = {}
+        self._paces: dict[str, Pace] = {}
 
     def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
         """Return the job's checkpoints, within ``timeout`` seconds.
@@ -53,7 +58,9 @@ class CheckpointReader:
         state = self._from_zookeeper(check_job(job), timeout * ZOOKEEPER_SHARE)
         known = self._newest.get(job)
         if state is None or (known is not None and not _newer(state, known)):
-            state = self._from_files(job, deadline - self._clock.now())
+            if known is not None and self._remembered(job):
+                return known
+            state = self._from_files(job, known, deadline - self._clock.now())
         # A NameNode lists what its journal may never have, so HDFS itself can go back by what was never acknowledged.
         state = self._floor(known, state) if known is not None else state
         self._newest[job] = state
@@ -83,22 +90,35 @@ class CheckpointReader:
         # The copy counts only under the leader whose epoch ZooKeeper and HDFS agree on.
         return state if state is not None and self._reader.epoch_is(job, state.epoch, state.session_id) else None
 
-    def _from_files(self, job: str, timeout: float) -> CheckpointState:
+    def _remembered(self, job: str) -> bool:
+        """Whether HDFS was asked so lately, or so often, that what is known will do."""
+        pace = self._paces.get(job)
+        return pace is not None and self._reader.sources.due(pace) > 0
+
+    def _from_files(self, job: str, known: CheckpointState | None, timeout: float) -> CheckpointState:
+        last = LeaderDirectory(known.epoch, known.session_id) if known is not None else None
+
         def read(files: Files) -> CheckpointState:
+            directory = last
             for _ in range(READ_ATTEMPTS - 1):
-                directory = find(files, job)
+                directory = directory or find(files, job)
                 try:
                     return checkpoints.read(files, job, directory)
                 except NotFound:
-                    continue
+                    directory = None
             return checkpoints.read(files, job, find(files, job))
 
         try:
-            return self._files.call("checkpoints", read, timeout)
+            state = self._files.call("checkpoints", read, timeout)
         except NotFound as error:
             raise NoLeader(f"{error}") from error
         except StoreError as error:
             raise Unreachable(f"The checkpoints of job {job!r} cannot be read: {error}") from error
+        pace = self._paces.get(job)
+        if pace is None:
+            pace = self._paces[job] = self._reader.sources.new_pace()
+        pace.answered(news=False)  # each batch would be some
+        return state
 
 
 def _newer(state: CheckpointState, known: CheckpointState) -> bool:

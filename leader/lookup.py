@@ -10,19 +10,15 @@ from leader.information import Record, decode
 from leader.lease import Attestation, Lease, Mode
 from leader.names import LeaderDirectory
 from leader.observation import Observation
-from leader.pace import Pace
 from leader.retrieval import Knowledge, Known
 from leader.snapshot import Snapshot
-from leader.sources import Fallback, Sources, Waker
+from leader.sources import LEAST_ASKED, Fallback, Sources, Waker
 from store.errors import NotFound
 from store.outcome import Outcome
 
 ZOOKEEPER_SHARE = 0.4
 """Of a lookup's time for ZooKeeper; the rest is left for HDFS."""
 
-FIRST_CONNECTION = 0.5
-"""Seconds that the very first lookup waits for ZooKeeper to be connected."""
-
 GRACE = 0.3
 """Seconds for which a reader that knew a leader waits for ZooKeeper's next record before it asks HDFS: a successor is
 there sooner than that as a rule, and then a failover costs the NameNode nothing."""
@@ -30,78 +26,8 @@ there sooner than that as a rule, and then a failover costs the NameNode nothing
 PAUSE = 0.05
 """Seconds, on average, between two looks for a successor."""
 
-SULK = 1.0
-"""Seconds for which ZooKeeper is not asked after it did not answer in time."""
-
 FILES_SULK = 0.3
 """Seconds, on average, for which HDFS is not asked after it did not answer."""
-
-FILES_RATE, FILES_BURST = 20.0, 100.0
-"""Lists a second, and in a row, of all jobs of one process."""
-
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
-
-GRACE = 0.3
-"""Seconds for which a reader that knew a leader waits for ZooKeeper's next record before it asks HDFS: a successor is
-there sooner than that as a rule, and then a failover costs the NameNode nothing."""
-
-PAUSE = 0.05
-"""Seconds, on average, between two looks for a successor."""
-
-SULK = 1.0
-"""Seconds for which ZooKeeper is not asked after it did not answer in time."""
-
-FILES_SULK = 0.3
-"""Seconds, on average, for which HDFS is not asked after it did not answer."""
-
-FILES_RATE, FILES_BURST = 20.0, 100.0
-"""Lists a second, and in a row, of all jobs of one process."""
-
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
-
-PAUSE = 0.05
-"""Seconds, on average, between two looks for a successor."""
-
-SULK = 1.0
-"""Seconds for which ZooKeeper is not asked after it did not answer in time."""
-
-FILES_SULK = 0.3
-"""Seconds, on average, for which HDFS is not asked after it did not answer."""
-
-FILES_RATE, FILES_BURST = 20.0, 100.0
-"""Lists a second, and in a row, of all jobs of one process."""
-
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
-
-FILES_SULK = 0.3
-"""Seconds, on average, for which HDFS is not asked after it did not answer."""
-
-FILES_RATE, FILES_BURST = 20.0, 100.0
-"""Lists a second, and in a row, of all jobs of one process."""
-
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
-
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
 
 AHEAD = 2.4
 """Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
@@ -125,7 +51,7 @@ class Lookup:
         self._clock = sources.clock
         self._observation = Observation("", sources.timing)
         self._directory: LeaderDirectory | None = None
-        self._pace = Pace(sources.audit / MEMORY)
+        self._pace = sources.new_pace()
         self._audit_due: float | None = None
         self._graced = False
         self._fell_back = False
@@ -281,7 +207,7 @@ class Lookup:
         if kind != "error" or before or known is None or known.information is None:
             return
         now = self._clock.now()
-        ahead = min(AHEAD, self._sources.audit / MEMORY)
+        ahead = min(AHEAD, self._sources.audit / LEAST_ASKED)
         if now - known.at < ahead:
             self._remembers = True
             self._pace.hold(now + self._sources.phase(ahead))

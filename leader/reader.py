@@ -72,7 +72,7 @@ class Reader:
             dice: spreads the readers of many hosts over time.
         """
         self._clock = clock
-        self._sources = Sources(
+        self.sources = Sources(
             files,
             zookeeper,
             timing,
@@ -90,7 +90,7 @@ class Reader:
     @property
     def fallbacks(self) -> dict[str, int]:
         """How often ZooKeeper would not do, by reason: none, error, no_node, undecodable, mismatch."""
-        return self._sources.fallbacks
+        return self.sources.fallbacks
 
     def leader(self, job: str, timeout: float = 2.0, *, stale: bool = False) -> Answer:
         """Return who leads the job, within ``timeout`` seconds whatever is down.
@@ -119,7 +119,7 @@ class Reader:
                     lookup.led = False
                     raise
                 said = error
-                self._clock.sleep(self._sources.spread(pause))
+                self._clock.sleep(self.sources.spread(pause))
             except Unreachable:
                 if said is not None:  # a moment ago a store did say; there was just no time to ask it again
                     raise said from None
@@ -179,7 +179,7 @@ class Reader:
         lookup = self._of(check_job(job))
         changed = threading.Event()
         watcher = Waker(changed)
-        zookeeper = self._sources.zookeeper
+        zookeeper = self.sources.zookeeper
         if zookeeper is not None:
             zookeeper.add_listener(watcher)
         ask_again = float("-inf")
@@ -193,8 +193,8 @@ class Reader:
                         answer = self._look(lookup, timeout, watcher)
                         if answer.source is Source.SNAPSHOT:
                             pause = SNAPSHOT_PAUSE
-                        elif answer.source is Source.ZOOKEEPER and self._sources.connected:
-                            ask_again = started + self._sources.spread(self._sources.audit / WATCHED)
+                        elif answer.source is Source.ZOOKEEPER and self.sources.connected:
+                            ask_again = started + self.sources.spread(self.sources.audit / WATCHED)
                     except NoLeader as said:
                         pause = SNAPSHOT_PAUSE if isinstance(said, _NobodySaysAgent) else pause
                     except Unreachable as error:
@@ -208,24 +208,24 @@ class Reader:
                 if reached:
                     self._wait(changed, stop, min(every, pause))
                 else:
-                    self._clock.wait(changed, self._sources.timing.poll)
+                    self._clock.wait(changed, self.sources.timing.poll)
         finally:
             if zookeeper is not None:
                 zookeeper.remove_listener(watcher)
 
     @property
     def _interval(self) -> float:
-        return self._sources.audit if self._sources.connected else 4 * self._sources.timing.poll
+        return self.sources.audit if self.sources.connected else 4 * self.sources.timing.poll
 
     def _wait(self, changed: threading.Event, stop: threading.Event, interval: float) -> None:
-        end = self._clock.now() + self._sources.spread(interval)
+        end = self._clock.now() + self.sources.spread(interval)
         while not stop.is_set() and (rest := end - self._clock.now()) > 0:
             if self._clock.wait(changed, min(rest, 0.5)):
                 return
 
     def _forked(self) -> None:
         self._lock = threading.Lock()
-        self._sources.forked()
+        self.sources.forked()
         for lookup in [*self._jobs.values(), *self._strangers.values()]:
             lookup.forked()
 
@@ -238,7 +238,7 @@ class Reader:
             with self._lock:
                 lookup = self._strangers.get(job)
                 if lookup is None:
-                    lookup = self._strangers[job] = Lookup(job, self._sources)
+                    lookup = self._strangers[job] = Lookup(job, self.sources)
             self._lately.append(lookup)
         return lookup
 

@@ -17,51 +17,14 @@ from store.zookeeper import Connection, Event, Get, Sync, ZooKeeper
 FIRST_CONNECTION = 0.5
 """Seconds that the very first lookup waits for ZooKeeper to be connected."""
 
-GRACE = 0.3
-"""Seconds for which a reader that knew a leader waits for ZooKeeper's next record before it asks HDFS: a successor is
-there sooner than that as a rule, and then a failover costs the NameNode nothing."""
-
-PAUSE = 0.05
-"""Seconds, on average, between two looks for a successor."""
-
 SULK = 1.0
 """Seconds for which ZooKeeper is not asked after it did not answer in time."""
 
-FILES_SULK = 0.3
-"""Seconds, on average, for which HDFS is not asked after it did not answer."""
-
 FILES_RATE, FILES_BURST = 20.0, 100.0
 """Lists a second, and in a row, of all jobs of one process."""
 
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
-
-SULK = 1.0
-"""Seconds for which ZooKeeper is not asked after it did not answer in time."""
-
-FILES_SULK = 0.3
-"""Seconds, on average, for which HDFS is not asked after it did not answer."""
-
-FILES_RATE, FILES_BURST = 20.0, 100.0
-"""Lists a second, and in a row, of all jobs of one process."""
-
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
-
-FILES_RATE, FILES_BURST = 20.0, 100.0
-"""Lists a second, and in a row, of all jobs of one process."""
-
-MEMORY = 3
-"""So many times in an audit interval HDFS is asked at least about a job that ZooKeeper says nothing of."""
-
-AHEAD = 2.4
-"""Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
+LEAST_ASKED = 3
+"""So many times in an audit interval HDFS is asked at least about what ZooKeeper says nothing of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +132,10 @@ class Sources:
             return Outcome(Node(data, stat.ephemeral_owner, stat.version), None, started, self.clock.now())
         except StoreError as error:
             return Outcome(None, error, started, self.clock.now())
+
+    def new_pace(self) -> Pace:
+        """Return how often HDFS is asked about one thing that ZooKeeper says nothing of."""
+        return Pace(self.audit / LEAST_ASKED)
 
     def due(self, pace: Pace) -> float:
         """Seconds from now until HDFS may be asked about a job; 0 if it may be now, and then it counts as asked."""
