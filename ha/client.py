@@ -20,13 +20,8 @@ class Client:
     It takes what an agent of this host was told, as long as that is fresh; else it asks ZooKeeper, and else HDFS.
     """
 
-    def __init__(self, settings: Settings, *, corrected_within: float | None = None) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Connect to nothing yet.
-
-        Args:
-            settings: all of them.
-            corrected_within: seconds in which an agent must correct what is stale, or it does not count; ``audit``
-                if None.
 
         Raises:
             InvalidSettings: an address is not one.
@@ -39,7 +34,7 @@ class Client:
             self._stores.zookeeper,
             self._stores.timing,
             audit=settings.audit,
-            snapshots=SnapshotFinder(place, corrected_within or settings.audit) if place is not None else None,
+            snapshots=SnapshotFinder(place, settings.audit) if place is not None else None,
         )
         self._lookups = self._stores.history.lookups(self._reader)
         self._checkpoints = self._stores.history.checkpoint_lookups(

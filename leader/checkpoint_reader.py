@@ -117,7 +117,7 @@ class CheckpointReader:
         pace = self._paces.get(job)
         if pace is None:
             pace = self._paces[job] = self._reader.sources.new_pace()
-        pace.answered(news=False)  # each batch would be some
+        pace.answered(self._clock.now(), news=False)  # each batch would be some
         return state
 
 

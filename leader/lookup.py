@@ -160,7 +160,7 @@ class Lookup:
 
     def hurry(self) -> None:
         """Somebody has reason to think that there is something new: ask HDFS as often as it may be asked."""
-        self._pace.answered(news=True)
+        self._pace.answered(self._clock.now(), news=True)
 
     def audit_soon(self) -> None:
         """Have HDFS checked at the next look."""
@@ -217,7 +217,7 @@ class Lookup:
     def _heard(self, outcome: Outcome[tuple[LeaderDirectory, Record]], deadline: float) -> str | None:
         if isinstance(outcome.error, NotFound):
             self._missing = f"{outcome.error}", self.knowledge.known
-            self._pace.answered(news=True)
+            self._pace.answered(self._clock.now(), news=True)
             raise NoLeader(self._missing[0])
         if not outcome.done:
             self._remembers = False
@@ -229,7 +229,8 @@ class Lookup:
         self._learn(outcome)
         self._bury(outcome.result()[1].lease, deadline)
         known = self.knowledge.known
-        self._pace.answered(news=known is None or known.information is None or not _same(before, known))
+        news = known is None or known.information is None or not _same(before, known)
+        self._pace.answered(self._clock.now(), news=news)
         return None
 
     def _learn(self, outcome: Outcome[tuple[LeaderDirectory, Record]]) -> None:

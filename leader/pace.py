@@ -11,8 +11,8 @@ BURST = 4
 PAUSE = 2.4
 """Seconds until there is another one. With the burst it is 29 in a minute: fewer than one in 2 s."""
 
-BACK_OFF = 2.0
-"""The pause is so many times as long after every answer that said nothing new."""
+BACK_OFF = 1 / 6
+"""The pause is that share of the time since something was new."""
 
 
 class Bucket:
@@ -54,8 +54,9 @@ class Pace:
             longest: seconds between two questions at most, once the burst is used up.
         """
         self._longest = longest
-        self._shortest = self._pause = min(PAUSE, longest)
-        self._bucket = Bucket(1 / self._pause, BURST)
+        self._shortest = min(PAUSE, longest)
+        self._bucket = Bucket(1 / self._shortest, BURST)
+        self._news_at: float | None = None
         self._not_before = float("-inf")
 
     def due(self, now: float) -> float:
@@ -66,10 +67,12 @@ class Pace:
         """It is asked now."""
         self._bucket.take(now)
 
-    def answered(self, *, news: bool) -> None:
+    def answered(self, now: float, *, news: bool) -> None:
         """It has answered; ``news`` if it said something new, or that nobody leads: somebody will soon."""
-        self._pause = self._shortest if news else min(self._longest, self._pause * BACK_OFF)
-        self._bucket.rate = 1 / self._pause
+        if news or self._news_at is None:
+            self._news_at = now
+        pause = min(self._longest, max(self._shortest, (now - self._news_at) * BACK_OFF))
+        self._bucket.rate = 1 / pause
 
     def failed(self, not_before: float) -> None:
         """It has not answered, and is not asked again before that boot-clock time."""

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 
 from leader.nodes import Node, ReadNode, leader_path
-from leader.pace import Bucket, Pace
+from leader.pace import PAUSE, Bucket, Pace
 from leader.session import check_attestation
 from leader.timing import CONFIRMATIONS_PER_SESSION, Timing
 from store.bounded import BoundedFiles
@@ -69,6 +69,7 @@ class Sources:
         self._dice = dice
         self._allowance = Bucket(FILES_RATE, FILES_BURST)
         self._lock = threading.Lock()
+        self._local = files.uri.startswith("file:")  # there is no NameNode that could be asked too often
         self._waited = False
         self._sulking_until = float("-inf")
 
@@ -135,10 +136,12 @@ class Sources:
 
     def new_pace(self) -> Pace:
         """Return how often HDFS is asked about one thing that ZooKeeper says nothing of."""
-        return Pace(self.audit / LEAST_ASKED)
+        return Pace(self.audit / LEAST_ASKED if self.zookeeper is not None else PAUSE)
 
     def due(self, pace: Pace) -> float:
         """Seconds from now until HDFS may be asked about a job; 0 if it may be now, and then it counts as asked."""
+        if self._local:
+            return 0.0
         with self._lock:
             now = self.clock.now()
             due = max(pace.due(now), self._allowance.due(now))

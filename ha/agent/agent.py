@@ -19,10 +19,6 @@ from leader.reader import Reader
 from leader.snapshot import Snapshot
 from store.clock import now
 
-AUDIT_SHARE = 1.5
-"""The agent's own audit is jittered (1.2), begun by a look and seen by the next one; and what an agent wrote before it
-was frozen must run out: with the setting divided by this, all of it stays within the setting."""
-
 LOOKS_PER_FRESHNESS = 3
 """So that a snapshot is replaced twice before it runs out."""
 
@@ -49,10 +45,10 @@ class Agent:
         """Prepare.
 
         Args:
-            reader: asks the stores; its own audit must be short enough for ``audit`` to hold.
+            reader: asks the stores.
             place: where the snapshots lie; None to write none.
             named: jobs that are kept warm whether anybody asks or not.
-            audit: seconds within which what is stale is corrected; written into each snapshot.
+            audit: seconds after which the reader compares what ZooKeeper says with HDFS; written into each snapshot.
             fresh: seconds for which a snapshot may be used.
             http: where the HTTP API answers, for whoever looks into the directory.
         """

@@ -3,19 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ha.agent.agent import AUDIT_SHARE, Agent
+from ha.agent.agent import Agent
 from ha.metrics import Metrics
 from ha.settings import Settings
 from ha.stores import Stores
 from leader.reader import Reader
 
-LEAST_AUDIT = 0.1
-
 
 def reader_of(stores: Stores) -> Reader:
-    """Return a reader that asks the stores itself, and corrects what is stale soon enough for an agent."""
-    audit = max(LEAST_AUDIT, stores.settings.audit / AUDIT_SHARE)
-    return Reader(stores.files, stores.zookeeper, stores.timing, audit=audit)
+    """Return a reader that asks the stores itself."""
+    return Reader(stores.files, stores.zookeeper, stores.timing, audit=stores.settings.audit)
 
 
 def agent_of(stores: Stores, reader: Reader, jobs: Iterable[str]) -> Agent:

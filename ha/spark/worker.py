@@ -17,8 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import msgspec
-
 from ha.client import Client
 from ha.settings import load
 from leader.answers import Answer
@@ -54,9 +52,6 @@ UNWATCHED = 1.0
 
 REFRESHES_PER_AUDIT = 10
 """A watched answer is asked for again so often, because the audit's result shows only in the next answer."""
-
-AUDIT_SHARE = 1.4
-"""The audit's own jitter (1.2) and two refreshes: with the setting divided by this all of it stays within it."""
 
 JOB_PROPERTY = "spark.ha.job"
 
@@ -138,7 +133,7 @@ class _Kept(Generic[T]):
         self._zookeeper = client._stores.zookeeper  # noqa: SLF001  # one connection a worker is enough
         self._path = path
         self._ask = ask
-        self._watched_for = client.settings.audit * AUDIT_SHARE / REFRESHES_PER_AUDIT
+        self._watched_for = client.settings.audit / REFRESHES_PER_AUDIT
         self._value: T | None = None
         self._good_until = float("-inf")
         self._changes = 0
@@ -189,9 +184,7 @@ class Lookups:
         Raises:
             InvalidSettings: a setting in the environment is wrong.
         """
-        settings = load()
-        audit = max(0.1, settings.audit / AUDIT_SHARE)
-        self.client = Client(msgspec.structs.replace(settings, audit=audit), corrected_within=settings.audit)
+        self.client = Client(load())
         self._connected = False
         self._leaders: dict[str, _Kept[Answer]] = {}
         self._checkpoints: dict[str, _Kept[CheckpointState]] = {}

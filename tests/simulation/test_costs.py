@@ -2,18 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from leader.errors import NoLeader, Unreachable
 from leader.timing import Timing
 from tests.simulation.client import Client
 from tests.simulation.executor import Executor
 from tests.simulation.hands import Hands
 from tests.simulation.host import Host
 from tests.simulation.plan import AGENT, Plan, Step
+from tests.simulation.sidecar import JOB
 from tests.simulation.system import System
 
 READERS = ("r0", "r1", "r2", "r3")
@@ -110,3 +112,16 @@ def test_a_failover_costs_no_reader_a_request_to_hdfs() -> None:
         assert after is not None
         assert after.name != before.name
     assert {name: files[name] for name in READERS} == dict.fromkeys(READERS, 0)
+
+
+def test_while_zookeeper_is_away_checkpoints_are_asked_for_as_seldom() -> None:
+    def ask(self: Executor) -> None:
+        while True:
+            with suppress(NoLeader, Unreachable):
+                self._checkpoints.checkpoint(JOB, 2.0)
+            self._clock.sleep(0.1)
+
+    with patch.object(Executor, "_work", ask), counted(agent=False) as costs:
+        costs.hands.take(Step(0.0, "outage", "", 90.0))
+        files, _ = costs.over(60)
+    assert 1 <= max(files[name] for name in READERS) <= 30

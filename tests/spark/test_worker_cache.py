@@ -65,7 +65,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def keep(zookeeper: FakeZooKeeper | None, asked: Asked) -> _Kept[int]:
-    settings = SimpleNamespace(audit=AUDIT / worker.AUDIT_SHARE)
+    settings = SimpleNamespace(audit=AUDIT)
     client: Any = SimpleNamespace(_stores=SimpleNamespace(zookeeper=zookeeper), settings=settings)
     return _Kept(cast("Client", client), "/x", asked)
 
