@@ -6,7 +6,7 @@ from leader import job as job_tree
 from leader.answers import Answer
 from leader.errors import NoLeader, Unreachable
 from leader.flight import SingleFlight
-from leader.information import Record, decode
+from leader.information import LeaderInformation, Record, decode
 from leader.lease import Attestation, Lease, Mode
 from leader.names import LeaderDirectory
 from leader.observation import Observation
@@ -53,6 +53,8 @@ class Lookup:
         self._directory: LeaderDirectory | None = None
         self._pace = sources.new_pace()
         self._audit_due: float | None = None
+        self._decoded: tuple[bytes, LeaderInformation | None] = b"", None
+        """ZooKeeper's last record: as a rule the next one is the same."""
         self._graced = False
         self._fell_back = False
         self._remembers = False
@@ -175,7 +177,10 @@ class Lookup:
 
     def _ask_zookeeper(self, timeout: float, watcher: Waker | None) -> None:
         """Ask ZooKeeper; raises :class:`Fallback` unless it is believed."""
-        information = decode(self._sources.get(self.job, timeout, watcher), self.job)
+        data = self._sources.get(self.job, timeout, watcher)
+        if data != self._decoded[0]:
+            self._decoded = data, decode(data, self.job)
+        information = self._decoded[1]
         if information is None:
             raise Fallback("undecodable", "its record cannot be read.")
         with self.lock:
