@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from store import paths
 from store.bounded import BoundedFiles
+from store.counting import REQUESTS, CountedFiles, Requests
 from store.errors import Invalid
 from store.files import Files
 from store.pool import Hook
@@ -40,6 +41,7 @@ def open_files(
     workers: int = 8,
     max_stuck: int = 32,
     on_call: Hook | None = None,
+    on_requests: Requests | None = None,
 ) -> BoundedFiles:
     """Return the files below a root; connects to nothing before the first call.
 
@@ -53,11 +55,15 @@ def open_files(
         workers: most calls at the same time.
         max_stuck: most abandoned calls that have not come back.
         on_call: told the name and outcome of every call.
+        on_requests: told what each of a driver's operations costs the NameNode, if there is one; from any thread.
 
     Raises:
         Invalid: the URI is not one of these.
     """
     open_driver = driver_of(uri, user=user, timeout=timeout, config=config)
+    requests = REQUESTS.get(_split(uri).scheme)
+    if on_requests is not None and requests is not None:
+        open_driver = _counted(open_driver, requests, on_requests)
     return BoundedFiles(open_driver, workers=workers, max_stuck=max_stuck, on_call=on_call, uri=_normal(uri))
 
 
@@ -92,6 +98,10 @@ def driver_of(
         return WebHdfsFiles(parts.netloc, root, user=user, timeout=timeout, config=config, turn=next(turns))
 
     return open_driver
+
+
+def _counted(open_driver: Callable[[], Files], requests: Mapping[str, int], told: Requests) -> Callable[[], Files]:
+    return lambda: CountedFiles(open_driver(), requests, told)
 
 
 def _normal(uri: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from store.clock import now
 from store.errors import ConnectionLost, DeadlineExceeded, NotSent, StoreError, Unknown
 from store.outcome import Outcome
+from store.pool import Hook
 from store.zookeeper.classify import classify
 from store.zookeeper.dispatcher import Dispatcher, Timer
 from store.zookeeper.driver import Kazoo, Timeout
@@ -45,6 +46,7 @@ class Calls:
         chroot: goes before every path.
         gate: raises :class:`store.errors.Refused` if this operation must not be sent now.
         session_timeout: returns the present one, in seconds.
+        on_call: told the name and outcome of every operation, once, from whichever thread ends it.
     """
 
     def __init__(
@@ -54,12 +56,14 @@ class Calls:
         chroot: str,
         gate: Callable[[Operation[Any]], None],
         session_timeout: Callable[[], float],
+        on_call: Hook | None = None,
     ) -> None:
         self._kazoo = kazoo
         self._dispatcher = dispatcher
         self._chroot = chroot
         self._gate = gate
         self._session_timeout = session_timeout
+        self._on_call = on_call
         self._lock = threading.Lock()  # nothing is called while it is held
         self._outstanding: dict[_Request, None] = {}  # in the order in which they were sent
         self._submitted: set[_Submitted[Any]] = set()
@@ -84,6 +88,17 @@ class Calls:
     def call(self, operation: Operation[T], timeout: float) -> T:
         """See :meth:`store.zookeeper.ZooKeeper.call`."""
         request = _Request(now())
+        if self._on_call is None:
+            return self._wait(operation, request, timeout)
+        try:
+            value = self._wait(operation, request, timeout)
+        except StoreError as error:
+            self.tell(operation, Outcome(None, error, request.sent, now()))
+            raise
+        self.tell(operation, Outcome(value, None, request.sent, now()))
+        return value
+
+    def _wait(self, operation: Operation[T], request: _Request, timeout: float) -> T:
         result = self._send(operation, request, timeout)
         try:
             raw = result.get(timeout=timeout)
@@ -100,6 +115,7 @@ class Calls:
             result = self._send(operation, request, timeout)
         except StoreError as error:
             outcome: Outcome[T] = Outcome(None, error, request.sent, now())
+            self.tell(operation, outcome)
             self._post(partial(done, outcome))
             return
         submitted = _Submitted(self, operation, request, timeout, done)
@@ -123,6 +139,15 @@ class Calls:
             log.warning("ZooKeeper has not answered for %.1f s: connecting anew.", age)
             self._kazoo.cut()
         return DeadlineExceeded(f"{operation}: no answer from ZooKeeper in {timeout} s.")
+
+    def tell(self, operation: Operation[Any], outcome: Outcome[Any]) -> None:
+        """Tell whoever listens how an operation has ended."""
+        if self._on_call is None:
+            return
+        try:
+            self._on_call(type(operation).__name__, outcome)
+        except Exception:
+            log.exception("The hook for ZooKeeper's operations failed.")
 
     def is_open(self, submitted: "_Submitted[Any]") -> bool:
         """Return whether this call has not ended yet."""
@@ -206,7 +231,9 @@ class _Submitted(Generic[T]):
             return
         if self.timer is not None:
             self.timer.cancel()
+        outcome = Outcome(value, error, self._request.sent, at)
+        self._calls.tell(self._operation, outcome)
         try:
-            self._done(Outcome(value, error, self._request.sent, at))
+            self._done(outcome)
         except Exception:
             log.exception("The callback of %s failed; the others go on.", self._operation)

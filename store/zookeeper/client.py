@@ -4,6 +4,7 @@ import os
 from typing import TypeVar
 
 from store.errors import Invalid
+from store.pool import Hook
 from store.zookeeper.address import Address, parse
 from store.zookeeper.calls import Done
 from store.zookeeper.link import Link, Listener
@@ -33,7 +34,13 @@ class ZooKeeper:
     """
 
     def __init__(
-        self, hosts: str, *, session_timeout: float, default_chroot: str = "/hybrid-ha", read_only: bool = False
+        self,
+        hosts: str,
+        *,
+        session_timeout: float,
+        default_chroot: str = "/hybrid-ha",
+        read_only: bool = False,
+        on_call: Hook | None = None,
     ) -> None:
         """Make a client; nothing is connected before :meth:`start`.
 
@@ -45,6 +52,8 @@ class ZooKeeper:
             read_only: whether a server that is cut off from its ensemble will do; see :attr:`Connection.READ_ONLY`.
                 Such a server takes only clients without a session, so first the old one has to be LOST; and since
                 ZooKeeper 3.5 it takes these only with ``localSessionsEnabled=true`` in its configuration.
+            on_call: told the name and outcome of every operation, once, from whichever thread ends it; it must not
+                block.
 
         Raises:
             Invalid: one of them makes no sense.
@@ -57,6 +66,7 @@ class ZooKeeper:
         self._address = parse(hosts, default_chroot)
         self._session_timeout = session_timeout
         self._read_only = read_only
+        self._on_call = on_call
         self._started = False
         self._closed = False
         link = self._new_link()
@@ -75,6 +85,11 @@ class ZooKeeper:
     def chroot(self) -> str:
         """The path before all paths, without a slash at its end; empty for ZooKeeper's own root."""
         return self._address.chroot
+
+    @property
+    def started(self) -> bool:
+        """Whether anybody has wanted a connection yet; without that the state is LOST and says nothing."""
+        return self._started
 
     def start(self) -> None:
         """Connect in the background, again and again, until closed. Returns at once; idempotent.
@@ -147,7 +162,7 @@ class ZooKeeper:
         self._here().calls.submit(operation, timeout, done)
 
     def _new_link(self) -> Link:
-        return Link(self._address, self._session_timeout, read_only=self._read_only)
+        return Link(self._address, self._session_timeout, read_only=self._read_only, on_call=self._on_call)
 
     def _here(self, *, wake: bool = True) -> Link:
         """Return this process's link, and make it if we were forked."""

@@ -12,6 +12,7 @@ from kazoo.protocol.states import KazooState
 
 from store.clock import now
 from store.errors import NotSent, NotWritable
+from store.pool import Hook
 from store.zookeeper.address import Address, ancestors
 from store.zookeeper.calls import Calls
 from store.zookeeper.dispatcher import Dispatcher
@@ -30,13 +31,15 @@ DISPATCHER_STOP_S = 0.5
 class Link:
     """One kazoo client and its two threads, in the process that made it."""
 
-    def __init__(self, address: Address, session_timeout: float, *, read_only: bool) -> None:
+    def __init__(
+        self, address: Address, session_timeout: float, *, read_only: bool, on_call: Hook | None = None
+    ) -> None:
         self.pid = os.getpid()
         self._address = address
         self._session_timeout = session_timeout
         self._dispatcher = Dispatcher("zookeeper-dispatcher")
         self._kazoo = Kazoo(address, session_timeout, self._dispatcher, read_only=read_only, on_state=self._on_kazoo)
-        self.calls = Calls(self._kazoo, self._dispatcher, address.chroot, self._gate, self._present_timeout)
+        self.calls = Calls(self._kazoo, self._dispatcher, address.chroot, self._gate, self._present_timeout, on_call)
         self._lock = threading.Lock()  # no callback and no blocking call while it is held
         self._changed = threading.Condition(self._lock)
         self._clock = SessionClock()
