@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from ha.agent.feed import Feed, fields
 from ha.history.opening import Lookups
-from ha.metrics import Metrics
+from ha.metrics.process import Metrics
 from leader.errors import InvalidName, InvalidSettings, NoLeader, Unreachable
 
 LOOKUP_TIMEOUT = 2.0
@@ -36,11 +36,12 @@ class Shown(Protocol):
     def reader(self) -> Lookups:
         """Answers lookups."""
 
+    @property
+    def metrics(self) -> Metrics:
+        """What it tells Prometheus; to collect it may raise ``TimeoutError``."""
+
     def statuses(self) -> dict[str, dict[str, Any]]:
         """Return what can be seen of every job that the process contends for."""
-
-    def exposition(self) -> Metrics:
-        """Return the metrics."""
 
 
 class Api:
@@ -124,10 +125,10 @@ class Api:
 
     def _metrics(self, _: Request) -> Response:
         try:
-            metrics = self._node.exposition()
+            shown = generate_latest(self._node.metrics.registry)
         except TimeoutError:
             return JSONResponse({"error": "The contender's thread does not answer."}, 503)
-        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(shown, media_type=CONTENT_TYPE_LATEST)
 
     def _answer(self, question: Any) -> Response:
         try:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ha.agent.finding import SnapshotFinder
 from ha.settings import Settings, load
@@ -11,7 +11,13 @@ from ha.stores import Stores
 from leader.answers import Answer
 from leader.checkpoint_reader import CheckpointReader
 from leader.checkpoints import CheckpointState
+from leader.errors import InvalidSettings
 from leader.reader import Reader
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from ha.metrics.process import Metrics
 
 
 class Client:
@@ -20,14 +26,24 @@ class Client:
     It takes what an agent of this host was told, as long as that is fresh; else it asks ZooKeeper, and else HDFS.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        registry: "CollectorRegistry | None" = None,
+    ) -> None:
         """Connect to nothing yet.
 
+        Args:
+            settings: all of them.
+            registry: the program's own, to show there what the lookups do; None to count nothing.
+
         Raises:
-            InvalidSettings: an address is not one.
+            InvalidSettings: an address is not one, or the registry is another client's.
         """
         self.settings = settings
-        self._stores = Stores(settings)
+        metrics = _metrics(registry) if registry is not None else None
+        self._stores = metrics.stores.open(settings) if metrics is not None else Stores(settings)
         place = self._stores.snapshots
         self._reader = Reader(
             self._stores.files,
@@ -37,6 +53,9 @@ class Client:
             snapshots=SnapshotFinder(place, settings.audit) if place is not None else None,
         )
         self._lookups = self._stores.history.lookups(self._reader)
+        if metrics is not None:
+            self._lookups = metrics.lookups.lookups(self._lookups)
+            metrics.lookups.fallbacks(self._reader)
         self._checkpoints = self._stores.history.checkpoint_lookups(
             CheckpointReader(self._stores.files, self._stores.zookeeper, self._reader)
         )
@@ -101,10 +120,25 @@ class Client:
         self.close()
 
 
-def connect(**settings: Any) -> Client:
+def connect(registry: "CollectorRegistry | None" = None, /, **settings: Any) -> Client:
     """Return a client; settings come from the arguments, the environment and ``ha.toml``, in this order.
+
+    Args:
+        registry: of ``prometheus_client``, to show there what its lookups and stores do; one client a registry.
+        settings: see the README.
 
     Raises:
         InvalidSettings: one of them is wrong; the message says which.
     """
-    return Client(load(settings))
+    return Client(load(settings), registry=registry)
+
+
+def _metrics(registry: "CollectorRegistry") -> "Metrics":
+    from ha.metrics.process import Metrics  # noqa: PLC0415  # only who shows them pays for prometheus_client
+
+    try:
+        return Metrics(registry)
+    except ValueError as error:
+        raise InvalidSettings(
+            "The registry has the metrics of another client: let the program share that one, or give each a registry."
+        ) from error

@@ -40,7 +40,7 @@ class Daemon:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._signalled)
         contender, post = self._node.contender, self._node.runtime.post
-        leads = self._node.stores.history.leads(self._inbox)
+        leads = self._node.leads(self._inbox)
         for job in self._jobs:
             self._node.runtime.ask(lambda job=job: contender.join(job, leads), timeout=5.0)  # type: ignore[misc]
             post(lambda job=job: contender.contend(job))  # type: ignore[misc]
@@ -54,13 +54,11 @@ class Daemon:
         self._inbox.put(Wake(signal.Signals(number).name))
 
     def _act(self, notice: Notice | None) -> None:
-        contender, post, metrics = self._node.contender, self._node.runtime.post, self._node.metrics
+        contender, post = self._node.contender, self._node.runtime.post
         match notice:
             case Granted(job, grant):
-                metrics.grants.labels(job, grant.reason).inc()
                 post(lambda: contender.confirm(job, grant.session_id, self._endpoints))
             case Revoked(job, _):
-                metrics.revocations.labels(job).inc()
                 post(lambda: contender.release(job))
                 post(lambda: contender.contend(job))
             case AskedTo(job, successor):

@@ -4,10 +4,12 @@ import math
 from typing import Any
 
 from ha.agent.alone import reader_of
-from ha.metrics import Metrics
+from ha.metrics.contending import ContendingMetrics
+from ha.metrics.process import Metrics
+from ha.metrics.standing import Standing
 from ha.settings import Settings
-from ha.stores import Stores
-from leader.contender import Candidacy, Contender
+from leader.contender import Candidacy, Contender, Leads
+from leader.information import decode
 from leader.runtime import Runtime
 from store.clock import now
 
@@ -26,12 +28,16 @@ class Node:
         """
         self.settings = settings
         self.metrics = Metrics()
-        self.stores = Stores(settings, on_call=self.metrics.called)
+        self.stores = self.metrics.stores.open(settings)
         self.runtime = Runtime(settings.contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
-        self.contender = Contender.make(self.runtime, settings.contender, self.stores.timing)
+        self._contending = ContendingMetrics(self.metrics.registry, self.metrics.changes)
+        environment = self._contending.environment(self.runtime, settings.contender)
+        self.contender = Contender.make(environment, settings.contender, self.stores.timing)
         self.runtime.attach(self.contender)
         self.own_reader = reader_of(self.stores)
-        self.reader = self.stores.history.lookups(self.own_reader)
+        self.reader = self.metrics.lookups.lookups(self.stores.history.lookups(self.own_reader))
+        self.metrics.lookups.fallbacks(self.own_reader)
+        self.metrics.registry.register(Standing(self.statuses))
 
     def statuses(self) -> dict[str, dict[str, Any]]:
         """Return what can be seen of every job, by name.
@@ -43,19 +49,9 @@ class Node:
             lambda: {job: _status(each) for job, each in self.contender.candidacies.items()}, ANSWER_WITHIN
         )
 
-    def exposition(self) -> Metrics:
-        """Bring the gauges up to date and return the metrics.
-
-        Raises:
-            TimeoutError: the contender's thread does not answer.
-        """
-        for job, status in self.statuses().items():
-            self.metrics.is_leader.labels(job).set(status["is_leader"])
-            self.metrics.belief.labels(job).set(status["belief_seconds"])
-            self.metrics.epoch.labels(job).set(status["epoch"] or 0)
-            self.metrics.repairs.labels(job).set(status["copy_repairs"])
-            self.metrics.zookeeper.set(status["zookeeper"])
-        return self.metrics
+    def leads(self, leads: Leads) -> Leads:
+        """Return who is to be told about leadership, so that it is recorded and counted."""
+        return self._contending.leads(self.stores.history.leads(leads))
 
     def holds(self, job: str) -> bool:
         """Whether this process holds the job's lease, or is about to give it back."""
@@ -70,6 +66,8 @@ class Node:
 def _status(candidacy: Candidacy) -> dict[str, Any]:
     election, at = candidacy.election, now()
     until, lease, information = election.leads_until(), election.lease, election.information
+    seen = candidacy.information.publication.seen
+    copied = decode(seen, election.job) if seen is not None else None
     return {
         "job": election.job,
         "contender": election.contender,
@@ -81,5 +79,6 @@ def _status(candidacy: Candidacy) -> dict[str, Any]:
         "endpoints": dict(information.endpoints) if information else {},
         "lease": {"mode": lease.mode.value, "sequence": lease.sequence, "holder": lease.contender} if lease else None,
         "zookeeper": election.attestation.usable,
+        "copy_epoch": copied.epoch if copied is not None else None,
         "copy_repairs": candidacy.information.publication.repairs,
     }

@@ -68,7 +68,7 @@ class Sidecar:
         """Contend until the job has finished or a signal ends this; returns what to exit with."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._signalled)
-        leads = self._node.stores.history.leads(self._inbox)
+        leads = self._node.leads(self._inbox)
         self._node.runtime.ask(lambda: self._node.contender.join(self._job, leads), timeout=5.0)
         self._post_contend()
         _log.info("%s: contending as %s.", self._job, self._settings.contender)
@@ -109,7 +109,6 @@ class Sidecar:
 
     def _granted(self, grant: Grant) -> None:
         self._leader = LeaderDirectory(grant.epoch, grant.session_id)
-        self._node.metrics.grants.labels(self._job, grant.reason).inc()
         self._node.runtime.post(lambda: self._node.contender.confirm(self._job, grant.session_id, self._endpoints))
         if self._exit_code is not None:
             self._step_down("The sidecar is stopping.")
@@ -145,7 +144,6 @@ class Sidecar:
         self._inbox.put(Wake(CHILD_ENDED))
 
     def _stop_child(self, until: float | None) -> None:
-        self._node.metrics.revocations.labels(self._job).inc()
         if self._child is None:
             self._give_back()
             return

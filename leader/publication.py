@@ -47,6 +47,11 @@ class Publication:
         """Whether the node was last seen as it is wanted."""
         return self._read and self._wanted is not None and self._node is not None and self._node.data == self._wanted
 
+    @property
+    def seen(self) -> bytes | None:
+        """What the node held when it was last read; None if there was none, or it was never read."""
+        return self._node.data if self._node is not None else None
+
     def wake_at(self, now: float) -> float:
         """Boot-clock seconds of the next repair that waits."""
         return self._not_before if self._not_before > now else NEVER

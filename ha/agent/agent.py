@@ -12,10 +12,9 @@ from contextlib import suppress
 from ha.agent.bulletin import Bulletin
 from ha.agent.finding import WANTED_EVERY, leave_mark
 from ha.agent.place import Place, open_directory
-from ha.agent.warm import Warm
+from ha.agent.warm import Looks, Warm
 from ha.agent.writing import SnapshotWriter
 from leader.answers import Look
-from leader.reader import Reader
 from leader.snapshot import Snapshot
 from store.clock import now
 
@@ -40,7 +39,7 @@ class Agent:
     """One process's part in it; works on threads of its own."""
 
     def __init__(
-        self, reader: Reader, place: Place | None, named: Iterable[str], *, audit: float, fresh: float, http: str = ""
+        self, reader: Looks, place: Place | None, named: Iterable[str], *, audit: float, fresh: float, http: str = ""
     ) -> None:
         """Prepare.
 
@@ -55,7 +54,7 @@ class Agent:
         self._place = place
         self._named = frozenset(named)
         self._audit = audit
-        self._fresh = fresh
+        self.fresh = fresh
         self.http = http
         self.bulletin = Bulletin()
         self._writer: SnapshotWriter | None = None
@@ -73,7 +72,7 @@ class Agent:
     def latest(self, job: str) -> Look | None:
         """What was found of the job, unless that is older than a snapshot may be."""
         look = self.warm.latest(job)
-        return look if look is not None and now() < look.started + self._fresh else None
+        return look if look is not None and now() < look.started + self.fresh else None
 
     def start(self) -> None:
         """Begin."""
@@ -94,7 +93,7 @@ class Agent:
             self.bulletin.tell(job)
 
     def _write(self, job: str, look: Look) -> None:
-        snapshot = snapshot_of(job, look, self._fresh)
+        snapshot = snapshot_of(job, look, self.fresh)
         with self._writing:
             if self._writer is not None and self.warm.keeps(job):  # or its file would stay when it was forgotten
                 try:
@@ -117,8 +116,8 @@ class Agent:
                     beat_at = float("-inf")
                 if self._writer is not None:
                     if at >= beat_at:
-                        beat_at = at + self._fresh / LOOKS_PER_FRESHNESS
-                        self._beat(at + self._fresh)
+                        beat_at = at + self.fresh / LOOKS_PER_FRESHNESS
+                        self._beat(at + self.fresh)
                     self._scan()
                 elif at >= mark_at:
                     mark_at = at + WANTED_EVERY

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ha.agent.agent import Agent
-from ha.metrics import Metrics
+from ha.metrics.answering import Answering
+from ha.metrics.process import Metrics
 from ha.settings import Settings
 from ha.stores import Stores
 from leader.reader import Reader
@@ -15,10 +16,21 @@ def reader_of(stores: Stores) -> Reader:
     return Reader(stores.files, stores.zookeeper, stores.timing, audit=stores.settings.audit)
 
 
-def agent_of(stores: Stores, reader: Reader, jobs: Iterable[str]) -> Agent:
-    """Return the agent of a process with these stores; ``jobs`` are kept warm whether anybody asks or not."""
+def agent_of(stores: Stores, reader: Reader, jobs: Iterable[str], metrics: Metrics | None = None) -> Agent:
+    """Return the agent of a process with these stores.
+
+    Args:
+        stores: of the process.
+        reader: asks them.
+        jobs: kept warm whether anybody asks or not.
+        metrics: tell of the agent; None for nobody.
+    """
     settings = stores.settings
-    return Agent(reader, stores.snapshots, jobs, audit=settings.audit, fresh=settings.fresh)
+    looks = metrics.lookups.looks(reader) if metrics is not None else reader
+    agent = Agent(looks, stores.snapshots, jobs, audit=settings.audit, fresh=settings.fresh)
+    if metrics is not None:
+        metrics.registry.register(Answering(agent))
+    return agent
 
 
 class Alone:
@@ -31,17 +43,14 @@ class Alone:
             InvalidSettings: an address is not one.
         """
         self.metrics = Metrics()
-        self.stores = Stores(settings, on_call=self.metrics.called)
+        self.stores = self.metrics.stores.open(settings)
         self.own_reader = reader_of(self.stores)
-        self.reader = self.stores.history.lookups(self.own_reader)
+        self.reader = self.metrics.lookups.lookups(self.stores.history.lookups(self.own_reader))
+        self.metrics.lookups.fallbacks(self.own_reader)
 
     def statuses(self) -> dict[str, dict[str, Any]]:
         """It contends for nothing."""
         return {}
-
-    def exposition(self) -> Metrics:
-        """Return the metrics."""
-        return self.metrics
 
     def close(self) -> None:
         """Let go of the stores."""

@@ -5,12 +5,12 @@ A job is kept for as long as somebody asks for it, and a while longer.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from leader.answers import Look
 from leader.errors import LeaderError
-from leader.reader import Reader
 from store.clock import BOOT_CLOCK, Clock
 
 MAX_JOBS = 256
@@ -24,6 +24,15 @@ _log = logging.getLogger("ha")
 Told = Callable[[str, Look], None]
 
 
+class Looks(Protocol):
+    """What is asked of a :class:`leader.reader.Reader`."""
+
+    def looks(
+        self, job: str, stop: threading.Event, timeout: float = 2.0, *, every: float = float("inf")
+    ) -> Iterator[Look]:
+        """Look at once, after every change that is heard of, and after ``every`` seconds at the latest."""
+
+
 @dataclass(eq=False)
 class _Kept:
     wanted_at: float
@@ -34,7 +43,7 @@ class _Kept:
 class Warm:
     """The jobs that are kept warm, and what was found last of each."""
 
-    def __init__(self, reader: Reader, every: float, told: Told, clock: Clock = BOOT_CLOCK) -> None:
+    def __init__(self, reader: Looks, every: float, told: Told, clock: Clock = BOOT_CLOCK) -> None:
         """Keep none yet.
 
         Args:
