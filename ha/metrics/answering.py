@@ -29,10 +29,10 @@ class Answering(Collector):
         age = GaugeMetricFamily(
             "ha_agent_answer_age_seconds",
             "Time since the agent began the last look that a store answered, for each job that it keeps.",
-            labels=["job"],
+            labels=["job_name"],
         )
         led = GaugeMetricFamily(
-            "ha_agent_job_led", "1 if that answer named a leader; 0 if it said that there is none.", labels=["job"]
+            "ha_agent_job_led", "1 if that answer named a leader; 0 if it said that there is none.", labels=["job_name"]
         )
         jobs = agent.warm.jobs
         for job in jobs:

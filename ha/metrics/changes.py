@@ -12,7 +12,7 @@ class LeaderChanges:
         self._changes = Counter(
             "ha_leader_changes",
             "Grants of a job since this process first looked, whoever got them: epochs that HDFS has told of.",
-            ["job"],
+            ["job_name"],
             registry=registry,
         )
         self._highest: dict[str, int] = {}

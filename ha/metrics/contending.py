@@ -33,16 +33,16 @@ class ContendingMetrics:
         self._grants = Counter(
             "ha_grants",
             "Leaderships of this process that have begun, by why the lease was free: the word in ha history.",
-            ["job", "reason"],
+            ["job_name", "reason"],
             registry=registry,
         )
         self._revocations = Counter(
-            "ha_revocations", "Leaderships of this process that have ended.", ["job"], registry=registry
+            "ha_revocations", "Leaderships of this process that have ended.", ["job_name"], registry=registry
         )
         self._fenced = Counter(
             "ha_fenced_operations",
             "Writes of this process under an epoch of its own that HDFS refused, because a higher one had begun.",
-            ["job"],
+            ["job_name"],
             registry=registry,
         )
         self._takeover = Histogram(

@@ -27,7 +27,7 @@ class Standing(Collector):
         repairs = CounterMetricFamily(
             "ha_copy_repairs",
             "Times this process wrote the record in ZooKeeper again because somebody else had changed it.",
-            labels=["job"],
+            labels=["job_name"],
         )
         lag = _by_job(
             "ha_copy_lag_epochs",
@@ -51,4 +51,4 @@ class Standing(Collector):
 
 
 def _by_job(name: str, meaning: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, meaning, labels=["job"])
+    return GaugeMetricFamily(name, meaning, labels=["job_name"])

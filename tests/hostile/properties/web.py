@@ -42,7 +42,7 @@ def api() -> Api:
     node = SimpleNamespace(
         reader=FakeReader(),
         statuses=lambda: {"orders": {"job": "orders", "endpoints": {"jobmaster": HOSTILE_ADDRESS}}},
-        exposition=lambda: SimpleNamespace(registry=CollectorRegistry()),
+        metrics=SimpleNamespace(registry=CollectorRegistry()),
     )
     return Api(cast("Node", node), "127.0.0.1:0")
 
