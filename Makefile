@@ -53,10 +53,10 @@ clean:
 
 images: install  ## the container images hybrid-ha/*; docker/README.md
 	@docker/engine
-	@docker/build
+	@docker/build $(if $(MONITORING),--monitoring)
 
-up: images  ## ZooKeeper, HDFS and two sidecars in containers, until make down
-	@docker/up
+up: images  ## ZooKeeper, HDFS and two sidecars in containers, until make down; MONITORING=1 adds Prometheus and Grafana
+	@docker/up $(if $(MONITORING),--monitoring)
 
 down:  ## remove these containers and their data
 	@docker/compose down --volumes --remove-orphans

@@ -39,6 +39,9 @@ PARENTS = {
 }
 """Which image each one is built upon, in the order of building."""
 
+MONITORING = {"prometheus": base.IMAGE}
+"""Likewise, for those who ask for it: ``docker/build --monitoring``."""
+
 LABEL = "hybrid-ha.inputs"
 """Holds what an image was built from. Docker's own cache comes to the same, but only after it was sent all of it."""
 
@@ -66,20 +69,21 @@ ZOOKEEPER_JARS = (
 
 def main() -> None:
     """Build all images."""
+    parents = {**PARENTS, **MONITORING} if "--monitoring" in sys.argv[1:] else PARENTS
     try:
         with step("Base image"):
             base.ensure(say)
         with step("Files for the images"):
-            prepare()
-        for name, parent in PARENTS.items():
+            prepare(parents)
+        for name, parent in parents.items():
             build(name, parent)
     except (SandboxError, base.BuildError) as error:
         sys.exit(str(error))
 
 
-def prepare() -> None:
+def prepare(names: Iterable[str]) -> None:
     """Lay out each image's folder: what lies in ``docker``, and what is fetched."""
-    for name in PARENTS:
+    for name in names:
         (CONTEXTS / name).mkdir(parents=True, exist_ok=True)
         for path in (SOURCE / name).iterdir():
             copy(path, CONTEXTS / name / path.name)

@@ -26,7 +26,7 @@ class Standing(Collector):
         )
         repairs = CounterMetricFamily(
             "ha_copy_repairs",
-            "Times this process wrote the record in ZooKeeper again because somebody else had changed it.",
+            "Times this process wrote its record in ZooKeeper again because it was gone or changed, by whatever.",
             labels=["job_name"],
         )
         lag = _by_job(

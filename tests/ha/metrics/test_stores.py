@@ -126,7 +126,7 @@ def test_a_forked_child_counts_nothing(registry: CollectorRegistry, metrics: Sto
     """Whatever a thread of the parent held at the fork: the child never asks for a lock of a metric."""
     with BoundedFiles(lambda: LocalFiles(tmp_path), on_call=metrics.files_called) as files:
         files.call("ListJob", lambda driver: driver.list(""), PATIENCE)
-        child_lock = metrics._children["files", "ListJob", "done"]._sum._lock  # type: ignore[attr-defined]
+        child_lock = metrics._children["files", "ListJob", "done"]._sum._lock
         with child_lock:
             child = os.fork()
             if child == 0:
