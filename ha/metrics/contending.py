@@ -47,8 +47,8 @@ class ContendingMetrics:
         )
         self._takeover = Histogram(
             "ha_takeover_seconds",
-            "Time from when this process might seize the lease (given back, run out, or its session seen gone) until it "
-            "leads. How long a death went unnoticed before, it cannot know: up to the session timeout or the ttl.",
+            "Time from when this process might seize the lease (given back, run out, or its session seen gone) until "
+            "it leads. How long a death went unnoticed before, it cannot know: up to the session timeout or the ttl.",
             ["reason"],
             buckets=TAKEOVER_SECONDS,
             registry=registry,

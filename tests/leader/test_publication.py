@@ -328,3 +328,14 @@ def test_a_node_of_no_session_makes_room_for_one_of_ours() -> None:
     assert store.node == Node(b"ours", OURS, 0)
     store.changed(Node(b"ours", 0, 0)).elapse(QUIET)
     assert store.node == Node(b"ours", OURS, 0), "also if it says the right thing: it would outlive its leader"
+
+
+def test_what_was_seen_is_what_was_last_read() -> None:
+    store = Store(observe=True)
+    assert store.publication.seen is None
+    store.connect()
+    assert store.publication.seen is None, "there is no node"
+    store.changed(Node(b"theirs", THEIRS, 0))
+    assert store.publication.seen == b"theirs"
+    store.changed(None)
+    assert store.publication.seen is None

@@ -107,6 +107,35 @@ def test_paused_server(server: Server) -> None:
 
 
 @pytest.mark.zookeeper
+def test_the_hook_hears_each_end_once(server: Server) -> None:
+    told = Heard()
+    with connected(server.hosts, on_call=lambda name, outcome: told((name, outcome))) as zookeeper:
+        zookeeper.call(Exists("/x"), PATIENCE_S)
+        with pytest.raises(errors.NotFound):
+            zookeeper.call(Get("/x"), PATIENCE_S)
+        done = submit(zookeeper, Exists("/x"), PATIENCE_S)
+        server.pause()
+        with pytest.raises(errors.DeadlineExceeded):
+            zookeeper.call(Sync("/"), 0.1)
+        late = submit(zookeeper, Create("/x"), 0.1)
+        server.resume()
+        heard = told.wait(5)
+        assert [name for name, _ in heard] == ["Exists", "Get", "Exists", "Sync", "Create"]
+        assert [(each.done, each.refused, each.unknown) for _, each in heard] == [
+            (True, False, False),
+            (False, True, False),
+            (True, False, False),
+            (False, False, True),
+            (False, False, True),
+        ]
+        assert (heard[2][1], heard[4][1]) == (done, late)
+        assert all(0 <= each.ended - each.started < PATIENCE_S for _, each in heard)
+        assert heard[3][1].ended - heard[3][1].started >= 0.1
+        until(lambda: zookeeper.state is CONNECTED)
+    assert len(told.all) == 5, "what came back late is not told again"
+
+
+@pytest.mark.zookeeper
 def test_bare_kazoo_does_not_notice_a_paused_server_that_it_keeps_asking(server: Server) -> None:
     """The canary: when this fails, kazoo has been mended, and ``Calls.too_late`` can be simpler."""
     with bare(server.hosts) as client:

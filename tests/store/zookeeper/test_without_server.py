@@ -8,7 +8,7 @@ import pytest
 
 from store import errors
 from store.clock import now
-from store.zookeeper import Connection, Get, ZooKeeper, driver
+from store.zookeeper import Connection, Delete, Exists, Get, Sync, ZooKeeper, driver
 from store.zookeeper.dispatcher import Dispatcher
 from tests.store.zookeeper.helpers import ASKED_S, LOST, PATIENCE_S, Heard, submit, until
 
@@ -38,6 +38,35 @@ def test_nobody_there() -> None:
     assert zookeeper.wait(0.3) is LOST
     zookeeper.close()
     until(lambda: threading.active_count() == before)
+
+
+def test_the_hook_is_told_of_every_operation_once() -> None:
+    told: list[tuple[str, bool]] = []
+    zookeeper = ZooKeeper(
+        "127.0.0.1:1", session_timeout=ASKED_S, on_call=lambda name, outcome: told.append((name, outcome.refused))
+    )
+    assert not zookeeper.started
+    with pytest.raises(errors.NotSent):
+        zookeeper.call(Get("/x"), 1)
+    submit(zookeeper, Sync("/x"), 1)
+    zookeeper.start()
+    assert zookeeper.started
+    with pytest.raises(errors.NotSent):
+        zookeeper.call(Delete("/x", -1), 1)
+    submit(zookeeper, Exists("/x"), 1)
+    zookeeper.close()
+    assert told == [("Get", True), ("Sync", True), ("Delete", True), ("Exists", True)]
+
+
+def test_a_hook_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: str, __: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    zookeeper = ZooKeeper("127.0.0.1:1", session_timeout=ASKED_S, on_call=fail)
+    with pytest.raises(errors.NotSent):
+        zookeeper.call(Get("/x"), 1)
+    assert isinstance(submit(zookeeper, Get("/x"), 1).error, errors.NotSent)
+    assert caplog.text.count("The hook for ZooKeeper's operations failed.") == 2
 
 
 def test_attempts_to_connect_are_bounded(black_hole: int) -> None:
