@@ -2,6 +2,7 @@
 
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from store.counting import REQUESTS, CountedFiles
 from store.errors import NotFound
 from store.files import Files
 from store.local import LocalFiles
-from store.opening import open_files
+from store.opening import driver_of, open_files
+from store.webhdfs import WebHdfsFiles
 
 
 class Cost:
@@ -26,23 +28,29 @@ class Cost:
         self.counted[operation] += requests
 
 
-def every_operation(files: Files) -> dict[str, None]:
-    """Do each operation once, in an order that works; returns their names."""
-    files.make_root()
-    files.make_directory("a")
-    files.rename("a", "b")
-    files.list("")
-    files.write("b/c", b"0123456789")
-    files.read("b/c", 100)
-    files.delete("b", recursive=True)
-    return dict.fromkeys(("make_root", "make_directory", "rename", "list", "write", "read", "delete"))
+OPERATIONS: dict[str, Callable[[Files], object]] = {
+    "make_root": lambda files: files.make_root(),
+    "make_directory": lambda files: files.make_directory("a"),
+    "rename": lambda files: files.rename("a", "b"),
+    "list": lambda files: files.list(""),
+    "write": lambda files: files.write("b/c", b"0123456789"),
+    "read": lambda files: files.read("b/c", 100),
+    "delete": lambda files: files.delete("b", recursive=True),
+}
+"""Each operation once, in an order that works."""
+
+
+def every_operation(files: Files) -> None:
+    for operation in OPERATIONS.values():
+        operation(files)
 
 
 @pytest.mark.parametrize("scheme", REQUESTS)
 def test_each_operation_is_told_with_what_it_costs(tmp_path: Path, scheme: str) -> None:
     cost = Cost()
     files = CountedFiles(LocalFiles(tmp_path / "root"), REQUESTS[scheme], cost)
-    assert set(every_operation(files)) == set(REQUESTS[scheme])
+    every_operation(files)
+    assert OPERATIONS.keys() == REQUESTS[scheme].keys()
     assert cost.counted == REQUESTS[scheme]
 
 
@@ -76,12 +84,47 @@ def test_files_of_this_host_have_no_namenode(tmp_path: Path) -> None:
     assert not cost.counted
 
 
-def served(webhdfs_uri: str) -> int:
-    """How many operations on files the NameNode has counted itself, of all kinds and from whomever."""
+# --- as the NameNode counts
+
+
+def answered(webhdfs_uri: str) -> Counter[str]:
+    """How many calls of each method the NameNode has answered over RPC: ours, and those of DataNodes for WebHDFS."""
     address = webhdfs_uri.removeprefix("webhdfs://").partition("/")[0]
-    question = {"qry": "Hadoop:service=NameNode,name=RpcActivityForPort*"}
-    answer = requests.get(f"http://{address}/jmx", params=question, timeout=10).json()
-    rpc = sum(bean["RpcProcessingTimeNumOps"] for bean in answer["beans"])
-    question = {"qry": "Hadoop:service=NameNode,name=NameNodeActivity"}
-    answer = requests.get(f"http://{address}/jmx", params=question, timeout=10).json()
-    return int(rpc + answer["beans"][0]["TotalFileOps"])
+    question = {"qry": "Hadoop:service=NameNode,name=RpcDetailedActivityForPort*"}
+    beans = requests.get(f"http://{address}/jmx", params=question, timeout=10).json()["beans"]
+    return Counter({name: count for bean in beans for name, count in bean.items() if name.endswith("NumOps")})
+
+
+HOUSEKEEPING = {"SendHeartbeatNumOps", "BlockReceivedAndDeletedNumOps", "BlockReportNumOps", "RollEditLogNumOps"}
+"""What servers ask each other all the time."""
+
+
+class Asked:
+    """Counts what a driver sends to the NameNode over HTTP."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.requests = 0
+        sending = WebHdfsFiles._request
+
+        def send(files: WebHdfsFiles, method: str, url: str, **parameters: str) -> requests.Response:
+            self.requests += 1
+            return sending(files, method, url, **parameters)
+
+        monkeypatch.setattr(WebHdfsFiles, "_request", send)
+
+
+@pytest.mark.hdfs
+@pytest.mark.parametrize("scheme", REQUESTS)
+def test_the_namenode_counts_the_same(
+    scheme: str, hdfs_uri: str, webhdfs_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = f"{hdfs_uri if scheme == 'hdfs' else webhdfs_uri}/counting-{uuid.uuid4().hex}"
+    files, asked = driver_of(root)(), Asked(monkeypatch)
+    every_operation(files)  # a first connection asks for more
+    for name, operation in OPERATIONS.items():
+        before, asked.requests = answered(webhdfs_uri), 0
+        operation(files)
+        spent = answered(webhdfs_uri) - before
+        rpc = {method: count for method, count in spent.items() if method not in HOUSEKEEPING}
+        assert asked.requests + sum(rpc.values()) == REQUESTS[scheme][name], (name, asked.requests, rpc)
+    files.close()

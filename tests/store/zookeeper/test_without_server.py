@@ -45,17 +45,18 @@ def test_the_hook_is_told_of_every_operation_once() -> None:
     zookeeper = ZooKeeper(
         "127.0.0.1:1", session_timeout=ASKED_S, on_call=lambda name, outcome: told.append((name, outcome.refused))
     )
-    assert not zookeeper.started
+    started = [zookeeper.started]
     with pytest.raises(errors.NotSent):
         zookeeper.call(Get("/x"), 1)
     submit(zookeeper, Sync("/x"), 1)
     zookeeper.start()
-    assert zookeeper.started
+    started.append(zookeeper.started)
     with pytest.raises(errors.NotSent):
         zookeeper.call(Delete("/x", -1), 1)
     submit(zookeeper, Exists("/x"), 1)
     zookeeper.close()
     assert told == [("Get", True), ("Sync", True), ("Delete", True), ("Exists", True)]
+    assert started == [False, True]
 
 
 def test_a_hook_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
