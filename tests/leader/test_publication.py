@@ -333,12 +333,8 @@ def test_a_node_of_no_session_makes_room_for_one_of_ours() -> None:
 def test_what_was_seen_is_what_was_last_read() -> None:
     store = Store(observe=True)
     seen = [store.publication.seen]
-    for do in (
-        store.connect,
-        lambda: store.changed(Node(b"theirs", THEIRS, 0)),
-        lambda: store.want(b"ours"),
-        lambda: store.changed(None),
-    ):
-        do()
-        seen.append(store.publication.seen)
+    seen.append(store.connect().publication.seen)
+    seen.append(store.changed(Node(b"theirs", THEIRS, 0)).publication.seen)
+    seen.append(store.want(b"ours").publication.seen)
+    seen.append(store.changed(None).publication.seen)
     assert seen == [None, None, b"theirs", b"ours", b"ours"], "what is wanted is made again"

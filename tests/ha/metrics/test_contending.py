@@ -13,6 +13,7 @@ from ha.metrics.process import Metrics
 from ha.node import Node
 from ha.settings import load
 from leader.environment import FilesAnswer, NodeAnswer, Timer
+from leader.errors import NoLeader
 from leader.events import FilesCommand, Grant, ListJob, Rename, Revoke
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
@@ -89,6 +90,10 @@ def test_a_leadership_from_its_grant_to_its_end(contending: Callable[[str], Cont
     assert second.value("ha_takeover_seconds_count", reason="released") == 1
     assert second.value("ha_leader_changes_total", **JOB) == 1
     assert second.value("ha_epoch", **JOB) == 2
+    with pytest.raises(NoLeader):
+        first.node.reader.leader("nothing")
+    assert first.value("ha_lookups_total", source="none", outcome="no_leader") == 1, "what its API answers"
+    assert first.value("ha_lookup_fallbacks_total", reason="none") >= 1
 
 
 def test_a_leader_whose_directory_is_gone_counts_what_was_refused(
@@ -249,6 +254,15 @@ def test_a_listing_that_says_the_same_is_no_fence() -> None:
     takeover.run(renewal, NotFound("gone"))
     takeover.run(ListJob(), names=[LeaderDirectory(2, session(2)).name])
     assert Exposition(takeover.metrics.registry).value("ha_fenced_operations_total", **JOB) == 1
+
+
+def test_who_is_too_late_for_a_claim_was_not_fenced() -> None:
+    takeover = Takeover()
+    takeover.grant(1, "released")
+    before, theirs, mine = (LeaderDirectory(epoch, session(epoch)) for epoch in (4, 5, 6))
+    takeover.run(Rename(before.name, mine.name), NotFound("gone"))
+    takeover.run(ListJob(), names=[theirs.name])
+    assert Exposition(takeover.metrics.registry).value("ha_fenced_operations_total", **JOB) == 0
 
 
 def test_an_error_in_a_metric_reaches_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
