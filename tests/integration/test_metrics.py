@@ -107,10 +107,8 @@ def test_an_outage_of_zookeeper_shows(job: str, stores: dict[str, str], healed: 
         until(lambda: leader.value("ha_zookeeper_state", state="connected") == 0, "the connection is gone")
         until(lambda: leader.value("ha_zookeeper_state", state="lost") == 1, "and the session")
         assert leader.value("ha_zookeeper_attests") == 0
-        assert leader.of_job("ha_is_leader") == 1
         healed.up()
         until(lambda: leader.value("ha_zookeeper_state", state="connected") == 1, "it is back")
-        assert leader.of_job("ha_revocations_total") == 0
 
 
 def test_lookups_count_by_source(job: str, stores: dict[str, str]) -> None:
