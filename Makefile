@@ -10,7 +10,7 @@ BIN := .venv/bin
 SEEDS ?= 100000
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test unit soak fuzz lint install lock clean
+.PHONY: demo test unit bench soak fuzz lint install lock clean
 
 demo: install  ## a streaming job that survives kill -9, a ZooKeeper outage and a frozen leader, live on the terminal
 	$(BIN)/python -m examples.demo
@@ -20,6 +20,9 @@ test: lint  ## everything: gates, unit, contract, protocol, integration and Spar
 
 unit: install  ## only what needs no Java
 	$(BIN)/python -m pytest -m "not hdfs and not zookeeper and not spark"
+
+bench: install  ## what it costs, beside what people use today: build/benchmarks; make bench BENCH='lookup --quick'
+	$(BIN)/python -m benchmarks $(BENCH)
 
 soak: install  ## many simulated runs of whole systems: make soak SEEDS=100000
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)

@@ -1,0 +1,115 @@
+"""``python -m benchmarks``: measure, and write a report."""
+
+import logging
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from benchmarks import report as reports
+from benchmarks.catalogue import Benchmark, find
+from benchmarks.context import Context
+from benchmarks.figures import text
+from benchmarks.machine import this_machine
+from benchmarks.result import Result
+
+DOCUMENTS = Path("docs", "benchmarks")
+
+console = Console(stderr=True, highlight=False)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--list", "listing", is_flag=True, help="Show all benchmarks.")
+@click.option("--quick", is_flag=True, help="See whether they work; the figures are not worth much then.")
+@click.option("--rounds", type=click.IntRange(1), help="How often to repeat.  [default: what suits each]")
+@click.option(
+    "--report",
+    "report",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build", "benchmarks"),
+    show_default=True,
+    help="Write the report there.",
+)
+@click.option("--merge", is_flag=True, help="Keep what the report there says of other benchmarks.")
+@click.option("--docs", is_flag=True, help=f"Copy the tables and pictures to {DOCUMENTS}, too.")
+def main(
+    names: tuple[str, ...], listing: bool, quick: bool, rounds: int | None, report: Path, merge: bool, docs: bool
+) -> None:
+    """Run the benchmarks of these NAMEs, or all of them.
+
+    Exit code 0: all were run, whether or not their targets were met; 1: one of them failed; 2: wrong usage.
+    """
+    try:
+        found = find(names)
+        if merge:
+            reports.load(report)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if listing:
+        for each in found:
+            click.echo(f"{each.name:<16}{each.title}")
+        return
+    logging.getLogger("ha").setLevel(logging.ERROR)  # what leaders say of themselves
+    entries, failed = [], []
+    for each in found:
+        entry = _entry(each, quick, rounds, report)
+        if entry is None:
+            failed.append(each.name)
+            continue
+        entries.append(entry)
+        _tell(entry.result)
+        # After each of them: an hour's figures must not be lost with the last benchmark.
+        reports.write(report, entries, merge=merge)
+    if entries and docs:
+        reports.publish(report, DOCUMENTS)
+    if entries:
+        console.print(f"The report is {report / reports.MARKDOWN}.")
+    if failed:
+        console.print(f"[bold red]Failed:[/] {', '.join(failed)}.")
+        sys.exit(1)
+
+
+def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) -> reports.Entry | None:
+    """Run one; None if it failed, which is said."""
+    folder = report / "work" / benchmark.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    when, machine = time.strftime("%Y-%m-%d %H:%M %Z"), this_machine()
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    console.print(f"[bold]{benchmark.name}[/]: {escape(benchmark.title)}")
+    try:
+        with _saying() as say:
+            result = benchmark.run(Context(quick, rounds, say, folder))
+    except Exception:  # noqa: BLE001  # the others are still worth running
+        console.print_exception()
+        return None
+    return reports.Entry(when, command, machine, result)
+
+
+@contextmanager
+def _saying() -> Iterator[Callable[[str], None]]:
+    """Say what is being done: in one changing line on a terminal, else line after line."""
+    if not console.is_terminal:
+        yield lambda sentence: console.print(f"  {escape(sentence)}", soft_wrap=True)
+        return
+    with console.status("Beginning") as status:
+        yield lambda sentence: status.update(escape(sentence))
+
+
+def _tell(result: Result) -> None:
+    for target in result.targets:
+        verdict = "[green]met[/]" if target.met else "[bold red]NOT met[/]"
+        said = f"{text(target.measured)} {target.unit}"
+        console.print(f"  {verdict}: {escape(target.sentence)}: {escape(said)}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

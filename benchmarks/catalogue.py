@@ -1,0 +1,53 @@
+"""Which benchmarks there are; a module is imported when it is asked for."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+
+from benchmarks.context import Context
+from benchmarks.result import Result
+
+MODULES = (
+    "benchmarks.lookup",
+    "benchmarks.publish",
+    "benchmarks.availability",
+)
+"""In the order in which they are run and reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One of them.
+
+    Attributes:
+        name: one word, the last part of its module's name.
+        title: what it measures, in a few words.
+        run: measures it.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Context], Result]
+
+
+def names() -> list[str]:
+    """Return the names of all benchmarks, in their order."""
+    return [module.rpartition(".")[2] for module in MODULES]
+
+
+def find(wanted: Iterable[str] = ()) -> list[Benchmark]:
+    """Return the benchmarks of these names, or all of them, in the catalogue's order.
+
+    Raises:
+        ValueError: there is none of such a name.
+        ImportError: a module is missing, or lacks a package.
+    """
+    chosen = set(wanted)
+    if unknown := chosen - set(names()):
+        raise ValueError(f"There is no benchmark {min(unknown)!r}: they are {', '.join(names())}.")
+    return [_load(module) for module in MODULES if not chosen or module.rpartition(".")[2] in chosen]
+
+
+def _load(name: str) -> Benchmark:
+    module = import_module(name)
+    return Benchmark(module.NAME, module.TITLE, module.run)

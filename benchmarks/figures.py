@@ -1,0 +1,77 @@
+"""Figures: of many numbers, the few that say most; and how a number is written."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from statistics import median
+
+DIGITS = 3
+"""That a figure is written with; more would be noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is said of the durations of many calls.
+
+    Attributes:
+        p50: seconds; the median.
+        p99: seconds.
+        p999: seconds.
+        per_second: calls in a second, made one after the other.
+    """
+
+    p50: float
+    p99: float
+    p999: float
+    per_second: float
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Return the value that ``share`` of all are not above, by the nearest rank: one that was really measured.
+
+    Args:
+        ordered: at least one number, in ascending order.
+        share: from 0 to 1.
+
+    Raises:
+        ValueError: there are no numbers.
+    """
+    if not ordered:
+        raise ValueError("Of no numbers there is no percentile.")
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def summary(durations: Sequence[float]) -> Summary:
+    """Summarise durations in seconds, of calls that were made one after the other.
+
+    Raises:
+        ValueError: there are none.
+    """
+    ordered = sorted(durations)
+    tails = (percentile(ordered, share) for share in (0.5, 0.99, 0.999))
+    return Summary(*tails, per_second=len(ordered) / sum(ordered))
+
+
+def middle(rounds: Sequence[Summary]) -> Summary:
+    """Return the median of each figure over all rounds.
+
+    Raises:
+        StatisticsError: there are none.
+    """
+    return Summary(*(median(getattr(each, field.name) for each in rounds) for field in fields(Summary)))
+
+
+def ratio(rounds: Sequence[Summary], others: Sequence[Summary]) -> float:
+    """Return how many times the other's median duration is taken: the median of what each round says."""
+    return median(one.p50 / other.p50 for one, other in zip(rounds, others, strict=True))
+
+
+def text(value: float) -> str:
+    """Write a number as people read it."""
+    if not math.isfinite(value):
+        return "-" if math.isnan(value) else "never"
+    if value == 0:
+        return "0"
+    decimals = max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
+    written = f"{value:,.{decimals}f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written
