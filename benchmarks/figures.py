@@ -48,8 +48,8 @@ def summary(durations: Sequence[float]) -> Summary:
         ValueError: there are none.
     """
     ordered = sorted(durations)
-    tails = (percentile(ordered, share) for share in (0.5, 0.99, 0.999))
-    return Summary(*tails, per_second=len(ordered) / sum(ordered))
+    p50, p99, p999 = (percentile(ordered, share) for share in (0.5, 0.99, 0.999))
+    return Summary(p50, p99, p999, per_second=len(ordered) / sum(ordered))
 
 
 def middle(rounds: Sequence[Summary]) -> Summary:

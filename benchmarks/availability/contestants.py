@@ -1,0 +1,110 @@
+"""Who is asked during an outage: readers of this project, and what people use today, all of the same record."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+from kazoo.client import KazooClient
+from kazoo.retry import KazooRetry
+
+import ha
+from ha.drill.peers.curator import connected
+from leader.information import decode
+from leader.nodes import leader_path
+
+JOB = "orders"
+NODE = "/hybrid-ha" + leader_path(JOB)
+
+TIMEOUT = 2.0
+"""Seconds that whoever asks is willing to wait, and tells those that can be told."""
+
+SESSION_TIMEOUT = 10.0
+RECONNECT = 1.0
+"""Longest pause in seconds between two tries to connect: kazoo's own default grows to an hour."""
+
+Ask = Callable[[], int]
+"""Returns the epoch of the leader; raises whatever it likes, or blocks."""
+
+OWN_SESSION = "here, without an agent"
+AGENT = "here, with an agent"
+KAZOO = "kazoo get"
+RETRYING = "kazoo get, with KazooRetry"
+CURATOR = "Curator cache"
+
+
+@contextmanager
+def _without_agent() -> Iterator[Ask]:
+    with ha.connect(snapshots="off") as client:
+        yield lambda: client.leader(JOB, TIMEOUT).epoch
+
+
+@contextmanager
+def _with_agent() -> Iterator[Ask]:
+    with ha.connect() as client:
+        yield lambda: client.leader(JOB, TIMEOUT).epoch
+
+
+@contextmanager
+def _kazoo() -> Iterator[Ask]:
+    """A client that connects again at once, and its ``get``, which has no time-out."""
+    with _kazoo_client(None) as client:
+        yield lambda: _epoch(client.get(NODE)[0])
+
+
+@contextmanager
+def _retrying() -> Iterator[Ask]:
+    """The same through ``client.retry``, which tries again for as long as is wanted."""
+    retry = KazooRetry(max_tries=-1, max_delay=RECONNECT, deadline=TIMEOUT)
+    with _kazoo_client(retry) as client:
+        yield lambda: _epoch(client.retry(client.get, NODE)[0])
+
+
+@contextmanager
+def _curator() -> Iterator[Ask]:
+    """``CuratorCache``: watches the node, and answers from memory, whatever has become of the connection."""
+    with connected(_zookeeper(), SESSION_TIMEOUT) as curator:
+        cache = curator.jvm.org.apache.curator.framework.recipes.cache.CuratorCache.builder(
+            curator.client, NODE
+        ).build()
+        cache.start()
+        try:
+            yield lambda: _epoch(bytes(cache.get(NODE).get().getData()))
+        finally:
+            cache.close()
+
+
+CONTESTANTS: Mapping[str, Callable[[], AbstractContextManager[Ask]]] = {
+    OWN_SESSION: _without_agent,
+    AGENT: _with_agent,
+    KAZOO: _kazoo,
+    RETRYING: _retrying,
+    CURATOR: _curator,
+}
+
+OURS = (OWN_SESSION, AGENT)
+
+
+@contextmanager
+def _kazoo_client(retry: KazooRetry | None) -> Iterator[KazooClient]:
+    client = KazooClient(
+        _zookeeper(),
+        timeout=SESSION_TIMEOUT,
+        connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT),
+        command_retry=retry,
+    )
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def _zookeeper() -> str:
+    return ha.connect(snapshots="off").settings.zookeeper
+
+
+def _epoch(data: bytes) -> int:
+    information = decode(data, JOB)
+    if information is None:
+        raise ValueError("That is no leader information.")
+    return information.epoch

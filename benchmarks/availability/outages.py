@@ -1,0 +1,165 @@
+"""Outages of one store, while all contestants ask: what is broken, for how long, and what is done meanwhile."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.availability.asking import LAST, Asked
+from benchmarks.availability.contestants import JOB
+from benchmarks.availability.judging import Trouble
+from benchmarks.context import Context
+from benchmarks.programs import READY_S
+from ha.sandbox import Sandbox
+from ha.sandbox.polling import until
+from leader.errors import NoLeader
+from leader.lease import Mode
+from leader.operations import Operations
+from store.clock import now
+from store.errors import StoreError
+
+EVERY = 0.1
+"""Seconds between two lookups."""
+
+BEFORE = 5.0
+"""Seconds for which contestants ask before anything is broken: they have to start, and Java needs some seconds."""
+
+AFTER = 5.0
+"""Seconds for which their lookups still count when the store serves again."""
+
+HAND_OVER = 30.0
+"""Seconds within which another leader takes over, or else the benchmark fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """What is done to one server.
+
+    Attributes:
+        name: for people.
+        server: its name in the sandbox.
+        frozen: whether it is stopped (SIGSTOP): it keeps its connections and answers nothing. Else it is killed.
+        seconds: until it is mended; a killed server then takes some seconds more to start.
+        moves: whether the leader resigns halfway, so that old and new answers can be told apart.
+        contestants: who asks.
+    """
+
+    name: str
+    server: str
+    frozen: bool
+    seconds: float
+    moves: bool
+    contestants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where outages happen.
+
+    Attributes:
+        sandbox: the servers.
+        operations: an operator's hand on the job.
+        settings: environment of the readers.
+        context: whom to tell, and where to put logs.
+    """
+
+    sandbox: Sandbox
+    operations: Operations
+    settings: Mapping[str, str]
+    context: Context
+
+
+def suffer(ground: Ground, outage: Outage) -> tuple[Trouble, dict[str, list[Asked]]]:
+    """Break a store while all ask, mend it, and return what happened and what came of every question.
+
+    Raises:
+        SandboxError: a server did not do as it was told, or the leader did not settle.
+        RuntimeError: a contestant failed, or no other leader took over.
+    """
+    await_calm(ground.operations)
+    with ExitStack() as stack:
+        origin = now()
+        askers = {name: stack.enter_context(_asker(ground, name, origin)) for name in outage.contestants}
+        time.sleep(BEFORE)
+        trouble = _break(ground, outage)
+        return trouble, {name: _answers(name, asker) for name, asker in askers.items()}
+
+
+def await_calm(operations: Operations) -> None:
+    """Wait until somebody leads and ZooKeeper attests it: only then a lease outlasts an outage of HDFS.
+
+    Raises:
+        SandboxError: not within a minute.
+    """
+
+    def obstacle() -> str | None:
+        try:
+            _, lease = operations.lease(JOB)
+        except (NoLeader, StoreError) as error:
+            return f"{error}"
+        return None if lease.mode is Mode.ZOOKEEPER else f"the lease's mode is {lease.mode.value}"
+
+    until(obstacle, READY_S, f"ZooKeeper does not attest the lease of job {JOB!r}")
+
+
+def _break(ground: Ground, outage: Outage) -> Trouble:
+    sandbox, say = ground.sandbox, ground.context.say
+    say(f"{outage.name}, for {outage.seconds:g} s")
+    began = now()
+    (sandbox.pause if outage.frozen else sandbox.kill)(outage.server)
+    moved, epoch = math.inf, 0
+    if outage.moves:
+        time.sleep(outage.seconds / 2)
+        moved, epoch = _move(ground.operations)
+    time.sleep(max(0.0, began + outage.seconds - now()))
+    say(f"{outage.name}: mending it")
+    (sandbox.resume if outage.frozen else sandbox.start)(outage.server)
+    sandbox.wait_ready(outage.server)
+    ended = now()
+    time.sleep(AFTER)
+    return Trouble(outage.name, began, ended, ended + AFTER, moved, epoch)
+
+
+def _move(operations: Operations) -> tuple[float, int]:
+    """Have the leader resign; return when another one was seen to lead, and its epoch."""
+    before = operations.ask_to_hand_over(JOB)
+    after = operations.handed_over(JOB, before, HAND_OVER)
+    if after is None:
+        raise RuntimeError(f"Nobody has taken over from epoch {before.epoch} in {HAND_OVER:g} s.")
+    return now(), after[0].epoch
+
+
+@contextmanager
+def _asker(ground: Ground, name: str, origin: float) -> Iterator[subprocess.Popen[str]]:
+    log = Path(ground.context.folder, f"{name.replace(' ', '-').replace(',', '')}.log")
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "benchmarks.availability.asking", name),
+                *("--origin", f"{origin}", "--every", f"{EVERY}"),
+            ],
+            env={**os.environ, **ground.settings},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _answers(name: str, asker: subprocess.Popen[str]) -> list[Asked]:
+    output, _ = asker.communicate(timeout=4 * LAST)  # ends its input, and so its questions
+    if asker.returncode != 0:
+        raise RuntimeError(f"{name} failed with exit code {asker.returncode}; its log says why.")
+    found: Sequence[tuple[float, float | None, int]] = json.loads(output)
+    return [(due, seconds, epoch) for due, seconds, epoch in found]

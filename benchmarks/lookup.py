@@ -1,0 +1,218 @@
+"""What a lookup takes: from a snapshot, from ZooKeeper, from HDFS; beside one bare request to the same server.
+
+Each lookup goes through :meth:`ha.client.Client.leader`, as in a program, with all that it does: deadline, epoch,
+audits. A bare request decides nothing and has no deadline: it is what asking that store costs at least.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from hdfs.client import InsecureClient
+from hdfs_native import Client as HdfsNative
+from kazoo.client import KazooClient
+
+from benchmarks.context import Context, servers
+from benchmarks.drawing import bars, shares
+from benchmarks.figures import Summary, middle, ratio
+from benchmarks.measuring import Call, Contestant, compare, throughput
+from benchmarks.programs import await_answer, client, ha_program
+from benchmarks.result import Picture, Result, Target
+from ha.client import Client
+from ha.sandbox import Sandbox
+from leader.names import RECORD, LeaderDirectory
+from leader.nodes import leader_path
+from leader.reader import Answer
+from leader.retrieval import Source
+
+NAME = "lookup"
+TITLE = "A lookup, beside one bare request"
+
+JOB = "orders"
+CHROOT = "/hybrid-ha"
+
+SNAPSHOT = "here: snapshot"
+ZOOKEEPER = "here: ZooKeeper"
+HDFS = "here: HDFS (RPC)"
+WEBHDFS = "here: HDFS (WebHDFS)"
+KAZOO = "bare kazoo get"
+NATIVE = "bare hdfs-native list"
+HDFSCLI = "bare hdfs list"
+
+BARE = {ZOOKEEPER: KAZOO, HDFS: NATIVE, WEBHDFS: HDFSCLI}
+"""What each is compared with."""
+
+CALLS = {SNAPSHOT: 20_000, ZOOKEEPER: 3_000, KAZOO: 3_000, HDFS: 2_000, NATIVE: 2_000, WEBHDFS: 1_000, HDFSCLI: 1_000}
+"""In a round: enough for a thousandth of them to be some."""
+
+QUICK_SHARE = 10
+THREADS = 8
+SECONDS = 3.0
+QUICK_SECONDS = 0.5
+
+US = 1e6
+"""Microseconds in a second."""
+
+SNAPSHOT_TARGET_US = 15.0
+ZOOKEEPER_TARGET = 1.2
+HDFS_TARGET = 1.3
+
+
+class Found(NamedTuple):
+    """What was measured of one of them."""
+
+    rounds: list[Summary]
+    last: list[float]
+    together: float
+
+
+class Asked:
+    """A lookup, and how many answers came from somewhere else than they should."""
+
+    def __init__(self, asked: Client, source: Source) -> None:
+        self._leader = asked.leader
+        self._source = source
+        self.elsewhere = 0
+
+    def __call__(self) -> Answer:
+        """Look the leader up once."""
+        answer = self._leader(JOB)
+        if answer.source is not self._source:
+            self.elsewhere += 1
+        return answer
+
+
+def run(context: Context) -> Result:
+    """Measure.
+
+    Raises:
+        SandboxError: the servers, or the leader, did not come up.
+        LeaderError: a lookup failed.
+    """
+    with servers(context) as sandbox, _led(sandbox, context) as settings, ExitStack() as stack:
+        lookups = _lookups(settings, sandbox.environment()["HA_SANDBOX_WEBHDFS"], stack)
+        calls: dict[str, Call] = {**lookups, **_bare(sandbox, _directory(lookups[HDFS]), stack)}
+        share = QUICK_SHARE if context.quick else 1
+        contestants = [Contestant(name, calls[name], times // share) for name, times in CALLS.items()]
+        measured = compare(contestants, context.repeats(), context.say)
+        seconds = QUICK_SECONDS if context.quick else SECONDS
+        found: dict[str, Found] = {}
+        for name, call in calls.items():
+            context.say(f"{THREADS} threads: {name}")
+            found[name] = Found(*measured[name], throughput(call, THREADS, seconds))
+        return _result(found, {name: lookup.elsewhere for name, lookup in lookups.items()})
+
+
+@contextmanager
+def _led(sandbox: Sandbox, context: Context) -> Iterator[dict[str, str]]:
+    """Have a daemon lead the job, which is this host's agent, too; return the settings of readers."""
+    stores = sandbox.environment()
+    snapshots = str((context.folder / "snapshots").absolute())
+    settings = {"files": stores["HA_FILES"], "zookeeper": stores["HA_ZOOKEEPER"], "snapshots": snapshots}
+    with ha_program(["daemon", JOB, "--endpoint", "jobmaster=host:6123"], settings, context.folder / "daemon.log"):
+        context.say("Waiting for a leader")
+        yield settings
+
+
+def _lookups(settings: Mapping[str, str], webhdfs: str, stack: ExitStack) -> dict[str, Asked]:
+    """Make a client for each source, and wait until it answers from there."""
+    clients = {
+        SNAPSHOT: (client(settings), Source.SNAPSHOT),
+        ZOOKEEPER: (client(settings, snapshots="off"), Source.ZOOKEEPER),
+        HDFS: (client(settings, snapshots="off", zookeeper=""), Source.HDFS),
+        WEBHDFS: (client(settings, snapshots="off", zookeeper="", files=webhdfs), Source.HDFS),
+    }
+    for asked, source in clients.values():
+        stack.callback(asked.close)
+        await_answer(asked, JOB, source)
+    return {name: Asked(*each) for name, each in clients.items()}
+
+
+def _directory(lookup: Asked) -> str:
+    answer = lookup()
+    return f"{JOB}/{LeaderDirectory(answer.epoch, answer.session_id).name}/{RECORD}"
+
+
+def _bare(sandbox: Sandbox, record: str, stack: ExitStack) -> dict[str, Call]:
+    """Ask the same servers for the same, with the same libraries, as their manuals do."""
+    stores = sandbox.environment()
+    kazoo = KazooClient(stores["HA_ZOOKEEPER"])
+    kazoo.start()
+    stack.callback(kazoo.close)
+    stack.callback(kazoo.stop)
+    node = CHROOT + leader_path(JOB)
+    rpc, web = urlsplit(stores["HA_FILES"]), urlsplit(stores["HA_SANDBOX_WEBHDFS"])
+    native = HdfsNative(f"hdfs://{rpc.netloc}")
+    cli = InsecureClient(f"http://{web.netloc}", user=stores["HADOOP_USER_NAME"])
+    return {
+        KAZOO: lambda: kazoo.get(node),
+        NATIVE: lambda: list(native.list_status(f"{rpc.path}/{record}")),
+        HDFSCLI: lambda: cli.list(f"{web.path}/{record}"),
+    }
+
+
+def _result(found: Mapping[str, Found], elsewhere: Mapping[str, int]) -> Result:
+    middles = {name: middle(each.rounds) for name, each in found.items()}
+    ratios = {name: ratio(found[name].rounds, found[bare].rounds) for name, bare in BARE.items()}
+    return Result(
+        NAME,
+        TITLE,
+        (
+            "lookup",
+            "p50 (µs)",
+            "p99 (µs)",
+            "p99.9 (µs)",
+            "per second, 1 thread",
+            f"per second, {THREADS} threads",
+            "x bare (p50)",
+        ),
+        tuple(
+            (
+                name,
+                *(seconds * US for seconds in (each.p50, each.p99, each.p999)),
+                each.per_second,
+                found[name].together,
+                ratios.get(name, ""),
+            )
+            for name, each in middles.items()
+        ),
+        (
+            Target("A snapshot is read in microseconds", SNAPSHOT_TARGET_US, middles[SNAPSHOT].p50 * US, "µs", True),
+            Target("A lookup in ZooKeeper, beside a bare kazoo get", ZOOKEEPER_TARGET, ratios[ZOOKEEPER], "x", True),
+            Target("A lookup in HDFS, beside a bare hdfs-native list", HDFS_TARGET, ratios[HDFS], "x", True),
+        ),
+        _notes(elsewhere),
+        _pictures(found, middles),
+        {
+            name: {
+                "rounds": [asdict(each) for each in one.rounds],
+                "last_round_seconds": sorted(one.last),
+                "per_second_together": one.together,
+                "answers_from_elsewhere": elsewhere.get(name, 0),
+            }
+            for name, one in found.items()
+        },
+    )
+
+
+def _notes(elsewhere: Mapping[str, int]) -> tuple[str, ...]:
+    others = ", ".join(f"{name} {count}" for name, count in elsewhere.items())
+    return (
+        "Every figure is the median of what the rounds say, and a ratio that of their ratios.",
+        "Within a round all take turns.",
+        "The snapshot is written by a daemon on the same machine; each lookup opens and reads its file.",
+        "Of several threads that ask one reader for one job, one asks the stores and the others take its answer.",
+        f"Answers that came from another source than the row says: {others}.",
+    )
+
+
+def _pictures(found: Mapping[str, Found], middles: Mapping[str, Summary]) -> tuple[Picture, ...]:
+    medians = {name: each.p50 * US for name, each in middles.items()}
+    tails = {name: [seconds * US for seconds in each.last] for name, each in found.items()}
+    title, tail = "Median time of a lookup", "Share of the lookups of one round that took no longer"
+    return (
+        Picture("medians", title, bars(title, "µs", medians, log=True)),
+        Picture("shares", tail, shares(tail, "µs", tails, log=True)),
+    )
