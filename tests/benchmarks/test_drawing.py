@@ -2,23 +2,11 @@
 
 import math
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
 
 from benchmarks.drawing import LEFT, PLOT, RIGHT, bars, dots, scale, shares
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(svg: str) -> list[str]:
-    return [each.text or "" for each in ET.fromstring(svg).iter(f"{SVG}text")]  # noqa: S314  # our own
-
-
-def elements(svg: str, tag: str, kind: str) -> list[ET.Element]:
-    found = ET.fromstring(svg).iter(f"{SVG}{tag}")  # noqa: S314  # our own
-    return [each for each in found if kind in each.attrib.get("class", "").split()]
-
+from tests.benchmarks.drawn import SVG, elements, parse, texts
 
 # --- axes
 
@@ -95,9 +83,9 @@ def test_a_curve_of_many_values_stays_small() -> None:
     "svg", [bars("T", "u", {"a": 1.0}), dots("T", "u", {"a": [1.0]}), shares("T", "u", {"a": [1]})]
 )
 def test_a_picture_has_colours_for_light_and_for_dark_pages(svg: str) -> None:
-    (style,) = ET.fromstring(svg).iter(f"{SVG}style")  # noqa: S314  # our own
+    (style,) = parse(svg).iter(f"{SVG}style")
     assert "prefers-color-scheme:dark" in (style.text or "")
-    used = {kind for each in ET.fromstring(svg).iter() for kind in each.attrib.get("class", "").split()}  # noqa: S314
+    used = {kind for each in parse(svg).iter() for kind in each.attrib.get("class", "").split()}
     defined = set(re.findall(r"\.([a-z]+[0-9]?)\b", style.text or ""))
     assert used - {"timeline"} <= defined | {"curve"}
 
