@@ -8,11 +8,11 @@ from itertools import pairwise
 from benchmarks.figures import text
 from ha.drill.report.canvas import Box, Canvas
 
-WIDTH = 900.0
-LEFT = 240.0
-"""Pixels for the names of bars and dots."""
+WIDTH = 960.0
+LEFT = 320.0
+"""Pixels for the names of bars and dots: some 45 letters."""
 
-RIGHT = 800.0
+RIGHT = 860.0
 """Right of it stand the figures of bars."""
 
 ROW = 26.0
@@ -182,7 +182,7 @@ def _curve(axis: Scale, values: Sequence[float], bottom: float) -> str:
     places = [(round(axis.x(value)), rank / len(values)) for rank, value in enumerate(ordered, 1)]
     kept = [one for one, after in pairwise([*places, (-1, 0.0)]) if one[0] != after[0]]
     steps = "".join(f"H{x}V{bottom - PLOT * share:.1f}" for x, share in kept)
-    return f"M{LEFT:.0f} {bottom:.0f}{steps}" + (f"H{RIGHT:.0f}" if len(ordered) == len(values) else "")
+    return f"M{LEFT:.0f} {bottom:.0f}{steps}H{RIGHT:.0f}"
 
 
 def _step(span: float) -> float:

@@ -43,10 +43,10 @@ CHROOT = "/hybrid-ha"
 WEB = " (WebHDFS)"
 RPC = " (RPC)"
 CLAIM = "here: claim"
-PUBLISHED = "here: claim + confirm, in HDFS"
-COPIED = "here: claim + confirm, in HDFS and ZooKeeper"
-AGAIN = "here: confirm another address, in HDFS"
-FILE = "file: create, write, close, rename"
+PUBLISHED = "here: claim + confirm"
+COPIED = "here: claim + confirm + copy"
+AGAIN = "here: confirm again"
+FILE = "file"
 
 TIMES = 10
 QUICK_TIMES = 3
@@ -237,7 +237,8 @@ def _result(found: Mapping[str, Sequence[Sequence[float]]]) -> Result:
             "Every figure is the median of what the rounds say. All take turns; in a round the slowest is its p99.",
             "Claim: list the job, list the record, seize the lease, rename the leader directory.",
             "Confirm: the rename of one endpoint, which HDFS has acknowledged.",
-            "In ZooKeeper: the watch of another client goes off, because the copy is there.",
+            "Confirm again: another address of the same endpoint.",
+            "Copy: the watch of another client goes off, because ZooKeeper has the record.",
             "A file: create it under another name, write 200 bytes, close, rename it to a name that is free.",
             "Connections are open and the job is free before anything is timed: a takeover must notice a death first.",
             "One DataNode takes the file. In a cluster it goes through three, and claim and confirm through none.",
