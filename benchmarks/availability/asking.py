@@ -2,9 +2,10 @@
 
     python -m benchmarks.availability.asking NAME --origin S --every S
 
-Asks at ``origin`` (boot-clock seconds) plus every multiple of ``every``, each time on a thread of its own, until its
-standard input ends. Then it writes what came of each question as one JSON array: when it was to be asked, after how
-many seconds it was answered (null if it was not, or not yet), and with which epoch.
+Writes one line when it has had its first answer. From then on it asks at ``origin`` (boot-clock seconds) plus every
+multiple of ``every``, each time on a thread of its own, until its standard input ends. Then it writes what came of each
+question as one JSON array: when it was to be asked, after how many seconds it was answered (null if it was not, or not
+yet), and with which epoch.
 
 An open loop: who waits for an answer before the next question would ask seldom just when answers are slow, and such a
 share of lookups says nothing. (Gil Tene's "coordinated omission".)
@@ -21,6 +22,14 @@ import click
 
 from benchmarks.availability.contestants import CONTESTANTS, Ask
 from store.clock import now
+
+READY = "ready"
+
+FIRST = 30.0
+"""Seconds within which the first answer must come, while nothing is broken: a cache has to be filled."""
+
+AGAIN = 0.1
+"""Seconds between two tries to get it."""
 
 LAST = 5.0
 """Seconds that the last questions have to be answered; more is as good as never for whoever asked."""
@@ -72,6 +81,24 @@ def ask_until(over: threading.Event, asking: Asking, origin: float, every: float
         threading.Event().wait(0.05)
 
 
+def await_first(ask: Ask) -> None:
+    """Ask until there is an answer.
+
+    Raises:
+        TimeoutError: there is none in time.
+    """
+    end = now() + FIRST
+    while True:
+        try:
+            ask()
+        except Exception as error:
+            if now() >= end:
+                raise TimeoutError(f"There was no answer within {FIRST:g} s.") from error
+            threading.Event().wait(AGAIN)
+        else:
+            return
+
+
 def _await_end(over: threading.Event) -> None:
     sys.stdin.read()
     over.set()
@@ -86,6 +113,8 @@ def main(name: str, origin: float, every: float) -> None:
     logging.basicConfig(level=logging.INFO, format="%(relativeCreated)d %(name)s %(message)s")
     over = threading.Event()
     with CONTESTANTS[name]() as ask:
+        await_first(ask)
+        click.echo(READY)
         threading.Thread(target=_await_end, args=(over,), name="stdin", daemon=True).start()
         asking = Asking(ask)
         ask_until(over, asking, origin, every)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.availability.asking import LAST, Asked
+from benchmarks.availability.asking import LAST, READY, Asked
 from benchmarks.availability.contestants import JOB
 from benchmarks.availability.judging import Trouble
 from benchmarks.context import Context
@@ -27,8 +27,8 @@ from store.errors import StoreError
 EVERY = 0.1
 """Seconds between two lookups."""
 
-BEFORE = 5.0
-"""Seconds for which contestants ask before anything is broken: they have to start, and Java needs some seconds."""
+BEFORE = 2.0
+"""Seconds for which all contestants ask before anything is broken."""
 
 AFTER = 5.0
 """Seconds for which their lookups still count when the store serves again."""
@@ -86,6 +86,8 @@ def suffer(ground: Ground, outage: Outage) -> tuple[Trouble, dict[str, list[Aske
     with ExitStack() as stack:
         origin = now()
         askers = {name: stack.enter_context(_asker(ground, name, origin)) for name in outage.contestants}
+        for name, asker in askers.items():
+            _await_ready(name, asker)
         time.sleep(BEFORE)
         trouble = _break(ground, outage)
         return trouble, {name: _answers(name, asker) for name, asker in askers.items()}
@@ -155,6 +157,12 @@ def _asker(ground: Ground, name: str, origin: float) -> Iterator[subprocess.Pope
     finally:
         process.kill()
         process.communicate()
+
+
+def _await_ready(name: str, asker: subprocess.Popen[str]) -> None:
+    assert asker.stdout is not None, "it was made with a pipe"
+    if asker.stdout.readline().strip() != READY:
+        raise RuntimeError(f"{name} did not get its first answer; its log says why.")
 
 
 def _answers(name: str, asker: subprocess.Popen[str]) -> list[Asked]:

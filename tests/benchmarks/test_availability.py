@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.availability.asking import Asked, Asking, ask_until
+from benchmarks.availability import asking as asking_module
+from benchmarks.availability.asking import Asked, Asking, ask_until, await_first
 from benchmarks.availability.judging import Trouble, Verdict, counted, judge
 from store.clock import now
 
@@ -125,3 +126,22 @@ def test_what_has_not_ended_is_no_answer() -> None:
     asking.at(5.0)
     assert not asking.answered()
     assert asking.found() == [(5.0, None, 0)]
+
+
+def test_what_is_not_there_at_once_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_module, "AGAIN", 0.0)
+    left = [ConnectionError, ValueError]
+
+    def ask() -> int:
+        if left:
+            raise left.pop()
+        return 7
+
+    await_first(ask)
+    assert not left
+
+
+def test_what_never_comes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_module, "FIRST", 0.0)
+    with pytest.raises(TimeoutError, match="no answer within 0 s"):
+        await_first(lambda: 1 // 0)
