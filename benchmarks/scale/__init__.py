@@ -1,0 +1,160 @@
+"""What 50,000 jobs, 15,000 hosts and a million readers ask of the stores: counted costs, multiplied by a small model.
+
+costs.json, costs   what each part of a system costs, as counted
+model               many of them together: in steady state, in a failover storm, without ZooKeeper
+curves              the picture
+"""
+
+from dataclasses import asdict, replace
+
+from benchmarks.context import Context
+from benchmarks.result import Picture, Result, Target
+from benchmarks.scale.costs import NAMENODE, OUTAGE, Costs, budgets, load, of
+from benchmarks.scale.curves import curves
+from benchmarks.scale.model import BEFORE, POLL, Fleet, Load, Loads, on_change, outage, polling, steady, storm
+
+NAME = "scale"
+TITLE = "What 50,000 jobs, 15,000 hosts and 1,000,000 readers ask of the stores"
+COLUMNS = (
+    "situation",
+    "jobs a host asks about",
+    "jobs a process has",
+    "NameNode, mean /s",
+    "NameNode, peak /s",
+    "ZooKeeper, mean /s",
+    "ZooKeeper, peak /s",
+)
+SHARES = (0.01, 0.10)
+FLEETS = (Fleet(), Fleet(jobs_per_host=5), Fleet(jobs_per_host=100), Fleet(jobs_per_contender=100))
+"""What is assumed, and what the figures are if that is wrong."""
+
+NONE = "-"
+
+Row = tuple[str | float | int, ...]
+
+
+def run(context: Context) -> Result:
+    """Compute it; nothing is started, and it takes a second or two."""
+    costs = load()
+    context.say("scale: laying the counted costs over each other")
+    rows = [row for fleet in FLEETS for row in _ours(fleet, costs)] + _theirs(FLEETS[0], costs)
+    return Result(
+        name=NAME,
+        title=TITLE,
+        columns=COLUMNS,
+        rows=tuple(rows),
+        targets=tuple(
+            Target(each.sentence, each.wanted, round(each.counted, 2), each.unit, at_most=True)
+            for each in budgets(costs)
+        ),
+        notes=_notes(FLEETS[0], costs),
+        pictures=_pictures(FLEETS[0], costs),
+        raw={"fleets": [asdict(fleet) for fleet in FLEETS], "outage": asdict(outage(FLEETS[0], costs))},
+    )
+
+
+def _ours(fleet: Fleet, costs: Costs) -> list[Row]:
+    given = (fleet.jobs_per_host, fleet.jobs_per_contender)
+    namenode, zookeeper = (round(each) for each in steady(fleet, costs))
+    rows: list[Row] = [("steady", *given, namenode, namenode, zookeeper, zookeeper)]
+    rows += [(f"{share:.0%} of the leaders die", *given, *_figures(storm(fleet, costs, share))) for share in SHARES]
+    rows.append((f"{OUTAGE} s without ZooKeeper", *given, *_figures(outage(fleet, costs))))
+    return rows
+
+
+def _theirs(fleet: Fleet, costs: Costs) -> list[Row]:
+    """The same readers without an agent, and without what leads: only what they ask of HDFS."""
+    away, as_often = f"{OUTAGE} s without ZooKeeper", _interval(costs)
+    return [
+        (f"{away}, every reader polls HDFS every {POLL:g} s", *_alone(polling(fleet, costs))),
+        (
+            f"{away}, every reader polls HDFS as often as an agent, every {as_often:.1f} s",
+            *_alone(polling(fleet, costs, as_often)),
+        ),
+        *(
+            (
+                f"{share:.0%} of the leaders die, every reader reads HDFS on each change",
+                *_alone(on_change(fleet, costs, share)),
+            )
+            for share in SHARES
+        ),
+    ]
+
+
+def _interval(costs: Costs) -> float:
+    """Seconds between two looks of an agent at HDFS for one job, while ZooKeeper is away."""
+    return OUTAGE / sum(of(NAMENODE, costs.agent.outage[1])[:OUTAGE])
+
+
+def _figures(loads: Loads) -> tuple[int, ...]:
+    return tuple(figure for load in (loads.namenode, loads.zookeeper) for figure in _mean_and_peak(load))
+
+
+def _alone(load: Load) -> Row:
+    return (NONE, NONE, *_mean_and_peak(load), NONE, NONE)
+
+
+def _mean_and_peak(load: Load) -> tuple[int, int]:
+    """From when it happens to the end of what is shown."""
+    since = load[BEFORE:]
+    return round(sum(since) / len(since)), round(max(since))
+
+
+def _notes(fleet: Fleet, costs: Costs) -> tuple[str, ...]:
+    hosts = f"{fleet.hosts:,} hosts with an agent each, and {fleet.readers:,} readers of one job each"
+    return (
+        f"Assumed: {fleet.jobs:,} jobs with a leader and a standby each, {hosts}. Default settings.",
+        "Costs are counted with the library's own code in virtual time (benchmarks/scale/costs.json).",
+        "Nothing slows down when it is overloaded: the figures are what is asked of a store, not what is served.",
+        "A sync counts as one request of ZooKeeper, and so does each connection that is made; heartbeats do not.",
+        "Requests of ZooKeeper are those of all its servers together, but every sync and write goes to one of them.",
+        "Of every reader without an agent, only what it asks of HDFS is counted, spread evenly while it polls.",
+        f"An agent hears of the next leader {costs.heard:g} s after the death of the last one, on average.",
+    )
+
+
+def _pictures(fleet: Fleet, costs: Costs) -> tuple[Picture, ...]:
+    unit = "requests a second"
+    without, worst = outage(fleet, costs), storm(fleet, costs, SHARES[-1])
+    return (
+        Picture(
+            "outage-namenode",
+            f"NameNode, {OUTAGE} s without ZooKeeper",
+            curves(
+                f"Requests to the NameNode while ZooKeeper is away for {OUTAGE} s",
+                {
+                    "all of it": without.namenode,
+                    "without readers": outage(replace(fleet, hosts=0), costs).namenode,
+                    f"only readers, each polls every {POLL:g} s": polling(fleet, costs),
+                },
+                BEFORE,
+                unit,
+            ),
+        ),
+        Picture(
+            "outage-zookeeper",
+            f"ZooKeeper, {OUTAGE} s of outage",
+            curves(
+                f"Requests to ZooKeeper around {OUTAGE} s of outage",
+                {
+                    "a process for each job": without.zookeeper,
+                    "a process for 100 jobs": outage(replace(fleet, jobs_per_contender=100), costs).zookeeper,
+                },
+                BEFORE,
+                unit,
+            ),
+        ),
+        Picture(
+            "storm-namenode",
+            f"NameNode, {SHARES[-1]:.0%} of the leaders die",
+            curves(
+                f"Requests to the NameNode when {SHARES[-1]:.0%} of all leaders die within a second",
+                {
+                    "all of it": worst.namenode,
+                    "only readers, each reads on each change": on_change(fleet, costs, SHARES[-1]),
+                },
+                BEFORE,
+                unit,
+            ),
+        ),
+    )

@@ -1,0 +1,62 @@
+"""The table of costs, counted again: these fail when the library costs its stores something else."""
+
+from functools import cache
+
+import pytest
+
+from benchmarks.scale.costs import FILE, KINDS, OUTAGE, Costs, Part, Rate, Series, load
+from store.zookeeper import Children, Create, Delete, Get, Set, Sync
+from tests.benchmarks import counting
+from tests.benchmarks.requests import Requests
+from tests.simulation.world import World
+
+ANEW = "count anew: python -m tests.benchmarks.counting > benchmarks/scale/costs.json"
+
+CLOSE = 0.02
+"""What an agent does is spread by dice: one more throw of them moves its figures by less."""
+
+
+@cache
+def counted() -> Costs:
+    return counting.count()
+
+
+def total(series: Series, first: int = 0, end: int | None = None) -> Rate:
+    return {kind: sum(series.get(kind, ())[first:end]) for kind in KINDS}
+
+
+def parts(costs: Costs) -> dict[str, Part]:
+    return {name: getattr(costs, name) for name in counting.PARTS}
+
+
+@pytest.mark.parametrize("name", ["leader", "standby"])
+def test_contenders_cost_what_the_table_says(name: str) -> None:
+    assert parts(counted())[name] == parts(load())[name], ANEW
+
+
+def test_an_agent_costs_what_the_table_says() -> None:
+    ours, theirs = counted().agent, load().agent
+    assert ours.steady[1] == pytest.approx(theirs.steady[1], rel=CLOSE), ANEW
+    assert total(ours.takeover) == pytest.approx(total(theirs.takeover), rel=0.1, abs=0.5), ANEW
+    assert total(ours.outage[0]) == total(theirs.outage[0]), ANEW
+    for first, end in ((0, 5), (5, OUTAGE), (OUTAGE, OUTAGE + 5), (OUTAGE + 5, None)):
+        now, then = total(ours.outage[1], first, end), total(theirs.outage[1], first, end)
+        assert now == pytest.approx(then, rel=0.1, abs=0.5), ANEW
+
+
+def test_a_look_at_hdfs_costs_what_the_table_says() -> None:
+    assert (counted().read_same, counted().read_changed) == (load().read_same, load().read_changed) == (1, 3), ANEW
+
+
+def test_the_table_is_written_as_it_was_read() -> None:
+    """Or the command that counts anew would write something else than what is compared."""
+    assert counting.written(load()) == FILE.read_text(encoding="utf-8")
+
+
+def test_an_operation_is_what_it_puts_on_the_wire() -> None:
+    requests = Requests(World())
+    operations = (Get("/a"), Get("/a", print), Sync("/a"), Create("/a/b", make_parents=True), Set("/a", b"", 0))
+    for operation in (*operations, Delete("/a", 0), Children("/a")):
+        requests.operation(operation)
+    kinds = [kind.removeprefix("zookeeper ") for _, kind in requests.sent]
+    assert kinds == ["reads", "reads", "reads", "syncs", "writes", "writes", "writes", "reads"]
