@@ -1,0 +1,243 @@
+"""How long a job is without a leader: here, with kazoo's ``Election``, and with Curator's ``LeaderLatch``.
+
+    systems     the three, and how they are started
+    pair        a leader and its standby              network   hosts that can be lost
+    faults      what happens to the leader            load      how busy the machine was
+    readers     when the next leader can be found     trial     rounds, with pairs of all systems beside each other
+
+A takeover is over when the next leader was granted the leadership *and* a reader that watches was told of it. All
+times are read from one clock, the host's boot clock.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+from benchmarks.context import Context, servers
+from benchmarks.drawing import dots
+from benchmarks.result import Picture, Result, Target
+from benchmarks.takeover.faults import FAULTS, KILL, LOSS, Fault
+from benchmarks.takeover.network import Network, NoNetwork, network
+from benchmarks.takeover.pair import Pair
+from benchmarks.takeover.readers import ElectionReader, HereReader, Reader
+from benchmarks.takeover.systems import CURATOR, HERE, KAZOO, SYSTEMS
+from benchmarks.takeover.trial import Conditions, Takeover, Trial
+from ha.sandbox import Sandbox
+
+NAME = "takeover"
+TITLE = "How long a job is without a leader"
+COLUMNS = (
+    "fault",
+    "session timeout, s",
+    "system",
+    "rounds",
+    "median, s",
+    "fastest, s",
+    "slowest, s",
+    "granted, median s",
+    "found, median s",
+    "never",
+    "times as long as here",
+)
+ROUNDS = 15
+PAIRS = 3
+"""Of each system beside each other. More would be sooner done, and the machine would be part of what is measured."""
+
+TIMEOUTS = (4.0, 10.0)
+FASTER = 10.0
+WITHIN = 1.15
+"""Of the session timeout, after the loss of a host."""
+
+_numbers = count(1)
+
+
+def run(context: Context) -> Result:
+    """Measure: half an hour, with the usual rounds.
+
+    Raises:
+        SandboxError: the servers did not start.
+        NoLeader: a contender did not.
+    """
+    found: list[Takeover] = []
+    conditions: list[Conditions] = []
+    skipped: list[str] = []
+    with servers(context) as sandbox:
+        for timeout in TIMEOUTS[:1] if context.quick else TIMEOUTS:
+            for fault in FAULTS:
+                try:
+                    takeovers, loads = _measured(context, sandbox, fault, timeout)
+                except NoNetwork as error:
+                    skipped.append(f"NOT MEASURED: {fault.name}, session timeout {timeout:g} s: {error}.")
+                    context.say(skipped[-1])
+                else:
+                    found += takeovers
+                    conditions += loads
+    return report(found, conditions, skipped)
+
+
+def _measured(
+    context: Context, sandbox: Sandbox, fault: Fault, timeout: float
+) -> tuple[list[Takeover], list[Conditions]]:
+    rounds = math.ceil(context.repeats(ROUNDS) / PAIRS)
+    with ExitStack() as stack:
+        hosts = stack.enter_context(network()) if fault.hosts else None
+        readers = stack.enter_context(_readers(sandbox, timeout))
+        pairs = stack.enter_context(_pairs(context, sandbox, timeout, hosts))
+        for pair in pairs:
+            readers[pair.system.name].follow(pair.job)
+        trial = Trial(sandbox, fault, timeout, readers)
+        done = [trial.round(pairs, context.say) for _ in range(rounds)]
+    return [takeover for takeovers, _ in done for takeover in takeovers], [load for _, load in done]
+
+
+@contextmanager
+def _readers(sandbox: Sandbox, timeout: float) -> Iterator[dict[str, Reader]]:
+    environment = sandbox.environment()
+    made: dict[str, Reader] = {HERE.name: HereReader(environment, timeout)}
+    try:
+        for system in (KAZOO, CURATOR):
+            made[system.name] = ElectionReader(system.peer, environment, timeout)
+        yield made
+    finally:
+        for reader in made.values():
+            reader.close()
+
+
+@contextmanager
+def _pairs(context: Context, sandbox: Sandbox, timeout: float, hosts: Network | None) -> Iterator[list[Pair]]:
+    given = sandbox.environment()
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("HA_")},
+        **(hosts.environment(given) if hosts is not None else given),
+        "HA_SESSION_TIMEOUT": f"{timeout:g}",
+        "HA_SNAPSHOTS": "off",  # agents have nothing to do here
+    }
+    made = []
+    try:
+        for _ in range(PAIRS):
+            for system in SYSTEMS:
+                job = f"takeover-{next(_numbers)}"
+                folder = Path(context.folder, job).absolute()
+                folder.mkdir()
+                two = [hosts.host() if hosts is not None else None for _ in range(2)]
+                made.append(Pair(system, job, variables, folder, two))
+        yield made
+    finally:
+        for pair in made:
+            pair.end()
+
+
+# --- what came of it
+
+
+def report(found: Sequence[Takeover], conditions: Sequence[Conditions], skipped: Sequence[str]) -> Result:
+    """Summarise what was measured.
+
+    Args:
+        found: every takeover.
+        conditions: of every round.
+        skipped: sentences about what was not measured.
+    """
+    cases = _cases(found)
+    return Result(
+        name=NAME,
+        title=TITLE,
+        columns=COLUMNS,
+        rows=tuple(_row(case, takeovers, cases) for case, takeovers in cases.items()),
+        targets=(
+            *(_faster(cases, peer.name) for peer in (KAZOO, CURATOR)),
+            _within(cases),
+        ),
+        notes=(*skipped, *_notes(conditions)),
+        pictures=tuple(_picture(fault, cases) for fault in FAULTS if any(case[0] == fault.name for case in cases)),
+        raw={"takeovers": [asdict(each) for each in found], "conditions": [asdict(each) for each in conditions]},
+    )
+
+
+Case = tuple[str, float, str]
+"""Fault, session timeout, system."""
+
+Cases = Mapping[Case, list[Takeover]]
+
+
+def _cases(found: Sequence[Takeover]) -> Cases:
+    cases: dict[Case, list[Takeover]] = {}
+    for each in found:
+        cases.setdefault((each.fault, each.session_timeout, each.system), []).append(each)
+    return cases
+
+
+def _median(cases: Cases, case: Case) -> float:
+    return median(each.seconds for each in cases[case]) if case in cases else math.nan
+
+
+def _row(case: Case, takeovers: Sequence[Takeover], cases: Cases) -> tuple[str | float | int, ...]:
+    fault, timeout, system = case
+    seconds = [each.seconds for each in takeovers]
+    here = _median(cases, (fault, timeout, HERE.name))
+    return (
+        fault,
+        timeout,
+        system,
+        len(takeovers),
+        median(seconds),
+        min(seconds),
+        max(seconds),
+        median(each.granted for each in takeovers),
+        median(each.found for each in takeovers),
+        sum(math.isinf(each) for each in seconds),
+        median(seconds) / here,
+    )
+
+
+def _faster(cases: Cases, peer: str) -> Target:
+    longest = max(TIMEOUTS)
+    ours, theirs = (_median(cases, (KILL.name, longest, name)) for name in (HERE.name, peer))
+    sentence = f"takeover after SIGKILL, session timeout {longest:g} s: {peer} takes so many times as long"
+    return Target(sentence, FASTER, theirs / ours, "x", at_most=False)
+
+
+def _within(cases: Cases) -> Target:
+    """The slowest of all rounds."""
+    shares = [
+        each.seconds / timeout
+        for (fault, timeout, system), takeovers in cases.items()
+        if (fault, system) == (LOSS.name, HERE.name)
+        for each in takeovers
+    ]
+    sentence = "takeover after the loss of a host, the slowest one"
+    return Target(sentence, WITHIN, max(shares, default=math.nan), "x session timeout", at_most=True)
+
+
+def _notes(conditions: Sequence[Conditions]) -> tuple[str, ...]:
+    pairs = PAIRS * len(SYSTEMS)
+    notes = [
+        f"{PAIRS} pairs of each system at the same time, {pairs} in all, and their faults apart: all under one load.",
+        "A killed process takes all that it started with it. A lost host's cable is pulled; its processes go on.",
+        "One ZooKeeper server with a tick of 0.5 s: with the usual tick of 2 s sessions end up to 1.5 s later.",
+        "Readers watch. No agent runs. Contenders run a command that ends at once when it is told to.",
+    ]
+    if conditions:
+        busy, waited = (median(getattr(each, name) for each in conditions) for name in ("busy", "waited"))
+        worst = max(each.busy for each in conditions)
+        notes.append(
+            f"The {os.cpu_count()} processors were busy for {busy:.0%} of the time while it was measured (median of "
+            f"rounds; {worst:.0%} in the busiest), and somebody waited for one for {waited:.0%} of it."
+        )
+    return tuple(notes)
+
+
+def _picture(fault: Fault, cases: Cases) -> Picture:
+    series = {
+        f"{system}, {timeout:g} s": [each.seconds for each in takeovers]
+        for (name, timeout, system), takeovers in cases.items()
+        if name == fault.name
+    }
+    place = FAULTS.index(fault) + 1
+    title = f"Until the next leader leads and is found: {fault.name}"
+    return Picture(f"takeover-{place}", title, dots(title, "s", series, log=True))

@@ -1,0 +1,145 @@
+"""Hosts that can be lost: network namespaces of this machine, each on a cable of its own to one bridge.
+
+A lost host's cable is pulled: its processes go on, and what they send, and what is sent to them, is dropped. The
+servers listen on loopback only, so what comes over the bridge is translated to that. It needs root, ``ip`` and
+``iptables``.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+from ha.sandbox.ports import LOOPBACK
+
+BRIDGE = "habench"
+NETWORK = "10.213.7"
+GATEWAY = f"{NETWORK}.1"
+RULE = ("PREROUTING", "-i", BRIDGE, "-d", GATEWAY, "-p", "tcp", "-j", "DNAT", "--to-destination", LOOPBACK)
+NAMESPACES = Path("/run/netns")
+FIRST = 11
+LOCK = Path("/run/habench.lock")
+MOST = 200
+"""Hosts at the same time."""
+
+
+class NoNetwork(Exception):
+    """Namespaces cannot be made here; the text says why."""
+
+
+class LostHost:
+    """A host that can be lost."""
+
+    def __init__(self, number: int) -> None:
+        """Make it.
+
+        Args:
+            number: from 0; no two hosts have the same.
+
+        Raises:
+            NoNetwork: that did not work.
+        """
+        self._name, self._cable = f"{BRIDGE}-{number}", f"{BRIDGE}{number}"
+        address = f"{NETWORK}.{FIRST + number}/24"
+        _ip("netns", "add", self._name)
+        _ip("link", "add", self._cable, "type", "veth", "peer", "name", "eth0", "netns", self._name)
+        _ip("-n", self._name, "addr", "add", address, "dev", "eth0")
+        for device in ("eth0", "lo"):
+            _ip("-n", self._name, "link", "set", device, "up")
+        _ip("link", "set", self._cable, "master", BRIDGE, "up")
+
+    def command(self, words: list[str]) -> list[str]:
+        """Return the command that runs this one there."""
+        return ["ip", "netns", "exec", self._name, *words]
+
+    def lose(self) -> None:
+        """Pull its cable."""
+        _ip("link", "set", self._cable, "down")
+
+    def restore(self) -> None:
+        """Plug its cable in again."""
+        _ip("link", "set", self._cable, "up")
+
+
+class Network:
+    """The bridge, and the hosts on it."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def host(self) -> LostHost:
+        """Add a host.
+
+        Raises:
+            NoNetwork: that did not work.
+        """
+        number = next(self._numbers)
+        if number >= MOST:
+            raise NoNetwork(f"there are {MOST} hosts already")
+        return LostHost(number)
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return these variables as a process of such a host needs them: it finds the servers at the bridge."""
+        return {name: value.replace(LOOPBACK, GATEWAY) for name, value in variables.items()}
+
+
+@contextmanager
+def network() -> Iterator[Network]:
+    """Make the bridge; take it and all hosts away at the end, whose processes must have ended by then.
+
+    Raises:
+        NoNetwork: that is not possible here.
+    """
+    if os.geteuid() != 0:
+        raise NoNetwork("it needs root")
+    if missing := [tool for tool in ("ip", "iptables") if shutil.which(tool) is None]:
+        raise NoNetwork(f"there is no {missing[0]}")
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield from _made()
+    except BlockingIOError:
+        raise NoNetwork("another benchmark of this machine uses it") from None
+    finally:
+        os.close(lock)
+
+
+def _made() -> Iterator[Network]:
+    _clear()  # what an interrupted run has left
+    _ip("link", "add", BRIDGE, "type", "bridge")
+    try:
+        _ip("addr", "add", f"{GATEWAY}/24", "dev", BRIDGE)
+        _ip("link", "set", BRIDGE, "up")
+        try:
+            Path(f"/proc/sys/net/ipv4/conf/{BRIDGE}/route_localnet").write_text("1", encoding="ascii")
+        except OSError as error:
+            raise NoNetwork(f"loopback cannot be reached over a bridge ({error.strerror})") from error
+        _run("iptables", "-t", "nat", "-A", *RULE)
+        yield Network()
+    finally:
+        _clear()
+
+
+def _clear() -> None:
+    """Take the bridge away, and what depends on it; what is not there is no matter."""
+    for host in NAMESPACES.glob(f"{BRIDGE}-*"):
+        with suppress(NoNetwork):
+            _ip("netns", "delete", host.name)
+    with suppress(NoNetwork):
+        _run("iptables", "-t", "nat", "-D", *RULE)
+    with suppress(NoNetwork):
+        _ip("link", "delete", BRIDGE)
+
+
+def _ip(*arguments: str) -> None:
+    _run("ip", *arguments)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NoNetwork(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")

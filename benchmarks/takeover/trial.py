@@ -1,0 +1,120 @@
+"""Rounds of one fault: some pairs of each system beside each other, all of them under the same conditions."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+
+from benchmarks.takeover.faults import Fault
+from benchmarks.takeover.load import Load
+from benchmarks.takeover.pair import LOOK, Contender, Pair
+from benchmarks.takeover.readers import Reader
+from ha.sandbox import Sandbox
+from store.clock import now
+
+STARTING = 3
+"""Contenders that are started at the same time; more would only be in each other's way."""
+
+APART = 0.4
+"""Seconds between two faults of a round, so that no takeover waits for another one."""
+
+NEVER = math.inf
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """One of them.
+
+    Attributes:
+        system: whose.
+        fault: what happened.
+        session_timeout: seconds.
+        granted: seconds from the fault until the standby was granted the leadership; infinite if it was not.
+        found: seconds from the fault until a reader was told of it; likewise.
+    """
+
+    system: str
+    fault: str
+    session_timeout: float
+    granted: float
+    found: float
+
+    @property
+    def seconds(self) -> float:
+        """From the fault until there was a leader that knew it and could be found."""
+        return max(self.granted, self.found)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How busy the machine was from the first fault of a round until the last takeover; see :class:`Load`."""
+
+    busy: float
+    waited: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a round needs.
+
+    Attributes:
+        sandbox: the servers.
+        fault: what happens to each leader.
+        session_timeout: seconds.
+        readers: by system.
+    """
+
+    sandbox: Sandbox
+    fault: Fault
+    session_timeout: float
+    readers: Mapping[str, Reader]
+
+    @property
+    def settling(self) -> float:
+        """Seconds after which ZooKeeper attests the leases of those who have just started, at the latest."""
+        return self.session_timeout / 2 + 4.0
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which nobody is waited for any more."""
+        return 3 * self.session_timeout + 20.0
+
+    def round(self, pairs: Sequence[Pair], say: Callable[[str], None]) -> tuple[list[Takeover], Conditions]:
+        """Do it to each pair's leader once.
+
+        Raises:
+            NoLeader: a pair was not complete.
+        """
+        with ThreadPoolExecutor(STARTING) as starters:
+            list(starters.map(Pair.fill, pairs))
+        Event().wait(self.settling)
+        load, struck = Load(), []
+        with self.fault.around(self.sandbox):
+            for pair in pairs:
+                struck.append((pair, pair.standby, now()))
+                self.fault.strike(pair.leader)
+                Event().wait(APART)
+        found = self._all(struck)
+        conditions = Conditions(*load.since())
+        for pair in pairs:
+            pair.replace()
+        say(f"{self.fault.name}, {self.session_timeout:g} s: {sum(map(_over, found))} of {len(found)} taken over")
+        return found, conditions
+
+    def _all(self, struck: Sequence[tuple[Pair, Contender, float]]) -> list[Takeover]:
+        end = now() + self.patience
+        found = [self._of(*each) for each in struck]
+        while not all(map(_over, found)) and now() < end:
+            Event().wait(LOOK)
+            found = [each if _over(each) else self._of(*what) for each, what in zip(found, struck, strict=True)]
+        return found
+
+    def _of(self, pair: Pair, standby: Contender, at: float) -> Takeover:
+        granted, found = standby.granted(), self.readers[pair.system.name].found(pair.job, standby.name)
+        after = [when - at if when is not None else NEVER for when in (granted, found)]
+        return Takeover(pair.system.name, self.fault.name, self.session_timeout, *after)
+
+
+def _over(takeover: Takeover) -> bool:
+    return takeover.seconds < NEVER
