@@ -1,0 +1,252 @@
+"""One process that leads a thousand jobs on one ZooKeeper session, and another one that takes all of them over.
+
+daemon      the process, seen from outside
+servers     how many requests the servers have had
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
+from statistics import median
+from threading import Event
+
+from benchmarks.context import Context, servers
+from benchmarks.drawing import shares
+from benchmarks.result import Picture, Result, Target
+from benchmarks.thousand_jobs.daemon import Daemon
+from benchmarks.thousand_jobs.servers import namenode, zookeeper
+from store.clock import now
+
+NAME = "thousand_jobs"
+TITLE = "One process that leads 1,000 jobs"
+COLUMNS = (
+    "process",
+    "memory, MB",
+    "threads",
+    "processor, % of a core",
+    "NameNode, requests/s",
+    "ZooKeeper, packets/s",
+)
+JOBS, QUICK_JOBS = 1000, 100
+SETTLING = 45.0
+"""Seconds after the last grant: then every lease is attested, every look at it is a seldom one, and was done once."""
+
+INTERVAL, QUICK_INTERVAL = 40.0, 10.0
+"""Seconds in which a process at rest is watched: each lease is renewed twice in the longer one."""
+
+ROUNDS = 5
+TAKEOVERS = 3
+WITHIN = 180.0
+"""Seconds that a thousand grants may take before something must be wrong."""
+
+MEGABYTES, PERCENT = 400.0, 30.0
+
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Rest:
+    """A process at rest, in one interval.
+
+    Attributes:
+        memory: megabytes, resident.
+        threads: how many.
+        share: of one core, in percent.
+        namenode: requests a second, by method, of all processes.
+        zookeeper: packets a second, of all processes.
+    """
+
+    memory: float
+    threads: int
+    share: float
+    namenode: Mapping[str, float]
+    zookeeper: float
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """How long it took to lead all jobs of a process that was killed; in seconds from then.
+
+    Attributes:
+        grants: of each job, in order.
+    """
+
+    grants: Sequence[float]
+
+
+def run(context: Context) -> Result:
+    """Measure: about a quarter of an hour.
+
+    Raises:
+        SandboxError: the servers did not start.
+        NotGranted: a process did not lead all its jobs in time.
+    """
+    rests: dict[str, list[Rest]] = {}
+    with servers(context) as sandbox:
+        given = sandbox.environment()
+        for kind, snapshots in (("leader, without an agent", "off"), ("leader", "")):
+            scene = Scene(context, given, kind, snapshots)
+            try:
+                context.say(f"{kind}: {scene.jobs} jobs")
+                scene.start().granted(WITHIN)
+                rests[kind] = scene.rests()
+                if not snapshots:
+                    scene.start()
+                    rests["standby (requests: with its leader)"] = scene.rests(of=1)
+                    takeovers = scene.takeovers()
+            finally:
+                scene.end()
+    return report(rests, takeovers, QUICK_JOBS if context.quick else JOBS)
+
+
+class Scene:
+    """Processes that contend for the same jobs."""
+
+    def __init__(self, context: Context, given: Mapping[str, str], kind: str, snapshots: str) -> None:
+        """Start nothing yet.
+
+        Args:
+            context: how to run.
+            given: the sandbox's variables.
+            kind: what is measured, for the names of jobs.
+            snapshots: the setting; ``off`` for no agent, empty for a directory of this run's own.
+        """
+        self._context, self._given = context, given
+        self.jobs = QUICK_JOBS if context.quick else JOBS
+        prefix = f"{kind.partition(',')[0]}-{'without' if snapshots else 'with'}-agent"
+        self._names = [f"{prefix}-{number:04d}" for number in range(self.jobs)]
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("HA_")},
+            **given,
+            "HA_SNAPSHOTS": snapshots or str(context.folder.absolute() / "snapshots"),
+        }
+        self._processes: list[Daemon] = []
+
+    def start(self) -> Daemon:
+        """Start one more process."""
+        name = f"process-{next(_numbers)}"
+        self._processes.append(Daemon(name, self._names, self._environment, self._context.folder.absolute()))
+        return self._processes[-1]
+
+    def rests(self, of: int = 0) -> list[Rest]:
+        """Watch a process at rest, again and again; ``of`` is its place in the order of their starts."""
+        Event().wait(SETTLING)
+        return [self._rest(self._processes[of]) for _ in range(self._context.repeats(ROUNDS))]
+
+    def _rest(self, process: Daemon) -> Rest:
+        began, used, called, received = now(), process.processor(), self._called(), self._received()
+        Event().wait(QUICK_INTERVAL if self._context.quick else INTERVAL)
+        took = now() - began
+        more = Counter(self._called())
+        more.subtract(called)
+        rest = Rest(
+            memory=process.memory(),
+            threads=process.threads(),
+            share=100 * (process.processor() - used) / took,
+            namenode={method: number / took for method, number in more.items() if number},
+            zookeeper=(self._received() - received) / took,
+        )
+        self._context.say(f"{process.name}: {rest.memory:.0f} MB, {rest.share:.1f} % of a core")
+        return rest
+
+    def takeovers(self) -> list[Takeover]:
+        """Kill the leading process; the standby takes over; again with a new standby."""
+        found = []
+        for number in range(self._context.repeats(TAKEOVERS)):
+            if number:
+                self.start()
+                Event().wait(SETTLING)
+            leader, standby = self._processes
+            began = now()
+            leader.end()
+            grants = standby.granted(WITHIN)
+            found.append(Takeover([at - began for at in grants]))
+            self._context.say(f"{standby.name}: the last of {len(grants)} jobs after {grants[-1] - began:.1f} s")
+            self._processes.remove(leader)
+        return found
+
+    def end(self) -> None:
+        """Kill all processes."""
+        for process in self._processes:
+            if process.running:
+                process.end()
+        self._processes.clear()
+
+    def _called(self) -> Counter[str]:
+        return namenode(self._given["HA_SANDBOX_WEBHDFS"])
+
+    def _received(self) -> int:
+        return zookeeper(self._given["HA_ZOOKEEPER"])
+
+
+# --- what came of it
+
+
+def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], jobs: int) -> Result:
+    """Summarise what was measured; memory is the most that was seen, the rest are medians.
+
+    Args:
+        rests: of each kind of process.
+        takeovers: of all jobs.
+        jobs: how many.
+    """
+    leader = rests["leader"]
+    return Result(
+        name=NAME,
+        title=TITLE,
+        columns=COLUMNS,
+        rows=tuple(_row(kind, found) for kind, found in rests.items()),
+        targets=(
+            Target(f"memory of a process that leads {jobs:,} jobs", MEGABYTES, _memory(leader), "MB", at_most=True),
+            Target(
+                f"processor time of a process that leads {jobs:,} jobs, at rest",
+                PERCENT,
+                median(rest.share for rest in leader),
+                "% of one core",
+                at_most=True,
+            ),
+        ),
+        notes=(
+            f"SIGKILL of the leading process, session timeout 10 s: {_sentence(takeovers, jobs)}",
+            "Requests are those of all processes, as servers count them; ZooKeeper's packets include heartbeats.",
+            "Default settings; an agent keeps up to 256 of its process's jobs warm.",
+        ),
+        pictures=(
+            Picture(
+                "takeover",
+                f"One process takes over {jobs:,} jobs",
+                shares(
+                    f"Grants after the process that led {jobs:,} jobs was killed",
+                    "s",
+                    {f"round {number}": list(each.grants) for number, each in enumerate(takeovers, 1)},
+                ),
+            ),
+        ),
+        raw={
+            "rests": {kind: [asdict(rest) for rest in found] for kind, found in rests.items()},
+            "takeovers": [list(each.grants) for each in takeovers],
+        },
+    )
+
+
+def _sentence(takeovers: Sequence[Takeover], jobs: int) -> str:
+    first, middle, last = (median(pick(each.grants) for each in takeovers) for pick in (min, median, max))
+    when = f"the first of {jobs:,} jobs after {first:.1f} s, half of them after {middle:.1f} s, all after {last:.1f} s"
+    return f"the next one leads {when} (medians of {len(takeovers)})."
+
+
+def _memory(found: Sequence[Rest]) -> float:
+    return max(rest.memory for rest in found)
+
+
+def _row(kind: str, found: Sequence[Rest]) -> tuple[str | float | int, ...]:
+    return (
+        kind,
+        _memory(found),
+        max(rest.threads for rest in found),
+        median(rest.share for rest in found),
+        median(sum(rest.namenode.values()) for rest in found),
+        median(rest.zookeeper for rest in found),
+    )

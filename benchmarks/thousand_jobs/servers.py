@@ -1,0 +1,68 @@
+"""How many requests the servers have had, as they count them themselves."""
+
+import socket
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import requests
+
+BEAN = "Hadoop:service=NameNode,name=RpcDetailedActivityForPort*"
+OF_CLIENTS = ("getListing", "rename", "rename2", "mkdirs", "delete", "getFileInfo", "create", "complete", "addBlock")
+"""Methods that clients call; others are the DataNode's."""
+
+COUNTS = "NumOps"
+PACKETS = "zk_packets_received"
+TIMEOUT = 10.0
+
+
+def namenode(webhdfs: str) -> Counter[str]:
+    """Return how often each method was called since the NameNode was started.
+
+    Args:
+        webhdfs: its URI, ``webhdfs://host:port/...``.
+
+    Raises:
+        requests.RequestException: it does not answer.
+    """
+    address = webhdfs.removeprefix("webhdfs://").partition("/")[0]
+    answer = requests.get(f"http://{address}/jmx", params={"qry": BEAN}, timeout=TIMEOUT).json()
+    return calls(answer["beans"])
+
+
+def calls(beans: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Return the calls of clients by method, from the NameNode's beans."""
+    found: Counter[str] = Counter()
+    for bean in beans:
+        for method in OF_CLIENTS:
+            found[method] += int(bean.get(f"{method[0].upper()}{method[1:]}{COUNTS}", 0))
+    return +found
+
+
+def zookeeper(address: str) -> int:
+    """Return how many packets the server has received from its clients: requests and heartbeats.
+
+    Args:
+        address: ``host:port``.
+
+    Raises:
+        OSError: it does not answer.
+    """
+    host, _, port = address.partition(":")
+    with socket.create_connection((host, int(port)), TIMEOUT) as connection:
+        connection.sendall(b"mntr")
+        said = b"".join(iter(lambda: connection.recv(65_536), b""))
+    return packets(said.decode())
+
+
+def packets(said: str) -> int:
+    """Return the packets received, from the answer to ``mntr``.
+
+    Raises:
+        ValueError: it is not in there.
+    """
+    for line in said.splitlines():
+        name, _, value = line.partition("\t")
+        if name == PACKETS:
+            return int(value)
+    raise ValueError(f"There is no {PACKETS} in what ZooKeeper says: {said[:100]!r}.")
