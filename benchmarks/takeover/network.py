@@ -100,12 +100,17 @@ def network() -> Iterator[Network]:
         raise NoNetwork(f"there is no {missing[0]}")
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take(lock)
         yield from _made()
-    except BlockingIOError:
-        raise NoNetwork("another benchmark of this machine uses it") from None
     finally:
         os.close(lock)
+
+
+def _take(lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise NoNetwork("another benchmark of this machine uses it") from None
 
 
 def _made() -> Iterator[Network]:
