@@ -238,6 +238,5 @@ def _picture(fault: Fault, cases: Cases) -> Picture:
         for (name, timeout, system), takeovers in cases.items()
         if name == fault.name
     }
-    place = FAULTS.index(fault) + 1
     title = f"Until the next leader leads and is found: {fault.name}"
-    return Picture(f"takeover-{place}", title, dots(title, "s", series, log=True))
+    return Picture(fault.key, title, dots(title, "s", series, log=True))

@@ -21,12 +21,14 @@ class Fault:
     """One kind.
 
     Attributes:
+        key: one word.
         name: in tables.
         strike: does it to a leading process.
         around: what else is the matter meanwhile.
         hosts: whether contenders must be on hosts that can be lost.
     """
 
+    key: str
     name: str
     strike: Callable[[Contender], None]
     around: Callable[[Sandbox], AbstractContextManager[None]] = lambda _: nullcontext()
@@ -55,8 +57,8 @@ def _without_zookeeper(sandbox: Sandbox) -> Iterator[None]:
             sandbox.wait_ready(name)
 
 
-KILL = Fault("SIGKILL of the leading process", Contender.end)
-LOSS = Fault("host lost", _lose, hosts=True)
-RESIGN = Fault("orderly end", Contender.resign)
-OUTAGE = Fault(f"SIGKILL, ZooKeeper away for {AWAY:g} s", Contender.end, _without_zookeeper)
+KILL = Fault("kill", "SIGKILL of the leading process", Contender.end)
+LOSS = Fault("loss", "host lost", _lose, hosts=True)
+RESIGN = Fault("end", "orderly end", Contender.resign)
+OUTAGE = Fault("outage", f"SIGKILL, ZooKeeper away for {AWAY:g} s", Contender.end, _without_zookeeper)
 FAULTS = (KILL, LOSS, RESIGN, OUTAGE)
