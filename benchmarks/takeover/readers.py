@@ -3,6 +3,7 @@
 Each writes down when it was first told of a contender as the leader of a job, on the host's boot clock.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -14,6 +15,9 @@ from kazoo.retry import KazooRetry
 import ha
 from ha.drill.peers import election
 from store.clock import now
+
+_silent = logging.getLogger("benchmarks.takeover.kazoo")
+_silent.setLevel(logging.CRITICAL)  # during an outage it has something to say all the time
 
 RETRY = 1.0
 """Longest time between two tries to connect, in seconds."""
@@ -87,6 +91,7 @@ class ElectionReader:
             timeout=session_timeout,
             connection_retry=retries[0],
             command_retry=retries[1],
+            logger=_silent,
         )
         self._client.start()
         self._found: dict[tuple[str, str], float] = {}

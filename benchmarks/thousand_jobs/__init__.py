@@ -15,8 +15,8 @@ from threading import Event
 from benchmarks.context import Context, servers
 from benchmarks.drawing import shares
 from benchmarks.result import Picture, Result, Target
+from benchmarks.thousand_jobs.counters import namenode, zookeeper
 from benchmarks.thousand_jobs.daemon import Daemon
-from benchmarks.thousand_jobs.servers import namenode, zookeeper
 from store.clock import now
 
 NAME = "thousand_jobs"

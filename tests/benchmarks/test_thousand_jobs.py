@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks import thousand_jobs
 from benchmarks.thousand_jobs import Rest, Takeover
+from benchmarks.thousand_jobs.counters import calls, packets
 from benchmarks.thousand_jobs.daemon import TICKS, resident, used
-from benchmarks.thousand_jobs.servers import calls, packets
 
 
 def test_memory_is_what_is_resident() -> None:
