@@ -56,6 +56,7 @@ class Rest:
         share: of one core, in percent.
         namenode: requests a second, by method, of all processes.
         zookeeper: packets a second, of all processes.
+        grants: jobs whose leader changed meanwhile: with any, the machine was too busy, and this was no rest.
     """
 
     memory: float
@@ -63,6 +64,7 @@ class Rest:
     share: float
     namenode: Mapping[str, float]
     zookeeper: float
+    grants: int
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class Scene:
         return [self._rest(self._processes[of]) for _ in range(self._context.repeats(ROUNDS))]
 
     def _rest(self, process: Daemon) -> Rest:
+        said = [each.said for each in self._processes]
         began, used, called, received = now(), process.processor(), self._called(), self._received()
         Event().wait(QUICK_INTERVAL if self._context.quick else INTERVAL)
         took = now() - began
@@ -147,24 +150,33 @@ class Scene:
             share=100 * (process.processor() - used) / took,
             namenode={method: number / took for method, number in more.items() if number},
             zookeeper=(self._received() - received) / took,
+            grants=sum(each.grants(since) for each, since in zip(self._processes, said, strict=True)),
         )
         self._context.say(f"{process.name}: {rest.memory:.0f} MB, {rest.share:.1f} % of a core")
         return rest
 
     def takeovers(self) -> list[Takeover]:
-        """Kill the leading process; the standby takes over; again with a new standby."""
+        """Kill the leading process; the standby takes over; again with a new standby.
+
+        Where a standby leads something already, because the machine was too busy for the leader, there is nothing to
+        be measured: that one is left out.
+        """
         found = []
         for number in range(self._context.repeats(TAKEOVERS)):
             if number:
                 self.start()
                 Event().wait(SETTLING)
             leader, standby = self._processes
-            began = now()
+            early, said, began = standby.grants(), standby.said, now()
             leader.end()
-            grants = standby.granted(WITHIN)
+            self._processes.remove(leader)
+            if early:
+                self._context.say(f"{standby.name} leads {early} jobs already: that is no takeover")
+                Event().wait(SETTLING)
+                continue
+            grants = standby.granted(WITHIN, said)
             found.append(Takeover([at - began for at in grants]))
             self._context.say(f"{standby.name}: the last of {len(grants)} jobs after {grants[-1] - began:.1f} s")
-            self._processes.remove(leader)
         return found
 
     def end(self) -> None:
@@ -209,6 +221,7 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
             ),
         ),
         notes=(
+            *_disturbed(rests),
             f"SIGKILL of the leading process, session timeout 10 s: {_sentence(takeovers, jobs)}",
             "Requests are those of all processes, as servers count them; ZooKeeper's packets include heartbeats.",
             "Default settings; an agent keeps up to 256 of its process's jobs warm.",
@@ -231,7 +244,14 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
     )
 
 
+def _disturbed(rests: Mapping[str, Sequence[Rest]]) -> list[str]:
+    moved = {kind: sum(rest.grants for rest in found) for kind, found in rests.items()}
+    return [f"NOT AT REST: {kind}: {jobs} jobs changed their leader." for kind, jobs in moved.items() if jobs]
+
+
 def _sentence(takeovers: Sequence[Takeover], jobs: int) -> str:
+    if not takeovers:
+        return "NOT MEASURED: the machine was too busy for the leader."
     first, middle, last = (median(pick(each.grants) for each in takeovers) for pick in (min, median, max))
     when = f"the first of {jobs:,} jobs after {first:.1f} s, half of them after {middle:.1f} s, all after {last:.1f} s"
     return f"the next one leads {when} (medians of {len(takeovers)})."

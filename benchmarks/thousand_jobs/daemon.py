@@ -1,6 +1,7 @@
 """A daemon with many jobs, seen from outside: what it leads, its memory, its share of a processor."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,8 +10,8 @@ from threading import Event
 from ha.drill.sandbox_ground import Process
 from store.clock import now
 
-GRANTED = b": granted at epoch "
-"""In what the daemon says of every grant; counting that costs the daemon nothing."""
+GRANTED = re.compile(rb" (\S+): granted at epoch ")
+"""What the daemon says of every grant; to read that costs the daemon nothing."""
 
 LOOK = 0.05
 """Seconds between two looks at what it says."""
@@ -40,11 +41,21 @@ class Daemon(Process):
         super().__init__(name, [sys.executable, "-m", "ha.cli", *words], environment, folder)
         self._jobs = len(jobs)
 
-    def granted(self, within: float) -> list[float]:
+    @property
+    def said(self) -> int:
+        """How much it has said until now, in bytes."""
+        return self._log.stat().st_size
+
+    def grants(self, since: int = 0) -> int:
+        """Return how many jobs it was granted at least once, since it had said so much."""
+        return granted(self._log.read_bytes()[since:])
+
+    def granted(self, within: float, since: int = 0) -> list[float]:
         """Wait until it was granted every job; return when each grant was seen, in boot-clock seconds, in order.
 
         Args:
             within: seconds.
+            since: what it said before that does not count; see :attr:`said`.
 
         Raises:
             NotGranted: that is too short, or it has ended.
@@ -56,7 +67,7 @@ class Daemon(Process):
                 raise NotGranted(f"{self.name} was granted {len(seen)} of {self._jobs} jobs in {within:g} s: {last}")
             Event().wait(LOOK)
             at = now()
-            seen += [at] * (self._log.read_bytes().count(GRANTED) - len(seen))
+            seen += [at] * (self.grants(since) - len(seen))
         return seen
 
     def memory(self) -> float:
@@ -70,6 +81,11 @@ class Daemon(Process):
     def threads(self) -> int:
         """How many it has."""
         return len(list(Path(f"/proc/{self._process.pid}/task").iterdir()))
+
+
+def granted(said: bytes) -> int:
+    """Return how many different jobs were granted, from what a daemon has said."""
+    return len(set(GRANTED.findall(said)))
 
 
 def resident(status: str) -> float:
