@@ -10,7 +10,10 @@ from benchmarks.result import Result
 MODULES = (
     "benchmarks.lookup",
     "benchmarks.publish",
+    "benchmarks.takeover",
     "benchmarks.availability",
+    "benchmarks.thousand_jobs",
+    "benchmarks.scale",
 )
 """In the order in which they are run and reported."""
 

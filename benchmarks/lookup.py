@@ -22,9 +22,9 @@ from benchmarks.programs import await_answer, client, ha_program
 from benchmarks.result import Picture, Result, Target
 from ha.client import Client
 from ha.sandbox import Sandbox
+from leader.answers import Answer
 from leader.names import RECORD, LeaderDirectory
 from leader.nodes import leader_path
-from leader.reader import Answer
 from leader.retrieval import Source
 
 NAME = "lookup"

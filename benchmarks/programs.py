@@ -11,7 +11,7 @@ from ha.client import Client
 from ha.errors import LeaderError
 from ha.sandbox.polling import until
 from ha.settings import load
-from leader.reader import Answer
+from leader.answers import Answer
 from leader.retrieval import Source
 
 READY_S = 60.0

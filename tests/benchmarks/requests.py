@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ha.agent.agent import AUDIT_SHARE, LEAST_PAUSE, LOOKS_PER_FRESHNESS
+from ha.agent.agent import LEAST_PAUSE, LOOKS_PER_FRESHNESS
 from ha.settings import Settings
 from leader import nodes
 from leader.environment import NodeAnswer
@@ -139,7 +139,7 @@ class CountedAgent(Counted):
             SimulatedBoundedFiles(self, tasks),  # type: ignore[arg-type]
             _Watched(self, self.zookeeper),  # type: ignore[arg-type]
             self.timing,
-            audit=SETTINGS.audit / AUDIT_SHARE,
+            audit=SETTINGS.audit,
             clock=clock,
             dice=self._dice,
         )
