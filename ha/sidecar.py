@@ -13,13 +13,12 @@ from ha.inbox import AskedTo, Granted, Inbox, Notice, Revoked, Wake
 from ha.node import Node
 from ha.supervised import Supervised
 from leader import status
-from leader.errors import Fenced
 from leader.events import Grant
 from leader.information import check_endpoints
 from leader.names import LeaderDirectory, check_job
 from leader.status import Status
 from store.clock import now
-from store.errors import StoreError
+from store.errors import NotFound, StoreError
 
 KILL_BEFORE = 0.2
 """Seconds before the belief ends at which a command is killed that did not end when it was asked to."""
@@ -183,7 +182,7 @@ class Sidecar:
                 self._node.stores.files.call(
                     "status", lambda files: status.change(files, self._job, leader, Status.RUNNING), timeout
                 )
-        except (StoreError, Fenced) as error:
+        except StoreError as error:
             _log.warning("%s: the state of the job is not known: %s", self._job, error)
             return False
         return found is Status.FINISHED and not self._again
@@ -195,7 +194,7 @@ class Sidecar:
                 self._node.stores.files.call(
                     "status", lambda files: status.change(files, self._job, leader, Status.FINISHED), timeout
                 )
-            except Fenced:
+            except NotFound:  # another leads
                 return False
             except StoreError as error:
                 _log.warning("%s: it cannot be recorded that the job has finished: %s", self._job, error)

@@ -3,9 +3,8 @@
 import re
 from enum import Enum
 
-from leader.errors import Fenced
 from leader.names import MAX_WRITING, STATUS, WRITING, LeaderDirectory, written
-from store.errors import AlreadyExists, NotFound
+from store.errors import AlreadyExists, NotFound, Unknown
 from store.files import Files
 
 ATTEMPTS = 4
@@ -27,7 +26,7 @@ def read(files: Files, job: str, directory: LeaderDirectory) -> Status:
     """Return the job's state; a job without one counts as created.
 
     Raises:
-        Fenced: the directory is no longer the leader directory.
+        NotFound: the directory is no longer the leader directory: it was fenced.
         StoreError: the store did not answer.
     """
     found = _find(files, job, directory)
@@ -38,7 +37,7 @@ def change(files: Files, job: str, directory: LeaderDirectory, status: Status) -
     """Bring the job into that state; if it is in it, say so once more, for what is only seen may not stay.
 
     Raises:
-        Fenced: the directory is no longer the leader directory.
+        NotFound: the directory is no longer the leader directory: it was fenced.
         StoreError: the store did not answer, or nobody knows.
     """
     for attempt in range(1, ATTEMPTS + 1):
@@ -49,10 +48,10 @@ def change(files: Files, job: str, directory: LeaderDirectory, status: Status) -
                 files.make_directory(_path(job, directory, status, 1))
             else:
                 files.rename(_path(job, directory, *present), _path(job, directory, status, writing))
-        except (NotFound, AlreadyExists):
+        except (NotFound, AlreadyExists) as error:
             _find(files, job, directory)  # says so if we were fenced
             if attempt == ATTEMPTS:
-                raise
+                raise Unknown(f"Somebody else changes the state of job {job!r} all the time.") from error
         else:
             return
 
@@ -66,7 +65,7 @@ def _find(files: Files, job: str, directory: LeaderDirectory) -> tuple[Status, i
     try:
         entries = [entry.name for entry in files.list(f"{job}/{directory.name}")]
     except NotFound:
-        raise Fenced(f"Epoch {directory.epoch} of job {job!r} is over.") from None
+        raise NotFound(f"Epoch {directory.epoch} of job {job!r} is over.") from None
     order = list(Status)
     found = [
         (Status(match[1]), int(match[2] or 1))

@@ -3,11 +3,10 @@
 import pytest
 
 from leader import job, status
-from leader.errors import Fenced
 from leader.job import NOBODY
 from leader.names import LeaderDirectory
 from leader.status import Status
-from store.errors import ConnectionLost, NotWritable
+from store.errors import ConnectionLost, NotFound, NotWritable
 from tests.leader.faulty import LATE, LOST, REFUSED, Place
 from tests.leader.samples import A
 
@@ -55,16 +54,23 @@ def test_it_moves_on_with_the_job(created: Place) -> None:
 
 def test_an_old_leader_neither_reads_nor_changes_it(created: Place) -> None:
     created.direct.rename(f"orders/{FIRST.name}", f"orders/{SECOND.name}")
-    with pytest.raises(Fenced, match="Epoch 0 of job 'orders' is over"):
+    with pytest.raises(NotFound, match="Epoch 0 of job 'orders' is over"):
         status.read(created.direct, "orders", FIRST)
-    with pytest.raises(Fenced):
+    with pytest.raises(NotFound):
         status.change(created.direct, "orders", FIRST, Status.FINISHED)
     assert statuses(created, SECOND) == ["status=CREATED"]
 
 
+def test_who_asks_with_a_deadline_hears_that_it_was_fenced_too(created: Place) -> None:
+    """What is no answer of a store comes out of such a call as unknown: a fenced leader tried until its lease ended."""
+    created.direct.rename(f"orders/{FIRST.name}", f"orders/{SECOND.name}")
+    with pytest.raises(NotFound):
+        created.files.call("status", lambda files: status.change(files, "orders", FIRST, Status.FINISHED), 30)
+
+
 def test_a_leader_that_is_fenced_between_looking_and_changing_is_fenced(created: Place) -> None:
     created.faulty.before_change = lambda: created.direct.rename(f"orders/{FIRST.name}", f"orders/{SECOND.name}")
-    with pytest.raises(Fenced):
+    with pytest.raises(NotFound):
         status.change(created.faulty, "orders", FIRST, Status.FINISHED)
     assert statuses(created, SECOND) == ["status=CREATED"]
 
