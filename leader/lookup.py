@@ -187,6 +187,7 @@ class Lookup:
             self.exists = True
             if not self.knowledge.hear_zookeeper(information, self._clock.now()):
                 raise Fallback("mismatch", "its record is older than what is known, or of another session.")
+            self._directory = LeaderDirectory(information.epoch, information.session_id)
 
     def _successor_comes(self, timeout: float) -> bool:
         """Whether ZooKeeper has a record again within that time; waited for once after each disappearance."""

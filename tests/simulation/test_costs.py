@@ -114,6 +114,16 @@ def test_a_failover_costs_no_reader_a_request_to_hdfs() -> None:
     assert {name: files[name] for name in READERS} == dict.fromkeys(READERS, 0)
 
 
+def test_an_audit_is_one_list_after_a_failover_too() -> None:
+    """ZooKeeper's record names the leader directory: it need not be looked for."""
+    with counted(agent=True) as costs:
+        before = costs.system.leader
+        assert before is not None
+        costs.hands.take(Step(0.0, "crash", before.name, 100.0))
+        files, _ = costs.over(600)
+    assert 18 <= files[AGENT] <= 20
+
+
 def test_while_zookeeper_is_away_checkpoints_are_asked_for_as_seldom() -> None:
     def ask(self: Executor) -> None:
         while True:
