@@ -73,7 +73,7 @@ def run(
         # All that a person can have got wrong comes first: a sidecar holds things that only its end gives back.
         published = check_endpoints(endpoints(given))
         check_job(job)
-        agent = agent_of(node.stores, node.own_reader, [job], node.metrics)
+        agent = agent_of(node.stores, node.own_reader, [], node.metrics)
         api = Api(node, loaded.listen, Feed(agent)) if loaded.listen else None
         sidecar = Sidecar(node, job, command, published, again=again)
         if api is not None:
@@ -109,7 +109,7 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
     node = Node(loaded)
     try:
         server = Daemon(node, jobs, endpoints(given))
-        agent = agent_of(node.stores, node.own_reader, jobs, node.metrics)
+        agent = agent_of(node.stores, node.own_reader, [], node.metrics)
         api = Api(node, loaded.listen or "127.0.0.1:0", Feed(agent))
         api.start()
         agent.http = api.address
