@@ -22,14 +22,9 @@ A leader renews the lease by renaming it, and switches its mode the same way: ``
 process's session, ``hdfs`` otherwise.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from leader import names
-from leader.complaints import Complaints
-from leader.confirmation import Confirmation
 from leader.events import (
-    Asked,
     AttestationChecked,
     Attested,
     CheckAttestation,
@@ -39,99 +34,26 @@ from leader.events import (
     CreateJob,
     Event,
     FilesDone,
-    Grant,
     ListJob,
     ListRecord,
     Nudge,
     Publish,
     Release,
     Rename,
-    Revoke,
-    Say,
     StepDown,
     Tick,
-    Unpublish,
 )
-from leader.information import LeaderInformation, Record
-from leader.lease import Attestation, Holding, Lease, Mode, check_contender
+from leader.following import Following
+from leader.lease import Lease, Mode
 from leader.names import RECORD, LeaderDirectory
-from leader.observation import NEVER, Observation
+from leader.observation import NEVER
+from leader.standing import AT_ONCE
 from leader.step import Phase, Step
-from leader.timing import RENEWALS_PER_TTL, Timing
-from store.errors import NotFound
-from store.outcome import Outcome
-
-AT_ONCE = float("-inf")
+from leader.timing import RENEWALS_PER_TTL
 
 
-class Election:
+class Election(Following):
     """One contender's part in the election of one job's leader."""
-
-    def __init__(self, job: str, contender: str, timing: Timing, new_session_id: Callable[[], str]) -> None:
-        """Start as a standby that does not contend.
-
-        Args:
-            job: the job's name.
-            contender: this contender's name, for people and for switch-overs.
-            timing: all durations.
-            new_session_id: gives a random UUID at every call.
-
-        Raises:
-            InvalidName: one of the names cannot be one.
-        """
-        self.job = names.check_job(job)
-        self.contender = check_contender(contender)
-        self.timing = timing
-        self.phase = Phase.STANDBY
-        self.contending = False
-        self.session_id = new_session_id()
-        self.directory: LeaderDirectory | None = None
-        self.attestation = Attestation()
-        self._new_session_id = new_session_id
-        self._observation = Observation(contender, timing)
-        self._holding = Holding(drift=timing.drift)
-        self._confirmation = Confirmation()
-        self._reason = ""
-        self._successor = ""
-        self._under_way: Step | None = None
-        self._sent_at = AT_ONCE
-        self._looked_at = AT_ONCE
-        self._look_due = NEVER
-        self._look_from_top = True
-        self._look_again = False
-        self._missing = False
-        self._retry_at = AT_ONCE
-        self._held_off_until = AT_ONCE
-        self._give_up_at = AT_ONCE
-        self._warned = False
-        self._complaints = Complaints()
-        self._commands: list[Command] = []
-
-    # --- what others may ask
-
-    @property
-    def information(self) -> LeaderInformation | None:
-        """What this leader has confirmed, published or not yet; None if it does not lead or has not confirmed."""
-        return self._confirmation.information if self.phase is Phase.LEADING else None
-
-    @property
-    def lease(self) -> Lease | None:
-        """The lease as last seen, whoever holds it."""
-        return self._observation.lease
-
-    def holds_until(self) -> float:
-        """Boot-clock seconds until which nobody else can lead; minus infinity if somebody can."""
-        return self._holding.until()
-
-    def leads_until(self) -> float:
-        """Boot-clock seconds until which this contender leads; minus infinity if it does not."""
-        if self.phase is not Phase.LEADING:
-            return AT_ONCE
-        return self._holding.until() - self.timing.stop_margin
-
-    def is_leader(self, now: float) -> bool:
-        """Whether this contender leads at that time. Nobody else is asked."""
-        return now < self.leads_until()
 
     def wake_at(self, now: float) -> float:
         """Boot-clock seconds of the next time something is to be done even if nothing happens."""
@@ -144,15 +66,6 @@ class Election:
             until = self._holding.until()
             times += [until, until - self.timing.stop_margin, self._renewal_due()]
         return min((time for time in times if time > now), default=NEVER)
-
-    def validate(self) -> None:
-        """Assert what must hold after every step; for tests."""
-        held = self._holding.current
-        assert (self.phase is Phase.STANDBY) == (held is None), "a standby holds nothing, all others hold the lease"
-        assert held is None or held.owner == self.session_id, "the lease held is our own session's"
-        if self.phase in (Phase.LEADING, Phase.STEPPING_DOWN):
-            assert self.directory is not None, "a leader has a directory"
-            assert self.directory.session_id == self.session_id, "a leader's directory bears its session id"
 
     # --- the one door
 
@@ -208,16 +121,6 @@ class Election:
         elif self.phase is Phase.CLAIMING:
             self._release("")
 
-    def _release(self, successor: str) -> None:
-        self.contending = False
-        if self.phase in (Phase.STANDBY, Phase.RELEASING):
-            return
-        if self.phase is Phase.LEADING:
-            self._revoke("It gives the leadership back.", until=None)
-        self._successor = successor
-        self._give_up_at = self._holding.until()
-        self.phase = Phase.RELEASING
-
     # --- what time ends
 
     def _expire(self, now: float) -> None:
@@ -232,31 +135,6 @@ class Election:
             self._warn("It could not renew its lease in time.", until)
         if now >= until:
             self._lose(now)
-
-    def _revoke(self, reason: str, until: float | None) -> None:
-        self.phase = Phase.STEPPING_DOWN
-        self.contending = False
-        self._warned = until is not None
-        self._commands.append(Revoke(self.session_id, reason, until))
-
-    def _warn(self, reason: str, until: float) -> None:
-        """Work must have stopped by then, also if it was told before that it could take its time."""
-        if self.phase is Phase.LEADING or (self.phase is Phase.STEPPING_DOWN and not self._warned):
-            self._revoke(reason, until)
-
-    def _overtaken(self, reason: str, now: float) -> None:
-        self._warn(reason, now)
-        self._lose(now)
-
-    def _lose(self, now: float) -> None:
-        """Hold nothing any more, from whatever phase."""
-        if self.phase in (Phase.STEPPING_DOWN, Phase.RELEASING):
-            self._commands.append(Unpublish())
-        self.phase = Phase.STANDBY
-        self._holding.clear()
-        self._observation.disown(self.session_id)
-        self._look_from_top = True
-        self._look_due = now
 
     # --- what to do next
 
@@ -367,139 +245,3 @@ class Election:
         assert self.directory is not None, "a lease is always read in a directory"
         record = f"{self.directory.name}/{RECORD}"
         return Rename(f"{record}/{source.name}", f"{record}/{target.name}")
-
-    # --- what the file system answered
-
-    def _answered(self, outcome: Outcome[list[str] | None], now: float) -> None:
-        step, self._under_way = self._under_way, None
-        assert step is not None, "an answer belongs to a command"
-        match step.command:
-            case ListJob():
-                self._job_listed(outcome, now)
-            case ListRecord(directory):
-                self._record_listed(directory, outcome, now)
-            case CreateJob():
-                self._missing = False
-                self._look_due = now if outcome.done else self._sent_at + self.timing.poll
-                self._complain(step, outcome)
-            case _ if outcome.done:
-                self._changed(step, now)
-            case _:
-                self._failed(step, outcome, now)
-
-    def _failed(self, step: Step, outcome: Outcome[list[str] | None], now: float) -> None:
-        """Refused or unknown: look what the store holds, and decide from that."""
-        self._look_due = now
-        self._retry_at = self._sent_at + self.timing.retry
-        if isinstance(outcome.error, NotFound) or step.directory is not None:
-            self._look_from_top = True
-        if step.change is not None and outcome.refused:
-            self._confirmation.refused(step.change)
-        elif step.change is not None:
-            self._confirmation.doubted(step.change)
-        self._complain(step, outcome)
-
-    def _complain(self, step: Step, outcome: Outcome[list[str] | None]) -> None:
-        if sentence := self._complaints.about(step.purpose(self.phase), outcome.error):
-            self._commands.append(Say(sentence))
-
-    def _changed(self, step: Step, now: float) -> None:
-        self._complaints.clear()
-        if step.directory is not None:
-            self.directory = step.directory
-            if self.phase is Phase.CLAIMING:
-                self._grant(now)
-        elif step.change is not None:
-            self._confirmation.made(step.change)
-        elif step.lease is not None and step.lease in self._holding:
-            self._observation.see(step.lease, now)
-            self._hold(step.lease, now)
-
-    def _job_listed(self, outcome: Outcome[list[str] | None], now: float) -> None:
-        if not outcome.done:
-            gone = isinstance(outcome.error, NotFound)
-            self._look_due = self._retry_at = self._sent_at + self.timing.retry
-            if gone and self.phase is not Phase.STANDBY:
-                self._overtaken("The job's directory is gone.", now)
-            elif gone:
-                self._missing = True
-            else:
-                self._commands.append(Say(f"It cannot list the directory of the job: {outcome.error}"))
-            return
-        found = names.newest(outcome.result() or [])
-        if found != self.directory and self.phase in (Phase.LEADING, Phase.STEPPING_DOWN, Phase.RELEASING):
-            by = f"epoch {found.epoch} has begun" if found else "its leader directory is gone"
-            self._overtaken(f"It was fenced: {by}.", now)
-        self.directory = found
-        self._look_from_top = found is None
-        self._look_due = now if found else now + self.timing.poll
-        if found is None:
-            self._commands.append(Say("The job's directory holds no leader directory; it looks again."))
-
-    def _record_listed(self, directory: LeaderDirectory, outcome: Outcome[list[str] | None], now: float) -> None:
-        self._looked_at = now
-        if not outcome.done:
-            self._look_from_top = isinstance(outcome.error, NotFound)
-            self._look_due = self._sent_at + self.timing.retry
-            if not self._look_from_top:
-                self._commands.append(Say(f"It cannot read the record of the job: {outcome.error}"))
-            return
-        record = Record.parse(outcome.result() or [])
-        self._confirmation.see(record.entries)
-        self._look_due = now + self.timing.poll if self._look_again else NEVER
-        if record.lease is None:
-            self._observation.forget()
-            self._commands.append(Say(f"The record in {directory.name} holds no lease; it looks again."))
-            self._look_due = now + self.timing.poll
-            return
-        self._observation.see(record.lease, outcome.ended)
-        if self.phase is Phase.STANDBY:
-            if record.lease in self._holding:
-                self._observation.disown(self.session_id)  # seized, as it seems: once more, to be sure
-            poll = self._observation.poll_interval(self.attestation)
-            self._look_due = now + (self.timing.retry if self._look_again else poll)
-            self._observation.check_due = min(self._observation.check_due, now)
-        elif record.lease in self._holding:
-            self._holding.see(record.lease)
-            if record.lease.mode is Mode.RELEASED:
-                self._released(now)
-        elif record.lease.owner == self.session_id and record.lease.successor:
-            self._holding.adopt(record.lease)
-            self._asked(record.lease.successor)
-        else:
-            self._overtaken(f"Its lease was seized by {record.lease.contender}.", now)
-
-    def _asked(self, successor: str) -> None:
-        """An operator asks to hand over. Only who leads, or still works, has to be told; others just give it back."""
-        if self.phase in (Phase.LEADING, Phase.STEPPING_DOWN):
-            self._commands.append(Asked(successor))
-            return
-        self._successor = self._successor or successor
-        if self.phase is Phase.CLAIMING:
-            self._give_up_at = self._holding.until()
-            self.phase = Phase.RELEASING
-
-    def _released(self, now: float) -> None:
-        self._held_off_until = now + self.timing.hand_over
-        self._lose(now)
-
-    def _hold(self, lease: Lease, now: float) -> None:
-        """The lease is in the store to stay, and ours."""
-        self._holding.confirm(lease)
-        if lease.mode is Mode.RELEASED:
-            self._released(now)
-        elif self.phase is Phase.STANDBY:
-            self.phase = Phase.CLAIMING
-            self._look_due = NEVER
-            if not self.contending:
-                self._release("")
-        elif self.phase is Phase.CLAIMING and self.directory and self.directory.session_id == self.session_id:
-            self._grant(now)
-
-    def _grant(self, now: float) -> None:
-        if now >= self._holding.until() or self.directory is None:
-            return  # too late by our own clock: _expire ends it
-        self.phase = Phase.LEADING
-        self._look_due = NEVER
-        self._confirmation.begin(self.directory, self._reason, self.contender)
-        self._commands.append(Grant(self.directory.epoch, self.session_id, self._reason))

@@ -42,6 +42,7 @@ def test_nothing_of_the_product_imports_tests() -> None:
 
 
 PURE = [
+    "answers",
     "confirmation",
     "contender",
     "copy",
@@ -57,6 +58,7 @@ PURE = [
     "retrieval",
     "session",
     "snapshot",
+    "standing",
     "timing",
 ]
 IO = {"os", "socket", "threading", "time", "asyncio", "subprocess", "select", "pathlib", "random", "logging"}
