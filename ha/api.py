@@ -1,8 +1,6 @@
 """The local HTTP API of a daemon, sidecar or agent: health, leader, changes, metrics."""
 
 import logging
-import re
-import socket
 import threading
 from typing import Any, Protocol
 
@@ -15,16 +13,12 @@ from starlette.routing import Route
 
 from ha.agent.feed import Feed, fields
 from ha.history.opening import Lookups
+from ha.listening import bind
 from ha.metrics.process import Metrics
-from leader.errors import InvalidName, InvalidSettings, NoLeader, Unreachable
+from leader.errors import InvalidName, NoLeader, Unreachable
 
 LOOKUP_TIMEOUT = 2.0
 STOP_WITHIN = 3.0
-MAX_PORT = 65535
-
-_IPV6 = r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?"
-_LISTEN = re.compile(rf"([A-Za-z0-9._-]+|{_IPV6}|\[{_IPV6}\]):(0|[1-9][0-9]{{0,4}})")
-"""A host name, an IPv4 address, or an IPv6 address with or without brackets; then the port."""
 
 _log = logging.getLogger("ha")
 
@@ -60,7 +54,7 @@ class Api:
         """
         self._node = node
         self._feed = feed
-        self._socket = _bind(listen)
+        self._socket = bind(listen, "The HTTP API")
         host, port = self._socket.getsockname()[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         routes = [
@@ -135,30 +129,3 @@ class Api:
             return JSONResponse(question())
         except TimeoutError:
             return JSONResponse({"error": "The contender's thread does not answer."}, 503)
-
-
-def parse_listen(listen: str) -> tuple[str, int]:
-    """Read ``host:port``.
-
-    Raises:
-        InvalidSettings: it is something else.
-    """
-    match = _LISTEN.fullmatch(listen)
-    if not match or int(match[2]) > MAX_PORT:
-        raise InvalidSettings(f"listen is {listen!r}: it must be host:port, such as 127.0.0.1:8300.")
-    return match[1].strip("[]"), int(match[2])
-
-
-def _bind(listen: str) -> socket.socket:
-    host, port = parse_listen(listen)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-        bound.listen(128)
-    except (OSError, UnicodeError) as error:  # the latter for a name that no name server could be asked for
-        bound.close()
-        reason = error.strerror if isinstance(error, OSError) else "that is no host name"
-        raise InvalidSettings(f"The HTTP API cannot listen on {listen}: {reason}; choose another port.") from error
-    return bound

@@ -74,7 +74,7 @@ class Inbox:
         """Add a notice of another kind."""
         self._queue.put(notice)
 
-    # --- leader.contender.Leads
+    # --- leader.candidacy.Leads
 
     def granted(self, job: str, grant: Grant) -> None:
         """Leadership begins."""
@@ -101,6 +101,10 @@ class Inbox:
         endpoints = ", ".join(f"{name}={address}" for name, address in sorted(information.endpoints.items()))
         _log.info("%s: published epoch %d: %s.", job, information.epoch, endpoints or "no endpoints")
         self.put(Published(job, information))
+
+    def suspected(self, job: str, contender: str) -> None:
+        """The leader's process is taken for ended."""
+        _log.warning("%s: the process of %s is gone: its lease is seized.", job, contender)
 
     def said(self, job: str, sentence: str) -> None:
         """A decision."""

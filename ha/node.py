@@ -4,11 +4,13 @@ import math
 from typing import Any
 
 from ha.agent.alone import reader_of
+from ha.listener import open_listener
 from ha.metrics.contending import ContendingMetrics
 from ha.metrics.process import Metrics
 from ha.metrics.standing import Standing
 from ha.settings import Settings
-from leader.contender import Candidacy, Contender, Leads
+from leader.candidacy import Candidacy, Leads
+from leader.contender import Contender
 from leader.information import decode
 from leader.runtime import Runtime
 from store.clock import now
@@ -24,15 +26,22 @@ class Node:
         """Start the runtime's thread; connect to ZooKeeper in the background.
 
         Raises:
-            InvalidSettings: an address is not one, or two durations clash.
+            InvalidSettings: an address is not one, or is taken, or two durations clash.
         """
         self.settings = settings
         self.metrics = Metrics()
         self.stores = self.metrics.stores.open(settings)
+        zookeeper = self.stores.zookeeper
+        self.listener = open_listener(settings, zookeeper.address.servers if zookeeper is not None else ())
         self.runtime = Runtime(settings.contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
         self._contending = ContendingMetrics(self.metrics.registry, self.metrics.changes)
         environment = self._contending.environment(self.runtime, settings.contender)
-        self.contender = Contender.make(environment, settings.contender, self.stores.timing)
+        self.contender = Contender.make(
+            environment,
+            settings.contender,
+            self.stores.timing,
+            self.listener.whereabouts if self.listener else None,
+        )
         self.runtime.attach(self.contender)
         self.own_reader = reader_of(self.stores)
         self.reader = self.metrics.lookups.lookups(self.stores.history.lookups(self.own_reader))
@@ -58,9 +67,11 @@ class Node:
         return self.runtime.ask(lambda: self.contender.candidacies[job].busy, ANSWER_WITHIN)
 
     def close(self) -> None:
-        """Stop the runtime and close the stores."""
+        """Stop the runtime and close the stores; last of all, let standbys see that this is the end."""
         self.runtime.close()
         self.stores.close()
+        if self.listener is not None:
+            self.listener.close()
 
 
 def _status(candidacy: Candidacy) -> dict[str, Any]:

@@ -26,6 +26,8 @@ FRESHNESSES_PER_AUDIT = 10
 SNAPSHOTS_OFF = "off"
 """The value of ``snapshots`` for: neither write them nor read them."""
 
+SUSPICION_ON, SUSPICION_OFF = "on", "off"
+
 SHOWN = 100
 """Characters of a wrong value that an error shows."""
 
@@ -50,6 +52,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         history: directory on this host into which each process writes what happened to it; empty for none.
         snapshots: directory on this host for what its agent was told; empty for one in shared memory; or ``off``.
         snapshot_fresh: seconds for which what the agent was told may be used; 0 derives it from ``audit``.
+        suspicion: ``on`` or ``off``: whether contenders see by connections among them that a leader's process is gone.
+        suspicion_listen: ``host:port`` that this contender listens on for that; port 0 takes a free one; empty for a
+            free one of ``suspicion_address``'s host.
+        suspicion_address: ``host:port`` that others connect to; port 0 is the one that is listened on; empty for the
+            host's address on its way to ZooKeeper.
     """
 
     files: str = ""
@@ -68,6 +75,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     history: str = ""
     snapshots: str = ""
     snapshot_fresh: float = 0.0
+    suspicion: str = SUSPICION_ON
+    suspicion_listen: str = ""
+    suspicion_address: str = ""
 
     @property
     def fresh(self) -> float:
@@ -123,6 +133,8 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
         if getattr(settings, name) > LONGEST:  # a thread can wait for no more than 292 years
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at most {LONGEST:,}.")
     _check_snapshots(settings)
+    if settings.suspicion not in (SUSPICION_ON, SUSPICION_OFF):
+        raise InvalidSettings(f"suspicion is {_shown(settings.suspicion)}: it must be 'on' or 'off'.")
     _ = settings.timing  # raises if durations clash
     return settings
 

@@ -132,7 +132,9 @@ class Sidecar:
         }
         self._again = False  # that was asked for once
         self._node.stores.history.ran(self._job, grant.epoch, running=True)
-        child = Supervised(self._command, environment, self._belief.path)
+        listener = self._node.listener
+        held = [listener.fileno()] if listener is not None else []
+        child = Supervised(self._command, environment, self._belief.path, held)
         self._child, self._kill_at = child, NEVER
         threading.Thread(target=self._wait, args=(child, grant.epoch), name="ha-wait", daemon=True).start()
         _log.info("%s: the command runs, guarded by process %d.", self._job, child.pid)

@@ -12,17 +12,20 @@ from pathlib import Path
 class Supervised:
     """A running command and its guard."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], belief: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], belief: Path, held: Sequence[int] = ()
+    ) -> None:
         """Start both.
 
         Args:
             command: program and arguments.
             environment: added to this process's own.
             belief: the file in which :class:`ha.belief.BeliefWriter` shares the belief.
+            held: descriptors that the guard keeps open until the command's whole group is gone.
         """
         # -P: a directory called `ha` where the user happens to stand must not be taken for this package.
         guard = [sys.executable, "-P", "-m", "ha.guard", str(belief), "--", *command]
-        self._process = subprocess.Popen(guard, stdin=subprocess.PIPE, env={**os.environ, **environment})
+        self._process = subprocess.Popen(guard, stdin=subprocess.PIPE, env={**os.environ, **environment}, pass_fds=held)
         self._telling = threading.Lock()
         self._asked = False
 

@@ -13,7 +13,7 @@ The steps of a take-over:
 
 1. Look: list the job's directory for the leader directory, list its record for the lease.
 2. The lease may be seized if it was released, if it did not change for the whole of its time to live, or if it is
-   attested by a ZooKeeper session whose node is gone: seen gone *after* the lease was read.
+   attested by a ZooKeeper session whose node is gone, seen gone *after* the lease was read, or whose process is.
 3. Seize: rename the lease entry to one of our own. From here on the lease is ours, counted from the start of the call.
 4. Claim: rename the leader directory to the next epoch and our session id. Every path of the old leader is gone now.
 5. Granted, if the lease is still ours by our own clock.
@@ -37,10 +37,12 @@ from leader.events import (
     ListJob,
     ListRecord,
     Nudge,
+    ProcessGone,
     Publish,
     Release,
     Rename,
     StepDown,
+    Suspect,
     Tick,
 )
 from leader.following import Following
@@ -77,7 +79,7 @@ class Election(Following):
         self._proceed(now)
         return self._commands
 
-    def _take(self, event: Event, now: float) -> None:  # noqa: C901  # one branch an event
+    def _take(self, event: Event, now: float) -> None:  # noqa: C901, PLR0912  # one branch an event
         match event:
             case Tick():
                 pass
@@ -92,6 +94,8 @@ class Election(Following):
                 self._observation.checked(token, present, now)
                 if present and self.phase is Phase.STANDBY and not self._look_again:
                     self._look_due = max(self._look_due, now + self._observation.poll_interval(self.attestation))
+            case ProcessGone(token):
+                self._process_gone(token, now)
             case Nudge():
                 self._nudged(now)
             case Contend():
@@ -109,6 +113,15 @@ class Election(Following):
         self._observation.doubt(now)
         # A look under way may have missed what this is about, and no other answer may put the next one off.
         self._look_again = True
+        self._look_soon(now)
+
+    def _process_gone(self, token: str, now: float) -> None:
+        if self.rival == token and self._observation.lease is not None:
+            self._observation.process_gone()
+            self._commands.append(Suspect(self._observation.lease.contender))
+            self._look_soon(now)
+
+    def _look_soon(self, now: float) -> None:
         if self.phase is Phase.STANDBY and self.contending:
             self._look_due = min(self._look_due, max(now, self._looked_at + self.timing.retry))
         elif self.phase is Phase.LEADING:

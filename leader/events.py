@@ -104,13 +104,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspect:
+    """The process that holds the lease is taken for ended, so the lease is seized; ``contender`` is its name."""
+
+    contender: str
+
+
+@dataclass(frozen=True, slots=True)
 class Say:
     """One sentence about a decision, for the log."""
 
     sentence: str
 
 
-Command = FilesCommand | CheckAttestation | Grant | Revoke | Publish | Unpublish | Asked | Say
+Command = FilesCommand | CheckAttestation | Grant | Revoke | Publish | Unpublish | Asked | Suspect | Say
 
 # --- events
 
@@ -141,6 +148,13 @@ class AttestationChecked:
 
     token: str
     present: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGone:
+    """The process that this attestation stands for has ended, whatever ZooKeeper says of its session by now."""
+
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,4 +189,4 @@ class Release:
     successor: str = ""
 
 
-Event = Tick | FilesDone | Attested | AttestationChecked | Nudge | Contend | Confirm | StepDown | Release
+Event = Tick | FilesDone | Attested | AttestationChecked | ProcessGone | Nudge | Contend | Confirm | StepDown | Release

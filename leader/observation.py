@@ -22,6 +22,8 @@ class Observation:
         self._gone: str | None = None
         self._present: str | None = None
         self._checking: str | None = None
+        self._orphan: tuple[str, str] | None = None
+        """Session id and attestation of a lease whose process is gone."""
         self._own = False
         """Whether the lease is one of the own sessions'; known for longer than those are, while it stays the same."""
         self.lease: Lease | None = None
@@ -65,7 +67,12 @@ class Observation:
             return "own"
         if now >= self.expiry():
             return "expired"
-        return "session-gone" if lease.mode is Mode.ZOOKEEPER and self._gone == lease.attestation else None
+        return self._unattested(lease) if lease.mode is Mode.ZOOKEEPER else None
+
+    def _unattested(self, lease: Lease) -> str | None:
+        if self._gone == lease.attestation:
+            return "session-gone"
+        return "process-gone" if self._orphan == (lease.owner, lease.attestation) else None
 
     def _free(self, lease: Lease, now: float) -> str | None:
         if lease.successor in ("", ANYBODY, self._contender):
@@ -96,6 +103,14 @@ class Observation:
     def doubt(self, now: float) -> None:
         """Something has changed: what ZooKeeper said must be asked again."""
         self._present, self.check_due = None, now
+
+    def process_gone(self) -> None:
+        """The process that holds the lease has ended.
+
+        So has this lease's session id, and no other: one that the same process is granted later shows that it lives.
+        """
+        if self.lease is not None:
+            self._orphan = self.lease.owner, self.lease.attestation
 
     def poll_interval(self, attestation: Attestation) -> float:
         """Seconds after which to read the lease again: seldom while ZooKeeper watches it for us."""

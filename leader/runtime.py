@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from leader import job as job_tree
-from leader.environment import FilesAnswer, NodeAnswer, Timer
+from leader.environment import FilesAnswer, Line, NodeAnswer, Sign, Timer
 from leader.events import FilesCommand
+from leader.lines import Lines
 from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
 from leader.timing import CONFIRMATIONS_PER_SESSION, Timing
+from leader.whereabouts import Whereabouts
 from store.bounded import BoundedFiles
 from store.clock import now
 from store.errors import NotSent
@@ -58,6 +60,7 @@ class Runtime:
         self._zookeeper = zookeeper
         self._node_timeout = timing.session_timeout / CONFIRMATIONS_PER_SESSION
         self._loop = asyncio.new_event_loop()
+        self._lines = Lines(self._loop)
         self._thread = threading.Thread(target=self._run, name=f"ha-{name}", daemon=True)
         self._attached: list[Connected] = []
         self._thread.start()
@@ -142,6 +145,10 @@ class Runtime:
             return
         self._zookeeper.submit(_operation(command, _Watch(self.post, changed)), self._node_timeout, done)
 
+    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
+        """Connect to a process, and tell what is learnt of it."""
+        return self._lines.call(where, heard)
+
     # --- the thread
 
     def _run(self) -> None:
@@ -149,6 +156,7 @@ class Runtime:
         try:
             self._loop.run_forever()
         finally:
+            self._lines.close()
             self._loop.close()
 
     def _zookeeper_changed(self, state: Connection) -> None:

@@ -10,7 +10,7 @@ from leader.complaints import Complaints
 from leader.confirmation import Confirmation
 from leader.events import Command, Revoke, Unpublish
 from leader.information import LeaderInformation
-from leader.lease import Attestation, Holding, Lease, check_contender
+from leader.lease import Attestation, Holding, Lease, Mode, check_contender
 from leader.names import LeaderDirectory
 from leader.observation import NEVER, Observation
 from leader.step import Phase, Step
@@ -73,6 +73,14 @@ class Standing:
     def lease(self) -> Lease | None:
         """The lease as last seen, whoever holds it."""
         return self._observation.lease
+
+    @property
+    def rival(self) -> str | None:
+        """Attestation of the process that holds the lease which this standby contends for; None if there is none."""
+        lease = self._observation.lease
+        if self.phase is not Phase.STANDBY or not self.contending or lease is None or lease.mode is not Mode.ZOOKEEPER:
+            return None
+        return lease.attestation if lease.attestation != self.attestation.token else None
 
     def holds_until(self) -> float:
         """Boot-clock seconds until which nobody else can lead; minus infinity if somebody can."""

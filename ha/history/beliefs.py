@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ha.history.events import Believed, Event
+from ha.history.events import Believed, Event, Suspected
 from ha.history.violation import Violation
 
 NEVER = float("-inf")
@@ -21,12 +21,11 @@ class Belief:
 def beliefs(events: Sequence[Event], *, leads: bool) -> Iterator[Belief]:
     """Yield when each contender believed to lead, or else to hold the lease, in the order in which that ended.
 
-    A belief counts until its time, whatever became of the process: it may be paused, and may wake up again.
+    A belief counts until its time, whatever became of the process: it may be paused, and may wake up again. But one
+    whose process was taken for ended counts until then, if that was right: if it changed its mind no more.
     """
     present: dict[str, tuple[float, float]] = {}
-    for event in events:
-        if not isinstance(event, Believed):
-            continue
+    for event in _with_ends(events):
         until = event.leads_until if leads else event.holds_until
         began, known = present.get(event.contender, (NEVER, NEVER))
         if event.at < known:  # it still believed when it changed its mind
@@ -42,6 +41,22 @@ def beliefs(events: Sequence[Event], *, leads: bool) -> Iterator[Belief]:
             present[event.contender] = event.at, until
     for contender, (began, until) in present.items():
         yield Belief(contender, began, until)
+
+
+def _with_ends(events: Sequence[Event]) -> list[Believed]:
+    """The changes of beliefs, and the ends of those whose process was rightly taken for ended."""
+    changes = [event for event in events if isinstance(event, Believed)]
+    ends = []
+    for event in events:
+        if not isinstance(event, Suspected):
+            continue
+        theirs = [each for each in changes if each.contender == event.contender]
+        last = next((each for each in reversed(theirs) if each.at < event.at), None)
+        until = NEVER if last is None or last.holds_until is None else last.holds_until
+        if not any(event.at <= each.at < until for each in theirs):
+            ends.append(Believed(event.at, event.job, event.contender, None, None))
+    # Of two things at one time the end comes first: it is why the other could begin.
+    return sorted([*ends, *changes], key=lambda each: each.at) if ends else changes
 
 
 def check_beliefs(events: Sequence[Event]) -> Iterator[Violation]:

@@ -1,7 +1,8 @@
 """The events of a history, and how they are written: one JSON object a line.
 
 Times are boot-clock seconds of one host, or true time in a simulation: events of several hosts cannot be compared.
-A process that was killed leaves no event, so what it last believed counts until its time has run out.
+A process that was killed leaves no event, so what it last believed counts until its time has run out, unless somebody
+took over because the process was gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,6 +64,18 @@ class Ran(_Event, frozen=True):
     contender: str
     epoch: int
     running: bool
+
+
+class Suspected(_Event, frozen=True):
+    """A standby has found that the process of a leader has ended, and does not wait for that one's belief to end.
+
+    Attributes:
+        contender: whose process has ended.
+        by: the standby.
+    """
+
+    contender: str
+    by: str
 
 
 class Ended(_Event, frozen=True):
@@ -180,6 +193,7 @@ Event = (
     | Revoked
     | Published
     | Ran
+    | Suspected
     | Ended
     | Counted
     | Completed

@@ -12,7 +12,7 @@ from leader.answers import Answer
 from leader.checkpoints import CheckpointState
 
 if TYPE_CHECKING:
-    from leader.contender import Leads
+    from leader.candidacy import Leads
 
 
 class Lookups(Protocol):

@@ -25,12 +25,13 @@ from ha.history.events import (
     Published,
     Ran,
     Revoked,
+    Suspected,
     encode,
 )
 from ha.history.opening import CheckpointLookups, Checkpoints, Lookups, NoHistory
 from leader.answers import Answer
+from leader.candidacy import Leads
 from leader.checkpoints import CheckpointState
-from leader.contender import Leads
 from leader.errors import NoLeader, Unreachable
 from leader.events import Grant, Revoke
 from leader.information import LeaderInformation
@@ -161,6 +162,10 @@ class _Leads:
         session_id, endpoints = information.session_id, dict(information.endpoints)
         self._write(Published(now(), job, self._contender, information.epoch, session_id, endpoints))
         self._leads.published(job, information)
+
+    def suspected(self, job: str, contender: str) -> None:
+        self._write(Suspected(now(), job, contender, self._contender))
+        self._leads.suspected(job, contender)
 
     def said(self, job: str, sentence: str) -> None:
         self._leads.said(job, sentence)

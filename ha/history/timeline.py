@@ -14,6 +14,7 @@ from ha.history.events import (
     Ran,
     Revoked,
     Stored,
+    Suspected,
 )
 from ha.history.violation import Violation
 from leader.lease import Lease
@@ -61,6 +62,8 @@ def _line(event: Event) -> str | None:  # noqa: PLR0911  # one line an event
             return f"{event.contender} was revoked: {event.reason}"
         case Published():
             return f"{event.contender} published epoch {event.epoch}"
+        case Suspected():
+            return f"{event.by} takes the process of {event.contender} for ended"
         case Ended():
             return f"{event.contender} ended"
         case Ran():

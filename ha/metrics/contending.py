@@ -11,12 +11,13 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from ha.metrics.changes import LeaderChanges
 from leader import names
 from leader.contender import Leads
-from leader.environment import Environment, FilesAnswer, NodeAnswer, Timer
+from leader.environment import Environment, FilesAnswer, Line, NodeAnswer, Sign, Timer
 from leader.events import Delete, FilesCommand, Grant, ListJob, MakeDirectory, Rename, Revoke
 from leader.information import LeaderInformation
 from leader.lease import Lease
 from leader.names import LeaderDirectory
 from leader.nodes import NodeCommand
+from leader.whereabouts import Whereabouts
 from store.clock import now
 from store.errors import NotFound
 from store.outcome import Outcome
@@ -42,6 +43,12 @@ class ContendingMetrics:
         self._fenced = Counter(
             "ha_fenced_operations",
             "Writes of this process under an epoch of its own that HDFS refused, because a higher one had begun.",
+            ["job_name"],
+            registry=registry,
+        )
+        self._suspected = Counter(
+            "ha_suspected",
+            "Leaders whose process this one has found to be gone, and whose lease it seized before their session ended.",
             ["job_name"],
             registry=registry,
         )
@@ -80,10 +87,15 @@ class ContendingMetrics:
             state.revoked = revoke.session_id
             self._revocations.labels(job).inc()
 
+    def suspected(self, job: str) -> None:
+        """The process of the leader was found to be gone."""
+        self._suspected.labels(job).inc()
+
     def _job(self, job: str) -> "_Job":
         state = self._jobs.get(job)
         if state is None:
             state = self._jobs[job] = _Job()
+            self._suspected.labels(job)
             self._revocations.labels(job)  # so that they are there before the first
             self._fenced.labels(job)
         return state
@@ -166,6 +178,9 @@ class _Environment:
     def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
         self._environment.run_node(command, answer, changed)
 
+    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
+        return self._environment.call(where, heard)
+
 
 class _Leads:
     """Stands before who is told about leadership."""
@@ -194,6 +209,12 @@ class _Leads:
 
     def published(self, job: str, information: LeaderInformation) -> None:
         self._leads.published(job, information)
+
+    def suspected(self, job: str, contender: str) -> None:
+        try:
+            self._metrics.suspected(job)
+        finally:
+            self._leads.suspected(job, contender)
 
     def said(self, job: str, sentence: str) -> None:
         self._leads.said(job, sentence)

@@ -85,7 +85,7 @@ def mentioned(frozen: Frozen) -> Names:
 
 def remembered(frozen: Frozen) -> frozenset[str]:
     """The names that a mind only keeps in case it meets them again."""
-    words = {*frozen.own_sessions, frozen.gone, frozen.present}
+    words = {*frozen.own_sessions, frozen.gone, frozen.present, *(frozen.orphan or ())}
     if _idle(frozen):
         words.add(frozen.session_id)
     return _true(words)
@@ -122,6 +122,7 @@ class Renamer:
     def mind(self, frozen: Frozen) -> Frozen:
         """A mind under other names."""
         gone, present = (None if token in self._forgotten else token for token in (frozen.gone, frozen.present))
+        orphan = None if self._forgotten.intersection(frozen.orphan or ()) else frozen.orphan
         return frozen._replace(
             session_id=NOBODY if frozen.session_id in self._forgotten else frozen.session_id,
             directory=self._directory(frozen.directory) if frozen.directory else None,
@@ -130,6 +131,7 @@ class Renamer:
             own_sessions=tuple(sorted({each for each in frozen.own_sessions if each not in self._forgotten})),
             gone=gone,
             present=present,
+            orphan=orphan,
             held=self.lease(frozen.held) if frozen.held else None,
             renamed=self.lease(frozen.renamed) if frozen.renamed else None,
             highest=self._sequences.get(frozen.highest, frozen.highest),

@@ -33,7 +33,7 @@ _ELECTION = """
     _confirmation _reason _successor _under_way _sent_at _looked_at _look_due _look_from_top _look_again _missing
     _retry_at _held_off_until _give_up_at _warned _complaints _commands
 """
-_OBSERVATION = "_contender _timing _since _own_sessions _own _gone _present _checking lease check_due"
+_OBSERVATION = "_contender _timing _since _own_sessions _own _gone _present _checking _orphan lease check_due"
 _HOLDING = "_drift _promises _attested _highest current present"
 _CONFIRMATION = "information _entries _announced _history"
 
@@ -69,6 +69,7 @@ class Frozen(NamedTuple):
     gone: str | None
     present: str | None
     checking: str | None
+    orphan: tuple[str, str] | None
     check_due: float
     held: Lease | None
     renamed: Lease | None
@@ -137,6 +138,7 @@ class Freezer:
             gone=observation._gone,
             present=observation._present,
             checking=observation._checking,
+            orphan=observation._orphan,
             check_due=after(observation.check_due),
             held=holding.current,
             renamed=holding.present,
@@ -171,6 +173,7 @@ class Freezer:
         observation._own = frozen.own
         observation._gone, observation._present = frozen.gone, frozen.present
         observation._checking, observation.check_due = frozen.checking, NOW + frozen.check_due
+        observation._orphan = frozen.orphan
         holding.current, holding.present, holding._highest = frozen.held, frozen.renamed, frozen.highest
         holding._promises = {lease: NOW + start for lease, start in frozen.promises}
         holding._attested = {token: NOW + until for token, until in frozen.attested}

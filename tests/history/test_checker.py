@@ -16,6 +16,7 @@ from ha.history.events import (
     LookedUp,
     Published,
     Stored,
+    Suspected,
 )
 from ha.history.timeline import timeline
 from leader.information import LeaderInformation, endpoint_entries
@@ -77,6 +78,25 @@ def test_what_was_believed_counts_until_its_time_whatever_became_of_the_process(
     renewed = [belief(1, "a", 5), belief(3, "a", 8)]
     assert not broken(*renewed, belief(8, "b", 9))
     assert broken(*renewed, belief(7.9, "b", 9)) == {"S1"}
+
+
+def taken_over(at: float, who: str, of: str = "a") -> list[Event]:
+    """It takes another's process for ended, and leads a moment later."""
+    return [Suspected(at, JOB, of, who), belief(at + 0.1, who, at + 6)]
+
+
+def test_what_was_believed_counts_no_longer_than_its_process_was_found_to_be_there() -> None:
+    killed = [belief(1, "a", 9)]
+    assert not broken(*killed, *taken_over(5, "b"))
+    assert "S1" in broken(*killed, *taken_over(5, "b", of="c"))
+    assert "S1" in broken(*killed, belief(4, "c", 9), *taken_over(5, "b"), belief(8, "c", 12))
+
+
+def test_who_is_heard_of_again_was_not_gone() -> None:
+    for heard in (belief(5.5, "a", 9.5), belief(6, "a", None)):
+        assert "S1" in broken(belief(1, "a", 9), heard, *taken_over(5, "b"))
+    again = belief(9.5, "a", 12)
+    assert not broken(belief(1, "a", 9), again, belief(9.2, "b", None), *taken_over(5, "b")), "after its time: another"
 
 
 def test_two_jobs_have_a_leader_each() -> None:

@@ -12,7 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from ha.history.events import Believed, CheckpointsRead, Completed, Counted, Event, Granted, LookedUp, Ran, decode, load
+from ha.history.events import (
+    Believed,
+    CheckpointsRead,
+    Completed,
+    Counted,
+    Event,
+    Granted,
+    LookedUp,
+    Ran,
+    Suspected,
+    decode,
+    load,
+)
 from ha.history.opening import NoHistory, open_history
 from ha.history.recorder import Recorder
 from leader.answers import Answer
@@ -203,6 +215,9 @@ class Told:
     def published(self, *arguments: object) -> None:
         self.calls.append(("published", *arguments))
 
+    def suspected(self, *arguments: object) -> None:
+        self.calls.append(("suspected", *arguments))
+
     def said(self, *arguments: object) -> None:
         self.calls.append(("said", *arguments))
 
@@ -226,6 +241,7 @@ def test_leadership_is_recorded_and_passed_on(tmp_path: Path) -> None:
     leads = recorder.leads(told)
     never = float("-inf")
     calls: list[tuple[object, ...]] = [
+        ("suspected", "orders", "b"),
         ("believed", "orders", never, 7.0),
         ("believed", "orders", 5.0, 7.0),
         ("granted", "orders", Grant(3, SESSION, "expired")),
@@ -241,10 +257,12 @@ def test_leadership_is_recorded_and_passed_on(tmp_path: Path) -> None:
     assert told.calls == calls
     found = load(tmp_path)
     assert [type(event).__name__ for event in found] == [
-        *("Believed", "Believed", "Granted", "Published", "Revoked", "Believed"),
+        *("Suspected", "Believed", "Believed", "Granted", "Published", "Revoked", "Believed"),
     ]
     beliefs = [(event.leads_until, event.holds_until) for event in found if isinstance(event, Believed)]
     assert beliefs == [(None, 7.0), (5.0, 7.0), (None, None)]
+    (suspected,) = [event for event in found if isinstance(event, Suspected)]
+    assert (suspected.contender, suspected.by) == ("b", "a")
     (granted,) = [event for event in found if isinstance(event, Granted)]
     assert (granted.contender, granted.epoch, granted.session_id, granted.reason) == ("a", 3, SESSION, "expired")
     assert granted.at <= now()

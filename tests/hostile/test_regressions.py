@@ -10,10 +10,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ha.api import parse_listen
 from ha.belief import BeliefReader
 from ha.cli.operate import _time
 from ha.cli.options import printable
+from ha.listening import parse_listen
 from ha.sandbox.errors import SandboxError
 from ha.sandbox.state import Directory
 from ha.settings import load

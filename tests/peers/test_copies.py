@@ -214,6 +214,9 @@ class DiesWhenPublished:
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
         pass
 
+    def suspected(self, job: str, contender: str) -> None:
+        pass
+
     def said(self, job: str, sentence: str) -> None:
         pass
 

@@ -45,6 +45,9 @@ class Told:
     def published(self, job: str, information: LeaderInformation) -> None:
         pass
 
+    def suspected(self, job: str, contender: str) -> None:
+        pass
+
     def said(self, job: str, sentence: str) -> None:
         pass
 

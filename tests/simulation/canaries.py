@@ -21,6 +21,7 @@ from leader.answers import Look
 from leader.checkpoints import Checkpoints
 from leader.confirmation import Change, Confirmation
 from leader.election import Election
+from leader.environment import Sign
 from leader.events import Grant, Rename
 from leader.information import LeaderInformation
 from leader.lease import Holding, Lease
@@ -32,6 +33,7 @@ from leader.retrieval import Knowledge, Source
 from leader.session import SessionKeeper
 from leader.snapshot import Snapshot
 from leader.step import Phase, Step
+from leader.suspicion import Watch
 from store.outcome import Outcome
 from tests.simulation import executor
 
@@ -154,6 +156,30 @@ def _see_without_starting_anew(self: Observation, lease: Lease, at: float) -> No
     if self.lease is None or lease.owner != self.lease.owner:
         self._since = at
     self.lease = lease
+
+
+# --- fast suspicion
+
+
+_ended = Watch._ended
+
+
+def _ended_is_gone(self: Watch, sign: Sign, now: float) -> None:
+    if self._met and sign is Sign.BROKEN:
+        self._gone()
+    _ended(self, sign, now)
+
+
+def _silence_is_gone(self: Watch, sign: Sign, now: float) -> None:
+    if self._broke_at is not None and sign is Sign.NOTHING:
+        self._gone()
+    _ended(self, sign, now)
+
+
+def _any_refusal_is_gone(self: Watch, sign: Sign, now: float) -> None:
+    if sign is Sign.REFUSED:
+        self._gone()
+    _ended(self, sign, now)
 
 
 # --- the claim
@@ -308,6 +334,9 @@ CANARIES = (
         S1,
         60,
     ),
+    Canary("a connection that broke is taken for a process that ended", _of(Watch, _ended=_ended_is_gone), S1, 60),
+    Canary("a host that is silent is taken for a process that ended", _of(Watch, _ended=_silence_is_gone), S1, 200),
+    Canary("a host that never showed the process is believed", _of(Watch, _ended=_any_refusal_is_gone), S1, 60),
     Canary("a renewed lease does not begin anew", _of(Observation, see=_see_without_starting_anew), S1, 30),
     Canary(
         "a stale listing is used for the claim",

@@ -73,7 +73,8 @@ class Hands:
         host, system = self._host(step.target), self._system
         if not host.alive:
             return
-        self._for(step, f"{host.name} crashes", host.crash, lambda: system.start_again(step.target), place(host.name))
+        end = host.lose if system.plan.hosts_die else host.crash
+        self._for(step, f"{host.name} crashes", end, lambda: system.start_again(step.target), place(host.name))
 
     def _cut(self, step: Step) -> None:
         host, (store, way) = self._host(step.target), step.how
@@ -94,6 +95,33 @@ class Hands:
         host = self._host(step.target)
         for store in ("files", "zookeeper") if self._system.ensemble else ("files",):
             self._link(step, host, store, "both")
+        if self._system.wires is not None:
+            self._link(step, host, "peers", "both")
+
+    # --- what is between hosts
+
+    def _reset(self, step: Step) -> None:
+        """All connections to a process break, and new ones can be made."""
+        host, wires = self._host(step.target), self._system.wires
+        if wires is not None:
+            self._system.note(f"all connections to {host.name} are reset", step.kind)
+            wires.reset(host)
+
+    def _sever(self, step: Step) -> None:
+        """All connections to a process break, and nobody reaches its host for a while."""
+        self._reset(step)
+        self._silence(step)
+
+    def _silence(self, step: Step) -> None:
+        self._system.injected[step.kind] += 1
+        self._link(step, self._host(step.target), "peers", "both")
+
+    def _freeze(self, step: Step) -> None:
+        """A process is paused, and all connections to it break."""
+        self._pause(step)
+        self._reset(step)
+
+    # --- hosts and stores
 
     def _unseat(self, step: Step) -> None:
         """Whoever leads now shall not any more."""
@@ -114,6 +142,8 @@ class Hands:
         self._for(step, f"{host.name} reaches {store} slowly", begin, mend, f"{place(host.name)} {store}")
 
     def _link_of(self, host: Host, store: str) -> Link:
+        if store == "peers":
+            return host.peers
         return host.client.link if store == "zookeeper" and host.client is not None else host.files_link
 
     def _drop(self, step: Step) -> None:

@@ -10,6 +10,7 @@ from store.errors import ConnectionLost, StoreError
 from tests.simulation.client import Client, Link
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.namespace import Namespace
+from tests.simulation.wires import Wires
 from tests.simulation.world import Call, World
 
 T = TypeVar("T")
@@ -43,12 +44,22 @@ class Fault:
 class Host:
     """A process; of its state nothing survives a crash."""
 
-    def __init__(self, world: World, name: str, files: Namespace, ensemble: Ensemble | None, timing: Timing) -> None:
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        files: Namespace,
+        ensemble: Ensemble | None,
+        timing: Timing,
+        wires: Wires | None = None,
+    ) -> None:
+        self.wires = wires
         self.world, self.name, self.files, self.ensemble, self.timing = world, name, files, ensemble, timing
         self.rate = 1.0
         """How fast its clock goes."""
         self.alive = True
         self.files_link = Link()
+        self.peers = Link()
         self.jitter = 0.0
         """Seconds more, at most, that a command for the file system takes."""
         self.faults: list[Fault] = []
@@ -98,10 +109,18 @@ class Host:
             self.run(callback)  # which waits again if one of them has paused the process
 
     def crash(self) -> None:
-        """It is gone; its ZooKeeper session ends when the server notices."""
+        """It is gone, on a host that lives; its ZooKeeper session ends when the server notices."""
         self.alive = False
         if self.client is not None:
             self.client.stop()
+        if self.wires is not None:
+            self.wires.ended(self)
+
+    def lose(self) -> None:
+        """It is gone, and its host with it."""
+        if self.wires is not None:
+            self.wires.lost(self)
+        self.crash()
 
     def cut_off_zookeeper(self) -> None:
         """No message goes to ZooKeeper or comes from it, and the process knows at once."""

@@ -55,6 +55,9 @@ class Plan:
         stubborn: whether drivers go on when they are told to stop, until they are refused.
         end: what is done once all is well again: ``nothing``, ``crash`` of the leader, ``outage`` of ZooKeeper and a
             crash in it.
+        suspicion: whether contenders watch each other's processes.
+        hosts_die: whether a process that crashes takes its host along.
+        misled: contenders whose address, as they tell it, leads to another host.
         steps: in order.
     """
 
@@ -71,6 +74,9 @@ class Plan:
     jitter: float = 0.0
     stubborn: bool = False
     end: str = "nothing"
+    suspicion: bool = False
+    hosts_die: bool = False
+    misled: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
 
     @property
@@ -117,6 +123,8 @@ def draw(seed: int) -> Plan:
         steps += _draw_journal(random.Random(f"journal {seed}"), plan)  # noqa: S311
     if plan.agent and not calm:
         steps += _draw_agent(random.Random(f"agent's {seed}"), plan)  # noqa: S311
+    plan, more = _draw_suspicion(random.Random(f"suspicion {seed}"), plan)  # noqa: S311
+    steps += more
     in_time = [step for step in steps if step.at < plan.seconds]
     return replace(plan, steps=tuple(sorted(in_time, key=lambda step: step.at)))
 
@@ -136,6 +144,12 @@ UNSEAT = ("crash", "pause", "isolate", "resign")
 JOURNAL = ("nothing", "nothing", "nothing", "nothing", "any time", "a takeover", "a takeover", "a renewal", "a change")
 SILENCED = 0.5
 """Share of the aimed ones in which the leader falls silent while ZooKeeper has trouble."""
+
+SUSPICIOUS, HOSTS_DIE, MISLED = 0.8, 0.3, 0.15
+"""Shares of the plans with ZooKeeper in which contenders watch each other, of those where hosts die, of contenders."""
+
+PEERS = ("reset", "sever", "silence", "freeze")
+"""None of these may be taken for the end of a process; only the last one may move a leader."""
 
 AIMED = 0.5
 """Share of the steps that are aimed at a command of the protocol, and come with what makes it be sent."""
@@ -229,6 +243,24 @@ def _draw_journal(dice: random.Random, plan: Plan) -> list[Step]:
         case _:
             return []
     return [Step(at, "fate", "", lasts, (aim, "unwritten", f"{lasts}", then)), *cause]
+
+
+def _draw_suspicion(dice: random.Random, plan: Plan) -> tuple[Plan, list[Step]]:
+    """What happens among contenders, whose connections are no store's."""
+    suspicion = plan.servers > 0 and dice.random() < SUSPICIOUS
+    misled = tuple(name for name in plan.contenders if dice.random() < MISLED)
+    plan = replace(plan, suspicion=suspicion, hosts_die=dice.random() < HOSTS_DIE, misled=misled)
+    if not suspicion:
+        return plan, []
+    steps = []
+    for _ in range(dice.randint(0, 3)):
+        at, seconds = dice.uniform(2, plan.seconds), plan.timing.session_timeout * dice.uniform(0.01, 1.5)
+        kind, target = (
+            dice.choice(PEERS[:3] if plan.calm else PEERS),
+            dice.choice(("leader", "leader", *plan.contenders)),
+        )
+        steps.append(Step(round(at, 3), kind, target, round(seconds, 3)))
+    return plan, steps
 
 
 def _draw_step(dice: random.Random, plan: Plan, kind: str) -> Step:

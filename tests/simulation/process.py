@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 
-from leader.contender import Candidacy, Contender
-from leader.environment import FilesAnswer, NodeAnswer
+from leader.candidacy import Candidacy
+from leader.contender import Contender
+from leader.environment import FilesAnswer, Line, NodeAnswer, Sign
 from leader.events import FilesCommand, Grant, Revoke
 from leader.information import LeaderInformation
 from leader.nodes import Node, NodeCommand
 from leader.timing import Timing
+from leader.whereabouts import Whereabouts
 from store.errors import DeadlineExceeded, NotSent, StoreError
 from store.outcome import Outcome
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.host import Fault, Host
 from tests.simulation.namespace import Namespace
+from tests.simulation.wires import Wires
 from tests.simulation.world import World
 
 __all__ = ["Fault", "Process"]
@@ -21,15 +24,29 @@ __all__ = ["Fault", "Process"]
 class Process(Host):
     """A process with one contender."""
 
-    def __init__(self, world: World, name: str, files: Namespace, ensemble: Ensemble | None, timing: Timing) -> None:
-        super().__init__(world, name, files, ensemble, timing)
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        files: Namespace,
+        ensemble: Ensemble | None,
+        timing: Timing,
+        wires: Wires | None = None,
+    ) -> None:
+        super().__init__(world, name, files, ensemble, timing, wires)
         self.history: list[tuple[float, str, object]] = []
         self.endpoints: dict[str, str] | None = {"jobmaster": f"{name}:6123"}
         self.contend_again = True
         self.gives_back = True
         self.ignores_requests = False
         self.contender = Contender(
-            self, name, timing, new_session_id=world.uuid, new_incarnation=lambda: f"{world.random.getrandbits(32):08x}"
+            self,
+            name,
+            timing,
+            new_session_id=world.uuid,
+            new_incarnation=lambda: f"{world.random.getrandbits(32):08x}",
+            where=wires.listen(self) if wires is not None else None,
+            jitter=self._dice.random,
         )
         if self.client is not None:
             self.client.connected.append(self.contender.connected)
@@ -63,6 +80,10 @@ class Process(Host):
             self.world.after(0.0, lambda: self.run(lambda: answered(None, refused)))
         else:
             self.client.request(command, answered, changed)
+
+    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
+        assert self.wires is not None, "only who listens calls"
+        return self.wires.call(self, where, heard)
 
     # --- what it does as an application
 
@@ -106,6 +127,9 @@ class Process(Host):
 
     def published(self, job: str, information: LeaderInformation) -> None:
         self.history.append((self.world.now, f"published {job}", information))
+
+    def suspected(self, job: str, contender: str) -> None:
+        self.history.append((self.world.now, "suspected", f"{job}: {contender}"))
 
     def said(self, job: str, sentence: str) -> None:
         self.history.append((self.world.now, "said", f"{job}: {sentence}"))

@@ -8,12 +8,16 @@ from ha.history.events import Event, Granted, LookedUp
 from ha.history.violation import Violation
 from leader.lease import Mode
 from tests.simulation.conditions import check_conditions, judged
+from tests.simulation.disturbances import place
 from tests.simulation.hands import Hands
 from tests.simulation.plan import Plan
 from tests.simulation.sidecar import JOB
 from tests.simulation.system import System
 
 LOOK_EVERY = 0.05
+PROCESS_LOST = 1.0
+"""Seconds without a leader, at most, after its process has ended on a host that lives."""
+
 STAYS = 3.0
 """Seconds for which a leader must stay, once all is well, to be called one."""
 
@@ -106,9 +110,22 @@ class _Liveness:
                 self._miss("An outage of ZooKeeper moved the leader.", "L2")
             self._crash("while ZooKeeper was down", self._expired)
         elif plan.end == "crash":
-            lost = timing.session_timeout + plan.tick + 1 if plan.servers else self._expired
-            self._crash("while all was well", lost)
+            self._crash_while_all_is_well()
         return self._found
+
+    def _crash_while_all_is_well(self) -> None:
+        system, timing, plan = self._system, self._system.plan.timing, self._system.plan
+        lost = timing.session_timeout + plan.tick + 1 if plan.servers else self._expired
+        if system.wires is None or plan.hosts_die:
+            self._crash("while all was well", lost)
+            return
+        # Standbys see that the lease is attested, and connect; what is broken at one end only is renewed.
+        system.world.run(2 * timing.poll + timing.hand_over + 3 * timing.session_timeout)
+        leader = system.leader
+        if leader is None or place(leader.name) in system.wires.misled:
+            self._crash("of somebody who cannot be found", lost)
+        else:
+            self._crash("of a process on a live host", PROCESS_LOST)
 
     def _attested_within(self, bound: float) -> bool:
         """Wait until ZooKeeper attests the lease: HDFS alone carries that of a leader that was granted just now."""
@@ -132,7 +149,7 @@ class _Liveness:
             self._miss(f"Nobody led {when}.")
             return
         self._system.note(f"{leader.name} crashes {when}")
-        leader.crash()
+        (leader.lose if self._system.plan.hosts_die else leader.crash)()
         if len([each for each in self._system.sidecars if each.alive]) > 0:
             self._led_within(bound, f"after a crash {when}")
 

@@ -6,7 +6,7 @@ one does that was paused.
 
 from collections.abc import Callable
 
-from ha.history.events import Believed, Completed, Counted, Ended, Event, Granted, Published, Revoked
+from ha.history.events import Believed, Completed, Counted, Ended, Event, Granted, Published, Revoked, Suspected
 from leader.checkpoints import Checkpoints, CheckpointState, encode
 from leader.copy import Copy
 from leader.errors import Fenced
@@ -20,6 +20,7 @@ from tests.simulation.blocking import SimulatedBoundedFiles, SimulatedClock, Tas
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.namespace import Namespace
 from tests.simulation.process import Process
+from tests.simulation.wires import Wires
 from tests.simulation.world import World
 
 JOB = "orders"
@@ -44,8 +45,9 @@ class Sidecar(Process):
         record: Callable[[Event], None],
         *,
         stubborn: bool,
+        wires: Wires | None = None,
     ) -> None:
-        super().__init__(world, name, files, ensemble, timing)
+        super().__init__(world, name, files, ensemble, timing, wires)
         self._tasks, self._record, self._stubborn = tasks, record, stubborn
         self._files = SimulatedBoundedFiles(self, tasks)
         self._clock = SimulatedClock(self)
@@ -80,6 +82,10 @@ class Sidecar(Process):
     def asked(self, job: str, successor: str) -> None:
         self.history.append((self.world.now, "asked", successor))
         self.contender.step_down(job, "An operator asked to hand over.")
+
+    def suspected(self, job: str, contender: str) -> None:
+        super().suspected(job, contender)
+        self._record(Suspected(self.world.now, job, contender, self.name))
 
     def published(self, job: str, information: LeaderInformation) -> None:
         super().published(job, information)

@@ -15,6 +15,7 @@ from tests.simulation.host import Host
 from tests.simulation.namespace import Namespace
 from tests.simulation.plan import AGENT, Plan
 from tests.simulation.sidecar import JOB, Sidecar
+from tests.simulation.wires import Wires
 from tests.simulation.world import World
 
 MOST_JITTER = 0.05
@@ -41,6 +42,9 @@ class System:
         if plan.servers:
             self.ensemble = Ensemble(self.world, tick=plan.tick, size=plan.servers)
             self.ensemble.told = self._copied
+        self.wires = Wires(self.world) if plan.suspicion and plan.servers else None
+        if self.wires is not None:
+            self.wires.misled.update(plan.misled)
         self.hosts: dict[str, Host] = {}
         self._shelf = Shelf()
         self._started: Counter[str] = Counter()
@@ -85,6 +89,7 @@ class System:
                 self.tasks,
                 self.history.append,
                 stubborn=plan.stubborn,
+                wires=self.wires,
             )
             sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
             self.hosts[name] = sidecar

@@ -11,11 +11,12 @@ from ha.metrics.contending import ContendingMetrics
 from ha.metrics.process import Metrics
 from ha.metrics.standing import Standing
 from ha.settings import Settings
-from leader.environment import FilesAnswer, NodeAnswer, Timer
+from leader.environment import FilesAnswer, Line, NodeAnswer, Sign, Timer
 from leader.events import FilesCommand, Grant, Rename
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
 from leader.nodes import NodeCommand
+from leader.whereabouts import Whereabouts
 from store.clock import now
 from tests.ha.led import session
 from tests.ha.waiting import wait_until
@@ -45,6 +46,9 @@ class _Nothing:
 
     def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
         """Not answered."""
+
+    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
+        raise NotImplementedError
 
 
 @contextmanager

@@ -12,12 +12,13 @@ from ha.metrics.contending import ContendingMetrics
 from ha.metrics.process import Metrics
 from ha.node import Node
 from ha.settings import load
-from leader.environment import FilesAnswer, NodeAnswer, Timer
+from leader.environment import FilesAnswer, Line, NodeAnswer, Sign, Timer
 from leader.errors import NoLeader
 from leader.events import FilesCommand, Grant, ListJob, Rename, Revoke
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
 from leader.nodes import NodeCommand
+from leader.whereabouts import Whereabouts
 from store.errors import NotFound, NotWritable, StoreError
 from store.outcome import Outcome
 from tests.ha.led import Led, session
@@ -152,6 +153,9 @@ class Scripted:
         raise NotImplementedError
 
     def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
         raise NotImplementedError
 
     def run_files(self, job: str, command: FilesCommand, answer: FilesAnswer) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 import click
 import msgspec
 
-from ha.api import MAX_PORT, parse_listen
 from ha.cli.options import A_DAY, Seconds, endpoints, printable
+from ha.listening import parse_listen
 from ha.settings import Settings, load
 from leader.errors import InvalidName, InvalidSettings
 from leader.information import LeaderInformation, check_endpoints, decode, encode
 from leader.names import check_word
 from leader.timing import LONGEST
+from leader.whereabouts import MAX_PORT
 from store import hadoop, opening
 from store.errors import Invalid
 from store.opening import driver_of
