@@ -5,6 +5,7 @@ that, whatever goes wrong here, and the guard of a command holds it too: nobody 
 """
 
 import contextlib
+import ipaddress
 import logging
 import secrets
 import selectors
@@ -122,7 +123,7 @@ def open_listener(settings: Settings, servers: tuple[tuple[str, int], ...]) -> L
 
 
 def _resolve(name: str) -> str:
-    """The first address of a host.
+    """The first address of a host that others can use.
 
     Raises:
         InvalidSettings: it has none.
@@ -131,7 +132,11 @@ def _resolve(name: str) -> str:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise InvalidSettings(f"suspicion_address names {name!r}, and no such host is known.") from error
-    return str(found[0][4][0])
+    addresses = [str(each[4][0]) for each in found]
+    for address in addresses:
+        if _is_good(address):
+            return address
+    raise InvalidSettings(f"suspicion_address names {name!r}, and no address of it is good for more than one link.")
 
 
 def _towards(servers: tuple[tuple[str, int], ...]) -> str:
@@ -147,8 +152,13 @@ def _source(host: str, port: int) -> str:
             with socket.socket(family, kind) as probe:
                 probe.connect(there)  # which sends nothing
                 address = str(probe.getsockname()[0])
-                if "%" not in address and not address.startswith("fe80:"):
+                if _is_good(address):
                     return address
     except OSError:
         pass
     return ""
+
+
+def _is_good(address: str) -> bool:
+    """Whether an address means the same on every host of the network; a link's own do not."""
+    return "%" not in address and not ipaddress.ip_address(address).is_link_local

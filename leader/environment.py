@@ -42,8 +42,8 @@ class Line(Protocol):
         """End it; nothing is heard any more."""
 
 
-class Environment(Protocol):
-    """Whatever executes commands and keeps the time. Every callback comes on one and the same thread."""
+class Exchange(Protocol):
+    """Whatever keeps the time and connects to other processes. Every callback comes on one and the same thread."""
 
     def now(self) -> float:
         """Boot-clock seconds."""
@@ -51,11 +51,15 @@ class Environment(Protocol):
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
         """Call back at that time."""
 
+    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
+        """Connect to a process, and tell what is learnt of it: never before this returns, and nothing after its end."""
+
+
+class Environment(Exchange, Protocol):
+    """Whatever executes commands, too."""
+
     def run_files(self, job: str, command: FilesCommand, answer: FilesAnswer) -> None:
         """Execute a command for the file system; answer exactly once, within the call time-out."""
 
     def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
         """Execute a command for ZooKeeper; answer exactly once, within a bound; ``changed`` if the watch goes off."""
-
-    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
-        """Connect to a process, and tell what is learnt of it: never before this returns, and nothing after its end."""

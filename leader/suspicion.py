@@ -14,7 +14,7 @@ that has never shown the process means nothing either: the address may lead some
 from collections.abc import Callable
 
 from leader import whereabouts
-from leader.environment import Environment, Sign, Timer
+from leader.environment import Exchange, Sign, Timer
 from leader.whereabouts import Whereabouts
 
 Gone = Callable[[str], None]
@@ -35,7 +35,7 @@ class Watch:
 
     def __init__(
         self,
-        environment: Environment,
+        exchange: Exchange,
         where: Whereabouts,
         window: float,
         jitter: Callable[[], float],
@@ -44,14 +44,14 @@ class Watch:
         """Call.
 
         Args:
-            environment: connects.
+            exchange: connects.
             where: the process.
             window: seconds after a connection broke in which a refusal counts, because addresses move from host to
                 host; and after which a connection that holds is made anew, because it may be broken at one end only.
             jitter: gives a random number from 0 to 1, so that the standbys of a process do not call all at once.
             gone: called at most once.
         """
-        self._environment, self._where, self._window = environment, where, window
+        self._exchange, self._where, self._window = exchange, where, window
         self._jitter, self._gone = jitter, gone
         self._line: _Call | None = None
         self._renewal: _Call | None = None
@@ -73,13 +73,13 @@ class Watch:
             self._timer = None
 
     def _call(self) -> None:
-        self._line = _Call(self._environment, self._where, self._heard)
+        self._line = _Call(self._exchange, self._where, self._heard)
 
     def _renew(self) -> None:
-        self._renewal = _Call(self._environment, self._where, self._heard)
+        self._renewal = _Call(self._exchange, self._where, self._heard)
 
     def _heard(self, call: "_Call", sign: Sign) -> None:
-        now = self._environment.now()
+        now = self._exchange.now()
         if call is self._renewal:
             self._renewal = None
             if sign is Sign.ITSELF and self._line is not None:
@@ -110,14 +110,14 @@ class Watch:
 
     def _in(self, seconds: float, then: Callable[[], None]) -> None:
         seconds *= 0.5 + self._jitter()
-        self._timer = self._environment.call_at(self._environment.now() + seconds, then)
+        self._timer = self._exchange.call_at(self._exchange.now() + seconds, then)
 
 
 class _Call:
     """One connection, which says of itself what is learnt by it."""
 
-    def __init__(self, environment: Environment, where: Whereabouts, heard: Callable[["_Call", Sign], None]) -> None:
-        self._line = environment.call(where, lambda sign: heard(self, sign))
+    def __init__(self, exchange: Exchange, where: Whereabouts, heard: Callable[["_Call", Sign], None]) -> None:
+        self._line = exchange.call(where, lambda sign: heard(self, sign))
 
     def close(self) -> None:
         self._line.close()
@@ -126,9 +126,9 @@ class _Call:
 class Suspicion:
     """One watch for each process, whatever the number of jobs that it leads."""
 
-    def __init__(self, environment: Environment, window: float, jitter: Callable[[], float]) -> None:
+    def __init__(self, exchange: Exchange, window: float, jitter: Callable[[], float]) -> None:
         """Watch nobody yet; see :class:`Watch` for the arguments."""
-        self._environment, self._window, self._jitter = environment, window, jitter
+        self._exchange, self._window, self._jitter = exchange, window, jitter
         self._watches: dict[str, Watch] = {}
         self._followers: dict[str, list[Gone]] = {}
 
@@ -140,13 +140,13 @@ class Suspicion:
         Args:
             token: names the node that attests.
             about: the node's data.
-            gone: is told, on the environment's thread, and never before this returns.
+            gone: is told, on the exchange's thread, and never before this returns.
         """
         followers = self._followers.setdefault(token, [])
         where = whereabouts.decode(about)
         if not followers and where is not None:
             tell = lambda: self._tell(token)  # noqa: E731  # the token's, for as long as the watch lasts
-            self._watches[token] = Watch(self._environment, where, self._window, self._jitter, tell)
+            self._watches[token] = Watch(self._exchange, where, self._window, self._jitter, tell)
         followers.append(gone)
 
     def leave(self, token: str, gone: Gone) -> None:

@@ -9,13 +9,14 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from leader import checkpoints, information
+from leader import checkpoints, information, whereabouts
 from leader.checkpoints import CheckpointState, query_entry
 from leader.information import EndpointEntry, LeaderInformation
 from leader.job import NOBODY
 from leader.lease import Lease, Mode, first_lease
 from leader.names import LeaderDirectory
 from leader.snapshot import Snapshot
+from leader.whereabouts import Whereabouts
 
 # The properties are imported by the target that needs them: each is fuzzed in a process of its own, and some need much.
 # ruff: noqa: PLC0415
@@ -84,7 +85,9 @@ def _records() -> Target:
     told = Snapshot("orders", 42, OWNER, leader, 1.0, 2.0, verified=True)
     sealed = (wire.encode(told, records.ORIGIN, 30.0), wire.encode_beat(records.ORIGIN, 1, 2.0, ""))
     bodies = tuple(each[9:-1] for each in sealed)
-    plain = (information.encode(leader), checkpoints.encode(state), b"cafe0123", belief, b"")
+    where = Whereabouts("2001:db8::1", 4711, "5eed" * 8)
+    abouts = (whereabouts.encode("a", where), where.greeting)
+    plain = (information.encode(leader), checkpoints.encode(state), *abouts, b"cafe0123", belief, b"")
     return Target(records.ALL, (*plain, *sealed, *bodies))
 
 

@@ -3,9 +3,10 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,8 @@ class Children:
         self.belief.write(now() + LONG, now() + LONG)
         self.started: list[Supervised] = []
 
-    def start(self, *command: str) -> Supervised:
-        child = Supervised(command, {"PLACE": str(self.directory)}, self.belief.path)
+    def start(self, *command: str, held: Sequence[int] = ()) -> Supervised:
+        child = Supervised(command, {"PLACE": str(self.directory)}, self.belief.path, held)
         self.started.append(child)
         return child
 
@@ -257,3 +258,27 @@ def test_a_command_is_not_started_by_a_directory_called_ha(
     (tmp_path / "ha" / "__init__.py").write_text("raise SystemExit(99)")
     monkeypatch.chdir(tmp_path)
     assert children.python("").wait() == 0
+
+
+def sockets(pid: int) -> set[str]:
+    """The sockets that a process has open."""
+    found = [str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir()]
+    return {each for each in found if each.startswith("socket:")}
+
+
+def test_what_shows_that_the_sidecar_lives_is_held_by_the_guard_and_not_by_the_command(children: Children) -> None:
+    """Who calls a sidecar that was killed is refused only when its command is gone, too."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+        child = children.start(sys.executable, "-c", STAYS, held=[listening.fileno()])
+        command = children.pid("pid")
+        assert sockets(child.pid)
+        assert not sockets(command)
+    with socket.create_connection(address) as waiting:  # as after a kill -9: nobody accepts it, and nobody refuses it
+        child.kill()
+        with pytest.raises(ConnectionResetError):
+            waiting.recv(1)
+    assert not alive(command)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+    child.wait()

@@ -43,6 +43,7 @@ def test_nothing_of_the_product_imports_tests() -> None:
 
 PURE = [
     "answers",
+    "candidacy",
     "confirmation",
     "contender",
     "copy",
@@ -59,7 +60,9 @@ PURE = [
     "session",
     "snapshot",
     "standing",
+    "suspicion",
     "timing",
+    "whereabouts",
 ]
 IO = {"os", "socket", "threading", "time", "asyncio", "subprocess", "select", "pathlib", "random", "logging"}
 

@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from ha.agent import wire
-from leader import checkpoints, information
+from leader import checkpoints, information, whereabouts
 from leader.checkpoints import MAX_ID, CheckpointState, query_entry
 from leader.information import MAX_VERSION, EndpointEntry, LeaderInformation
 from leader.lease import ANYBODY, Lease, Mode
 from leader.names import MAX_EPOCH, LeaderDirectory
 from leader.snapshot import Snapshot
+from leader.whereabouts import MAX_PORT, Whereabouts
 from tests.hostile.properties.records import AUDIT, ORIGIN
 from tests.leader.samples import SESSION_IDS, TEXTS, WORDS
 
@@ -120,7 +121,15 @@ def damaged_bytes(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
 
 
 HOSTILE_TEXTS = ANY_TEXT | damaged(NAMES)
-HOSTILE_BYTES = st.binary(max_size=300) | damaged_bytes(RECORDS)
+WHEREABOUTS = st.builds(
+    Whereabouts,
+    st.ip_addresses().map(str),
+    st.integers(1, MAX_PORT),
+    st.text("0123456789abcdef", min_size=32, max_size=32),
+)
+ABOUTS = st.builds(whereabouts.encode, WORDS, WHEREABOUTS)
+GREETINGS = WHEREABOUTS.map(lambda each: each.greeting)
+HOSTILE_BYTES = st.binary(max_size=300) | damaged_bytes(RECORDS | ABOUTS | GREETINGS)
 HOSTILE_SNAPSHOTS = damaged_bytes(SNAPSHOT_FILES | BEATS) | damaged_bytes(
     (SNAPSHOT_FILES | BEATS).map(lambda sealed: sealed.partition(b"\n")[2].removesuffix(b"\n"))
 )

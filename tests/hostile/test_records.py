@@ -9,14 +9,24 @@ from hypothesis import strategies as st
 
 from ha.agent import wire
 from ha.belief import BeliefReader
-from leader import checkpoints, information
+from leader import checkpoints, information, whereabouts
 from leader.checkpoints import CheckpointState
 from leader.information import LeaderInformation
 from leader.snapshot import Snapshot
+from leader.whereabouts import Whereabouts
 from store.clock import now
 from tests.hostile.properties import records
 from tests.hostile.properties.scratch import file_of
-from tests.hostile.strategies import CHECKPOINTS, HOSTILE_BYTES, HOSTILE_SNAPSHOTS, INFORMATION, SNAPSHOTS, examples
+from tests.hostile.strategies import (
+    CHECKPOINTS,
+    HOSTILE_BYTES,
+    HOSTILE_SNAPSHOTS,
+    INFORMATION,
+    SNAPSHOTS,
+    WHEREABOUTS,
+    examples,
+)
+from tests.leader.samples import WORDS
 
 BELIEFS = st.builds(struct.Struct("<Qdd").pack, st.integers(0, 9), st.floats(), st.floats())
 
@@ -61,6 +71,12 @@ def test_every_snapshot_is_read_back(told: Snapshot) -> None:
 def test_every_record_is_read_back(leader: LeaderInformation, state: CheckpointState) -> None:
     assert information.decode(information.encode(leader), "orders") == leader
     assert checkpoints.decode(checkpoints.encode(state), "orders") == state
+
+
+@examples(100)
+@given(WORDS, WHEREABOUTS)
+def test_all_whereabouts_are_read_back(contender: str, where: Whereabouts) -> None:
+    assert whereabouts.decode(whereabouts.encode(contender, where)) == where
 
 
 @examples(100)

@@ -8,6 +8,7 @@ from leader.timing import Timing
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.namespace import Namespace
 from tests.simulation.process import Process
+from tests.simulation.wires import Wires
 from tests.simulation.world import World
 
 TIMING = Timing()
@@ -17,8 +18,9 @@ LEADER_NODE = "/jobs/orders/leader"
 class Arena:
     """Some contenders for one job."""
 
-    def __init__(self, *, zookeeper: bool = True) -> None:
+    def __init__(self, *, zookeeper: bool = True, suspicion: bool = False) -> None:
         self.world = World()
+        self.wires = Wires(self.world) if suspicion else None
         self.files = Namespace()
         self.ensemble = Ensemble(self.world) if zookeeper else None
         self.processes: list[Process] = []
@@ -27,7 +29,7 @@ class Arena:
 
     def start(self, name: str, *, rate: float = 1.0) -> Process:
         """Start a contender whose clock runs at that rate."""
-        process = Process(self.world, name, self.files, self.ensemble, TIMING)
+        process = Process(self.world, name, self.files, self.ensemble, TIMING, self.wires)
         process.rate = rate
         self.processes.append(process.start())
         return process

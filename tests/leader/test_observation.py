@@ -174,6 +174,35 @@ def test_the_lease_is_read_often_unless_zookeeper_watches_it() -> None:
     assert seen(HDFS).poll_interval(USABLE) == TIMING.poll
 
 
+def test_a_process_that_is_gone_frees_the_lease_that_it_holds_and_no_other() -> None:
+    observation = seen(ZOOKEEPER)
+    assert observation.seizable(100.1) is None
+    observation.process_gone()
+    assert observation.seizable(100.1) == "process-gone"
+    observation.see(replace(ZOOKEEPER, sequence=6), 100.2)
+    assert observation.seizable(100.2) == "process-gone", "a renewal that was executed late"
+    for other in (
+        replace(HDFS, sequence=6),
+        replace(ZOOKEEPER, sequence=6, owner=B),
+        replace(ZOOKEEPER, sequence=6, attestation="cafe0123-1003"),
+    ):
+        observation.see(other, 100.3)
+        assert observation.seizable(100.3) is None
+
+
+def test_what_zookeeper_says_is_the_reason_if_both_say_it() -> None:
+    observation = asked(seen(ZOOKEEPER))
+    observation.process_gone()
+    observation.checked(TOKEN, present=False, now=100.1)
+    assert observation.seizable(100.1) == "session-gone"
+
+
+def test_nothing_is_gone_where_no_lease_was_seen() -> None:
+    observation = Observation("b", TIMING)
+    observation.process_gone()
+    assert observation.seizable(100.0) is None
+
+
 def test_a_lease_released_for_a_successor_is_not_taken_back_by_its_own_contender() -> None:
     observation = Observation("a", TIMING)
     observation.disown(A)

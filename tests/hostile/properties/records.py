@@ -1,18 +1,20 @@
 """What holds of every record that somebody may have written, in ZooKeeper or on this host: each takes any bytes."""
 
+import ipaddress
 import math
 from contextlib import suppress
 
 from ha.agent import wire
 from ha.agent.wire import MAX_SNAPSHOT_BYTES, Origin
 from ha.belief import FARTHEST, BeliefReader
-from leader import checkpoints, information
+from leader import checkpoints, information, whereabouts
 from leader.checkpoints import MAX_ID
 from leader.information import MAX_RECORD_BYTES, MAX_VERSION, Record, endpoint_entries
 from leader.lease import Lease, Mode
 from leader.names import MAX_EPOCH, LeaderDirectory, is_session_id
 from leader.nodes import SESSIONS, CreateNode, Node, NodeCommand, ReadNode, WriteNode
 from leader.session import SessionKeeper
+from leader.whereabouts import GREETING_BYTES, MAX_PORT, Whereabouts, greeted_by
 from store.clock import now
 from store.outcome import Outcome
 from store.zookeeper.address import check_path
@@ -115,4 +117,23 @@ def beat(data: bytes) -> None:
         assert wire.decode_beat(each, Origin("another", ORIGIN.boot)) == -math.inf
 
 
-ALL = (leader_record, checkpoints_record, incarnation, belief, snapshot, beat)
+def session_about(data: bytes) -> None:
+    """The data of a session's node: what is taken can be connected to without asking a name server, and be written."""
+    found = whereabouts.decode(data)
+    if found is None:
+        return
+    ipaddress.ip_address(found.host)
+    assert 0 < found.port <= MAX_PORT
+    contender = data.split(b" ")[0].decode()
+    assert whereabouts.encode(contender, found) == data
+    assert greeted_by(found.greeting) == found.process
+
+
+def greeting(data: bytes) -> None:
+    """What somebody says who is connected to: one text alone is a process's."""
+    process = greeted_by(data)
+    assert process is None or Whereabouts("::1", 1, process).greeting == data
+    assert process is None or len(data) == GREETING_BYTES
+
+
+ALL = (leader_record, checkpoints_record, incarnation, belief, snapshot, beat, session_about, greeting)
