@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from ha.metrics.changes import LeaderChanges
 from leader import names
-from leader.contender import Leads
+from leader.candidacy import Leads
 from leader.environment import Environment, FilesAnswer, Line, NodeAnswer, Sign, Timer
 from leader.events import Delete, FilesCommand, Grant, ListJob, MakeDirectory, Rename, Revoke
 from leader.information import LeaderInformation
@@ -48,7 +48,7 @@ class ContendingMetrics:
         )
         self._suspected = Counter(
             "ha_suspected",
-            "Leaders whose process this one has found to be gone, and whose lease it seized before their session ended.",
+            "Leaders whose process this one has found gone, and whose lease it seized before their session ended.",
             ["job_name"],
             registry=registry,
         )
