@@ -16,10 +16,15 @@ from ha.errors import NoLeader, Unreachable
 from ha.history.events import Ended
 from ha.settings import load
 from ha.stores import Stores
+from leader import whereabouts
 from leader.lease import Lease
 from leader.names import LeaderDirectory
+from leader.nodes import session_path
 from leader.operations import Operations, PastGrant
+from leader.whereabouts import Whereabouts
 from store.clock import now
+from store.errors import NotFound
+from store.zookeeper import Get
 from tests.integration.judged import judge
 from tests.integration.waiting import PATIENCE_S, until
 
@@ -67,6 +72,15 @@ def children(pid: int) -> list[int]:
         return []
 
 
+def connected_to(port: int) -> bool:
+    """Whether a process of this host has a connection to that port, and has read all that was sent to it."""
+    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+        _, _, there, state, queues, *_ = line.split()
+        if there.endswith(f":{port:04X}") and state == "01" and queues.endswith(":00000000"):
+            return True
+    return False
+
+
 class Participant:
     """One sidecar with its guard and its command, or one daemon."""
 
@@ -112,7 +126,8 @@ class Participant:
         """End the sidecar without a chance to do anything, and return when."""
         at = now()
         self._process.kill()
-        self._ended()
+        killed = now()  # from here on it does nothing more, whenever that is noticed
+        self._ended(killed)
         return at
 
     def terminate(self) -> int:
@@ -142,9 +157,9 @@ class Participant:
             self.wake(pid)
         until(lambda: not any(map(runs, commands)), f"the commands of {self.name} have ended")
 
-    def _ended(self) -> int:
+    def _ended(self, at: float | None = None) -> int:
         code = self._process.wait(PATIENCE_S)
-        self._team.history.write(Ended(now(), "", self.name))
+        self._team.history.write(Ended(now() if at is None else at, "", self.name))
         return code
 
 
@@ -228,6 +243,34 @@ class Team:
         """Wait until ZooKeeper attests the lease, and return the leader directory."""
         until(lambda: self.mode() == "zookeeper", "ZooKeeper attests the lease")
         return self.lease()[0]
+
+    def session(self) -> Whereabouts | None:
+        """Where the process listens whose session attests the lease; None if it does not say so."""
+        return whereabouts.decode(self._session(self.lease()[1].attestation))
+
+    def lives(self, token: str) -> bool:
+        """Whether ZooKeeper holds the session of that attestation."""
+        try:
+            self._session(token)
+        except NotFound:
+            return False
+        return True
+
+    def _session(self, token: str) -> bytes:
+        zookeeper = self._stores.zookeeper
+        assert zookeeper is not None
+        zookeeper.start()
+        zookeeper.wait(PATIENCE_S)
+        data, _ = zookeeper.call(Get(session_path(token)), PATIENCE_S)
+        return data
+
+    def settle_watched(self) -> LeaderDirectory:
+        """Wait until somebody is connected to the leader's process as well, and has read its greeting."""
+        directory = self.settle()
+        where = self.session()
+        assert where is not None, "the leader says where it listens"
+        until(lambda: connected_to(where.port), "a standby is connected to the leader's process")
+        return directory
 
     def contenders(self) -> list[str]:
         """Who has announced itself in ZooKeeper."""

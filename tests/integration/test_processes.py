@@ -29,7 +29,7 @@ def frozen(participant: Participant) -> tuple[int, int, int]:
 def test_the_leading_sidecar_is_killed(team: Team) -> None:
     """L1, S1, S3, S4, R1: killed while its command writes."""
     leader = team.start("a", "b", writes=True)
-    before = team.settle()
+    before = team.settle_watched()
     with Lookups(team.job, team.settings) as lookups:
         lookups.come_from("zookeeper")
         command = leader.command
@@ -44,7 +44,7 @@ def test_the_leading_sidecar_is_killed(team: Team) -> None:
     assert team.check_one_at_a_time() == [before.epoch, before.epoch + 1]
     ids = [beat["id"] for beat in team.beats() if isinstance(beat["id"], int)]
     assert ids == sorted(set(ids))
-    assert [(grant.contender, grant.reason) for grant in team.grants()] == [("a", "released"), ("b", "session-gone")]
+    assert [(grant.contender, grant.reason) for grant in team.grants()] == [("a", "released"), ("b", "process-gone")]
     assert json.loads(team.ha("leader", team.job, "--json").stdout)["epoch"] == before.epoch + 1
 
 
@@ -101,6 +101,7 @@ def test_sidecar_and_command_are_frozen_and_woken(team: Team) -> None:
     log.info("A frozen machine was succeeded after %.1f s.", now() - froze)
     after = team.lease()[0]
     assert after.epoch == before.epoch + 1
+    assert team.grants()[-1].reason == "session-gone", "who is frozen is not taken for dead"
     until(lambda: team.beats()[-1]["epoch"] == after.epoch, "the successor's command runs")
 
     # First the command alone: nobody is there yet to stop it, and every write of it is refused.

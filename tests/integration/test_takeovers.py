@@ -66,7 +66,7 @@ def test_while_zookeeper_is_down(team: Team, healed: Sandbox) -> None:
 def test_leader_and_zookeeper_die_at_once(job: str, tmp_path: Path, stores: dict[str, str], healed: Sandbox) -> None:
     """The lease says that ZooKeeper attests it, and nobody can ask: only the long time to live ends it."""
     long_s = 9.0
-    with Team(job, tmp_path, {**stores, "long_ttl": f"{long_s}"}) as team:
+    with Team(job, tmp_path, {**stores, "long_ttl": f"{long_s}", "suspicion": "off"}) as team:
         leader = team.start("a", "b")
         with Lookups(job, team.settings) as lookups:
             lookups.come_from("zookeeper")
