@@ -19,6 +19,7 @@ from leader.events import (
     FilesDone,
     Grant,
     Nudge,
+    ProcessGone,
     Release,
     Revoke,
     StepDown,
@@ -122,6 +123,8 @@ class Minds:
         match happening.kind:
             case "tick":
                 events = [Tick()]
+            case "gone" if token is not None:
+                events = [ProcessGone(token)]
             case "nudge":
                 events = [Nudge()]
             case "confirm" if token is not None:

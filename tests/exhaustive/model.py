@@ -14,6 +14,8 @@ written down here again. These are the parts around them; what may happen to the
   given within a tick; if *disturbed*, the node is looked up at any time, and told of at any later one, or "cannot say".
 - **A contender** may sleep through any number of ticks, and then takes what has come meanwhile in any order. A crash is
   a sleep that never ends. Its belief counts as long as its own clock has not reached it.
+- **A process** may end, where the bounds allow it: then it believes nothing, and the other is told so at any time, or
+  never. Its call may still be executed, and its session lives on.
 """
 
 from dataclasses import dataclass, field
@@ -63,6 +65,8 @@ class Bounds:
         abandoned: how many renames that were given up may still be executed; of more, the oldest never are.
         comes_back: whether a leader that lost its lease contends again.
         steps_down: whether a leader may step down, which counts as a disturbance.
+        ends: whether a process may end and the other be told so, which counts as a disturbance.
+        rash: whether the other is told so of one that only sleeps: a fault, to see that it is found.
         strict: whether grants are judged too, and the lease in the store; not only beliefs.
     """
 
@@ -73,6 +77,8 @@ class Bounds:
     abandoned: int = 2
     comes_back: bool = False
     steps_down: bool = False
+    ends: bool = False
+    rash: bool = False
     strict: bool = True
 
 
@@ -134,6 +140,10 @@ class Parts(NamedTuple):
     watches: bool = False
     """It is told when the other's node goes."""
     nudged: bool = False
+    ended: bool = False
+    """Its process has ended."""
+    bereft: bool = False
+    """It was told that the other's process has ended."""
 
     @property
     def connected(self) -> bool:

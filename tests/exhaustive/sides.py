@@ -13,6 +13,7 @@ from store.errors import AlreadyExists, DeadlineExceeded, NotFound
 from tests.exhaustive.minds import Happening, Minds
 from tests.exhaustive.model import (
     FORGOTTEN_TICKS,
+    NAMES,
     TICK,
     TRUSTED_TICKS,
     Action,
@@ -29,6 +30,7 @@ from tests.exhaustive.model import (
     Violation,
 )
 from tests.exhaustive.naming import Names, Renamer, Renaming, names_of
+from tests.exhaustive.snapshot import NOBODY
 
 TICKS = Happening("tick")
 
@@ -99,6 +101,8 @@ class Sides:
             yield Action("expire", index)
         if parts.fate:
             return
+        if self._bounds.ends:
+            yield Action("end", index, cost=1)
         if parts.owed:
             yield Action("tick", index)
         if parts.nudged:
@@ -135,6 +139,8 @@ class Sides:
                 return Effect(self.side(index, _fated(parts, kind)))
             case "expire":
                 return Effect(self.side(index, parts._replace(alive=False, watches=False)))
+            case "end":
+                return self._end(index, parts)
             case "nudge":
                 parts = parts._replace(nudged=False)
             case "confirm":
@@ -151,6 +157,17 @@ class Sides:
                 abandoned = command if isinstance(command, Rename) else None
                 parts, happening = parts._replace(call=None), Happening("answer", DeadlineExceeded)
         return self.tell(index, parts, happening, fresh)._replace(abandoned=abandoned)
+
+    def gone(self, index: int, parts: Parts, token: str, fresh: str) -> Effect:
+        """The contender is told that the process of that token has ended."""
+        return self.tell(index, parts._replace(bereft=True), Happening("gone", token=token), fresh)
+
+    def _end(self, index: int, parts: Parts) -> Effect:
+        """It is gone, and all that it believed; what it has sent may be executed later."""
+        command = parts.mind.command if parts.call is not None and parts.call.answer is None else None
+        nobody = self._minds.new(NAMES[index], NOBODY, parts.token)
+        ended = Parts(nobody, parts.token, fate="ended", ended=True, alive=parts.alive, confirmed=parts.confirmed)
+        return Effect(self.side(index, ended), abandoned=command if isinstance(command, Rename) else None)
 
     def call(self, index: int, parts: Parts, kind: str, store: Store, fresh: str) -> Effect:
         """The NameNode executes the contender's call, and perhaps answers it."""
@@ -186,6 +203,8 @@ class Sides:
         return self.tell(index, parts._replace(check=None), happening, fresh)
 
     def _pass_time(self, index: int, parts: Parts, fresh: str) -> Effect:
+        if parts.ended:
+            return Effect(self.side(index, parts._replace(confirmed=min(parts.confirmed + 1, TRUSTED_TICKS))))
         call, asleep = parts.call, parts.fate == "asleep"
         if call is not None:
             answered = min(call.answered + 1, FORGOTTEN_TICKS) if call.answer is not None else 0

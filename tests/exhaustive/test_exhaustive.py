@@ -42,6 +42,7 @@ SEARCHES = {
     "two disturbances": Bounds(UNEVEN, disturbances=2, ticks=1, abandoned=1),
     "one disturbance, followed for longer": Bounds(UNEVEN, ticks=4),
     "all come back, leaders step down": Bounds(comes_back=True, steps_down=True),
+    "a process ends and the other is told": Bounds(UNEVEN, disturbances=2, disturbed=(0,), abandoned=1, ends=True),
 }
 ONE = Bounds(UNEVEN, ticks=3, disturbed=(0,), abandoned=1)
 TWO = replace(ONE, disturbances=2)
@@ -114,6 +115,13 @@ def test_a_planted_fault_is_found(name: str, running: Running, capsys: pytest.Ca
         assert found.violation.startswith("two contenders")
 
 
+def test_a_sleep_that_is_taken_for_an_end_is_found() -> None:
+    bounds = Bounds(UNEVEN, ticks=3, disturbed=(0,), abandoned=1, ends=True, rash=True)
+    found = Search(World(bounds)).run()
+    assert found.violation.startswith("two contenders")
+    assert "is told that the other's process is gone" in timeline(bounds, found)
+
+
 # --- is the search itself right?
 
 
@@ -133,7 +141,7 @@ def walk(bounds: Bounds, seed: int, steps: int) -> Iterator[tuple[State, State]]
 
 @pytest.mark.parametrize("rates", [(1.0, 1.0), (SLOW, FAST), (FAST, SLOW)])
 def test_what_is_forgotten_changes_nothing(rates: tuple[float, float]) -> None:
-    bounds = Bounds(rates, comes_back=True, steps_down=True)
+    bounds = Bounds(rates, comes_back=True, steps_down=True, ends=True)
     for seed in range(25):
         for merged, exact in walk(bounds, seed, 120):
             assert _shown(merged) == _shown(exact)

@@ -36,6 +36,8 @@ _WORDS = {
     "told": "is told of the other's node",
     "cannot say": "hears that ZooKeeper cannot say",
     "asleep": "sleeps",
+    "end": "ends: its process is gone",
+    "gone": "is told that the other's process is gone",
     "step down": "steps down",
     "give back": "gives the lease back",
 }

@@ -41,7 +41,7 @@ class World:
             reduced: of what can happen in any order without anybody seeing it, one order is followed.
         """
         self.bounds = bounds
-        self._reduced = reduced
+        self._reduced = reduced and not bounds.ends
         self.minds = Minds(TIMING, comes_back=bounds.comes_back, exact=exact)
         self.commands: list[tuple[int, Command]] = []
         """Which side did what in the last action."""
@@ -83,7 +83,7 @@ class World:
 
         If a contender is alone, only what it may do is followed: whatever else may happen can as well happen after it.
         That holds as long as it touches nothing that the other may touch, and shows nothing: no belief ends, nobody is
-        granted anything.
+        granted anything. Where processes may end it does not hold: who is gone does nothing after it.
 
         Raises:
             Violation: one of them must never happen; the action is its second argument.
@@ -100,10 +100,17 @@ class World:
         one, other = state.sides
         yield from one.actions
         yield from other.actions
+        for index, (told, of) in enumerate(((one, other), (other, one))):
+            if self._tells_of_end(told.parts, of.parts):
+                yield Action("gone", index)
         for which in range(len(state.abandoned)):
             yield Action("late", -1, which)
         if one.parts.fate and other.parts.fate:
             yield _TIME
+
+    def _tells_of_end(self, told: Parts, of: Parts) -> bool:
+        gone = of.ended or (self.bounds.rash and of.slept)
+        return gone and not told.bereft and not told.fate
 
     def _attempt(self, state: State, action: Action) -> State:
         try:
@@ -131,6 +138,9 @@ class World:
             effect = self._call(state, index, kind)
         elif kind == "connect":
             effect = self._connect(state, index)
+        elif kind == "gone":
+            token, fresh = state.sides[1 - index].parts.token, self._session(state, index)
+            effect = self._sides.gone(index, state.sides[index].parts, token, fresh)
         elif kind in ("check", "look up"):
             effect = self._check(state, index, kind)
         else:
