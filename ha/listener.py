@@ -20,6 +20,9 @@ from leader.whereabouts import Whereabouts
 MOST_CONNECTIONS = 1024
 """Standbys that are connected at once. More wait in the kernel's queue, are not greeted, and suspect nothing."""
 
+KEPT_UNHEARD = 60
+"""Seconds of silence after which the kernel looks whether a standby is still there; whole ones, as it wants them."""
+
 PAUSE = 1.0
 """Seconds without accepting, after the system had no descriptor left."""
 
@@ -81,6 +84,7 @@ class Listener:
             return
         # Who is cut off or lost would be kept for ever. Standbys do not probe: see leader/lines.py.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEPT_UNHEARD)
         connection.setblocking(False)
         with contextlib.suppress(OSError):  # it has gone already, which its end says as well
             connection.send(self.whereabouts.greeting)

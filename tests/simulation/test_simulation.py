@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.simulation.__main__ import main as soak
 from tests.simulation.__main__ import summary
 from tests.simulation.many import explore_all
-from tests.simulation.plan import CALM, STORMY, draw
+from tests.simulation.plan import CALM, PEERS, STORMY, draw
 from tests.simulation.report import report
 from tests.simulation.run import simulate
 
@@ -29,7 +29,7 @@ def test_every_promise_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert found.grants > 2 * found.runs
     assert found.lookups > 10 * found.runs
     done = {kind for kind in found.injected if not kind.startswith("fate")}
-    assert done >= {*CALM, *STORMY} - {"fate", "unseat", "expire"}
+    assert done >= {*CALM, *STORMY, *PEERS} - {"fate", "unseat", "expire"}
     assert {kind for kind in found.injected if kind.startswith("fate")} >= {"fate late", "fate lost", "fate dropped"}
 
 

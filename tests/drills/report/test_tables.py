@@ -28,6 +28,7 @@ from ha.history.events import (
     Ran,
     Revoked,
     Stored,
+    Suspected,
 )
 from tests.drills.report.synthetic import Story, history
 
@@ -49,6 +50,7 @@ EVENTS: list[Event] = [
     CheckpointsRead(2.7, "orders", 2.8, "r", 0, 1, {}),
     CheckpointsRead(2.9, "orders", 3.0, "r", 1, 13, {"words": 0}),
     Fault(3.1, "", "kill -9"),
+    Suspected(3.15, "orders", "a", "b"),
     Ended(3.2, "", "a"),
     Believed(3.3, "orders", "b", None, None),
     Revoked(3.4, "orders", "b", "", ""),
