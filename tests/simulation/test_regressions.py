@@ -104,6 +104,15 @@ PLANS = {
             Step(17.154, "tamper", "", 0.521, ("leader", "delete")),
         ),
     ),
+    "a standby never heard of the leader's end by a connection that was broken at the leader's end only": Plan(
+        seed=7, timing=Timing(short_ttl=3, long_ttl=30, session_timeout=4, call_timeout=0.4, drift=0.02, hand_over=2),
+        seconds=37.78, audit=4.0, end="crash", suspicion=True,
+        steps=(
+            Step(17.764, "freeze", "leader", 5.411),
+            Step(33.506, "isolate", "b", 2.71),
+            Step(36.0, "sever", "leader", 0.621),
+        ),
+    ),
     "the simulator let a read overtake what the same session had asked for": Plan(
         seed=6470, timing=TIGHT, audit=4.0, jitter=0.02, seconds=21.818,
         steps=(
