@@ -32,6 +32,9 @@ FILES_SULK = 0.3
 AHEAD = 2.4
 """Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
 
+SETTLED = 2
+"""Times that an audit was set before those that follow each other evenly."""
+
 
 class Lookup:
     """One job: what is known of it, and how it is found out. Any thread may use it."""
@@ -52,7 +55,8 @@ class Lookup:
         self._observation = Observation("", sources.timing)
         self._directory: LeaderDirectory | None = None
         self._pace = sources.new_pace()
-        self._audit_due: float | None = None
+        self._audit_due = float("-inf")
+        self._audits = 0
         self._decoded: tuple[bytes, LeaderInformation | None] = b"", None
         """ZooKeeper's last record: as a rule the next one is the same."""
         self._graced = False
@@ -136,17 +140,24 @@ class Lookup:
     def audit_if_due(self) -> None:
         """Have HDFS checked in the background, now and then; whoever looks up does not wait for it.
 
-        Every ``audit`` seconds, and the first time somewhere in the first of these: so many hosts that begin at once
-        never ask at once, each asks twice in a minute and no more, and what is stale is corrected in time.
+        Soon after the first answer, which nothing was known to compare with; then at a time of one's own, so that many
+        hosts that have begun at once do not ask at once; and from then on exactly every ``audit`` seconds.
         """
         audit = self._sources.audit
         with self.lock:
             now = self._clock.now()
-            if self._audit_due is None:
-                self._audit_due = now + self._sources.phase(audit)
             if now < self._audit_due:
                 return
-            self._audit_due += audit * (1 + (now - self._audit_due) // audit)
+            match self._audits:
+                case 0:
+                    self._audit_due = now + self._sources.phase(min(AHEAD, audit))
+                case 1:
+                    self._audit_due = now + audit - self._sources.phase(audit / 2)
+                case _:
+                    self._audit_due += audit * (1 + (now - self._audit_due) // audit)
+            self._audits = min(self._audits + 1, SETTLED)
+            if self._audits == 1:
+                return
             known = self._directory
 
         def done(outcome: Outcome[tuple[LeaderDirectory, Record]]) -> None:
@@ -166,7 +177,7 @@ class Lookup:
 
     def audit_soon(self) -> None:
         """Have HDFS checked at the next look."""
-        self._audit_due = float("-inf")
+        self._audit_due, self._audits = min(self._audit_due, self._clock.now()), max(self._audits, 1)
 
     def forked(self) -> None:
         """Any lock may be held by a thread that is not here."""

@@ -102,6 +102,17 @@ def test_while_zookeeper_is_away_a_host_asks_less_than_once_in_two_seconds(agent
     assert sum(others) == 0 if agent else max(others) <= 30
 
 
+def test_an_agent_that_contradicts_a_reader_has_it_audit_once() -> None:
+    """A time that is no number would have made it audit at every lookup."""
+    with counted(agent=False) as costs:
+        for name in READERS:
+            reader = costs.system.hosts[name]
+            assert isinstance(reader, Executor)
+            reader._reader._of(JOB).audit_soon()
+        files, _ = costs.over(600)
+    assert all(20 <= files[name] <= 22 for name in READERS), files
+
+
 def test_a_failover_costs_no_reader_a_request_to_hdfs() -> None:
     with counted(agent=False, audit=10_000) as costs:
         before = costs.system.leader
