@@ -23,6 +23,7 @@ from tests.simulation.ensemble import Ensemble
 from tests.simulation.host import Fault, Host
 from tests.simulation.namespace import Namespace
 from tests.simulation.process import Process
+from tests.simulation.wires import Wires
 from tests.simulation.world import World
 
 T = TypeVar("T")
@@ -79,8 +80,16 @@ class _Kazoo:
 class Counted(Host):
     """A host whose requests are written down."""
 
-    def __init__(self, world: World, name: str, files: Namespace, ensemble: Ensemble | None, timing: Timing) -> None:
-        super().__init__(world, name, files, ensemble, timing)
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        files: Namespace,
+        ensemble: Ensemble | None,
+        timing: Timing,
+        wires: Wires | None = None,
+    ) -> None:
+        super().__init__(world, name, files, ensemble, timing, wires)
         self.requests = Requests(world)
         self.zookeeper.connected.append(lambda *_: self.requests.add("zookeeper connections"))
 
