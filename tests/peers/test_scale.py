@@ -15,6 +15,7 @@ from leader.retrieval import Source
 from leader.timing import Timing
 from store.files import Entry
 from store.zookeeper import Connection
+from tests.ha.waiting import wait_until
 from tests.leader.faulty import Place
 from tests.leader.samples import A, B
 from tests.peers.copies import Copies
