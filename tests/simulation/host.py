@@ -82,7 +82,13 @@ class Host:
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Call:
         # The microsecond makes up for rounding: a call that comes too early would be asked for again without end.
-        return self.world.at(self.true(when) + 1e-6, lambda: self.run(callback))
+        call = self.world.at(self.true(when) + 1e-6, lambda: self.run(go_off))
+
+        def go_off() -> None:
+            if call.callback is not None:  # it may have been cancelled since, by a process that slept until now
+                callback()
+
+        return call
 
     def run(self, callback: Callable[[], None]) -> None:
         """Do that: now, when it goes on, or never."""

@@ -3,6 +3,7 @@
 import pytest
 
 from leader.timing import Timing
+from tests.simulation.host import Host
 from tests.simulation.namespace import Namespace
 from tests.simulation.plan import Plan, Step
 from tests.simulation.report import report
@@ -235,3 +236,18 @@ def test_a_namenode_forgets_what_it_showed_and_answered_nobody() -> None:
     files.regain_journal()
     assert said[-1] == "job/c"
     assert told == ["job", "job/a", "job/c"]
+
+
+def test_a_timer_that_is_cancelled_is_not_called_even_if_its_process_slept_when_it_went_off() -> None:
+    """As in the event loop of production; a watch that had been closed called once more, and had nobody to tell."""
+    world, called = World(), list[str]()
+    host = Host(world, "a", Namespace(), None, Timing())
+    late = host.call_at(host.now() + 2.0, lambda: called.append("late"))
+    host.call_at(host.now() + 1.0, late.cancel)
+    host.pause()
+    world.run(3.0)
+    host.resume()
+    assert called == []
+    host.call_at(host.now() + 1.0, lambda: called.append("in time"))
+    world.run(2.0)
+    assert called == ["in time"]
