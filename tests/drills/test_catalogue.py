@@ -26,7 +26,7 @@ def test_every_group_has_drills_and_every_drill_can_be_timed() -> None:
         protocol = ("session_timeout", "short_ttl", "long_ttl", "hand_over")
         assert Timing(**{name: durations[name] for name in protocol}).long_ttl == durations["long_ttl"]
         if each.expected.recovery is not None:
-            assert each.expected.recovery(durations) > 0
+            assert each.expected.recovery({**durations, "outage": 1.0}) > 0
             assert each.expected.changes[1] > 0
 
 
