@@ -3,6 +3,7 @@
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from ha.sandbox import whole
 from ha.sandbox.ports import LOOPBACK
 from ha.sandbox.program import Program
 from ha.sandbox.state import Server, State
@@ -169,4 +170,4 @@ def _write_site(path: Path, settings: dict[str, str]) -> None:
         f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
         for name, value in settings.items()
     ]
-    path.write_text("\n".join(["<configuration>", *lines, "</configuration>", ""]), encoding="utf-8")
+    whole.write(path, "\n".join(["<configuration>", *lines, "</configuration>", ""]))  # a server may be reading it

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ha.sandbox import archive, jars
+from ha.sandbox import archive, jars, whole
 from ha.sandbox.errors import SandboxError
 from ha.sandbox.java import FLAGS, find_java
 from ha.sandbox.process import Identity, spawn
@@ -47,7 +47,7 @@ class Launcher:
             SandboxError: it cannot be started.
         """
         try:
-            self._log_configuration.write_text(_LOG_CONFIGURATION, encoding="ascii")
+            whole.write(self._log_configuration, _LOG_CONFIGURATION)
             return spawn(self._command(name, program), self._environment(), self._directory.log(name))
         except OSError as error:
             raise SandboxError(f"{name} cannot be started: {error}.") from error
@@ -60,7 +60,7 @@ class Launcher:
         """
         log = self._directory.log(name)
         try:
-            self._log_configuration.write_text(_LOG_CONFIGURATION, encoding="ascii")
+            whole.write(self._log_configuration, _LOG_CONFIGURATION)
             ended = subprocess.run(
                 self._command(name, program),
                 env=self._environment(),

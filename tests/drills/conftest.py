@@ -26,6 +26,11 @@ class Compose(DockerCompose):
         files = [part for name in compose.FILES for part in ("-f", name)]
         return [*compose.command(), *files]
 
+    def stop(self, down: bool = True) -> None:
+        """Remove everything: Compose takes nothing down if it is told which services."""
+        del down
+        self._run_command(cmd=[*self.compose_command_property, "down", "--volumes", "--remove-orphans"])
+
 
 @pytest.fixture(scope="session")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerGround]:

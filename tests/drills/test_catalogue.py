@@ -1,6 +1,7 @@
 """The catalogue has what people ask for, and the command line shows it."""
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,13 @@ from requests import ReadTimeout
 
 from ha.cli import app
 from ha.drill.catalogue import DRILLS
-from ha.drill.drill import DURATIONS
+from ha.drill.drill import DURATIONS, Drill
 from ha.drill.engine import engine
 from ha.drill.ground import Ability, DrillError
+from ha.drill.guards import Guard
+from ha.drill.outcome import Outcome, Status
 from ha.drill.report.writing import read
+from ha.history.events import Event
 from leader.timing import Timing
 
 GROUPS = {"kills", "network", "zookeeper", "hdfs", "both", "pauses", "machine", "upgrade"}
@@ -26,7 +30,7 @@ def test_every_group_has_drills_and_every_drill_can_be_timed() -> None:
         protocol = ("session_timeout", "short_ttl", "long_ttl", "hand_over")
         assert Timing(**{name: durations[name] for name in protocol}).long_ttl == durations["long_ttl"]
         if each.expected.recovery is not None:
-            assert each.expected.recovery(durations) > 0
+            assert each.expected.recovery({**durations, "outage": 1.0}) > 0
             assert each.expected.changes[1] > 0
 
 
@@ -71,6 +75,31 @@ def test_containers_without_an_engine_are_reported_as_not_run(tmp_path: Path) ->
         ("safe-mode", "hybrid-ha"),
     }
     assert all(each.status == "skipped" and "No Docker engine answers" in each.reason for each in found)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "code"), [("passed", "failed", 0), ("failed", "passed", 1), ("skipped", "passed", 1)]
+)
+def test_what_others_guard_is_no_verdict(
+    ours: Status, theirs: Status, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def series(
+        drills: Sequence[Drill], _: object, guards: Sequence[Guard], *__: object
+    ) -> Iterator[tuple[Outcome, list[Event]]]:
+        for guard, status in zip(guards, (ours, theirs), strict=True):
+            drill = drills[0]
+            yield (
+                Outcome(drill=drill.name, title="", group="kills", ground="sandbox", guard=guard.name, status=status),
+                [],
+            )
+
+    monkeypatch.setattr("ha.drill.series.run_series", series)
+    arguments = ["drill", "run", "kill-sidecar", "--against", "sandbox", "--folder", f"{tmp_path}", "--keep"]
+    told = CliRunner().invoke(app, [*arguments, "--guard", "hybrid-ha", "--guard", "kazoo"])
+    assert told.exit_code == code
+    assert [line for line in told.output.splitlines() if line.startswith("kazoo: ")] == [
+        f"kazoo: {int(theirs == 'passed')} passed, {int(theirs == 'failed')} failed, 0 skipped"
+    ]
 
 
 @pytest.mark.parametrize("refusal", [DockerException("no such network"), ReadTimeout("60 s")], ids=["docker", "http"])
