@@ -73,7 +73,8 @@ def mentioned(frozen: Frozen) -> Names:
     """The names that a mind acts on."""
     texts = [frozen.directory.name] if frozen.directory else []
     texts += [lease.name for lease in (frozen.seen, frozen.held, frozen.renamed) if lease]
-    texts += [lease.name for lease, _ in frozen.promises]
+    if not _idle(frozen):
+        texts += [lease.name for lease, _ in frozen.promises]
     if frozen.under_way is not None:
         texts += paths_of(frozen.under_way.command)
     names = reduce(or_, map(names_of, texts), Names(frozenset({frozen.highest} if frozen.highest >= 0 else ())))
@@ -96,7 +97,8 @@ def _true(words: Iterable[str | None]) -> frozenset[str]:
 
 
 def _idle(frozen: Frozen) -> bool:
-    return frozen.phase is Phase.STANDBY and not frozen.promises
+    """Whether it neither holds the lease nor is about to: it keeps its last try only in case it meets that."""
+    return frozen.phase is Phase.STANDBY and (frozen.under_way is None or frozen.under_way.lease is None)
 
 
 def paths_of(command: FilesCommand) -> list[str]:
@@ -122,8 +124,9 @@ class Renamer:
     def mind(self, frozen: Frozen) -> Frozen:
         """A mind under other names."""
         gone, present = (None if token in self._forgotten else token for token in (frozen.gone, frozen.present))
+        forgets_try = frozen.session_id in self._forgotten
         return frozen._replace(
-            session_id=NOBODY if frozen.session_id in self._forgotten else frozen.session_id,
+            session_id=NOBODY if forgets_try else frozen.session_id,
             directory=self._directory(frozen.directory) if frozen.directory else None,
             under_way=self._step(frozen.under_way) if frozen.under_way else None,
             seen=self.lease(frozen.seen) if frozen.seen else None,
@@ -132,8 +135,8 @@ class Renamer:
             present=present,
             held=self.lease(frozen.held) if frozen.held else None,
             renamed=self.lease(frozen.renamed) if frozen.renamed else None,
-            highest=self._sequences.get(frozen.highest, frozen.highest),
-            promises=tuple((self.lease(lease), start) for lease, start in frozen.promises),
+            highest=-1 if forgets_try else self._sequences.get(frozen.highest, frozen.highest),
+            promises=() if forgets_try else tuple((self.lease(lease), start) for lease, start in frozen.promises),
         )
 
     def lease(self, lease: Lease) -> Lease:
