@@ -25,7 +25,7 @@ from leader.events import (
     StepDown,
     Tick,
 )
-from leader.lease import Attestation
+from leader.lease import Attestation, Lease
 from leader.timing import SESSION_SHARE, Timing
 from store.errors import StoreError
 from store.outcome import Outcome
@@ -56,6 +56,8 @@ class Mind:
     command: FilesCommand | None
     names: Names
     remembered: frozenset[str]
+    promised: frozenset[Lease]
+    """Every entry of its lease that may be in the store as far as it knows."""
     after: dict[tuple[Happening, str], "Reaction"] = field(default_factory=dict)
     shifted: dict[float, "Mind"] = field(default_factory=dict)
     renamed: dict[Renaming, "Mind"] = field(default_factory=dict)
@@ -178,6 +180,7 @@ class Minds:
                 frozen.under_way.command if frozen.under_way else None,
                 mentioned(frozen),
                 remembered(frozen),
+                frozenset(lease for lease, _ in frozen.promises),
             )
         return known
 

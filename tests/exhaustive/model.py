@@ -9,6 +9,10 @@ written down here again. These are the parts around them; what may happen to the
 - **The NameNode** executes one command after the other. A call is executed and answered within its tick, at any point
   of it. If it is *disturbed*, it is executed at any time or never, and answered at any time or never. After one tick
   its sender has an answer or gives it up; a rename that was given up may be executed at any time after that.
+- **It may forget** what its journal does not have, where the bounds allow it: a change that was executed is *written*
+  when its sender is told of it, with all that was executed before, or at any time at which nobody is told. Until then
+  lists show it and refusals come from it, but the NameNode that follows may never have heard of it. Then it is as if
+  it had not been executed: it may be at any time, or never.
 - **ZooKeeper** confirms a session in every tick, from its beginning. It may end a session once the last confirmation
   was ``SESSION_SHARE`` of the session timeout ago, in true time, and no sooner. Its word on a node is asked for and
   given within a tick; if *disturbed*, the node is looked up at any time, and told of at any later one, or "cannot say".
@@ -41,7 +45,7 @@ TIMING = Timing(
 )
 TRUSTED_TICKS = 2
 """ZooKeeper's contract: ``SESSION_SHARE`` of nine seconds."""
-FORGOTTEN_TICKS = 5
+FORGOTTEN_TICKS = 7
 """An answer that came so long ago is older than every ttl."""
 NAMES = ("a", "b")
 SLOW, EVEN, FAST = 15 / 16, 1.0, 17 / 16
@@ -59,9 +63,12 @@ class Bounds:
         rates: seconds on each contender's clock in one true second.
         disturbances: how many may begin in one run. Each lasts as long as it likes: a contender sleeps, its session is
             not confirmed, its calls to the NameNode are out of order, an answer about a node is slow, a leader steps
-            down.
+            down, the NameNode forgets.
         ticks: for how long a run is followed once the first has begun. Before that, time is not limited.
         disturbed: whom disturbances may befall.
+        forgets: whether the NameNode may forget what is not written, which counts as a disturbance.
+        long_ttl: seconds, of a lease that ZooKeeper attests. With the default a belief does not outlive the loss of two
+            renewals in a row.
         abandoned: how many renames that were given up may still be executed; of more, the oldest never are.
         comes_back: whether a leader that lost its lease contends again.
         steps_down: whether a leader may step down, which counts as a disturbance.
@@ -74,6 +81,8 @@ class Bounds:
     disturbances: int = 1
     ticks: int = 2
     disturbed: tuple[int, ...] = (0, 1)
+    forgets: bool = False
+    long_ttl: float = TIMING.long_ttl
     abandoned: int = 2
     comes_back: bool = False
     steps_down: bool = False
@@ -106,6 +115,13 @@ class Call(NamedTuple):
     answer: Answer | None = None
     answered: int = 0
     """How many ticks ago it was executed."""
+    unwritten: bool = False
+    """It has changed something, and that may be forgotten."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it may still be executed, now or once it is forgotten."""
+        return self.answer is None or self.unwritten
 
 
 class Check(NamedTuple):
@@ -177,7 +193,6 @@ class Store:
     """Path of the leader directory."""
     entry: str
     """Path of the lease."""
-    after: dict[Rename, "Store"] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -208,6 +223,8 @@ class Effect(NamedTuple):
     side: Side
     granted: LeaderDirectory | None = None
     store: Store | None = None
+    written: bool = False
+    """Whether nothing of what was executed can be forgotten any more."""
     abandoned: Rename | None = None
     commands: tuple[Command, ...] = ()
     """What the contender did, for the timeline."""
@@ -217,7 +234,9 @@ class State(NamedTuple):
     """One situation."""
 
     store: Store
+    durable: Store
+    """What is written: the NameNode goes back to it if it forgets."""
     granted: bool
-    """Whether somebody was granted the leadership that the leader directory stands for."""
+    """Whether somebody was granted the leadership that the leader directory stands for, as it is written."""
     sides: tuple[Side, Side]
     abandoned: tuple[Rename, ...] = ()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,8 @@ from store.outcome import Outcome
 _failed = Election._failed
 _grant = Election._grant
 _changed = Election._changed
+_claim = Election._claim
+_seize = Election._seize
 _seizable = Observation.seizable
 
 Answered = Outcome[list[str] | None]
@@ -78,6 +80,40 @@ def _not_attested(self: Holding, lease: Lease, start: float) -> float:
     return float("-inf") if lease.mode is Mode.RELEASED else start + lease.ttl * (1 - self._drift)
 
 
+# --- what only a NameNode that forgets reveals
+
+
+def _see_and_confirm(self: Holding, lease: Lease) -> None:
+    """A renewal that is listed is taken for done."""
+    self.confirm(lease)
+
+
+def _seize_or_hold(self: Election, now: float) -> Step | None:
+    """A seizure that is listed is taken for done."""
+    lease = self._observation.lease
+    if lease is None or lease not in self._holding:
+        return _seize(self, now)
+    self._hold(lease, now)
+    return self._act(now)
+
+
+def _claim_or_grant(self: Election, now: float) -> Step | None:
+    """A claim that is listed is taken for done."""
+    if self.directory is None or self.directory.session_id != self.session_id:
+        return _claim(self, now)
+    self._grant(now)
+    return None
+
+
+def _any_pending(self: Holding, like: Lease) -> Lease | None:
+    """Any entry is sent once more, also one that another was built on when it was shown."""
+    least = self.present.sequence if self.present else 0
+    for lease in self._promises:
+        if lease.sequence > least and replace(lease, sequence=like.sequence) == like:
+            return lease
+    return None
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One fault: what is replaced by what."""
@@ -103,4 +139,8 @@ MUTANTS = {
     "any node that is gone": Mutant(Observation, "seizable", _any_node),
     "a holder without drift": Mutant(Holding, "_deadline", _deadline_without_drift),
     "belief not limited by the confirmation": Mutant(Holding, "_deadline", _not_attested),
+    "a renewal that is listed is taken for done": Mutant(Holding, "see", _see_and_confirm),
+    "a seizure that is listed is taken for done": Mutant(Election, "_seize", _seize_or_hold),
+    "a claim that is listed is taken for done": Mutant(Election, "_claim", _claim_or_grant),
+    "a renewal that another was built on is sent once more": Mutant(Holding, "pending", _any_pending),
 }

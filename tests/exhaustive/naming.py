@@ -2,7 +2,8 @@
 
 Sequences and epochs only grow, and session ids are always new. So two situations that are alike but for their age would
 differ in every name. Here the lease in the store always has the sequence ``SEQUENCE`` and the leader directory the
-epoch ``EPOCH``; what is lower keeps its order only, and a session id that nobody mentions any more is given out again.
+epoch ``EPOCH``; what is lower than can be seen keeps its order only, and a session id that nobody mentions any more is
+given out again.
 """
 
 import re
@@ -45,14 +46,14 @@ class Names(NamedTuple):
         return Names(self.sequences | other.sequences, self.epochs | other.epochs, self.words | other.words)
 
 
-def numbering(used: frozenset[int], present: int, target: int) -> tuple[tuple[int, int], ...]:
-    """New numbers: the present one becomes ``target``, higher ones keep their distance, lower ones their order.
+def numbering(used: frozenset[int], present: int, target: int, durable: int) -> tuple[tuple[int, int], ...]:
+    """New numbers: the present one becomes ``target``; those lower than the durable one only keep their order.
 
-    Returns only what changes.
+    All others keep their distance, for the next one is counted from one of these. Returns only what changes.
     """
-    lower = sorted((number for number in used if number < present), reverse=True)
-    new = {number: number - present + target for number in used if number >= present}
-    new.update((number, target - 1 - rank) for rank, number in enumerate(lower))
+    lower = sorted((number for number in used if number < durable), reverse=True)
+    new = {number: number - present + target for number in used if number >= durable}
+    new.update((number, durable - present + target - 1 - rank) for rank, number in enumerate(lower))
     return tuple(sorted((old, number) for old, number in new.items() if old != number))
 
 
@@ -73,7 +74,8 @@ def mentioned(frozen: Frozen) -> Names:
     """The names that a mind acts on."""
     texts = [frozen.directory.name] if frozen.directory else []
     texts += [lease.name for lease in (frozen.seen, frozen.held, frozen.renamed) if lease]
-    texts += [lease.name for lease, _ in frozen.promises]
+    if not _idle(frozen):
+        texts += [lease.name for lease, _ in frozen.promises]
     if frozen.under_way is not None:
         texts += paths_of(frozen.under_way.command)
     names = reduce(or_, map(names_of, texts), Names(frozenset({frozen.highest} if frozen.highest >= 0 else ())))
@@ -96,7 +98,8 @@ def _true(words: Iterable[str | None]) -> frozenset[str]:
 
 
 def _idle(frozen: Frozen) -> bool:
-    return frozen.phase is Phase.STANDBY and not frozen.promises
+    """Whether it keeps its last try only in case it meets that; one that is under way is in its command, too."""
+    return frozen.phase is Phase.STANDBY
 
 
 def paths_of(command: FilesCommand) -> list[str]:
@@ -123,9 +126,10 @@ class Renamer:
         """A mind under other names."""
         gone, present = (None if token in self._forgotten else token for token in (frozen.gone, frozen.present))
         orphan = None if self._forgotten.intersection(frozen.orphan or ()) else frozen.orphan
+        forgets_try = frozen.session_id in self._forgotten
         return frozen._replace(
-            session_id=NOBODY if frozen.session_id in self._forgotten else frozen.session_id,
-            directory=self._directory(frozen.directory) if frozen.directory else None,
+            session_id=NOBODY if forgets_try else frozen.session_id,
+            directory=self.directory(frozen.directory) if frozen.directory else None,
             under_way=self._step(frozen.under_way) if frozen.under_way else None,
             seen=self.lease(frozen.seen) if frozen.seen else None,
             own_sessions=tuple(sorted({each for each in frozen.own_sessions if each not in self._forgotten})),
@@ -134,13 +138,17 @@ class Renamer:
             orphan=orphan,
             held=self.lease(frozen.held) if frozen.held else None,
             renamed=self.lease(frozen.renamed) if frozen.renamed else None,
-            highest=self._sequences.get(frozen.highest, frozen.highest),
-            promises=tuple((self.lease(lease), start) for lease, start in frozen.promises),
+            highest=-1 if forgets_try else self._sequences.get(frozen.highest, frozen.highest),
+            promises=() if forgets_try else tuple((self.lease(lease), start) for lease, start in frozen.promises),
         )
 
     def lease(self, lease: Lease) -> Lease:
         """A lease under another sequence."""
         return replace(lease, sequence=self._sequences.get(lease.sequence, lease.sequence))
+
+    def directory(self, directory: LeaderDirectory) -> LeaderDirectory:
+        """A leader directory under another epoch."""
+        return replace(directory, epoch=self._epochs.get(directory.epoch, directory.epoch))
 
     def path(self, path: str) -> str:
         """A path, or a name, under other numbers."""
@@ -157,14 +165,11 @@ class Renamer:
         """A command for the file system under other numbers."""
         return Rename(self.path(command.source), self.path(command.destination))
 
-    def _directory(self, directory: LeaderDirectory) -> LeaderDirectory:
-        return replace(directory, epoch=self._epochs.get(directory.epoch, directory.epoch))
-
     def _step(self, step: Step) -> Step:
         return Step(
             self._command(step.command),
             self.lease(step.lease) if step.lease else None,
-            self._directory(step.directory) if step.directory else None,
+            self.directory(step.directory) if step.directory else None,
             replace(step.change, command=self._command(step.change.command)) if step.change else None,
         )
 
@@ -175,6 +180,6 @@ class Renamer:
             case MakeDirectory(path):
                 return MakeDirectory(self.path(path))
             case ListRecord(directory):
-                return ListRecord(self._directory(directory))
+                return ListRecord(self.directory(directory))
             case _:
                 return command

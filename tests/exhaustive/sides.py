@@ -132,13 +132,12 @@ class Sides:
     def simply(self, index: int, parts: Parts, kind: str, fresh: str) -> Effect:
         """What needs to know of nothing but the contender."""
         happening, abandoned = Happening(kind), None
+        unheard = _unheard(parts, kind)
+        if unheard is not None:
+            return Effect(self.side(index, unheard))
         match kind:
             case "time":
                 return self._pass_time(index, parts, fresh)
-            case "awake" | "silent" | "asleep":
-                return Effect(self.side(index, _fated(parts, kind)))
-            case "expire":
-                return Effect(self.side(index, parts._replace(alive=False, watches=False)))
             case "end":
                 return self._end(index, parts)
             case "nudge":
@@ -153,7 +152,7 @@ class Sides:
                 happening = Happening("checked", token=parts.check.token, present=present)
                 parts = parts._replace(check=None)
             case "lose":
-                command = parts.mind.command if parts.call and parts.call.answer is None else None
+                command = parts.mind.command if parts.call and parts.call.open else None
                 abandoned = command if isinstance(command, Rename) else None
                 parts, happening = parts._replace(call=None), Happening("answer", DeadlineExceeded)
         return self.tell(index, parts, happening, fresh)._replace(abandoned=abandoned)
@@ -164,25 +163,27 @@ class Sides:
 
     def _end(self, index: int, parts: Parts) -> Effect:
         """It is gone, and all that it believed; what it has sent may be executed later."""
-        command = parts.mind.command if parts.call is not None and parts.call.answer is None else None
+        command = parts.mind.command if parts.call and parts.call.open else None
         nobody = self._minds.new(NAMES[index], NOBODY, parts.token)
         ended = Parts(nobody, parts.token, fate="ended", ended=True, alive=parts.alive, confirmed=parts.confirmed)
         return Effect(self.side(index, ended), abandoned=command if isinstance(command, Rename) else None)
 
     def call(self, index: int, parts: Parts, kind: str, store: Store, fresh: str) -> Effect:
-        """The NameNode executes the contender's call, and perhaps answers it."""
+        """The NameNode executes the contender's call, and perhaps answers it: a change only once it is written."""
         call, command = parts.call, parts.mind.command
         assert call is not None
         assert command is not None
         if call.answer is None:
+            before = store
             store, answer = self._execute(store, command)
-            call = call._replace(answer=answer, answered=0)
+            call = call._replace(answer=answer, answered=0, unwritten=store is not before)
         if kind == "execute":
             return Effect(self.side(index, parts._replace(call=call, disturbed=True)), store=store)
         assert call.answer is not None
         ago = call.answered * self._seconds[index]
         happening = Happening("answer", call.answer.error, call.answer.names, ago)
-        return self.tell(index, parts._replace(call=None), happening, fresh)._replace(store=store)
+        effect = self.tell(index, parts._replace(call=None), happening, fresh)
+        return effect._replace(store=store, written=call.unwritten)
 
     def connect(self, index: int, parts: Parts, token: str, fresh: str) -> Effect:
         """ZooKeeper is there again; in a session of its own, if the last one is over."""
@@ -259,6 +260,13 @@ class Sides:
                 return store, Answer(error=AlreadyExists)
 
 
+def _ended(call: Call | None, kind: str) -> Call | None:
+    """A call once what it has changed is written, or forgotten: then it is still to be executed."""
+    if call is None or not call.unwritten:
+        return call
+    return call._replace(unwritten=False) if kind == "written" else Call(overdue=call.overdue)
+
+
 def _of_call(index: int, parts: Parts) -> Iterator[Action]:
     call = parts.call
     if call is None:
@@ -304,6 +312,18 @@ def _fates(index: int, parts: Parts) -> Iterator[Action]:
         yield Action("awake", index, cost=cost)
 
 
+def _unheard(parts: Parts, kind: str) -> Parts | None:
+    """What becomes of a contender that is told nothing of it; None if it is told."""
+    match kind:
+        case "awake" | "silent" | "asleep":
+            return _fated(parts, kind)
+        case "written" | "forgotten":
+            return parts._replace(call=_ended(parts.call, kind))
+        case "expire":
+            return parts._replace(alive=False, watches=False)
+    return None
+
+
 def _fated(parts: Parts, fate: str) -> Parts:
     if fate == "asleep":
         return parts._replace(fate=fate)
@@ -317,6 +337,6 @@ def _fated(parts: Parts, fate: str) -> Parts:
 
 
 def _alone(parts: Parts) -> bool:
-    asks = parts.call is not None and parts.call.answer is None
+    asks = parts.call is not None and parts.call.open
     looks = parts.check is not None and parts.check.present is None and parts.connected
     return not asks and not looks and not parts.may_expire

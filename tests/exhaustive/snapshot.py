@@ -7,6 +7,8 @@ Nothing is left out by accident: an attribute that is not named here fails :func
 
 - a time that has passed: it is only ever compared with the present, and whatever is due is due;
 - what belongs to a phase that is over (a history line of a former leadership, a successor that was named);
+- that the session id of nobody was one of its own: it owns the first lease of a job, and whose that was makes no
+  difference, for it is released;
 - for whom it contends, complains or speaks: words for people.
 """
 
@@ -133,7 +135,7 @@ class Freezer:
             warned=election._warned and (exact or stepping_down),
             seen=observation.lease,
             since=PAST if own and not exact else after(observation._since, self._observed(observation.lease)),
-            own_sessions=tuple(observation._own_sessions),
+            own_sessions=tuple(each for each in observation._own_sessions if exact or each != NOBODY),
             own=observation._own,
             gone=observation._gone,
             present=observation._present,

@@ -16,7 +16,7 @@ from leader.events import (
 )
 from leader.lease import Lease
 from leader.names import LeaderDirectory
-from tests.exhaustive.model import NAMES, TICK, Action, Bounds, State, Violation
+from tests.exhaustive.model import NAMES, TICK, Action, Bounds, State, Store, Violation
 from tests.exhaustive.search import Found
 from tests.exhaustive.world import World
 
@@ -69,6 +69,10 @@ def _step(before: State, state: State, action: Action, seconds: float, world: Wo
         yield f"{seconds:5.0f} s  {NAMES[action.side]} {_WORDS[action.kind]}"
     elif action.kind == "time":
         yield f"{seconds:5.0f} s  time has passed"
+    elif action.kind == "write":
+        yield f"{seconds:5.0f} s  the NameNode writes what it has executed, and tells nobody"
+    elif action.kind == "forget":
+        yield f"{seconds:5.0f} s  the NameNode FORGETS what is not written"
     elif action.kind == "late":
         yield f"{seconds:5.0f} s  a call that was given up is executed: {_command(before.abandoned[action.which])}"
     if _store(state) != _store(before):
@@ -87,7 +91,12 @@ def _beliefs(state: State) -> str:
 
 
 def _store(state: State) -> str:
-    return f"{_directory(state.store.directory)}, {_lease(state.store.lease)}"
+    shown = _content(state.store)
+    return shown if state.durable is state.store else f"{shown}; written: {_content(state.durable)}"
+
+
+def _content(store: Store) -> str:
+    return f"{_directory(store.directory)}, {_lease(store.lease)}"
 
 
 def _command(command: Command) -> str:

@@ -2,31 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
-from leader.events import Command, Rename
+from leader.events import Command
 from leader.lease import Mode, first_lease
 from leader.names import LeaderDirectory
+from tests.exhaustive.late import executable
 from tests.exhaustive.minds import Mind, Minds
 from tests.exhaustive.model import NAMES, TIMING, Action, Bounds, Call, Effect, Parts, Side, State, Violation
-from tests.exhaustive.naming import EPOCH, SEQUENCE, Renamer, Renaming, names_of, numbering
+from tests.exhaustive.naming import EPOCH, SEQUENCE, Renamer
+from tests.exhaustive.renaming import TOKENS, Naming, naming
 from tests.exhaustive.sides import Sides
 from tests.exhaustive.snapshot import NOBODY
 
 _SMOOTH = ("answer", "told", "check", "confirm", "tick", "awake", "time")
 """What happens while all goes well, the first of them first."""
-_TIME = Action("time")
-_SESSIONS = [[f"{index:08x}-0000-0000-0000-{serial:012x}" for serial in range(1, 20)] for index in range(2)]
-_TOKENS = [[f"{index}-{serial:x}" for serial in range(20)] for index in range(2)]
-
-
-class Naming(NamedTuple):
-    """What the names in a situation are to be changed to, and which are free."""
-
-    all: Renaming | None
-    sides: tuple[Renaming | None, ...]
-    sessions: tuple[str, ...]
-    tokens: tuple[str, ...]
+_TIME, _WRITE, _FORGET = Action("time"), Action("write"), Action("forget", cost=1)
 
 
 class World:
@@ -42,10 +32,11 @@ class World:
         """
         self.bounds = bounds
         self._reduced = reduced and not bounds.ends
-        self.minds = Minds(TIMING, comes_back=bounds.comes_back, exact=exact)
         self.commands: list[tuple[int, Command]] = []
         """Which side did what in the last action."""
         self._exact = exact
+        timing = replace(TIMING, long_ttl=bounds.long_ttl)
+        self.minds = Minds(timing, comes_back=bounds.comes_back, exact=exact)
         self._sides = Sides(bounds, self.minds)
         self._serial = 0
         self._namings: dict[object, Naming] = {}
@@ -69,10 +60,10 @@ class World:
     def _new(self) -> State:
         store = self._sides.store(LeaderDirectory(EPOCH, NOBODY), replace(first_lease(NOBODY), sequence=SEQUENCE))
         one, other = (self._newcomer(index) for index in range(2))
-        return self._settle(State(store, granted=True, sides=(one, other)))
+        return self._settle(State(store, store, granted=True, sides=(one, other)))
 
     def _newcomer(self, index: int) -> Side:
-        token = _TOKENS[index][0]
+        token = TOKENS[index][0]
         mind = self.minds.new(NAMES[index], NOBODY, token)
         return self._sides.side(index, Parts(mind, token, call=Call() if mind.command else None))
 
@@ -81,6 +72,8 @@ class World:
     def successors(self, state: State, free: int) -> list[tuple[Action, State]]:
         """Everything that may happen next, and the situation then, if so many more disturbances may begin.
 
+        What cannot be forgotten any more is written at once: it makes no difference when.
+
         If a contender is alone, only what it may do is followed: whatever else may happen can as well happen after it.
         That holds as long as it touches nothing that the other may touch, and shows nothing: no belief ends, nobody is
         granted anything. Where processes may end it does not hold: who is gone does nothing after it.
@@ -88,6 +81,8 @@ class World:
         Raises:
             Violation: one of them must never happen; the action is its second argument.
         """
+        if self._reduced and not free and state.durable is not state.store:
+            return [(_WRITE, self._attempt(state, _WRITE))]
         for index, side in enumerate(state.sides):
             if self._reduced and side.alone and not state.sides[1 - index].parts.may_expire:
                 found = [(each, self._attempt(state, each)) for each in side.actions if each.cost <= free]
@@ -105,6 +100,9 @@ class World:
                 yield Action("gone", index)
         for which in range(len(state.abandoned)):
             yield Action("late", -1, which)
+        if state.durable is not state.store:
+            yield _WRITE
+            yield _FORGET
         if one.parts.fate and other.parts.fate:
             yield _TIME
 
@@ -133,6 +131,10 @@ class World:
             return self._settle(state)
         if action.kind == "late":
             return self._settle(self._execute_late(state, action.which))
+        if action.kind == "write":
+            return self._settle(self._write(state))
+        if action.kind == "forget":
+            return self._settle(self._end_all(state._replace(store=state.durable), "forgotten"))
         index, kind = action.side, action.kind
         if kind in ("answer", "execute"):
             effect = self._call(state, index, kind)
@@ -186,10 +188,23 @@ class World:
         return known
 
     def _execute_late(self, state: State, which: int) -> State:
-        store = self._sides.rename_in(state.store, state.abandoned[which])
-        abandoned = state.abandoned[:which] + state.abandoned[which + 1 :]
-        granted = state.granted and (store is None or store.directory == state.store.directory)
-        return state._replace(store=store or state.store, abandoned=abandoned, granted=granted)
+        """It stays where it is: it may be forgotten and executed once more, until what it renamed is gone for good."""
+        return state._replace(store=self._sides.rename_in(state.store, state.abandoned[which]) or state.store)
+
+    def _write(self, state: State) -> State:
+        """The journal has all that was executed."""
+        if state.durable is state.store:
+            return state
+        granted = state.granted and state.durable.directory == state.store.directory
+        return self._end_all(state._replace(durable=state.store, granted=granted), "written")
+
+    def _end_all(self, state: State, kind: str) -> State:
+        """All changes that were not written are written, or forgotten."""
+        for index in range(2):
+            call = state.sides[index].parts.call
+            if call is not None and call.unwritten:
+                state = self._put(state, index, self._simply(state, index, kind))
+        return state
 
     def _tell_of_expiry(self, state: State, index: int) -> State:
         other = state.sides[1 - index]
@@ -204,20 +219,25 @@ class World:
         Raises:
             Violation: a grant that must not be.
         """
-        store, granted, abandoned = state.store, state.granted, state.abandoned
-        if effect.store is not None and effect.store is not store:
-            granted = granted and effect.store.directory == store.directory
-            store = effect.store
+        one, other = state.sides
+        sides = (effect.side, other) if index == 0 else (one, effect.side)
+        abandoned = (*state.abandoned, effect.abandoned) if effect.abandoned is not None else state.abandoned
+        state = State(effect.store or state.store, state.durable, state.granted, sides, abandoned)
+        if effect.written:
+            state = self._write(state)
         if effect.granted is not None:
-            if self.bounds.strict and (granted or effect.granted != store.directory):
-                raise Violation(f"{NAMES[index]} is granted an epoch that is over")
-            granted = True
-        if effect.abandoned is not None:
-            abandoned = (*abandoned, effect.abandoned)
+            if self.bounds.strict:
+                self._check_grant(state, index, effect.granted)
+            state = state._replace(granted=True)
         if effect.commands:
             self.commands += [(index, command) for command in effect.commands]
-        one, other = state.sides
-        return State(store, granted, (effect.side, other) if index == 0 else (one, effect.side), abandoned)
+        return state
+
+    def _check_grant(self, state: State, index: int, granted: LeaderDirectory) -> None:
+        if granted != state.durable.directory and granted == state.store.directory:
+            raise Violation(f"{NAMES[index]} is granted an epoch that may be forgotten")
+        if state.granted or granted != state.store.directory:
+            raise Violation(f"{NAMES[index]} is granted an epoch that is over")
 
     # --- names
 
@@ -235,10 +255,10 @@ class World:
 
     def _naming(self, state: State) -> Naming:
         one, other = state.sides
-        key = (state.store, state.abandoned, one.names, other.names)
+        key = (state.store, state.durable, state.abandoned, one.names, other.names)
         known = self._namings.get(key)
         if known is None:
-            known = self._namings[key] = _naming(state)
+            known = self._namings[key] = naming(state)
         return known
 
     def _free(self, state: State) -> Naming:
@@ -253,64 +273,43 @@ class World:
         Raises:
             Violation: it must never be.
         """
+        if not self.bounds.forgets:
+            state = self._write(state)
         one, other = state.sides[0].mind, state.sides[1].mind
         if one.leads and other.leads:
             raise Violation(f"two contenders lead: {_for_how_long(one, other)}")
         if one.holds and other.holds:
             raise Violation(f"two contenders think that nobody else can lead: {_for_how_long(one, other)}")
         holder = one if one.holds else other
-        if self.bounds.strict and holder.holds and holder.frozen.session_id != state.store.lease.owner:
-            raise Violation(f"the lease is not its own: {_for_how_long(holder)}")
+        leases = (state.store.lease, state.durable.lease)
+        if self.bounds.strict and holder.holds and not holder.promised.issuperset(leases):
+            raise Violation(f"the lease is not one that it counts on: {_for_how_long(holder)}")
         if state.abandoned:
-            state = state._replace(abandoned=_executable(state)[-self.bounds.abandoned :])
+            state = state._replace(abandoned=executable(state)[-self.bounds.abandoned :])
         return state if self._exact else self._renamed(state)
 
     def _renamed(self, state: State) -> State:
-        naming = self._naming(state)
-        store, abandoned = state.store, state.abandoned
-        if naming.all is not None:
-            renamer = Renamer(naming.all)
-            store = self._sides.store(LeaderDirectory(EPOCH, store.directory.session_id), renamer.lease(store.lease))
+        new = self._naming(state)
+        store, durable, abandoned = state.store, state.durable, state.abandoned
+        if new.all is not None:
+            renamer = Renamer(new.all)
+            store, durable = (
+                self._sides.store(renamer.directory(each.directory), renamer.lease(each.lease))
+                for each in (store, durable)
+            )
             abandoned = tuple(map(renamer.rename, abandoned))
-        elif naming.sides == (None, None):
+        elif new.sides == (None, None):
             return state
         one, other = (
             self._sides.rename(index, side, renaming) if renaming is not None else side
-            for index, (side, renaming) in enumerate(zip(state.sides, naming.sides, strict=True))
+            for index, (side, renaming) in enumerate(zip(state.sides, new.sides, strict=True))
         )
-        return State(store, state.granted, (one, other), abandoned)
+        return State(store, durable, state.granted, (one, other), abandoned)
 
 
 def _for_how_long(*minds: Mind) -> str:
     held = [f"{mind.frozen.contender} for {mind.holds_for:.1f} s more by its own clock" for mind in minds]
     return f"{', '.join(held)}"
-
-
-def _naming(state: State) -> Naming:
-    names = state.store.names
-    for late in state.abandoned:
-        names = names | names_of(late.source) | names_of(late.destination)
-    for side in state.sides:
-        names = names | side.names.used
-    sequences = numbering(names.sequences, state.store.lease.sequence, SEQUENCE)
-    epochs = numbering(names.epochs, state.store.directory.epoch, EPOCH)
-    sides = []
-    for side in state.sides:
-        forgotten = side.names.remembered - names.words
-        mine = tuple(change for change in sequences if change[0] in side.names.used.sequences)
-        ours = tuple(change for change in epochs if change[0] in side.names.used.epochs)
-        sides.append(Renaming(mine, ours, forgotten) if mine or ours or forgotten else None)
-    free = [tuple(next(name for name in each if name not in names.words) for each in of) for of in (_SESSIONS, _TOKENS)]
-    return Naming(Renaming(sequences, epochs) if sequences or epochs else None, tuple(sides), *free)
-
-
-def _executable(state: State) -> tuple[Rename, ...]:
-    """The abandoned calls that could still do something: their source is there, or another call would make it."""
-    pending = list(dict.fromkeys(state.abandoned))
-    waiting = [side.parts.mind.command for side in state.sides if side.parts.call and side.parts.call.answer is None]
-    possible = {state.store.home, state.store.entry}
-    possible |= {command.destination for command in (*pending, *waiting) if isinstance(command, Rename)}
-    return tuple(late for late in pending if late.source in possible)
 
 
 def _shows_nothing(before: State, after: State, index: int) -> bool:
