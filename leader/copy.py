@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from leader.environment import Environment, Timer
-from leader.nodes import Node, NodeCommand
+from leader.nodes import Node, NodeCommand, ReadNode
 from leader.publication import Publication
 from store.outcome import Outcome
 
@@ -12,7 +12,13 @@ class Copy:
     """A publication whose commands are executed."""
 
     def __init__(self, environment: Environment, path: str, told: Callable[[], None] | None = None) -> None:
-        """Publish nothing yet; ``told`` is called when the node changes, also while nothing is wanted there."""
+        """Publish nothing yet.
+
+        Args:
+            environment: asks ZooKeeper.
+            path: the node's.
+            told: called when the node changes; while something is wanted there, only if somebody else changes it.
+        """
         self.publication = Publication(path, observe=told is not None)
         self._environment = environment
         self._told = told
@@ -54,8 +60,15 @@ class Copy:
 
     def _answered(self, command: NodeCommand, outcome: Outcome[Node | None]) -> None:
         self._ask(self.publication.answered(command, outcome, self._environment.now()))
+        if isinstance(command, ReadNode) and self.publication.touched:
+            self._tell()
 
     def _changed(self) -> None:
         self._ask(self.publication.changed(self._environment.now()))
+        # A leader's own writes set its watch off as well: what it reads then says whose they were.
+        if not self.publication.wanting:
+            self._tell()
+
+    def _tell(self) -> None:
         if self._told is not None and not self._closed:
             self._told()

@@ -86,8 +86,8 @@ class Election(Following):
             case FilesDone(_, outcome):
                 self._answered(outcome, now)
             case Attested(attestation):
-                if attestation.usable != self.attestation.usable:
-                    self._nudged(now)
+                if attestation.usable != self.attestation.usable and self.phase is Phase.STANDBY:
+                    self._watched_otherwise(now)
                 self.attestation = attestation
                 self._holding.attest(attestation)
             case AttestationChecked(token, present):
@@ -108,6 +108,15 @@ class Election(Following):
                 self._step_down(reason)
             case Release(successor):
                 self._release(successor)
+
+    def _watched_otherwise(self, now: float) -> None:
+        """ZooKeeper begins or ends to watch a lease for this standby: look again, each at a moment of its own.
+
+        A leader need not look: it renews its lease now, and learns from that whatever there is to learn.
+        """
+        self._observation.doubt(now)
+        dice = int(self.session_id[:4], 16) / 0x10000
+        self._look_due = min(self._look_due, now + dice * self.timing.renewal)
 
     def _nudged(self, now: float) -> None:
         self._observation.doubt(now)

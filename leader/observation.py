@@ -3,6 +3,7 @@
 from collections import deque
 
 from leader.lease import ANYBODY, Attestation, Lease, Mode
+from leader.rhythm import Rhythm
 from leader.timing import RENEWALS_PER_TTL, Timing
 
 NEVER = float("inf")
@@ -18,6 +19,7 @@ class Observation:
         self._contender = contender
         self._timing = timing
         self._since = NEVER
+        self._rhythm = Rhythm(timing)
         self._own_sessions: deque[str] = deque(maxlen=REMEMBERED_SESSIONS)
         self._gone: str | None = None
         self._present: str | None = None
@@ -31,7 +33,9 @@ class Observation:
 
     def see(self, lease: Lease, at: float) -> None:
         """The lease was in the store; ``at`` is when the answer came, in boot-clock seconds."""
-        if lease != self.lease:
+        changed = lease != self.lease
+        self._rhythm.looked(at, renewed=changed)
+        if changed:
             self.lease, self._since = lease, at
             self._own = lease.owner in self._own_sessions
 
@@ -113,9 +117,14 @@ class Observation:
             self._orphan = self.lease.owner, self.lease.attestation
 
     def poll_interval(self, attestation: Attestation) -> float:
-        """Seconds after which to read the lease again: seldom while ZooKeeper watches it for us."""
-        watched = self.lease is not None and self._attestable(attestation) and self._present == self.lease.attestation
-        return self._timing.long_ttl / RENEWALS_PER_TTL if watched else self._timing.poll
+        """Seconds after which to read the lease again.
+
+        Seldom while ZooKeeper watches it for us; else often, but not before its holder is about to renew it again.
+        """
+        if self.lease is not None and self._attestable(attestation) and self._present == self.lease.attestation:
+            return self._timing.long_ttl / RENEWALS_PER_TTL
+        by_hdfs = self.lease is not None and self.lease.mode is Mode.HDFS
+        return self._rhythm.pause() if by_hdfs else self._timing.poll
 
     def _attestable(self, attestation: Attestation) -> bool:
         return self.lease is not None and self.lease.mode is Mode.ZOOKEEPER and attestation.usable

@@ -29,6 +29,9 @@ class Publication:
         self.path = path
         self._observe = observe
         self.repairs = 0
+        self.touched = False
+        """Whether the node, when it was last read, had been written or deleted by somebody else since we wrote it."""
+        self._version = -1
         self._session: int | None = None
         self._wanted: bytes | None = None
         self._sent: bytes | None = None
@@ -46,6 +49,11 @@ class Publication:
     def published(self) -> bool:
         """Whether the node was last seen as it is wanted."""
         return self._read and self._wanted is not None and self._node is not None and self._node.data == self._wanted
+
+    @property
+    def wanting(self) -> bool:
+        """Whether the node shall hold something."""
+        return self._wanted is not None
 
     @property
     def seen(self) -> bytes | None:
@@ -97,6 +105,7 @@ class Publication:
             self._node = outcome.value if outcome.done else None
             if self._node is not None and self._node.data == self._sent:
                 self._ours = self._sent
+            self.touched = self._touched()
             if not self._read:
                 self._not_before = now + FIRST_PAUSE
         elif isinstance(command, Sync):
@@ -111,6 +120,14 @@ class Publication:
             elif isinstance(command, DeleteNode):
                 self._sent = self._ours = None
         return self.tick(now)
+
+    def _touched(self) -> bool:
+        """Equal data is no proof: an operator writes what is there once more, to have the leader look at HDFS."""
+        if not self._read or not self.wanting or self._sent is None:
+            return False
+        node, expected = self._node, self._version
+        self._version = node.version if node is not None else -1
+        return node is None or node.version != expected or node.data not in (self._sent, self._ours)
 
     def _next(self, now: float) -> NodeCommand | None:
         if self._wanted is None and self._sent is None and not self._observe:
@@ -143,6 +160,7 @@ class Publication:
             self.repairs += 1
         self._fresh = False
         self._sent = self._wanted
+        self._version = node.version + 1 if node is not None else 0
         if node is None:
             return CreateNode(self.path, self._wanted)
         # A node of no session is nobody's, and would outlive every leader: it makes room for one of ours.

@@ -19,7 +19,7 @@ from store.bounded import BoundedFiles
 from store.clock import now
 from store.errors import NotSent
 from store.outcome import Outcome
-from store.zookeeper import Connection, Create, Delete, Event, Get, Operation, Session, Set, Stat, ZooKeeper
+from store.zookeeper import Connection, Create, Delete, Event, Get, Kind, Operation, Session, Set, Stat, ZooKeeper
 from store.zookeeper import Sync as SyncPath
 
 T = TypeVar("T")
@@ -183,8 +183,10 @@ class _Watch:
     post: Callable[[Callable[[], object]], None]
     changed: Callable[[], None]
 
-    def __call__(self, _: Event) -> None:
-        self.post(self.changed)
+    def __call__(self, event: Event) -> None:
+        # That the connection broke is said to all who are attached, once; nothing has changed by that.
+        if event.kind is not Kind.LOST:
+            self.post(self.changed)
 
 
 def _node(value: tuple[bytes, Stat] | None) -> Node | None:

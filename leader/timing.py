@@ -74,7 +74,7 @@ class Timing:
         if not 0 < self.drift <= 0.1:  # noqa: PLR2004  # a clock that errs by more cannot be used
             raise InvalidSettings(f"drift is {self.drift:g}: it must be greater than 0 and not more than 0.1.")
         lived = self.short_ttl * (1 - self.drift) - self.stop_margin
-        needed = self.short_ttl / RENEWALS_PER_TTL + self.call_timeout
+        needed = self.renewal + self.call_timeout
         if needed >= lived:
             raise InvalidSettings(
                 f"short_ttl ({self.short_ttl:g} s) and call_timeout ({self.call_timeout:g} s) clash: one lost renewal "
@@ -105,6 +105,11 @@ class Timing:
     def long_ttl_ms(self) -> int:
         """``long_ttl`` as it is written into a lease, in milliseconds."""
         return round(self.long_ttl * 1000)
+
+    @property
+    def renewal(self) -> float:
+        """How often a leader renews a lease that HDFS alone carries, in seconds."""
+        return self.short_ttl / RENEWALS_PER_TTL
 
     @property
     def poll(self) -> float:

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from benchmarks.scale.costs import FILE, KINDS, OUTAGE, Costs, Part, Rate, Series, load
+from benchmarks.scale.costs import FILE, KINDS, OUTAGE, Costs, Part, Rate, Series, budgets, load
 from store.zookeeper import Children, Create, Delete, Get, Set, Sync
 from tests.benchmarks import counting
 from tests.benchmarks.requests import Requests
@@ -46,6 +46,26 @@ def test_an_agent_costs_what_the_table_says() -> None:
 
 def test_a_look_at_hdfs_costs_what_the_table_says() -> None:
     assert (counted().read_same, counted().read_changed) == (load().read_same, load().read_changed) == (1, 3), ANEW
+
+
+def test_every_budget_is_held() -> None:
+    """A failover is among them: what a leader writes into its own node gives it no reason to look at HDFS."""
+    for budget in budgets(counted()):
+        assert round(budget.counted, 1) <= budget.wanted, budget.sentence
+
+
+def test_without_zookeeper_a_standby_looks_little_more_often_than_the_leader_renews() -> None:
+    leader, standby = (total(part.outage[1], 5, OUTAGE) for part in (counted().leader, counted().standby))
+    assert leader["namenode reads"] == 0
+    assert leader["namenode writes"] == pytest.approx(55 / 2, abs=1)
+    assert leader["namenode writes"] <= standby["namenode reads"] <= 1.4 * leader["namenode writes"]
+
+
+def test_an_outage_begins_without_a_herd() -> None:
+    """Standbys spread their first looks, and leaders do not look at all: their renewals tell them as much."""
+    leader, standby = (total(part.outage[1], 0, 2) for part in (counted().leader, counted().standby))
+    assert leader["namenode reads"] == 0
+    assert standby["namenode reads"] <= 3
 
 
 def test_the_table_is_written_as_it_was_read() -> None:

@@ -9,6 +9,8 @@ Nothing is left out by accident: an attribute that is not named here fails :func
 - what belongs to a phase that is over (a history line of a former leadership, a successor that was named);
 - that the session id of nobody was one of its own: it owns the first lease of a job, and whose that was makes no
   difference, for it is released;
+- the rhythm in which it has seen a lease renewed: it looks as often as one who has not, and how late any look comes is
+  tried anyhow;
 - for whom it contends, complains or speaks: words for people.
 """
 
@@ -35,7 +37,10 @@ _ELECTION = """
     _confirmation _reason _successor _under_way _sent_at _looked_at _look_due _look_from_top _look_again _missing
     _retry_at _held_off_until _give_up_at _warned _complaints _commands
 """
-_OBSERVATION = "_contender _timing _since _own_sessions _own _gone _present _checking _orphan lease check_due"
+_OBSERVATION = """
+    _contender _timing _since _own_sessions _own _gone _present _checking _orphan _rhythm lease
+    check_due
+"""
 _HOLDING = "_drift _promises _attested _highest current present"
 _CONFIRMATION = "information _entries _announced _history"
 

@@ -117,7 +117,7 @@ def test_a_leader_that_leads_by_hdfs_alone_is_not_seized_whatever_was_heard(aren
     token = arena.lease.attestation
     arena.zookeeper_down()
     arena.until(lambda: arena.lease.mode is Mode.HDFS, 5.0)
-    arena.run(2 * TIMING.poll)
+    arena.run(TIMING.renewal + TIMING.poll)
     for told in (token, ""):
         standby.candidacy().send(ProcessGone(told))
     arena.run(TIMING.short_ttl * 2)

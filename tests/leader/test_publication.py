@@ -1,6 +1,9 @@
 """The copy in ZooKeeper, one answer at a time: repaired for ever, but nothing foreign is ever deleted."""
 
+from dataclasses import replace
 from itertools import pairwise
+
+import pytest
 
 from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
 from leader.publication import FIRST_PAUSE, LONGEST_PAUSE, NEVER, QUIET, Publication
@@ -20,6 +23,8 @@ class Store:
         self.now = 0.0
         self.node: Node | None = None
         self.asked: list[NodeCommand] = []
+        self.touches: list[bool] = []
+        """What each read has found: whether somebody else was there."""
         self.failing: StoreError | None = None
         self.waiting: NodeCommand | None = None
 
@@ -51,7 +56,10 @@ class Store:
             self.asked.append(command)
             outcome = self.execute(command)
             self.now += 0.001
-            command = self.publication.answered(command, outcome, self.now)
+            following = self.publication.answered(command, outcome, self.now)
+            if isinstance(command, ReadNode):
+                self.touches.append(self.publication.touched)
+            command = following
 
     def execute(self, command: NodeCommand) -> Outcome[Node | None]:
         error: StoreError | None = self.failing
@@ -338,3 +346,40 @@ def test_what_was_seen_is_what_was_last_read() -> None:
     seen.append(store.want(b"ours").publication.seen)
     seen.append(store.changed(None).publication.seen)
     assert seen == [None, None, b"theirs", b"ours", b"ours"], "what is wanted is made again"
+
+
+# --- whose doing it was
+
+
+def test_its_own_writes_are_nobody_elses_doing() -> None:
+    store = Store(observe=True).connect()
+    for data in (b"one", b"two"):
+        store.want(data)
+        store.changed(store.node)  # its own watch goes off
+    assert len(store.touches) > 2
+    assert not any(store.touches)
+
+
+def test_the_same_data_written_by_somebody_else_is_told_once() -> None:
+    """That is how an operator has the leader look at HDFS at once."""
+    store = Store(observe=True).connect().want(b"one")
+    assert store.node is not None
+    store.touches.clear()
+    store.changed(replace(store.node, version=store.node.version + 1))
+    store.changed(store.node)
+    assert store.touches == [True, False]
+
+
+@pytest.mark.parametrize("found", [None, Node(b"theirs", THEIRS, 0)], ids=["deleted", "replaced"])
+def test_what_somebody_else_did_is_told_although_it_is_repaired_at_once(found: Node | None) -> None:
+    store = Store(observe=True).connect().want(b"one")
+    store.touches.clear()
+    store.changed(found)
+    assert store.publication.published
+    assert store.touches == [True, False]
+
+
+def test_a_standby_has_written_nothing_that_could_be_touched() -> None:
+    store = Store(observe=True).connect()
+    store.changed(Node(b"theirs", THEIRS, 3))
+    assert store.touches == [False, False]

@@ -174,8 +174,6 @@ class Client:
         connection.broken = True
         for request in connection.requests:
             self._answer(request, None, ConnectionLost("The connection broke."))
-        for changed in connection.watches:
-            self._run(changed)
         if connection is not self._connection:
             return
         self._connection = None

@@ -1,0 +1,66 @@
+"""When a standby looks for the next renewal: as exact as by looking all the time, and a third as often."""
+
+import random
+
+import pytest
+
+from leader.rhythm import Rhythm
+from leader.timing import Timing
+
+TIMING = Timing()
+EVERY = TIMING.renewal
+
+
+def follow(first: float, looks: int, rate: float = 1.0, answer: float = 0.002) -> list[tuple[float, float]]:
+    """Look at a lease that is renewed at 0, 2, 4 ...; returns when each look was, and how old the renewal was."""
+    rhythm, at, seen, found = Rhythm(TIMING), first, -1, []
+    for _ in range(looks):
+        at += answer
+        number = int(at // EVERY)
+        rhythm.looked(at * rate, renewed=number != seen)
+        found.append((at, at - number * EVERY if number != seen else 0.0))
+        seen = number
+        at += rhythm.pause() / rate
+    return found
+
+
+@pytest.mark.parametrize("rate", [1 - TIMING.drift, 1.0, 1 + TIMING.drift])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_renewal_is_seen_as_soon_as_by_looking_all_the_time(seed: int, rate: float) -> None:
+    looks = follow(random.Random(seed).uniform(0, EVERY), 200, rate)  # noqa: S311
+    settled = [age for at, age in looks if at > 2 * EVERY]
+    assert max(settled) <= TIMING.poll / rate + 0.01
+
+
+@pytest.mark.parametrize("rate", [1 - TIMING.drift, 1.0, 1 + TIMING.drift])
+def test_it_looks_little_more_often_than_the_lease_is_renewed(rate: float) -> None:
+    looks = follow(0.3, 200, rate)
+    assert 1.0 <= len(looks) / (looks[-1][0] / EVERY) <= 1.4
+
+
+def test_it_knows_nothing_until_two_looks_were_close_to_each_other() -> None:
+    rhythm = Rhythm(TIMING)
+    rhythm.looked(0.0, renewed=True)
+    assert rhythm.pause() == TIMING.poll
+    rhythm.looked(20.0, renewed=True)
+    assert rhythm.pause() == TIMING.poll, "it may have been renewed long ago"
+    rhythm.looked(20.0 + TIMING.poll, renewed=True)
+    assert rhythm.pause() == pytest.approx(EVERY * 0.97)
+
+
+def test_a_renewal_that_does_not_come_is_looked_for_quickly_and_then_as_always() -> None:
+    rhythm = Rhythm(TIMING)
+    for at in (0.0, TIMING.poll):
+        rhythm.looked(at, renewed=True)
+    pauses = []
+    for at in (2.4, 2.7, 3.0, 3.5):
+        rhythm.looked(at, renewed=False)
+        pauses.append(rhythm.pause())
+    assert pauses == [TIMING.retry, TIMING.retry, TIMING.poll, TIMING.poll]
+
+
+def test_a_look_that_came_too_late_knows_nothing_of_the_moment() -> None:
+    rhythm = Rhythm(TIMING)
+    for at in (0.0, TIMING.poll, TIMING.poll + EVERY + 0.1):
+        rhythm.looked(at, renewed=True)
+    assert rhythm.pause() == TIMING.poll
