@@ -16,7 +16,8 @@ class Flight:
     def __init__(self, started: float, deadline: float) -> None:
         self.started = started
         self.deadline = deadline
-        self.over = threading.Event()
+        self.over: threading.Event | None = None
+        """Made by the first thread that waits: as a rule there is none."""
         self.answered = False
         self.error: NoLeader | Unreachable | None = None
 
@@ -49,7 +50,8 @@ class SingleFlight:
                 if other is None:
                     own = self.flight = Flight(self._clock.now(), deadline)
                     break
-            if not self._clock.wait(other.over, max(0.0, deadline - self._clock.now())):
+                over = other.over = other.over or threading.Event()
+            if not self._clock.wait(over, max(0.0, deadline - self._clock.now())):
                 raise Unreachable(
                     f"No store said within {round(timeout, 3):g} s who leads job {self._job!r}: another thread is "
                     "waiting."
@@ -72,8 +74,11 @@ class SingleFlight:
             own.answered = True
             return answer
         finally:
-            self.flight = None
-            own.over.set()
+            with self._lock:
+                self.flight = None
+                waited_for = own.over
+            if waited_for is not None:
+                waited_for.set()
 
     def forked(self) -> None:
         """No other thread's look will ever end in this process, and any lock may be held."""

@@ -12,7 +12,7 @@ from store.outcome import Outcome
 from store.pool import Hook
 from store.zookeeper.classify import classify
 from store.zookeeper.dispatcher import Dispatcher, Timer
-from store.zookeeper.driver import Kazoo, Timeout
+from store.zookeeper.driver import Kazoo
 from store.zookeeper.operations import Operation, Wire
 
 log = logging.getLogger(__name__)
@@ -99,14 +99,15 @@ class Calls:
         return value
 
     def _wait(self, operation: Operation[T], request: _Request, timeout: float) -> T:
-        result = self._send(operation, request, timeout)
-        try:
-            raw = result.get(timeout=timeout)
-        except Timeout:
-            raise self.too_late(operation, request, timeout) from None
-        except Exception as error:
-            raise classify(error, operation) from error
-        return operation.answer(raw)
+        # A bare lock: kazoo's own wait needs a condition, which the other thread still holds when this one wakes up.
+        arrived = threading.Lock()
+        arrived.acquire()
+        result = self._send(operation, request, timeout, lambda _ended: arrived.release())
+        if not arrived.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
+            raise self.too_late(operation, request, timeout)
+        if result.exception is not None:
+            raise classify(result.exception, operation) from result.exception
+        return operation.answer(result.value)
 
     def submit(self, operation: Operation[T], timeout: float, done: Done[T]) -> None:
         """See :meth:`store.zookeeper.ZooKeeper.submit`."""
@@ -162,7 +163,13 @@ class Calls:
             self._submitted.remove(submitted)
             return True
 
-    def _send(self, operation: Operation[T], request: _Request, timeout: float) -> Any:
+    def _send(
+        self,
+        operation: Operation[T],
+        request: _Request,
+        timeout: float,
+        then: Callable[[Any], None] | None = None,
+    ) -> Any:
         self._gate(operation)
         operation.check()
         if timeout <= 0:
@@ -177,6 +184,8 @@ class Calls:
             self._settle(request)
             raise Unknown(f"{operation}: {error!r}") from error
         result.rawlink(lambda _ended: self._settle(request))
+        if then is not None:
+            result.rawlink(then)
         return result
 
     def _settle(self, request: _Request) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
-from kazoo.handlers.threading import AsyncResult, KazooTimeoutError, SequentialThreadingHandler
+from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance, Connect
 from kazoo.protocol.states import KeeperState
@@ -46,8 +46,6 @@ FIND_WRITABLE_TIMEOUT_S = 0.5
 FIRST_RETRY_S = 0.1
 MAX_RETRY_S = 1.0
 _END_S = 0.5
-
-Timeout = KazooTimeoutError
 
 
 class Wakeup:
