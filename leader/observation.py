@@ -34,6 +34,8 @@ class Observation:
     def see(self, lease: Lease, at: float) -> None:
         """The lease was in the store; ``at`` is when the answer came, in boot-clock seconds."""
         changed = lease != self.lease
+        if self.lease is None or self.lease.owner != lease.owner:
+            self._rhythm = Rhythm(self._timing)  # its holder's, and nobody else's
         self._rhythm.looked(at, renewed=changed)
         if changed:
             self.lease, self._since = lease, at

@@ -2,13 +2,17 @@
 
 What counts is how late a renewal is seen, since the wait for the lease's end begins there. Who looks every ``poll``
 seconds sees it that late at most. Who has once seen a renewal as exactly as that looks next when the holder is about to
-renew again: just as late at most, and asks a third as often.
+renew again: just as late, and asks a third as often.
 """
 
 from leader.timing import Timing
 
-EARLY = 3
-"""Drifts by which a renewal is looked for too early: two clocks differ by two, and who comes late comes ever later."""
+EARLY = 6
+"""Drifts by which a renewal is looked for before it is due. Two clocks differ by two of them; the rest makes whoever
+comes late come less late each time, until a look is in vain: that shows where the renewal is."""
+
+TRUSTED = 4
+"""Renewals that are seen without a look in vain and still believed to be in rhythm: trouble changes it."""
 
 CLOSELY = 2
 """Looks that follow quickly when a renewal is due."""
@@ -25,17 +29,20 @@ class Rhythm:
         self._looked_at = float("-inf")
         self._known = False
         self._in_vain = 0
+        self._hits = 0
 
     def looked(self, at: float, *, renewed: bool) -> None:
         """The lease was read at that time; ``renewed``: it had changed since it was read before."""
         apart = at - self._looked_at
         self._looked_at = at
-        if renewed:
-            self._known = apart <= EXACT * self._timing.poll or (self._known and apart <= self._timing.renewal)
-            self._in_vain = 0
-        else:
+        if not renewed:
             self._in_vain += 1
             self._known = self._known and self._in_vain <= CLOSELY
+            return
+        exactly = apart <= EXACT * self._timing.poll
+        self._hits = 0 if exactly else self._hits + 1
+        self._known = exactly or (self._known and self._hits <= TRUSTED and apart <= self._timing.renewal)
+        self._in_vain = 0
 
     def pause(self) -> float:
         """Seconds until the next look."""

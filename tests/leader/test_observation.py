@@ -209,3 +209,11 @@ def test_a_lease_released_for_a_successor_is_not_taken_back_by_its_own_contender
     observation.see(replace(RELEASED, successor="b"), at=100.0)
     assert observation.seizable(100.0) is None
     assert observation.seizable(100.0 + TIMING.hand_over) == "successor-absent"
+
+
+def test_the_rhythm_of_one_holder_says_nothing_of_the_next() -> None:
+    observation = seen(HDFS, 100.0)
+    observation.see(replace(HDFS, sequence=6), 100.5)
+    assert observation.poll_interval(USABLE) > TIMING.poll
+    observation.see(replace(HDFS, sequence=7, owner=B), 102.4)
+    assert observation.poll_interval(USABLE) == TIMING.poll

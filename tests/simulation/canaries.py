@@ -354,7 +354,7 @@ CANARIES = (
     Canary("a renewal that is listed is taken for done", _of(Holding, see=_see_and_confirm), S1, 800),
     Canary("a seizure that is listed is taken for done", _of(Election, _seize=_seize_or_hold), S1, 60),
     Canary("a claim that is listed is taken for done", _of(Election, _claim=_claim_or_grant), S3, 60),
-    Canary("a batch that is listed is taken for published", _of(Checkpoints, _fresh=_fresh_and_acknowledged), S5, 400),
+    Canary("a batch that is listed is taken for published", _of(Checkpoints, _fresh=_fresh_and_acknowledged), S5, 1800),
     Canary(
         "endpoints that are listed are taken for published", _of(Confirmation, doubted=_doubted_is_forgotten), R2, 100
     ),
@@ -364,5 +364,5 @@ CANARIES = (
         "a lower epoch from ZooKeeper is believed", _of(Knowledge, hear_zookeeper=_believe_all_of_zookeeper), R1, 1300
     ),
     Canary("a lower epoch from an agent is believed", _of(Knowledge, hear_snapshot=_believe_all_of_an_agent), R1, 2200),
-    Canary("a snapshot never runs out", _of(executor, snapshot_of=_snapshot_for_ever), R4, 150),
+    Canary("a snapshot never runs out", _of(executor, snapshot_of=_snapshot_for_ever), R4, 800),
 )
