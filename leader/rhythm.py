@@ -1,21 +1,18 @@
 """When to look at a lease that HDFS alone carries: its holder renews it in a rhythm, and that can be learnt.
 
 What counts is how late a renewal is seen, since the wait for the lease's end begins there. Who looks every ``poll``
-seconds sees it that late at most. Who has once seen a renewal as exactly as that looks next when the holder is about to
-renew again: just as late, and asks a third as often.
+seconds sees it that late at most. Who has seen one as exactly as that looks next just before the holder renews again,
+in vain, and then quickly until it has: that is more exact, and half as many looks. A look that is not in vain shows
+that the rhythm is another one by now.
 """
 
 from leader.timing import Timing
 
-EARLY = 6
-"""Drifts by which a renewal is looked for before it is due. Two clocks differ by two of them; the rest makes whoever
-comes late come less late each time, until a look is in vain: that shows where the renewal is."""
+EARLY = 3
+"""Drifts by which a renewal is looked for before it is due: two clocks differ by two."""
 
-TRUSTED = 4
-"""Renewals that are seen without a look in vain and still believed to be in rhythm: trouble changes it."""
-
-CLOSELY = 2
-"""Looks that follow quickly when a renewal is due."""
+CLOSELY = 3
+"""Looks that follow each other quickly when a renewal is due: the first is in vain, and so is the next now and then."""
 
 EXACT = 1.5
 """Polls: two looks that are not further apart tell when a renewal was. Answers take some time, too."""
@@ -29,23 +26,22 @@ class Rhythm:
         self._looked_at = float("-inf")
         self._known = False
         self._in_vain = 0
-        self._hits = 0
 
     def looked(self, at: float, *, renewed: bool) -> None:
         """The lease was read at that time; ``renewed``: it had changed since it was read before."""
         apart = at - self._looked_at
         self._looked_at = at
-        if not renewed:
+        if renewed:
+            self._known = apart <= EXACT * self._timing.poll
+            self._in_vain = 0
+        else:
             self._in_vain += 1
             self._known = self._known and self._in_vain <= CLOSELY
-            return
-        exactly = apart <= EXACT * self._timing.poll
-        self._hits = 0 if exactly else self._hits + 1
-        self._known = exactly or (self._known and self._hits <= TRUSTED and apart <= self._timing.renewal)
-        self._in_vain = 0
 
     def pause(self) -> float:
         """Seconds until the next look."""
         if not self._known:
             return self._timing.poll
-        return self._timing.retry if self._in_vain else self._timing.renewal * (1 - EARLY * self._timing.drift)
+        if self._in_vain:
+            return self._timing.retry
+        return self._timing.renewal * (1 - EARLY * self._timing.drift) - self._timing.retry
