@@ -1,5 +1,6 @@
 """One process's part in one job: joins the election, the copies and the watch over the leader's process. No I/O."""
 
+from functools import partial
 from typing import Protocol
 
 from leader.copy import Copy
@@ -16,6 +17,7 @@ from leader.events import (
     Nudge,
     ProcessGone,
     Publish,
+    Rename,
     Revoke,
     Say,
     Suspect,
@@ -27,6 +29,7 @@ from leader.nodes import Node, contenders_path, leader_path
 from leader.session import check_attestation
 from leader.step import Phase
 from leader.suspicion import Suspicion
+from leader.turns import Turns, Urgency
 from store.outcome import Outcome
 
 
@@ -58,11 +61,14 @@ class Leads(Protocol):
 class Candidacy:
     """A contender's part in one job."""
 
-    def __init__(self, environment: Environment, election: Election, leads: Leads, suspicion: Suspicion | None) -> None:
+    def __init__(
+        self, environment: Environment, turns: Turns, election: Election, leads: Leads, suspicion: Suspicion | None
+    ) -> None:
         self.election = election
         self.information = Copy(environment, leader_path(election.job), self._nudge)
         self.presence = Copy(environment, f"{contenders_path(election.job)}/{election.contender}")
         self._environment = environment
+        self._turns = turns
         self._leads = leads
         self._suspicion = suspicion
         self._found = ("", b"")
@@ -136,7 +142,16 @@ class Candidacy:
             case CheckAttestation(token):
                 self._check(token)
             case _:
-                self._environment.run_files(job, command, lambda outcome: self.send(FilesDone(command, outcome)))
+                self._turns.take(
+                    self._urgency(command),
+                    partial(self._environment.run_files, job, command),
+                    lambda outcome: self.send(FilesDone(command, outcome)),
+                )
+
+    def _urgency(self, command: Command) -> Urgency:
+        if self.busy:
+            return Urgency.HOLD
+        return Urgency.SEIZE if isinstance(command, Rename) else Urgency.LOOK
 
     def _check(self, token: str) -> None:
         steps = check_attestation(token)

@@ -17,8 +17,13 @@ from leader.nodes import Node, NodeCommand
 from leader.session import SessionKeeper
 from leader.suspicion import Suspicion
 from leader.timing import Timing
+from leader.turns import Turns
 from leader.whereabouts import Whereabouts
 from store.outcome import Outcome
+
+AT_ONCE = 16
+"""Commands for the file system that all candidacies of a process have under way at most: there are eight threads for
+them, and as many wait, so that no thread has to wait for the next one."""
 
 
 class Contender:
@@ -57,6 +62,7 @@ class Contender:
             new_incarnation=new_incarnation,
             about=whereabouts.encode(name, where),
         )
+        self._turns = Turns(AT_ONCE)
         self._suspicion = Suspicion(environment, timing.session_timeout, jitter) if where is not None else None
         self._session: tuple[int, float] | None = None
         self._timer: Timer | None = None
@@ -85,7 +91,7 @@ class Contender:
         if job in self.candidacies:
             raise InvalidName(f"Job {job!r} is contended for by this process already: name it once.")
         election = Election(job, self.name, self.timing, self._new_session_id)
-        candidacy = Candidacy(self._environment, election, leads, self._suspicion)
+        candidacy = Candidacy(self._environment, self._turns, election, leads, self._suspicion)
         self.candidacies[job] = candidacy
         candidacy.send(Attested(self._keeper.attestation))
         if self._session is not None:

@@ -224,7 +224,7 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
             *_disturbed(rests),
             f"SIGKILL of the leading process, session timeout 10 s: {_sentence(takeovers, jobs)}",
             "Requests are those of all processes, as servers count them; ZooKeeper's packets include heartbeats.",
-            "Default settings; an agent keeps up to 256 of its process's jobs warm.",
+            "Default settings; the agent keeps jobs warm that somebody asks about, and here nobody does.",
         ),
         pictures=(
             Picture(

@@ -62,6 +62,7 @@ PURE = [
     "standing",
     "suspicion",
     "timing",
+    "turns",
     "whereabouts",
 ]
 IO = {"os", "socket", "threading", "time", "asyncio", "subprocess", "select", "pathlib", "random", "logging"}
