@@ -15,6 +15,7 @@ from leader.errors import InvalidName
 from leader.events import Attested, Confirm, Contend, Release, StepDown
 from leader.nodes import Node, NodeCommand
 from leader.session import SessionKeeper
+from leader.shared import Shared
 from leader.suspicion import Suspicion
 from leader.timing import Timing
 from leader.turns import Turns
@@ -62,6 +63,7 @@ class Contender:
             new_incarnation=new_incarnation,
             about=whereabouts.encode(name, where),
         )
+        self._shared = Shared(environment)
         self._turns = Turns(AT_ONCE)
         self._suspicion = Suspicion(environment, timing.session_timeout, jitter) if where is not None else None
         self._session: tuple[int, float] | None = None
@@ -91,7 +93,7 @@ class Contender:
         if job in self.candidacies:
             raise InvalidName(f"Job {job!r} is contended for by this process already: name it once.")
         election = Election(job, self.name, self.timing, self._new_session_id)
-        candidacy = Candidacy(self._environment, self._turns, election, leads, self._suspicion)
+        candidacy = Candidacy(self._shared, self._turns, election, leads, self._suspicion)
         self.candidacies[job] = candidacy
         candidacy.send(Attested(self._keeper.attestation))
         if self._session is not None:

@@ -46,7 +46,7 @@ PURE = [
     "candidacy",
     "confirmation",
     "contender",
-    "copy",
+
     "election",
     "environment",
     "events",
@@ -57,11 +57,13 @@ PURE = [
     "observation",
     "publication",
     "retrieval",
+    "rhythm",
     "session",
     "snapshot",
     "standing",
     "suspicion",
     "timing",
+    "shared",
     "turns",
     "whereabouts",
 ]
