@@ -46,7 +46,7 @@ PURE = [
     "candidacy",
     "confirmation",
     "contender",
-
+    "copy",
     "election",
     "environment",
     "events",
