@@ -130,11 +130,13 @@ class ContainerGround(Ground):
     # --- members
 
     @engine()
-    def start_member(self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Member:
+    def start_member(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path, beside: str = ""
+    ) -> Member:
         """Start a container; its log is the container's own."""
         self._let_in(folder)
         clock = {"LD_PRELOAD": "/usr/local/lib/clock.so", "CLOCK_OFFSET_FILE": f"/clocks/{name}"}
-        container = self._run(name, command, {**clock, **environment})
+        container = self._run(name, command, {**clock, **environment}, beside)
         member = Contained(name, container, self._docker)
         self._members[name] = member
         return member
@@ -331,7 +333,14 @@ class ContainerGround(Ground):
         given = self._container("namenode-1").attrs["HostConfig"]["ExtraHosts"]
         return dict(each.split(":", 1) for each in given)
 
-    def _run(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Container:
+    def _host(self, name: str, beside: str) -> dict[str, Any]:
+        """What makes a container a host, or a part of another one: the network and the shared memory."""
+        if not beside:
+            return {"network": NETWORK, "hostname": name, "extra_hosts": self._hosts(), "ipc_mode": "shareable"}
+        other = f"container:{self._container(beside).id}"
+        return {"network_mode": other, "ipc_mode": other}
+
+    def _run(self, name: str, command: Sequence[str], environment: Mapping[str, str], beside: str = "") -> Container:
         words = ["python3" if word == "python" else word for word in command]
         with suppress(NotFound):
             self._docker.containers.get(f"{PREFIX}drill-{name}").remove(force=True)
@@ -339,17 +348,15 @@ class ContainerGround(Ground):
             MEMBER_IMAGE,
             words,
             name=f"{PREFIX}drill-{name}",
-            hostname=name,
             entrypoint=["tini", "--"],
-            network=NETWORK,
             environment=dict(environment),
-            extra_hosts=self._hosts(),
             volumes=[f"{self.folder}:{SHARED}", f"{self.clocks}:/clocks:ro"],
             tmpfs={"/tmp": f"size={DISK},mode=1777,exec"},  # noqa: S108  # of the container
             mem_limit=MEMORY,
             memswap_limit=MEMORY,
             healthcheck={"test": ["NONE"]},
             detach=True,
+            **self._host(name, beside),
         )
 
     def _on_network(self, who: str, command: Sequence[str], name: str = "") -> None:

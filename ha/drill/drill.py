@@ -44,6 +44,7 @@ class Drill:
         interval: seconds between the beginnings of two batches of the job; 0: as soon as there is something to do.
         dwell: seconds that a batch of the job takes at least.
         compared: whether a second job counts the same input on a quiet cluster, to compare what both have written.
+        agent: whether all readers are on one host, with an agent, which is begun before the contenders.
         peers: whether jobs that others guard are put to the same test.
         quick: whether it is in the short selection.
     """
@@ -58,6 +59,7 @@ class Drill:
     interval: float = 0.5
     dwell: float = 0.0
     compared: bool = False
+    agent: bool = False
     peers: bool = False
     quick: bool = False
 

@@ -123,7 +123,9 @@ class Ground(ABC):
     # --- members
 
     @abstractmethod
-    def start_member(self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Member:
+    def start_member(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path, beside: str = ""
+    ) -> Member:
         """Start a process with the environment of this ground and more.
 
         Args:
@@ -131,6 +133,7 @@ class Ground(ABC):
             command: ``python`` as its first word stands for the interpreter of the ground.
             environment: added to the ground's own.
             folder: of the drill; shared with the member, and where its log goes.
+            beside: a member on whose host it is; by default on one of its own, where there are several.
         """
 
     @abstractmethod

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ha.drill.judge import fresh
 from ha.drill.programs.feed import FED
-from ha.history.events import Completed, Ended, Event, Fault, Granted, decode, encode
+from ha.history.events import Completed, Ended, Event, Fault, Granted, LookedUp, decode, encode
 from store.clock import now
 
 HISTORY = "history"
@@ -44,6 +44,15 @@ class Observer:
     def completed(self, since: float) -> list[Completed]:
         """New batches that were acknowledged after a time, in that order."""
         return [event for event in fresh(self.events) if event.ended >= since]
+
+    def answers(self, since: float) -> list[LookedUp]:
+        """The newest answer of each reader that was told of a leader after a time."""
+        newest = {
+            event.reader: event
+            for event in self.events
+            if isinstance(event, LookedUp) and event.outcome == "leader" and event.ended >= since
+        }
+        return list(newest.values())
 
     def fed(self) -> list[int]:
         """Numbers of the files that are in the input directory."""

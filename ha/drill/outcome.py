@@ -36,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         drill: its name.
         title: what it does, in one sentence.
         group: the kind of fault: ``kills``, ``network``, ``zookeeper``, ``hdfs``, ``both``, ``pauses``, ``machine``,
-            ``upgrade``.
+            ``upgrade``, ``agent``.
         ground: where it ran: ``sandbox`` or ``containers``.
         guard: who guarded the job: ``hybrid-ha``, ``kazoo`` (its Election) or ``curator`` (its LeaderLatch).
         status: skipped drills were not run; ``reason`` says why.

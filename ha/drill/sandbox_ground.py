@@ -122,8 +122,11 @@ class SandboxGround(Ground):
         """The word count, as it was installed or as it lies in the source tree."""
         return word_count()
 
-    def start_member(self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Member:
-        """Start a process."""
+    def start_member(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path, beside: str = ""
+    ) -> Member:
+        """Start a process; all are on this host."""
+        del beside
         return Process(name, _translated(command), {**self.environment(), **environment}, folder)
 
     def call(self, command: Sequence[str], folder: Path, timeout: float) -> str:

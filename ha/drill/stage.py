@@ -26,6 +26,7 @@ LOOKUP_EVERY = 0.1
 LOOKUP_TIMEOUT = 2.0
 CONTENDERS = ("a", "b")
 READERS = ("reader-1", "reader-2")
+AGENT = "agent"
 POLL = 0.05
 
 
@@ -80,10 +81,14 @@ class Stage:
     def begin(self) -> None:
         """Start everything, and wait until the first batch is done and somebody stands by."""
         self._feed("--every", str(FILES_EVERY))
+        for name in READERS:
+            host = READERS[0] if self.drill.agent and self.readers else ""
+            self.readers[name] = self._member(name, self.guard.read(self.job, LOOKUP_EVERY, LOOKUP_TIMEOUT), host)
+        if self.drill.agent:
+            agent = self.readers[AGENT] = self._member(AGENT, ["python", "-m", "ha.cli", "agent"], READERS[0])
+            self.wait("the agent", lambda: "answers lookups of this host" in agent.log(), START_LIMIT)
         for name in CONTENDERS:
             self.contend(name)
-        for name in READERS:
-            self.readers[name] = self._member(name, self.guard.read(self.job, LOOKUP_EVERY, LOOKUP_TIMEOUT))
         self.wait("a leader", lambda: bool(self.observer.grants), START_LIMIT)
         self.say(f"{self.leader.name} leads at epoch {self.epoch}; its driver starts.")
         self.batches(2, START_LIMIT)
@@ -145,6 +150,11 @@ class Stage:
         """Who else contends, the first of them."""
         leader = self.leader
         return next(each for name, each in self.contenders.items() if each is not leader and name not in self.lost)
+
+    @property
+    def agent(self) -> Member:
+        """The agent of the readers' host, in a drill that has one."""
+        return self.readers[AGENT]
 
     # --- what drills do
 
@@ -243,10 +253,10 @@ class Stage:
     def _feeder_runs(self) -> bool:
         return self._feeder is not None and self._feeder.running
 
-    def _member(self, name: str, command: list[str]) -> Member:
+    def _member(self, name: str, command: list[str], beside: str = "") -> Member:
         environment = {
             "HA_HISTORY": self.ground.inside(self.folder / HISTORY),
             "PYTHONUNBUFFERED": "1",
             **{f"HA_{name.upper()}": f"{value:g}" for name, value in self.durations.items()},
         }
-        return self.ground.start_member(name, command, environment, self.folder)
+        return self.ground.start_member(name, command, environment, self.folder, beside)

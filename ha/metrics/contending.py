@@ -25,6 +25,10 @@ from store.outcome import Outcome
 TAKEOVER_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """A seizure and a claim are two renames: milliseconds, or as long as the store takes to come back."""
 
+REASONS = ("released", "session-gone", "process-gone", "expired", "successor-absent", "own")
+"""Why a lease may be free; see ``Observation.seizable``. Each is shown from the start: Prometheus takes the first value
+that it sees for what always was, so the first takeover of a reason would be none to ``increase``."""
+
 
 class ContendingMetrics:
     """What happens to the leaderships of one process."""
@@ -60,6 +64,8 @@ class ContendingMetrics:
             buckets=TAKEOVER_SECONDS,
             registry=registry,
         )
+        for reason in REASONS:
+            self._takeover.labels(reason)
         self._jobs: dict[str, _Job] = {}
 
     def environment(self, environment: Environment, contender: str) -> Environment:
@@ -95,9 +101,10 @@ class ContendingMetrics:
         state = self._jobs.get(job)
         if state is None:
             state = self._jobs[job] = _Job()
-            self._suspected.labels(job)
-            self._revocations.labels(job)  # so that they are there before the first
-            self._fenced.labels(job)
+            for reason in REASONS:
+                self._grants.labels(job, reason)
+            for counter in (self._revocations, self._fenced, self._suspected):
+                counter.labels(job)
         return state
 
     def _answered(self, job: str, command: FilesCommand, outcome: Outcome[list[str] | None]) -> None:

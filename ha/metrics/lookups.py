@@ -14,6 +14,7 @@ from ha.metrics.changes import LeaderChanges
 from leader.answers import Answer, Look
 from leader.errors import NoLeader, Unreachable
 from leader.reader import Reader
+from leader.retrieval import Source
 from store.clock import now
 
 LOOKUP_SECONDS = (0.00001, 0.00002, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0)
@@ -24,6 +25,9 @@ FALLBACKS = ("error", "no_node", "mismatch", "undecodable", "none")
 
 NOWHERE = "none"
 """The source of an answer that there was not."""
+
+USUAL = (*((source.value, "answered") for source in Source), (NOWHERE, "no_leader"), (NOWHERE, "unreachable"))
+"""Sources with the outcomes that everybody sees sooner or later."""
 
 
 class LookupMetrics:
@@ -40,6 +44,8 @@ class LookupMetrics:
             ["source", "outcome"],
             registry=registry,
         )
+        for source, outcome in USUAL:  # from the start, so that the first is one to ``increase``
+            self._lookups.labels(source, outcome)
         self._seconds = Histogram(
             "ha_lookup_seconds",
             "Time that such a lookup took. A watch, which waits for changes, has none.",

@@ -20,7 +20,7 @@ from ha.drill.report.writing import read
 from ha.history.events import Event
 from leader.timing import Timing
 
-GROUPS = {"kills", "network", "zookeeper", "hdfs", "both", "pauses", "machine", "upgrade"}
+GROUPS = {"kills", "network", "zookeeper", "hdfs", "both", "pauses", "machine", "upgrade", "agent"}
 
 
 def test_every_group_has_drills_and_every_drill_can_be_timed() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ha.drill.observer import HISTORY, Observer
-from ha.history.events import Ended, Fault, encode
+from ha.history.events import Ended, Event, Fault, LookedUp, encode
 
 LINES = encode(Fault(1.0, "orders", "first")) + encode(Fault(2.0, "orders", "second"))
 
@@ -62,3 +62,14 @@ def test_what_was_read_is_not_read_again(observer: Observer, tmp_path: Path) -> 
         file.write(encode(Ended(3.0, "", "a")))
     observer.look()
     assert [event.at for event in observer.events] == [1.0, 2.0, 3.0]
+
+
+def test_the_newest_answer_of_each_reader(observer: Observer, tmp_path: Path) -> None:
+    def told(reader: str, at: float, outcome: str = "leader") -> Event:
+        return LookedUp(at, "orders", at + 0.1, 2.0, reader, outcome, epoch=int(at))
+
+    events = [told("r1", 1.0), told("r2", 2.0), told("r1", 3.0), told("r2", 4.0, "unreachable"), told("r3", 0.5)]
+    (tmp_path / HISTORY / "r.jsonl").write_bytes(b"".join(map(encode, events)))
+    observer.look()
+    assert sorted((each.reader, each.epoch) for each in observer.answers(1.0)) == [("r1", 3), ("r2", 2)]
+    assert observer.answers(3.5) == []

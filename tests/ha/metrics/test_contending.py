@@ -1,5 +1,6 @@
 """Metrics of leaderships: real contenders of this process, over real files."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,19 @@ def test_renewals_are_no_takeover() -> None:
     takeover.run(seizure(own, 2))
     assert takeover.grant(2, "released") == 0.0
     assert takeover.count() == 0
+
+
+def test_every_reason_is_there_before_its_first_takeover() -> None:
+    """To Prometheus, a counter that comes up at 1 has always been 1: the takeover would be seen by nobody."""
+    runbook = (Path(__file__).resolve().parents[3] / "docs" / "operations.md").read_text()
+    reasons = re.findall(r"^\| `([a-z-]+)` \| ", runbook.partition("| reason |")[2].partition("\n\n")[0], re.MULTILINE)
+    takeover = Takeover()
+    takeover.run(ListJob(), names=[])
+    shown = [sample for family in Exposition(takeover.metrics.registry).families for sample in family.samples]
+    for name, labels in (("ha_grants_total", JOB), ("ha_takeover_seconds_count", {})):
+        zeros = [each.labels for each in shown if each.name == name and each.value == 0]
+        assert len(reasons) == 6
+        assert sorted(zeros, key=str) == sorted(({**labels, "reason": reason} for reason in reasons), key=str)
 
 
 def test_one_leadership_ends_once() -> None:
