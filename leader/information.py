@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
@@ -69,6 +70,10 @@ def _check_endpoint(name: str, address: str, count: int) -> None:
     names.check_component(entry, f"The address of endpoint {name!r}")
 
 
+REMEMBERED = 1024
+"""Names of which it is known what they say: whoever reads a record has read most of them before."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class EndpointEntry:
     """One entry of a publication. A publication counts only when all its ``count`` entries are there.
@@ -88,6 +93,7 @@ class EndpointEntry:
         return f"endpoint~{self.epoch:010d}~{self.version}~{self.count}~{self.endpoint}={names.escape(self.address)}"
 
     @classmethod
+    @lru_cache(maxsize=REMEMBERED)
     def parse(cls, name: str) -> "EndpointEntry | None":
         """Read a name; None if no leader could have published it."""
         match = _ENDPOINT.fullmatch(name)

@@ -105,12 +105,13 @@ class Sources:
         except NotFound:
             raise Fallback("no_node", "it holds no record.") from None
         except StoreError as error:
-            if not isinstance(error, NotSent):
-                self._sulking_until = self.clock.now() + SULK
+            self._failed(error)
             raise Fallback("error", f"{error}") from error
 
     def attested(self, token: str, deadline: float) -> bool | None:
-        """Whether ZooKeeper has the session node of that token; None if it does not say."""
+        """Whether ZooKeeper has the session node of that token; None if it does not say, now or a moment ago."""
+        if self.clock.now() < self._sulking_until:
+            return None
         steps = check_attestation(token)
         outcome: Outcome[Node | None] | None = None
         while True:
@@ -132,7 +133,13 @@ class Sources:
             data, stat = self.zookeeper.call(Get(path), timeout)
             return Outcome(Node(data, stat.ephemeral_owner, stat.version), None, started, self.clock.now())
         except StoreError as error:
+            if not isinstance(error, NotFound):
+                self._failed(error)
             return Outcome(None, error, started, self.clock.now())
+
+    def _failed(self, error: StoreError) -> None:
+        if not isinstance(error, NotSent):
+            self._sulking_until = self.clock.now() + SULK
 
     def new_pace(self) -> Pace:
         """Return how often HDFS is asked about one thing that ZooKeeper says nothing of."""

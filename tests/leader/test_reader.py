@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,11 +20,12 @@ from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
 from leader.reader import STRANGERS, Reader
 from leader.retrieval import Source
+from leader.sources import Fallback
 from leader.timing import Timing
 from store.clock import now
-from store.errors import ConnectionLost
+from store.errors import ConnectionLost, DeadlineExceeded
 from store.files import Entry
-from store.zookeeper import ZooKeeper
+from store.zookeeper import Connection, ZooKeeper
 from tests.leader.faulty import Place, in_threads
 from tests.leader.samples import A, B
 
@@ -455,3 +456,42 @@ def test_a_child_forked_in_the_middle_of_a_look_asks_for_itself(grants: Grants, 
                 os._exit(2)
         state.flight.flight = None
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Silent:
+    """A ZooKeeper that is connected and answers nothing."""
+
+    state = Connection.CONNECTED
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def start(self) -> None:
+        pass
+
+    def wait(self, timeout: float) -> None:
+        pass
+
+    def call(self, operation: Any, timeout: float) -> Any:
+        self.asked.append(f"{operation}")
+        raise DeadlineExceeded(f"{operation}: no answer in {timeout} s")
+
+
+def test_a_zookeeper_that_is_silent_is_waited_for_once_in_a_lookup(place: Place, grants: Grants) -> None:
+    """After HDFS has answered, its word on the leader's session is not waited for as well: that took all the time."""
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    silent = Silent()
+    reader = Reader(place.files, cast(ZooKeeper, silent), QUICK)
+    assert reader.leader("orders", 30).source is Source.HDFS
+    assert silent.asked == ["Get /jobs/orders/leader"]
+
+
+def test_a_zookeeper_that_falls_silent_over_the_leaders_session_is_not_asked_for_a_while(place: Place) -> None:
+    silent = Silent()
+    sources = Reader(place.files, cast(ZooKeeper, silent), QUICK).sources
+    assert sources.attested("cafe0123-1001", now() + 30) is None
+    asked = len(silent.asked)
+    with pytest.raises(Fallback, match="a moment ago"):
+        sources.get("orders", 30, None)
+    assert len(silent.asked) == asked
