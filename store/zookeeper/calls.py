@@ -102,7 +102,7 @@ class Calls:
         # A bare lock: kazoo's own wait needs a condition, which the other thread still holds when this one wakes up.
         arrived = threading.Lock()
         arrived.acquire()
-        result = self._send(operation, request, timeout, lambda _ended: arrived.release())
+        result = self._send(operation, request, timeout, arrived.release)
         if not arrived.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
             raise self.too_late(operation, request, timeout)
         if result.exception is not None:
@@ -168,7 +168,7 @@ class Calls:
         operation: Operation[T],
         request: _Request,
         timeout: float,
-        then: Callable[[Any], None] | None = None,
+        then: Callable[[], None] | None = None,
     ) -> Any:
         self._gate(operation)
         operation.check()
@@ -183,9 +183,14 @@ class Calls:
         except Exception as error:  # a bug, ours or kazoo's: the request may have been queued
             self._settle(request)
             raise Unknown(f"{operation}: {error!r}") from error
-        result.rawlink(lambda _ended: self._settle(request))
-        if then is not None:
-            result.rawlink(then)
+
+        def ended(_: Any) -> None:
+            # One callback, because kazoo calls all of them anew when one is added to a result that is there.
+            if then is not None:
+                then()  # first: somebody waits for it
+            self._settle(request)
+
+        result.rawlink(ended)
         return result
 
     def _settle(self, request: _Request) -> None:
