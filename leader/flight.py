@@ -13,6 +13,8 @@ T = TypeVar("T")
 class Flight:
     """One look at the stores, whose end other threads wait for."""
 
+    __slots__ = ("answered", "deadline", "error", "over", "started")
+
     def __init__(self, started: float, deadline: float) -> None:
         self.started = started
         self.deadline = deadline
@@ -42,13 +44,13 @@ class SingleFlight:
         Raises:
             NoLeader, Unreachable: from the look, or another's that began no earlier and was given as much time.
         """
-        started = self._clock.now()
+        started = began = self._clock.now()
         deadline = started + timeout
         while True:
             with self._lock:
                 other = self.flight
                 if other is None:
-                    own = self.flight = Flight(self._clock.now(), deadline)
+                    own = self.flight = Flight(began, deadline)
                     break
                 over = other.over = other.over or threading.Event()
             if not self._clock.wait(over, max(0.0, deadline - self._clock.now())):
@@ -65,8 +67,9 @@ class SingleFlight:
                 and (isinstance(error, NoLeader) or other.deadline >= deadline)
             ):
                 raise type(error)(str(error))
+            began = self._clock.now()
         try:
-            answer = look(deadline - self._clock.now())
+            answer = look(deadline - began)
         except (NoLeader, Unreachable) as error:
             own.error = type(error)(str(error))  # the others' own: a traceback is one thread's
             raise

@@ -134,6 +134,11 @@ class Record:
     @classmethod
     def parse(cls, entry_names: Iterable[str]) -> "Record":
         """Read the names of the directory's entries; what is not ours is ignored."""
+        return cls._parse(tuple(entry_names))
+
+    @classmethod
+    @lru_cache(maxsize=REMEMBERED)
+    def _parse(cls, entry_names: tuple[str, ...]) -> "Record":
         lease: Lease | None = None
         entries = set()
         for name in entry_names:
@@ -144,6 +149,7 @@ class Record:
                 entries.add(entry)
         return cls(lease, frozenset(entries))
 
+    @lru_cache(maxsize=REMEMBERED)  # noqa: B019  # records are values, and few
     def published(self, job: str, directory: names.LeaderDirectory) -> LeaderInformation | None:
         """The newest complete publication of the directory's own epoch; None before the first.
 

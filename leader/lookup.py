@@ -94,6 +94,9 @@ class Lookup:
             Unreachable: no store answered in time.
         """
         deadline = self._clock.now() + timeout
+        if self._sources.zookeeper is None:
+            self._sources.fell_back("none")
+            return self._from_files(deadline, timeout, "none is configured.")
         try:
             self._ask_zookeeper(timeout * ZOOKEEPER_SHARE, watcher)
         except Fallback as fallback:
@@ -106,12 +109,15 @@ class Lookup:
             return self.answer()
         self._sources.fell_back(kind)
         self._trust_zookeepers_last_word(kind)
+        return self._from_files(deadline, timeout, sentence)
+
+    def _from_files(self, deadline: float, timeout: float, zookeeper: str) -> Answer:
         cause = self.ask_files(deadline - self._clock.now())
         if cause is None:
             return self.answer()
         raise Unreachable(
             f"No store said within {round(timeout, 3):g} s who leads job {self.job!r}. "
-            f"ZooKeeper: {sentence} File system: {cause}"
+            f"ZooKeeper: {zookeeper} File system: {cause}"
         )
 
     def ask_files(self, timeout: float) -> str | None:

@@ -18,6 +18,7 @@ and ``,``. What does not parse is somebody else's and is ignored, and so is a se
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from leader.errors import InvalidName
 from store.files import MAX_COMPONENT_BYTES
@@ -45,6 +46,7 @@ _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _ESCAPED = re.compile(r"(?:[A-Za-z0-9.-]|_[0-9a-f]{2})*")
 
 
+@lru_cache(maxsize=1024)
 def check_job(name: str) -> str:
     """Return a job's name if it is one.
 

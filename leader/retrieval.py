@@ -5,8 +5,8 @@ HDFS wins every comparison, in both directions. Apart from that, what is known o
 """
 
 from collections import deque
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from leader.information import LeaderInformation, Record
 from leader.names import LeaderDirectory
@@ -25,8 +25,7 @@ class Source(Enum):
     HDFS = "hdfs"
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What a reader knows of a job's leader.
 
     Attributes:
@@ -152,7 +151,7 @@ class Knowledge:
     def nobody(self, at: float) -> None:
         """HDFS and ZooKeeper agree that whoever was known leads no more."""
         if self.known is not None:
-            self.known = replace(self.known, information=None, at=at)
+            self.known = self.known._replace(information=None, at=at)
 
 
 def _supersedes(information: LeaderInformation, known: Known) -> bool:

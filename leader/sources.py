@@ -92,8 +92,7 @@ class Sources:
         Raises:
             Fallback: there is none, or no answer.
         """
-        if self.zookeeper is None:
-            raise Fallback("none", "none is configured.")
+        assert self.zookeeper is not None, "only asked when there is one"
         if not self._waited:
             self.zookeeper.start()
             self.zookeeper.wait(min(timeout, FIRST_CONNECTION))

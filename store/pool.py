@@ -241,9 +241,13 @@ class Pool:
     def _run(self, call: Call) -> bool:
         """Run the call; return whether this thread is still wanted."""
         with self._lock:
-            opening = self._driver is None and call.state == _QUEUED
+            queued = call.state == _QUEUED
+            driver = self._enter(call) if queued else None
+            opening = queued and self._driver is None
             if opening:
                 call.state = _OPENING
+        if driver is not None:
+            return self._send(call, driver)
         opened, failure = self._open(call) if opening else (None, None)
         with self._lock:
             spare = self._adopt(opened)
