@@ -29,7 +29,7 @@ def looked_up() -> Result:
     medians = dict.fromkeys(lookup.CALLS, 0.001) | {lookup.SNAPSHOT: 10e-6, lookup.ZOOKEEPER: 1.1e-3}
     found = {name: lookup.Found(rounds(p50, p50, p50), [p50] * 5, 7.0) for name, p50 in medians.items()}
     found[lookup.HDFS] = lookup.Found(rounds(1.4e-3, 14e-3, 1.4e-3), [1.4e-3], 7.0)
-    found[lookup.NATIVE] = lookup.Found(rounds(1e-3, 10e-3, 1e-3), [1e-3], 7.0)
+    found[lookup.NATIVE] = found[lookup.BOUNDED] = lookup.Found(rounds(1e-3, 10e-3, 1e-3), [1e-3], 7.0)
     return lookup._result(found, {lookup.SNAPSHOT: 3})
 
 
@@ -39,6 +39,10 @@ def test_each_lookup_is_compared_with_the_bare_request_to_the_same_store() -> No
     assert ratios[lookup.HDFS] == pytest.approx(1.4), "whatever disturbs one round"
     assert ratios[lookup.WEBHDFS] == pytest.approx(1.0)
     assert {ratios[name] for name in (lookup.SNAPSHOT, *lookup.BARE.values())} == {""}
+
+
+def test_a_lookup_in_hdfs_is_compared_with_a_list_that_has_a_deadline_too() -> None:
+    assert any("which has one, a lookup is 1.4 x" in note for note in looked_up().notes)
 
 
 def test_the_targets_of_a_lookup() -> None:
