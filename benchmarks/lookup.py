@@ -230,7 +230,7 @@ def _notes(elsewhere: Mapping[str, int], bounded: float) -> tuple[str, ...]:
         "Every figure is the median of what the rounds say, and a ratio that of their ratios.",
         "Within a round all take turns.",
         "The snapshot is written by a daemon on the same machine; each lookup opens and reads its file.",
-        f"hdfs-native has no deadline; beside a list in a thread of an executor, which has one, a lookup is {text(bounded)} x.",
+        f"hdfs-native has no deadline; beside a list in an executor, which has one, a lookup is {text(bounded)} x.",
         "HDFS is asked at each lookup here. In a program most answers would come from memory: it may ask every 2.4 s.",
         "Of several threads that ask one reader for one job, one asks the stores and the others take its answer.",
         f"Answers that came from another source than the row says: {others}.",
