@@ -66,7 +66,7 @@ class Election(Following):
             times.append(self._give_up_at)
         else:
             until = self._holding.until()
-            times += [until, until - self.timing.stop_margin, self._renewal_due()]
+            times += [until, until - self.timing.stop_margin, self._renewal_due(), self._history_due]
         return min((time for time in times if time > now), default=NEVER)
 
     # --- the one door
@@ -192,7 +192,7 @@ class Election(Following):
             case Phase.CLAIMING:
                 return self._claim(now)
             case Phase.LEADING:
-                return self._renew(now) or self._confirm()
+                return self._renew(now) or self._confirm(now)
             case Phase.STEPPING_DOWN:
                 return self._renew(now)
             case Phase.RELEASING:
@@ -231,7 +231,9 @@ class Election(Following):
             return None
         return self._change(replace(held, mode=Mode.RELEASED, ttl_ms=0, attestation="", successor=self._successor), now)
 
-    def _confirm(self) -> Step | None:
+    def _confirm(self, now: float) -> Step | None:
+        if now < self._history_due and self._confirmation.information is None:
+            return None
         change = self._confirmation.next(self.directory) if self.directory else None
         return Step(change.command, change=change) if change else None
 

@@ -149,5 +149,6 @@ class Following(Standing):
             return  # too late by our own clock: _expire ends it
         self.phase = Phase.LEADING
         self._look_due = NEVER
+        self._history_due = now + self.timing.retry  # most leaders confirm at once, and people can wait for their line
         self._confirmation.begin(self.directory, self._reason, self.contender)
         self._commands.append(Grant(self.directory.epoch, self.session_id, self._reason))

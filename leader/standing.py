@@ -58,6 +58,7 @@ class Standing:
         self._retry_at = AT_ONCE
         self._held_off_until = AT_ONCE
         self._give_up_at = AT_ONCE
+        self._history_due = AT_ONCE
         self._warned = False
         self._complaints = Complaints()
         self._commands: list[Command] = []

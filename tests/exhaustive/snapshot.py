@@ -11,6 +11,7 @@ Nothing is left out by accident: an attribute that is not named here fails :func
   difference, for it is released;
 - the rhythm in which it has seen a lease renewed: it looks as often as one who has not, and how late any look comes is
   tried anyhow;
+- until when a line of history waits for endpoints, which there are none of;
 - for whom it contends, complains or speaks: words for people.
 """
 
@@ -35,7 +36,7 @@ REASON = "reason"
 _ELECTION = """
     job contender timing phase contending session_id directory attestation _new_session_id _observation _holding
     _confirmation _reason _successor _under_way _sent_at _looked_at _look_due _look_from_top _look_again _missing
-    _retry_at _held_off_until _give_up_at _warned _complaints _commands
+    _retry_at _held_off_until _give_up_at _history_due _warned _complaints _commands
 """
 _OBSERVATION = """
     _contender _timing _since _own_sessions _own _gone _present _checking _orphan _rhythm lease

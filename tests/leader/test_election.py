@@ -2,6 +2,7 @@
 
 import pytest
 
+from leader.events import FilesCommand, MakeDirectory
 from leader.lease import Mode
 from tests.leader.arena import TIMING, Arena
 from tests.simulation.process import Fault
@@ -182,3 +183,29 @@ def test_an_unknown_outcome_of_every_step_is_resolved_by_looking(arena: Arena) -
             process.faults.append(Fault(lambda _: True, lost=True))
     arena.run(60)
     assert len(arena.leaders()) == 1
+
+
+def test_endpoints_that_are_confirmed_a_moment_after_the_grant_do_not_wait_for_the_line_of_history(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = arena.start("a")
+    process.endpoints = None
+    arena.until(process.grants, 5.0)
+    made, execute = [], arena.files.execute
+
+    def executed(job: str, command: FilesCommand, by: str = "") -> list[str] | None:
+        if isinstance(command, MakeDirectory):
+            made.append(command.path.split("/")[1])
+        return execute(job, command, by)
+
+    monkeypatch.setattr(arena.files, "execute", executed)
+    process.contender.confirm("orders", arena.directory.session_id, {"rest": "a:1"})
+    arena.run(1)
+    assert made == ["record", "history"]
+
+
+def test_the_line_of_history_does_not_wait_for_ever_for_endpoints(arena: Arena) -> None:
+    process = arena.start("a")
+    process.endpoints = None
+    arena.until(process.grants, 5.0)
+    arena.until(lambda: arena.files.list(f"orders/{arena.directory.name}/history"), TIMING.retry + 0.1)
