@@ -51,7 +51,7 @@ def test_a_look_at_hdfs_costs_what_the_table_says() -> None:
 def test_every_budget_is_held() -> None:
     """A failover is among them: what a leader writes into its own node gives it no reason to look at HDFS."""
     for budget in budgets(counted()):
-        assert round(budget.counted, 1) <= budget.wanted, budget.sentence
+        assert budget.counted <= budget.wanted, budget.sentence
 
 
 def test_without_zookeeper_a_standby_looks_about_twice_for_each_renewal() -> None:

@@ -73,7 +73,7 @@ def test_readers_that_read_on_change_come_when_they_are_told() -> None:
 
 def test_a_budget_is_without_what_would_have_come_anyhow() -> None:
     counted = [each.counted for each in budgets(COSTS)]
-    assert counted == pytest.approx([3, 6, 4 - 3 / 60 * 1.5, 0, 2])
+    assert counted == pytest.approx([3, 6, 3.9, 0, 2])
 
 
 def test_stores_are_told_apart() -> None:

@@ -68,6 +68,12 @@ def published() -> Result:
     return publish._result(found)
 
 
+def test_it_is_said_how_many_files_waited_for_the_datanode() -> None:
+    notes = published().notes
+    assert any("100% of the files" in note and publish.RPC in note for note in notes)
+    assert any("0% of the files" in note and publish.WEB in note for note in notes)
+
+
 def test_publishing_is_compared_with_a_file_that_goes_the_same_way() -> None:
     faster = column(published(), "times faster than the file")
     assert faster[publish.PUBLISHED + publish.RPC] == pytest.approx(100)
