@@ -59,6 +59,8 @@ class Lookup:
         self._audits = 0
         self._decoded: tuple[bytes, LeaderInformation | None] = b"", None
         """ZooKeeper's last record: as a rule the next one is the same."""
+        self.watched_at = float("-inf")
+        """Boot-clock seconds when somebody last relied on ZooKeeper's watch, and had not been told of a change."""
         self._graced = False
         self._fell_back = False
         self._remembers = False
@@ -231,7 +233,7 @@ class Lookup:
             return
         now = self._clock.now()
         ahead = min(AHEAD, self._sources.audit / LEAST_ASKED)
-        if now - known.at < ahead:
+        if now - max(known.at, self.watched_at) < ahead:
             self._remembers = True
             self._pace.hold(now + self._sources.phase(ahead))
 

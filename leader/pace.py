@@ -34,6 +34,11 @@ class Bucket:
         self._fill(now)
         self._tokens -= 1
 
+    def spend(self, now: float) -> None:
+        """Keep nothing of what was saved."""
+        self._fill(now)
+        self._tokens = min(0.0, self._tokens)
+
     def give_back(self) -> None:
         """It was not done after all."""
         self._tokens = min(self._burst, self._tokens + 1)
@@ -68,9 +73,14 @@ class Pace:
         self._bucket.take(now)
 
     def answered(self, now: float, *, news: bool) -> None:
-        """It has answered; ``news`` if it said something new, or that nobody leads: somebody will soon."""
+        """It has answered; ``news`` if it said something new, or that nobody leads: somebody will soon.
+
+        What was saved is for news. Else all hosts that lost ZooKeeper together would each ask four times at once.
+        """
         if news or self._news_at is None:
             self._news_at = now
+        if not news:
+            self._bucket.spend(now)
         pause = min(self._longest, max(self._shortest, (now - self._news_at) * BACK_OFF))
         self._bucket.rate = 1 / pause
 

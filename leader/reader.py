@@ -201,6 +201,7 @@ class Reader:
                         _log.info("%s", error)
                         reached = False
                 else:
+                    lookup.watched_at = started
                     lookup.audit_if_due()
                     with suppress(NoLeader):  # HDFS said so at the last audit
                         answer = lookup.answer()

@@ -66,6 +66,8 @@ def test_an_outage_begins_without_a_herd() -> None:
     leader, standby = (total(part.outage[1], 0, 2) for part in (counted().leader, counted().standby))
     assert leader["namenode reads"] == 0
     assert standby["namenode reads"] <= 3
+    agents = [total(counted().agent.outage[1], second, second + 1)["namenode reads"] for second in range(3)]
+    assert max(agents) <= 0.6, "each looks at a moment of its own within 2.4 s, and once"
 
 
 def test_the_table_is_written_as_it_was_read() -> None:
