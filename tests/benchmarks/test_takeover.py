@@ -110,7 +110,8 @@ def test_a_round_with_real_contenders(local: tuple[Pair, Trial]) -> None:
 
 def reaches(host: LostHost, port: int) -> bool:
     """Whether a process of that host can connect to a server that listens on this one's loopback."""
-    connect = f"import socket; socket.create_connection(({GATEWAY!r}, {port}), 1)"
+    # What is sent while a link comes up can be lost; it is sent again after a second.
+    connect = f"import socket; socket.create_connection(({GATEWAY!r}, {port}), 3)"
     command = host.command([sys.executable, "-I", "-c", connect])
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
