@@ -179,6 +179,11 @@ class Lookup:
             done,
         )
 
+    def _audited(self, at: float) -> None:
+        """HDFS itself was asked then: else all hosts would audit at once when ZooKeeper is there again."""
+        with self.lock:
+            self._audit_due, self._audits = max(self._audit_due, at + self._sources.audit), max(self._audits, 1)
+
     def hurry(self) -> None:
         """Somebody has reason to think that there is something new: ask HDFS as often as it may be asked."""
         self._pace.answered(self._clock.now(), news=True)
@@ -251,6 +256,7 @@ class Lookup:
         before = self.knowledge.known
         self._missing = None
         self._remembers = True
+        self._audited(outcome.started)
         self._learn(outcome)
         self._bury(outcome.result()[1].lease, deadline)
         known = self.knowledge.known

@@ -70,6 +70,12 @@ def test_an_outage_begins_without_a_herd() -> None:
     assert max(agents) <= 0.6, "each looks at a moment of its own within 2.4 s, and once"
 
 
+def test_an_outage_ends_without_a_herd() -> None:
+    """What HDFS has just said itself is not compared with HDFS as soon as ZooKeeper says it again."""
+    agents = [total(counted().agent.outage[1], OUTAGE + second, OUTAGE + second + 1) for second in range(10)]
+    assert max(each["namenode reads"] for each in agents) <= 0.3
+
+
 def test_the_table_is_written_as_it_was_read() -> None:
     """Or the command that counts anew would write something else than what is compared."""
     assert counting.written(load()) == FILE.read_text(encoding="utf-8")
