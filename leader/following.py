@@ -128,7 +128,8 @@ class Following(Standing):
             self.phase = Phase.RELEASING
 
     def _released(self, now: float) -> None:
-        self._held_off_until = now + self.timing.hand_over
+        # ZooKeeper tells standbys at once; without it each looks when a renewal would be due.
+        self._held_off_until = now + (self.timing.hand_over if self.attestation.usable else self.timing.courtesy)
         self._lose(now)
 
     def _hold(self, lease: Lease, now: float) -> None:

@@ -59,7 +59,7 @@ class Observation:
         if self.lease is None:
             return NEVER
         if self.lease.mode is Mode.RELEASED:
-            return self._since + self._timing.hand_over
+            return self._since + self._timing.courtesy
         return self._since + self.lease.ttl * (1 + self._timing.drift)
 
     def seizable(self, now: float) -> str | None:

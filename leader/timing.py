@@ -112,6 +112,11 @@ class Timing:
         return self.short_ttl / RENEWALS_PER_TTL
 
     @property
+    def courtesy(self) -> float:
+        """How long a released lease is left to others, in seconds: until all have looked who have no ZooKeeper."""
+        return max(self.hand_over, self.renewal + self.retry)
+
+    @property
     def poll(self) -> float:
         """How often a standby reads a lease that nothing would tell it about, in seconds.
 

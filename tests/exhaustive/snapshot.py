@@ -159,7 +159,7 @@ class Freezer:
     def _observed(self, lease: Lease | None) -> float:
         """For how long it matters since when a lease was seen."""
         if lease is None or lease.mode is Mode.RELEASED:
-            return self.timing.hand_over
+            return self.timing.courtesy
         return lease.ttl * (1 + self.timing.drift)
 
     def thaw(self, frozen: Frozen, new_session_id: Callable[[], str]) -> Election:

@@ -217,3 +217,12 @@ def test_the_rhythm_of_one_holder_says_nothing_of_the_next() -> None:
     assert observation.poll_interval(USABLE) > TIMING.poll
     observation.see(replace(HDFS, sequence=7, owner=B), 102.4)
     assert observation.poll_interval(USABLE) == TIMING.poll
+
+
+def test_a_named_successor_is_waited_for_until_it_has_surely_looked() -> None:
+    """Without ZooKeeper it looks when the next renewal would be due, however short the courtesy was set."""
+    timing = replace(TIMING, hand_over=0.1)
+    observation = Observation("b", timing)
+    observation.see(replace(RELEASED, successor="c"), 100.0)
+    assert observation.seizable(100.0 + timing.renewal) is None
+    assert observation.seizable(100.0 + timing.renewal + timing.retry) == "successor-absent"

@@ -85,7 +85,7 @@ class _Liveness:
     def check(self) -> list[Violation]:
         """Wait for a leader, take it away in the plan's way, and wait for the next one."""
         system, timing, plan = self._system, self._system.plan.timing, self._system.plan
-        if not self._led_within(self._both_died + timing.hand_over, "after everything at once"):
+        if not self._led_within(self._both_died + timing.courtesy, "after everything at once"):
             return self._found
         system.world.run(timing.session_timeout + STAYS)  # ZooKeeper attests, standbys watch
         latest = system.world.now + 2 * timing.long_ttl
@@ -120,7 +120,7 @@ class _Liveness:
             self._crash("while all was well", lost)
             return
         # Standbys see that the lease is attested, and connect; what is broken at one end only is renewed.
-        system.world.run(2 * timing.poll + timing.hand_over + 3 * timing.session_timeout)
+        system.world.run(2 * timing.poll + timing.courtesy + 3 * timing.session_timeout)
         leader = system.leader
         if leader is None or place(leader.name) in system.wires.misled:
             self._crash("of somebody who cannot be found", lost)
