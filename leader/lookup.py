@@ -32,6 +32,9 @@ FILES_SULK = 0.3
 AHEAD = 2.4
 """Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
 
+SHORTEST_WAIT = 0.05
+"""Seconds: who waits for something that is due about now looks again then."""
+
 SETTLED = 2
 """Times that an audit was set before those that follow each other evenly."""
 
@@ -178,6 +181,11 @@ class Lookup:
             self._sources.timing.call_timeout,
             done,
         )
+
+    @property
+    def audit_in(self) -> float:
+        """Seconds until :meth:`audit_if_due` has something to do, but for a moment."""
+        return max(SHORTEST_WAIT, self._audit_due - self._clock.now())
 
     def _audited(self, at: float) -> None:
         """HDFS itself was asked then: else all hosts would audit at once when ZooKeeper is there again."""

@@ -195,6 +195,7 @@ class Reader:
                             pause = SNAPSHOT_PAUSE
                         elif answer.source is Source.ZOOKEEPER and self.sources.connected:
                             ask_again = started + self.sources.spread(self.sources.audit / WATCHED)
+                            pause = min(pause, lookup.audit_in)
                     except NoLeader as said:
                         pause = SNAPSHOT_PAUSE if isinstance(said, _NobodySaysAgent) else pause
                     except Unreachable as error:
@@ -203,6 +204,7 @@ class Reader:
                 else:
                     lookup.watched_at = started
                     lookup.audit_if_due()
+                    pause = min(pause, lookup.audit_in)
                     with suppress(NoLeader):  # HDFS said so at the last audit
                         answer = lookup.answer()
                 yield Look(started, answer, reached, lookup.knowledge.known)
