@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +26,6 @@ from store.clock import now
 from store.files import Entry
 from store.local import LocalFiles
 from tests.ha.led import Led, session
-from tests.ha.programs import Workplace
 from tests.ha.waiting import PATIENCE, wait_until
 
 LONG = 20.0
@@ -197,6 +195,7 @@ def test_who_knew_a_leader_waits_for_the_next_one_that_the_agent_hears_of(led: L
     timer.start()
     wait_until(lambda: client.leader("orders", PATIENCE).epoch == 2)
     timer.join()
+    assert client.leader("orders", PATIENCE).endpoints["rest"] == "b:1"
 
 
 def test_a_job_that_is_not_there_has_no_leader(host: Host, client: Client) -> None:
@@ -464,49 +463,3 @@ def test_no_more_jobs_are_kept_than_there_is_room_for() -> None:
     wait_until(lambda: "one-more" in seen)
     warm.close()
     assert not warm.want("job-1")
-
-
-# --- as people run it
-
-
-def test_ha_agent_killed_frozen_and_started_again(led: Led, workplace: Workplace, tmp_path: Path) -> None:
-    given = {"HA_SNAPSHOTS": str(tmp_path / "snapshots"), "HA_AUDIT": "10"}
-    led.claim("orders", "a:1")
-    settings = load({"files": led.files.uri, "snapshots": given["HA_SNAPSHOTS"], "audit": 10})
-    first = workplace.ha("agent", "orders", "--files", led.files.uri, **given)
-    with Client(settings) as client:
-
-        def source(wanted: Source) -> bool:
-            answer = client.leader("orders", PATIENCE)
-            assert answer.epoch == 1
-            return answer.source is wanted
-
-        wait_until(lambda: source(Source.SNAPSHOT), what=first.said)
-        first.send(signal.SIGSTOP)
-        wait_until(lambda: source(Source.HDFS), what="a frozen agent's snapshots run out")
-        first.send(signal.SIGCONT)
-        wait_until(lambda: source(Source.SNAPSHOT))
-        first.send(signal.SIGKILL)
-        first.wait()
-        wait_until(lambda: source(Source.HDFS))
-        second = workplace.ha("agent", "--files", led.files.uri, **given)
-        wait_until(lambda: source(Source.SNAPSHOT), what=second.said)
-        second.send(signal.SIGTERM)
-        assert second.wait() == 0
-        assert "Traceback" not in second.said
-        wait_until(lambda: source(Source.HDFS))
-
-
-def test_ha_run_answers_for_its_host(workplace: Workplace, tmp_path: Path) -> None:
-    given = {"HA_SNAPSHOTS": str(tmp_path / "snapshots"), "HA_AUDIT": "10"}
-    program = workplace.ha("run", "orders", "--endpoint", "rest=a:1", "--", "sleep", "600", **given)
-    settings = load({"files": workplace.jobs.as_uri(), "snapshots": given["HA_SNAPSHOTS"], "audit": 10})
-    with Client(settings) as client:
-
-        def answered() -> bool:
-            try:
-                return client.leader("orders", PATIENCE).source is Source.SNAPSHOT
-            except NoLeader:
-                return False
-
-        wait_until(answered, what=program.said)

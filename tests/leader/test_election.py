@@ -208,4 +208,6 @@ def test_the_line_of_history_does_not_wait_for_ever_for_endpoints(arena: Arena) 
     process = arena.start("a")
     process.endpoints = None
     arena.until(process.grants, 5.0)
-    arena.until(lambda: arena.files.list(f"orders/{arena.directory.name}/history"), TIMING.retry + 0.1)
+    lines = f"orders/{arena.directory.name}/history"
+    arena.until(lambda: arena.files.list(lines), TIMING.retry + 0.1)
+    assert arena.endpoints() == []
