@@ -1,6 +1,7 @@
 """The sidecar: contends for a job, runs a command while it leads, stops the command when the leadership ends."""
 
 import logging
+import random
 import signal
 import tempfile
 import threading
@@ -10,7 +11,9 @@ from types import FrameType
 
 from ha.belief import BeliefWriter
 from ha.inbox import AskedTo, Granted, Inbox, Notice, Revoked, Wake
+from ha.metrics.supervising import Restarts
 from ha.node import Node
+from ha.restart import NoRestart, RestartStrategy
 from ha.supervised import Supervised
 from leader import status
 from leader.events import Grant
@@ -55,11 +58,16 @@ class Sidecar:
         self._again = again
         self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
         self._belief = BeliefWriter(Path(self._directory.name, "belief"))
-        self._inbox = Inbox(lambda _, leads_until, holds_until: self._belief.write(leads_until, holds_until))
+        self._leads_until = float("-inf")
+        self._inbox = Inbox(self._believed)
         self._leader: LeaderDirectory | None = None
         self._child: Supervised | None = None
         self._child_code = 0
         self._kill_at = NEVER
+        self._strategy: RestartStrategy | None = None
+        """What to do about failures; None while the command is not to run again: there is no leadership, or it ends."""
+        self._restart_at = NEVER
+        self._restarts = Restarts(node.metrics.registry, job)
         self._successor = ""
         self._exit_code: int | None = None
 
@@ -73,7 +81,8 @@ class Sidecar:
         _log.info("%s: contending as %s.", self._job, self._settings.contender)
         try:
             while self._exit_code is None or self._child is not None or self._leader is not None:
-                self._act(self._inbox.get(min(0.5, max(0.0, self._kill_at - now()))))
+                next_at = min(self._kill_at, self._restart_at)
+                self._act(self._inbox.get(min(0.5, max(0.0, next_at - now()))))
             self._await_release()
         finally:
             self._close()
@@ -100,6 +109,12 @@ class Sidecar:
             _log.warning("%s: the command did not end in time and is killed.", self._job)
             self._child.kill()
             self._kill_at = NEVER
+        if now() >= self._restart_at:
+            self._start_again()
+
+    def _believed(self, _: str, leads_until: float, holds_until: float) -> None:
+        self._leads_until = leads_until
+        self._belief.write(leads_until, holds_until)
 
     def _signalled(self, number: int, _: FrameType | None) -> None:
         if self._exit_code is None:
@@ -116,27 +131,27 @@ class Sidecar:
             self._exit_code = 0
             self._step_down("The job has finished.")
         else:
-            self._start(grant)
+            self._strategy = self._settings.restart_strategy(random.random)
+            self._start(self._leader)
 
-    def _start(self, grant: Grant) -> None:
-        assert self._leader is not None, "only a leader starts the command"
+    def _start(self, leader: LeaderDirectory) -> None:
         environment = {
             "HA_JOB": self._job,
-            "HA_EPOCH": str(grant.epoch),
-            "HA_SESSION_ID": grant.session_id,
-            "HA_LEADER_DIRECTORY": f"{self._settings.files.rstrip('/')}/{self._job}/{self._leader.name}",
+            "HA_EPOCH": str(leader.epoch),
+            "HA_SESSION_ID": leader.session_id,
+            "HA_LEADER_DIRECTORY": f"{self._settings.files.rstrip('/')}/{self._job}/{leader.name}",
             "HA_BELIEF": str(self._belief.path),
             "HA_FILES": self._settings.files,
             "HA_ZOOKEEPER": self._settings.zookeeper,
             "HA_SNAPSHOTS": self._settings.snapshots,
         }
         self._again = False  # that was asked for once
-        self._node.stores.history.ran(self._job, grant.epoch, running=True)
+        self._node.stores.history.ran(self._job, leader.epoch, running=True)
         listener = self._node.listener
         held = [listener.fileno()] if listener is not None else []
         child = Supervised(self._command, environment, self._belief.path, held)
         self._child, self._kill_at = child, NEVER
-        threading.Thread(target=self._wait, args=(child, grant.epoch), name="ha-wait", daemon=True).start()
+        threading.Thread(target=self._wait, args=(child, leader.epoch), name="ha-wait", daemon=True).start()
         _log.info("%s: the command runs, guarded by process %d.", self._job, child.pid)
 
     def _wait(self, child: Supervised, epoch: int) -> None:
@@ -144,7 +159,20 @@ class Sidecar:
         self._node.stores.history.ran(self._job, epoch, running=False)
         self._inbox.put(Wake(CHILD_ENDED))
 
+    def _start_again(self) -> None:
+        self._restart_at = NEVER
+        if self._leader is not None and self._may_run():
+            self._restarts.count()
+            self._start(self._leader)
+        else:  # this process was paused meanwhile, and is about to hear of the end
+            self._end_of_work("The leadership was over before the command could be started again.")
+
+    def _may_run(self) -> bool:
+        """Whether the command may run, as far as this process knows; should it be wrong, the guard knows better."""
+        return self._strategy is not None and self._exit_code is None and now() < self._leads_until
+
     def _stop_child(self, until: float | None) -> None:
+        self._strategy, self._restart_at = None, NEVER
         if self._child is None:
             self._give_back()
             return
@@ -158,10 +186,28 @@ class Sidecar:
         _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
         if code == 0 and self._record_finished():
             self._exit_code = 0
-        self._step_down(f"The command has ended with {code}.")
+        delay = self._delay_of_restart() if code else None
+        if delay is None:
+            self._end_of_work(f"The command has ended with {code}.")
+        else:
+            _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
+            self._restart_at = now() + delay
+
+    def _delay_of_restart(self) -> float | None:
+        """Seconds until the command that has failed is started again; None if the leadership ends with it."""
+        if self._strategy is None or not self._may_run():
+            return None
+        delay = self._strategy.failed(now())
+        if delay is None and not isinstance(self._strategy, NoRestart):
+            _log.warning("%s: the restart strategy gives up here: another contender may try.", self._job)
+        return delay
+
+    def _end_of_work(self, reason: str) -> None:
+        self._step_down(reason)
         self._give_back()
 
     def _step_down(self, reason: str) -> None:
+        self._strategy, self._restart_at = None, NEVER
         self._node.runtime.post(lambda: self._node.contender.step_down(self._job, reason))
 
     def _give_back(self) -> None:

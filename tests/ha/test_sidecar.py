@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import signal
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from leader.names import LeaderDirectory, newest
 from store.clock import now
 from store.local import LocalFiles
 from tests.ha.programs import QUICK, Program, Workplace, alive
-from tests.ha.waiting import wait_until
+from tests.ha.waiting import PATIENCE, wait_until
 
 TAKEOVER = float(QUICK["HA_SHORT_TTL"]) + 1
 NOISE = 5.0
@@ -117,6 +119,82 @@ def test_a_command_that_fails_lets_a_standby_take_over(workplace: Workplace, not
     assert first.process.poll() is None, "and stays a standby"
 
 
+THRICE = {
+    "HA_RESTART_STRATEGY_TYPE": "fixed-delay",
+    "HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS": "2",
+    "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0.01",
+}
+"""The command runs three times in a leadership if it fails."""
+
+LATER = {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "9999"}
+"""It would be started again, but no test waits for that."""
+
+RESTARTS = 'ha_command_restarts_total{job_name="orders"}'
+
+
+def test_a_command_that_fails_is_started_again_before_the_leadership_is_given_back(
+    workplace: Workplace, notes: Notes
+) -> None:
+    program = run(workplace, "a", ENDS, CODE="3", **THRICE)
+    notes.until(4, program)
+    assert [epoch for *_, epoch in notes.all()][:4] == [1, 1, 1, 2], "restarts keep the epoch; then it begins anew"
+    assert program.said.index("the restart strategy gives up here") < program.said.index("granted at epoch 2")
+    assert program.said.partition("granted at epoch 2")[0].count("is started again in 0.0 s") == 2
+    assert "revoked" not in program.said.partition("the restart strategy gives up here")[0]
+
+
+def test_a_command_that_was_started_again_may_still_finish_the_job(workplace: Workplace, notes: Notes) -> None:
+    source = NOTES + "again = os.path.exists('notes'); note('runs'); sys.exit(0 if again else 3)"
+    program = run(workplace, "a", source, "--restart-strategy", "fixed-delay")
+    assert program.wait() == 0
+    assert [epoch for *_, epoch in notes.all()] == [1, 1]
+    directory, found, status = state(workplace)
+    assert (directory.epoch, found.released, status) == (1, True, ["status=FINISHED"])
+
+
+def test_restarts_are_counted(workplace: Workplace, notes: Notes) -> None:
+    source = NOTES + "again = os.path.exists('notes'); note('runs'); stay() if again else sys.exit(3)"
+    program = run(workplace, "a", source, "--listen", "127.0.0.1:0", **THRICE)
+    notes.until(2, program)
+    address = re.search(r"answers at (http://\S+)\.\n", program.said)
+    assert address is not None
+    with urllib.request.urlopen(f"{address[1]}/metrics", timeout=PATIENCE) as answer:  # noqa: S310  # its own API
+        shown = answer.read().decode()
+    assert f"{RESTARTS} 1.0\n" in shown
+    assert 'ha_revocations_total{job_name="orders"} 0.0\n' in shown
+
+
+def test_nothing_is_started_again_once_a_signal_has_come(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", ENDS, CODE="3", **LATER)
+    program.until_said("is started again in 9999.0 s")
+    assert not state(workplace)[1].released, "the lease is kept meanwhile"
+    program.send(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    assert state(workplace)[1].released
+    assert len(notes.all()) == 1
+
+
+def test_a_command_that_fails_because_it_was_asked_to_end_is_not_started_again(
+    workplace: Workplace, notes: Notes
+) -> None:
+    source = NOTES + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\nnote('runs'); stay()"
+    program = run(workplace, "a", source, **THRICE)
+    notes.until(1, program)
+    program.send(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    assert len(notes.all()) == 1
+
+
+def test_an_operator_moves_a_job_whose_command_waits_to_be_started_again(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", ENDS, CODE="3", **LATER)
+    first.until_said("is started again in 9999.0 s")
+    second = run(workplace, "b", STAYS)
+    second.until_said("contending as b")
+    assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
+    name, _, _, epoch = notes.until(2, second)
+    assert (name, epoch) == ("b", 2)
+
+
 def test_exit_code_3_is_a_failure(workplace: Workplace, notes: Notes) -> None:
     program = run(workplace, "a", ENDS, CODE="3")
     notes.until(2, program)
@@ -180,10 +258,11 @@ def test_sigkill_of_the_sidecar_kills_the_command_and_the_standby_takes_over(
     assert now() - killed <= TAKEOVER + NOISE
 
 
+@pytest.mark.parametrize("settings", [{}, {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0"}], ids=["", "again"])
 def test_a_frozen_sidecars_command_is_dead_before_the_standby_starts_its_own(
-    workplace: Workplace, notes: Notes
+    workplace: Workplace, notes: Notes, settings: dict[str, str]
 ) -> None:
-    first = run(workplace, "a", STUBBORN)
+    first = run(workplace, "a", STUBBORN, **settings)
     pid = notes.until(1, first)[2]
     successor = NOTES + f"note('alive' if os.path.exists('/proc/{pid}/exe') else 'dead'); stay()"
     second = run(workplace, "b", successor)
