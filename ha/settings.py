@@ -28,6 +28,7 @@ SNAPSHOTS_OFF = "off"
 """The value of ``snapshots`` for: neither write them nor read them."""
 
 SUSPICION_ON, SUSPICION_OFF = "on", "off"
+COLD, WARM = "cold", "warm"
 
 RESTARTS = {
     "none": "none",
@@ -85,6 +86,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
             free one of ``suspicion_address``'s host.
         suspicion_address: ``host:port`` that others connect to; port 0 is the one that is listened on; empty for the
             host's address on its way to ZooKeeper.
+        standby: ``cold`` or ``warm``: whether a sidecar starts its command before it leads, so that it warms up.
         restart_strategy_type: one of :data:`RESTARTS`: what a sidecar that leads does when its command fails.
         restart_strategy_fixed_delay_attempts: see :class:`ha.restart.FixedDelay`, as for the next.
         restart_strategy_fixed_delay_delay: seconds.
@@ -120,6 +122,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
     suspicion: str = SUSPICION_ON
     suspicion_listen: str = ""
     suspicion_address: str = ""
+    standby: str = COLD
     restart_strategy_type: str = "none"
     restart_strategy_fixed_delay_attempts: int = 1
     restart_strategy_fixed_delay_delay: float = 1.0
@@ -226,6 +229,8 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
     _check_snapshots(settings)
     if settings.suspicion not in (SUSPICION_ON, SUSPICION_OFF):
         raise InvalidSettings(f"suspicion is {_shown(settings.suspicion)}: it must be 'on' or 'off'.")
+    if settings.standby not in (COLD, WARM):
+        raise InvalidSettings(f"standby is {_shown(settings.standby)}: it must be 'cold' or 'warm'.")
     _ = settings.timing  # raises if durations clash
     settings.restart_strategy(float)  # raises if one of its options is out of range; nothing is rolled
     return settings

@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from ha.inbox import AskedTo, Granted, Revoked, Wake
 from ha.settings import load
 from ha.sidecar import CHILD_ENDED, NEVER, Sidecar
 from leader.events import Grant, Revoke
+from leader.names import LeaderDirectory
 from tests.ha.led import session
 
 DELAY = 4.0
@@ -28,7 +29,8 @@ class Command:
     """Takes the place of a supervised command; ends when the test wants it to."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self.epoch = int(environment["HA_EPOCH"])
+        self.epoch = int(environment["HA_EPOCH"] or 0)
+        self.grant = environment["HA_GRANT"]
         self.pid = 1
         self.code: int | None = None
         self.asked = False
@@ -65,15 +67,22 @@ class Scene:
     def now(self) -> float:
         return self.clock
 
-    def start(
-        self, command: Sequence[str], environment: Mapping[str, str], belief: Path, held: Sequence[int]
-    ) -> Command:
-        del command, belief, held
-        assert self.leads, "nothing is started once the leadership has ended"
+    def start(self, command: object, environment: Mapping[str, str], *others: object) -> Command:
+        del command, others
         assert not self.running, "one at a time"
-        assert int(environment["HA_EPOCH"]) == self.epoch
+        if environment["HA_GRANT"]:
+            assert not environment["HA_EPOCH"]
+        else:
+            assert self.leads, "nothing is started once the leadership has ended"
+            assert int(environment["HA_EPOCH"]) == self.epoch
         self.started.append(Command(environment))
         return self.started[-1]
+
+    def hand_over(self, path: Path, directory: LeaderDirectory) -> None:
+        assert self.leads, "nothing is granted once the leadership has ended"
+        assert self.running
+        assert (self.running.grant, self.running.epoch) == (str(path), 0), "nothing was granted to it before"
+        self.running.epoch = directory.epoch
 
     @property
     def running(self) -> Command | None:
@@ -150,9 +159,11 @@ def scene(**settings: Any) -> Iterator[Scene]:
     with (
         mock.patch("ha.sidecar.now", made.now),
         mock.patch("ha.sidecar.Supervised", made.start),
+        mock.patch("ha.grant.grant", made.hand_over),
         mock.patch.object(Sidecar, "_finished_before", return_value=False),
     ):
         made.sidecar = Sidecar(node, "orders", ["true"], {})
+        made.sidecar._warm_up()
         try:
             yield made
         finally:
@@ -166,15 +177,19 @@ ENDS: list[Callable[[Scene], None]] = [Scene.revoke, Scene.believe_no_more, Scen
 EVENTS: list[Callable[[Scene], None]] = [Scene.grant, Scene.fail, Scene.fail, Scene.tick, Scene.tick, Scene.hear, *ENDS]
 
 
-@given(st.lists(st.sampled_from(EVENTS), max_size=40))
-def test_whatever_happens_the_command_is_started_only_in_a_leadership(events: list[Callable[[Scene], None]]) -> None:
-    with scene(**FIXED, restart_strategy_fixed_delay_attempts=3) as made:
+@given(st.lists(st.sampled_from(EVENTS), max_size=40), st.sampled_from(["cold", "warm"]))
+def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
+    events: list[Callable[[Scene], None]], standby: str
+) -> None:
+    with scene(**FIXED, restart_strategy_fixed_delay_attempts=3, standby=standby) as made:
         for event in events:
             event(made)
             waits = made.sidecar._restart_at < NEVER
             assert not (waits and made.running)
             assert not made.leads or waits or made.running, "no leader is idle"
-        epochs = [command.epoch for command in made.started]
+            if standby == "warm" and made.sidecar._leader is None and made.sidecar._exit_code is None:
+                assert waits or made.running, "no standby is idle either"
+        epochs = [command.epoch for command in made.started if command.epoch]
         assert all(len(list(group)) <= 4 for _, group in itertools.groupby(epochs)), "three restarts a leadership"
 
 
