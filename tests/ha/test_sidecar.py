@@ -129,6 +129,9 @@ THRICE = {
 LATER = {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "9999"}
 """It would be started again, but no test waits for that."""
 
+UNHURRIED = {"HA_HAND_OVER": "20"}
+"""The one that a job is moved to may take its time on a busy machine."""
+
 RESTARTS = 'ha_command_restarts_total{job_name="orders"}'
 
 
@@ -186,9 +189,9 @@ def test_a_command_that_fails_because_it_was_asked_to_end_is_not_started_again(
 
 
 def test_an_operator_moves_a_job_whose_command_waits_to_be_started_again(workplace: Workplace, notes: Notes) -> None:
-    first = run(workplace, "a", ENDS, CODE="3", **LATER)
+    first = run(workplace, "a", ENDS, CODE="3", **LATER, **UNHURRIED)
     first.until_said("is started again in 9999.0 s")
-    second = run(workplace, "b", STAYS)
+    second = run(workplace, "b", STAYS, **UNHURRIED)
     second.until_said("contending as b")
     assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
     name, _, _, epoch = notes.until(2, second)
@@ -328,9 +331,9 @@ def test_a_warm_standby_goes_on_where_it_waits(workplace: Workplace, notes: Note
 
 
 def test_a_leader_that_was_revoked_warms_up_again(workplace: Workplace, notes: Notes) -> None:
-    first = run(workplace, "a", warm(), "--standby", "warm")
+    first = run(workplace, "a", warm(), "--standby", "warm", **UNHURRIED)
     notes.until(2, first)
-    second = run(workplace, "b", warm(), "--standby", "warm")
+    second = run(workplace, "b", warm(), "--standby", "warm", **UNHURRIED)
     notes.until(3, second)
     assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
     notes.until(5, first)
