@@ -6,8 +6,11 @@ The command's whole group is killed when the sidecar asks for it, when the sidec
 or when the belief that the sidecar shares runs out: that is how a frozen sidecar's driver stops in time. If the guard
 itself is killed, the kernel kills the command (parent-death signal). Only the standard library, so that it is small.
 
-Run as ``python -m ha.guard BELIEF -- COMMAND...``; reads letters from standard input: ``T`` asks the group to end,
-``K`` kills it. Exits as the command does, with 128 + signal if a signal ended it, with 127 if it cannot be started.
+A command that warms up before anything is granted is free of the belief until its grant's file is there.
+
+Run as ``python -m ha.guard BELIEF [GRANT] -- COMMAND...``; reads letters from standard input: ``T`` asks the group
+to end, ``K`` kills it. Exits as the command does, with 128 + signal if a signal ended it, with 127 if it cannot be
+started.
 """
 
 import ctypes
@@ -34,8 +37,10 @@ LONGEST_NAP = 0.25
 
 def main(arguments: list[str]) -> int:
     """Run the command and return what to exit with."""
+    end = arguments.index("--")
     belief = BeliefReader(Path(arguments[0]))
-    command = arguments[arguments.index("--") + 1 :]
+    grant = Path(arguments[1]) if end > 1 else None
+    command = arguments[end + 1 :]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the sidecar decides; a closed terminal reaches us through it
     # Orphans of the command come to us and are reaped: in a container there may be nobody else who does, and a group
@@ -49,8 +54,10 @@ def main(arguments: list[str]) -> int:
         return 127
     ended = os.pidfd_open(child.pid)
     control = sys.stdin.fileno()
+    granted = False
     while True:
-        nap = min(LONGEST_NAP, max(0.0, belief.read()[1] - now()))
+        granted = granted or grant is None or grant.exists()
+        nap = min(LONGEST_NAP, max(0.0, belief.read()[1] - now())) if granted else LONGEST_NAP
         ready = select.select([ended, control], [], [], nap)[0]
         _reap(child)
         if ended in ready:
@@ -61,7 +68,7 @@ def main(arguments: list[str]) -> int:
         elif control in ready:
             _signal(child, signal.SIGKILL)
             return _finish(child, belief)
-        elif now() >= belief.read()[1]:
+        elif granted and now() >= belief.read()[1]:
             sys.stderr.write("ha: the leadership is over and the sidecar says nothing: the command is killed.\n")
             _signal(child, signal.SIGKILL)
             return _finish(child, belief)

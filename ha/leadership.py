@@ -105,7 +105,7 @@ class Leadership:
         Raises:
             NotLeader: the leadership is the sidecar's.
         """
-        raise NotLeader(f"Job {self.job!r} is led by the sidecar: end the program with an exit code other than 0.")
+        raise NotLeader(f"Job {self.job!r} is led by the sidecar: `ha resign {self.job}` asks it.")
 
     def _copy_checkpoints(self, state: CheckpointState) -> None:
         self._runtime.post(lambda: self._copy.want(encode(state)))

@@ -9,6 +9,7 @@ from typing import Any
 
 from ha.belief import BeliefReader
 from ha.contended import Contended
+from ha.grant import take
 from ha.leadership import Leadership
 from ha.settings import Settings, load
 from ha.stores import Stores
@@ -23,7 +24,8 @@ _log = logging.getLogger("ha")
 class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadership
     """Contend for a job; the block is entered when leadership is granted, and left by giving it back.
 
-    Inside a program that ``ha run`` supervises, the sidecar's leadership of that job is taken as it is.
+    Inside a program that ``ha run`` supervises, the sidecar's leadership of that job is taken as it is; one that was
+    started by a standby (``--standby warm``) waits for it here.
     """
 
     def __init__(
@@ -77,20 +79,22 @@ class HandedDown:
         self._leadership: Leadership | None = None
 
     def enter(self, endpoints: Mapping[str, str], timeout: float | None) -> Leadership:
-        """Take what the environment says.
+        """Take what the environment says, or will be granted to a program that a standby has started.
 
         Raises:
-            NotLeader: the sidecar is gone.
+            NotLeader: the sidecar is gone, or was not granted the job within ``timeout`` seconds.
         """
-        del timeout  # it is there already
         if endpoints:
             _log.info("The endpoints are the sidecar's; those given to ha.lead are not published.")
-        job, epoch, session_id = (os.environ[name] for name in ("HA_JOB", "HA_EPOCH", "HA_SESSION_ID"))
+        job = os.environ["HA_JOB"]
         try:
             belief = BeliefReader(Path(os.environ["HA_BELIEF"]))
         except OSError as error:
             raise NotLeader(f"The sidecar of job {job!r} is gone: {error.strerror}.") from error
-        directory = LeaderDirectory(int(epoch), session_id)
+        if granted := os.environ.get("HA_GRANT"):
+            directory = take(Path(granted), timeout)
+        else:
+            directory = LeaderDirectory(int(os.environ["HA_EPOCH"]), os.environ["HA_SESSION_ID"])
         self._leadership = Leadership(job, directory, self._stores, self._runtime, belief.is_leader)
         return self._leadership
 

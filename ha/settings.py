@@ -5,12 +5,13 @@ import os
 import re
 import socket
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ha.restart import INFINITE, Dice, ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
 from leader.errors import InvalidSettings
 from leader.names import check_word
 from leader.timing import LONGEST, Timing
@@ -27,13 +28,41 @@ SNAPSHOTS_OFF = "off"
 """The value of ``snapshots`` for: neither write them nor read them."""
 
 SUSPICION_ON, SUSPICION_OFF = "on", "off"
+COLD, WARM = "cold", "warm"
+
+RESTARTS = {
+    "none": "none",
+    "off": "none",
+    "disable": "none",
+    "fixed-delay": "fixed-delay",
+    "fixeddelay": "fixed-delay",
+    "failure-rate": "failure-rate",
+    "failurerate": "failure-rate",
+    "exponential-delay": "exponential-delay",
+    "exponentialdelay": "exponential-delay",
+}
+"""What ``restart-strategy.type`` may be, as in Flink, and the strategy that is meant."""
+
+KINDS = {str: "a text", float: "a number", int: "a whole number"}
+"""What an error calls the type of a setting."""
 
 SHOWN = 100
 """Characters of a wrong value that an error shows."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+def _in_file(field: str) -> str:
+    """The name of a setting in ``ha.toml``: its own, but Flink's for Flink's options."""
+    flink = re.fullmatch(r"restart_strategy_(?:(fixed_delay|failure_rate|exponential_delay)_)?(\w+)", field)
+    return (
+        ".".join(part.replace("_", "-") for part in ("restart_strategy", *flink.groups()) if part) if flink else field
+    )
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
     """Everything that can be set. Each setting is an argument, ``HA_<NAME>`` in the environment, a key in ``ha.toml``.
+
+    Those of restarts have Flink's names in ``ha.toml``, ``restart-strategy.fixed-delay.delay``; their defaults are
+    Flink's as well, and their times are in seconds.
 
     Attributes:
         files: URI of the directory that holds the jobs: ``hdfs://``, ``webhdfs://`` or ``file://``.
@@ -57,6 +86,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             free one of ``suspicion_address``'s host.
         suspicion_address: ``host:port`` that others connect to; port 0 is the one that is listened on; empty for the
             host's address on its way to ZooKeeper.
+        standby: ``cold`` or ``warm``: whether a sidecar starts its command before it leads, so that it warms up.
+        restart_strategy_type: one of :data:`RESTARTS`: what a sidecar that leads does when its command fails.
+        restart_strategy_fixed_delay_attempts: see :class:`ha.restart.FixedDelay`, as for the next.
+        restart_strategy_fixed_delay_delay: seconds.
+        restart_strategy_failure_rate_max_failures_per_interval: see :class:`ha.restart.FailureRate`, as for
+            the next two.
+        restart_strategy_failure_rate_failure_rate_interval: seconds.
+        restart_strategy_failure_rate_delay: seconds.
+        restart_strategy_exponential_delay_initial_backoff: seconds; see :class:`ha.restart.ExponentialDelay`, as for
+            the rest.
+        restart_strategy_exponential_delay_max_backoff: seconds.
+        restart_strategy_exponential_delay_backoff_multiplier: a ratio.
+        restart_strategy_exponential_delay_jitter_factor: a ratio.
+        restart_strategy_exponential_delay_reset_backoff_threshold: seconds.
+        restart_strategy_exponential_delay_attempts_before_reset_backoff: a number of restarts.
     """
 
     files: str = ""
@@ -78,6 +122,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     suspicion: str = SUSPICION_ON
     suspicion_listen: str = ""
     suspicion_address: str = ""
+    standby: str = COLD
+    restart_strategy_type: str = "none"
+    restart_strategy_fixed_delay_attempts: int = 1
+    restart_strategy_fixed_delay_delay: float = 1.0
+    restart_strategy_failure_rate_max_failures_per_interval: int = 1
+    restart_strategy_failure_rate_failure_rate_interval: float = 60.0
+    restart_strategy_failure_rate_delay: float = 1.0
+    restart_strategy_exponential_delay_initial_backoff: float = 1.0
+    restart_strategy_exponential_delay_max_backoff: float = 60.0
+    restart_strategy_exponential_delay_backoff_multiplier: float = 1.5
+    restart_strategy_exponential_delay_jitter_factor: float = 0.1
+    restart_strategy_exponential_delay_reset_backoff_threshold: float = 3600.0
+    restart_strategy_exponential_delay_attempts_before_reset_backoff: int = INFINITE
 
     @property
     def fresh(self) -> float:
@@ -101,6 +158,43 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             hand_over=self.hand_over,
         )
 
+    def restart_strategy(self, dice: Dice) -> RestartStrategy:
+        """Return what one leadership is to do about failures of its command; it has seen none yet.
+
+        Args:
+            dice: for delays with a jitter.
+
+        Raises:
+            InvalidSettings: an option is out of range, whether its strategy is the one that was chosen or not.
+        """
+        strategies: dict[str, RestartStrategy] = {
+            "none": NoRestart(),
+            "fixed-delay": FixedDelay(
+                self.restart_strategy_fixed_delay_attempts, self.restart_strategy_fixed_delay_delay
+            ),
+            "failure-rate": FailureRate(
+                self.restart_strategy_failure_rate_max_failures_per_interval,
+                self.restart_strategy_failure_rate_failure_rate_interval,
+                self.restart_strategy_failure_rate_delay,
+            ),
+            "exponential-delay": ExponentialDelay(
+                self.restart_strategy_exponential_delay_initial_backoff,
+                self.restart_strategy_exponential_delay_max_backoff,
+                self.restart_strategy_exponential_delay_backoff_multiplier,
+                self.restart_strategy_exponential_delay_jitter_factor,
+                self.restart_strategy_exponential_delay_reset_backoff_threshold,
+                self.restart_strategy_exponential_delay_attempts_before_reset_backoff,
+                dice,
+            ),
+        }
+        kind = RESTARTS.get(self.restart_strategy_type.lower())
+        if kind is None:
+            raise InvalidSettings(
+                f"restart-strategy.type is {_shown(self.restart_strategy_type)}: it must be one of "
+                f"{', '.join(map(repr, strategies))}."
+            )
+        return strategies[kind]
+
 
 def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """Gather the settings.
@@ -117,7 +211,7 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
     for where, found in (
         (_printable(_config_path(environment)), _from_file(environment)),
         ("the environment", _from_environment(environment)),
-        ("the arguments", {key: value for key, value in (arguments or {}).items() if value is not None}),
+        ("the arguments", {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
     ):
         _check(found, where)
         values.update(found)
@@ -135,7 +229,10 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
     _check_snapshots(settings)
     if settings.suspicion not in (SUSPICION_ON, SUSPICION_OFF):
         raise InvalidSettings(f"suspicion is {_shown(settings.suspicion)}: it must be 'on' or 'off'.")
+    if settings.standby not in (COLD, WARM):
+        raise InvalidSettings(f"standby is {_shown(settings.standby)}: it must be 'cold' or 'warm'.")
     _ = settings.timing  # raises if durations clash
+    settings.restart_strategy(float)  # raises if one of its options is out of range; nothing is rolled
     return settings
 
 
@@ -153,7 +250,7 @@ def _check_snapshots(settings: Settings) -> None:
 
 
 def _check(values: Mapping[str, Any], where: str) -> None:
-    known = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    known = {field.encode_name: field.type for field in msgspec.structs.fields(Settings)}
     for key, value in values.items():
         if key not in known:
             close = difflib.get_close_matches(key, known, n=1)
@@ -162,8 +259,7 @@ def _check(values: Mapping[str, Any], where: str) -> None:
         try:
             msgspec.convert(value, known[key], strict=False)
         except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for bytes that are not UTF-8
-            kind = "a number" if known[key] is float else "a text"
-            raise InvalidSettings(f"{key} in {where} is {_shown(value)}: it must be {kind}.") from None
+            raise InvalidSettings(f"{key} in {where} is {_shown(value)}: it must be {KINDS[known[key]]}.") from None
 
 
 def _shown(value: object) -> str:
@@ -195,11 +291,22 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
     if len(data) > MAX_FILE_BYTES:
         raise InvalidSettings(f"{where} is too long for settings: it has more than {MAX_FILE_BYTES:,} bytes.")
     try:
-        return tomllib.loads(data.decode())
+        return dict(_flat(tomllib.loads(data.decode())))
     except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python
         raise InvalidSettings(f"{where} is not valid TOML: {error}.") from error
     except RecursionError as error:
         raise InvalidSettings(f"{where} is not valid TOML: its values are nested too deeply.") from error
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Give what is in the tables that names with dots stand for under these names."""
+    known = [field.encode_name for field in msgspec.structs.fields(Settings)]
+    for key, value in table.items():
+        name = prefix + key
+        if isinstance(value, dict) and any(each.startswith(f"{name}.") for each in known):
+            yield from _flat(value, f"{name}.")
+        else:
+            yield name, value
 
 
 def _printable(path: Path) -> str:
@@ -210,8 +317,8 @@ def _printable(path: Path) -> str:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     # Only names of settings: HA_JOB, HA_EPOCH and their like are what a sidecar tells its command.
-    names = [field.name for field in msgspec.structs.fields(Settings)]
-    found = {name: environment.get(f"HA_{name.upper()}") for name in names}
+    fields = msgspec.structs.fields(Settings)
+    found = {field.encode_name: environment.get(f"HA_{field.name.upper()}") for field in fields}
     return {name: value for name, value in found.items() if value}
 
 

@@ -1,6 +1,7 @@
 """The sidecar: contends for a job, runs a command while it leads, stops the command when the leadership ends."""
 
 import logging
+import random
 import signal
 import tempfile
 import threading
@@ -8,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
+from ha import grant as granting
 from ha.belief import BeliefWriter
 from ha.inbox import AskedTo, Granted, Inbox, Notice, Revoked, Wake
+from ha.metrics.supervising import Restarts
 from ha.node import Node
+from ha.restart import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
+from ha.settings import WARM
 from ha.supervised import Supervised
 from leader import status
 from leader.events import Grant
@@ -23,6 +28,9 @@ from store.errors import NotFound, StoreError
 KILL_BEFORE = 0.2
 """Seconds before the belief ends at which a command is killed that did not end when it was asked to."""
 
+WARM_UP_AGAIN = (1.0, 60.0, 1.5, 0.1, 3600.0, INFINITE)
+"""Flink's defaults of its exponential delay: after which a command that ends before it was granted is started again."""
+
 CHILD_ENDED = "child ended"
 NEVER = float("inf")
 
@@ -30,7 +38,7 @@ _log = logging.getLogger("ha")
 
 
 class Sidecar:
-    """Runs one command for one job, whenever this process leads it."""
+    """Runs one command for one job, whenever this process leads it; a warm one before that, without an epoch."""
 
     def __init__(
         self, node: Node, job: str, command: Sequence[str], endpoints: Mapping[str, str], *, again: bool = False
@@ -55,11 +63,22 @@ class Sidecar:
         self._again = again
         self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
         self._belief = BeliefWriter(Path(self._directory.name, "belief"))
-        self._inbox = Inbox(lambda _, leads_until, holds_until: self._belief.write(leads_until, holds_until))
+        self._leads_until = float("-inf")
+        self._inbox = Inbox(self._believed)
         self._leader: LeaderDirectory | None = None
         self._child: Supervised | None = None
         self._child_code = 0
+        self._child_epoch = 0
+        """The epoch that the command was granted; 0 if none yet."""
+        self._grant: Path | None = None
+        """Where the command looks for its grant; None if it was started with one."""
+        self._runs = 0
+        self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._kill_at = NEVER
+        self._strategy: RestartStrategy | None = None
+        """What to do about failures; None while the command is not to run again: there is no leadership, or it ends."""
+        self._restart_at = NEVER
+        self._restarts = Restarts(node.metrics.registry, job)
         self._successor = ""
         self._exit_code: int | None = None
 
@@ -71,9 +90,11 @@ class Sidecar:
         self._node.runtime.ask(lambda: self._node.contender.join(self._job, leads), timeout=5.0)
         self._post_contend()
         _log.info("%s: contending as %s.", self._job, self._settings.contender)
+        self._warm_up()
         try:
             while self._exit_code is None or self._child is not None or self._leader is not None:
-                self._act(self._inbox.get(min(0.5, max(0.0, self._kill_at - now()))))
+                next_at = min(self._kill_at, self._restart_at)
+                self._act(self._inbox.get(min(0.5, max(0.0, next_at - now()))))
             self._await_release()
         finally:
             self._close()
@@ -87,19 +108,27 @@ class Sidecar:
                 self._granted(grant)
             case Revoked(_, revoke) if self._leader is not None and revoke.session_id == self._leader.session_id:
                 self._stop_child(revoke.until)
-            case AskedTo(_, successor):
+            case AskedTo(_, successor) if self._leader is not None:
                 self._successor = successor
                 self._step_down("An operator asked to hand over.")
             case Wake(what) if what == CHILD_ENDED:
                 self._child_ended()
             case Wake(what):
                 self._step_down(f"The sidecar was told to stop ({what}).")
+                if self._leader is None and self._child is not None:  # nobody will revoke what was not granted
+                    self._stop_child(None)
             case _:
                 pass
         if self._child is not None and now() >= self._kill_at:
             _log.warning("%s: the command did not end in time and is killed.", self._job)
             self._child.kill()
             self._kill_at = NEVER
+        if now() >= self._restart_at:
+            self._start_again()
+
+    def _believed(self, _: str, leads_until: float, holds_until: float) -> None:
+        self._leads_until = leads_until
+        self._belief.write(leads_until, holds_until)
 
     def _signalled(self, number: int, _: FrameType | None) -> None:
         if self._exit_code is None:
@@ -116,35 +145,71 @@ class Sidecar:
             self._exit_code = 0
             self._step_down("The job has finished.")
         else:
-            self._start(grant)
+            self._strategy = self._settings.restart_strategy(random.random)
+            self._restart_at = NEVER
+            if self._child is not None and self._grant is not None:
+                self._runs_in(self._leader)
+                granting.grant(self._grant, self._leader)
+                _log.info("%s: the command, which is warm, is granted epoch %d.", self._job, grant.epoch)
+            else:
+                self._start(self._leader)
 
-    def _start(self, grant: Grant) -> None:
-        assert self._leader is not None, "only a leader starts the command"
+    def _warm_up(self) -> None:
+        if self._settings.standby == WARM and self._exit_code is None:
+            self._start(None)
+
+    def _start(self, leader: LeaderDirectory | None) -> None:
+        self._runs += 1
+        self._grant = None if leader else Path(self._directory.name, f"grant-{self._runs}")
+        self._child_epoch = 0
+        # What is empty here hides what another sidecar has told this one, if it is a command itself.
         environment = {
             "HA_JOB": self._job,
-            "HA_EPOCH": str(grant.epoch),
-            "HA_SESSION_ID": grant.session_id,
-            "HA_LEADER_DIRECTORY": f"{self._settings.files.rstrip('/')}/{self._job}/{self._leader.name}",
+            "HA_EPOCH": str(leader.epoch) if leader else "",
+            "HA_SESSION_ID": leader.session_id if leader else "",
+            "HA_LEADER_DIRECTORY": f"{self._settings.files.rstrip('/')}/{self._job}/{leader.name}" if leader else "",
+            "HA_GRANT": str(self._grant or ""),
             "HA_BELIEF": str(self._belief.path),
             "HA_FILES": self._settings.files,
             "HA_ZOOKEEPER": self._settings.zookeeper,
             "HA_SNAPSHOTS": self._settings.snapshots,
         }
-        self._again = False  # that was asked for once
-        self._node.stores.history.ran(self._job, grant.epoch, running=True)
+        if leader is not None:
+            self._runs_in(leader)
         listener = self._node.listener
         held = [listener.fileno()] if listener is not None else []
-        child = Supervised(self._command, environment, self._belief.path, held)
+        child = Supervised(self._command, environment, self._belief.path, held, self._grant)
         self._child, self._kill_at = child, NEVER
-        threading.Thread(target=self._wait, args=(child, grant.epoch), name="ha-wait", daemon=True).start()
-        _log.info("%s: the command runs, guarded by process %d.", self._job, child.pid)
+        threading.Thread(target=self._wait, args=(child,), name="ha-wait", daemon=True).start()
+        _log.info("%s: the command %s, guarded by process %d.", self._job, "runs" if leader else "warms up", child.pid)
 
-    def _wait(self, child: Supervised, epoch: int) -> None:
+    def _runs_in(self, leader: LeaderDirectory) -> None:
+        self._again = False  # that was asked for once
+        self._child_epoch = leader.epoch
+        self._node.stores.history.ran(self._job, leader.epoch, running=True)
+
+    def _wait(self, child: Supervised) -> None:
         self._child_code = child.wait()
-        self._node.stores.history.ran(self._job, epoch, running=False)
+        if self._child_epoch:
+            self._node.stores.history.ran(self._job, self._child_epoch, running=False)
         self._inbox.put(Wake(CHILD_ENDED))
 
+    def _start_again(self) -> None:
+        self._restart_at = NEVER
+        if self._leader is None:
+            self._warm_up()
+        elif self._may_run():
+            self._restarts.count()
+            self._start(self._leader)
+        else:  # this process was paused meanwhile, and is about to hear of the end
+            self._end_of_work("The leadership was over before the command could be started again.")
+
+    def _may_run(self) -> bool:
+        """Whether the command may run, as far as this process knows; should it be wrong, the guard knows better."""
+        return self._strategy is not None and self._exit_code is None and now() < self._leads_until
+
     def _stop_child(self, until: float | None) -> None:
+        self._strategy, self._restart_at = None, NEVER
         if self._child is None:
             self._give_back()
             return
@@ -156,12 +221,39 @@ class Sidecar:
         self._child, self._kill_at = None, NEVER
         code = self._child_code
         _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
-        if code == 0 and self._record_finished():
+        if self._leader is None:
+            self._ended_early()
+            return
+        if code == 0 and (self._grant is None or granting.taken(self._grant)) and self._record_finished():
             self._exit_code = 0
-        self._step_down(f"The command has ended with {code}.")
+        delay = self._delay_of_restart() if code else None
+        if delay is None:
+            self._end_of_work(f"The command has ended with {code}.")
+        else:
+            _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
+            self._restart_at = now() + delay
+
+    def _ended_early(self) -> None:
+        if self._exit_code is None:
+            delay = self._warm_up_again.failed(now()) or self._settings.long_ttl
+            _log.warning("%s: nothing was granted to it yet; it is started again in %.1f s.", self._job, delay)
+            self._restart_at = now() + delay
+
+    def _delay_of_restart(self) -> float | None:
+        """Seconds until the command that has failed is started again; None if the leadership ends with it."""
+        if self._strategy is None or not self._may_run():
+            return None
+        delay = self._strategy.failed(now())
+        if delay is None and not isinstance(self._strategy, NoRestart):
+            _log.warning("%s: the restart strategy gives up here: another contender may try.", self._job)
+        return delay
+
+    def _end_of_work(self, reason: str) -> None:
+        self._step_down(reason)
         self._give_back()
 
     def _step_down(self, reason: str) -> None:
+        self._strategy, self._restart_at = None, NEVER
         self._node.runtime.post(lambda: self._node.contender.step_down(self._job, reason))
 
     def _give_back(self) -> None:
@@ -169,6 +261,7 @@ class Sidecar:
         self._node.runtime.post(lambda: self._node.contender.release(self._job, successor))
         if self._exit_code is None:
             self._post_contend()
+            self._warm_up()
 
     def _post_contend(self) -> None:
         self._node.runtime.post(lambda: self._node.contender.contend(self._job))

@@ -13,7 +13,12 @@ class Supervised:
     """A running command and its guard."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], belief: Path, held: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        belief: Path,
+        held: Sequence[int] = (),
+        grant: Path | None = None,
     ) -> None:
         """Start both.
 
@@ -22,9 +27,10 @@ class Supervised:
             environment: added to this process's own.
             belief: the file in which :class:`ha.belief.BeliefWriter` shares the belief.
             held: descriptors that the guard keeps open until the command's whole group is gone.
+            grant: the file before which the belief is none of the command's concern; None if it was granted already.
         """
         # -P: a directory called `ha` where the user happens to stand must not be taken for this package.
-        guard = [sys.executable, "-P", "-m", "ha.guard", str(belief), "--", *command]
+        guard = [sys.executable, "-P", "-m", "ha.guard", str(belief), *([str(grant)] if grant else []), "--", *command]
         self._process = subprocess.Popen(guard, stdin=subprocess.PIPE, env={**os.environ, **environment}, pass_fds=held)
         self._telling = threading.Lock()
         self._asked = False

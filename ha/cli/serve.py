@@ -42,6 +42,18 @@ def _contends(command: Command) -> Command:
 @click.argument("job")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--again", is_flag=True, help="Run the command even if the job has finished before.")
+@click.option(
+    "--standby",
+    metavar="cold|warm",
+    help="warm: start COMMAND while standby; it must do nothing of the job before ha.lead returns.  [HA_STANDBY]",
+)
+@click.option(
+    "--restart-strategy",
+    "restart_strategy_type",
+    metavar="TYPE",
+    help="Start a COMMAND that failed again while leading: fixed-delay, failure-rate or exponential-delay, with their "
+    "options in ha.toml or the environment.  [HA_RESTART_STRATEGY_TYPE, default: none]",
+)
 @_contends
 def run(
     job: str,
@@ -56,7 +68,8 @@ def run(
 
     COMMAND finds HA_JOB, HA_EPOCH, HA_SESSION_ID and HA_LEADER_DIRECTORY in its environment. It is asked to end (TERM)
     and then killed before the leadership is over, and dies with this process. Exit code 0 of COMMAND ends the job;
-    another one gives the leadership back, so that a standby takes over.
+    another one gives the leadership back, so that a standby takes over, unless the restart strategy starts it again.
+    A COMMAND that is started while standby finds none of these but HA_JOB, and HA_GRANT, which ha.lead waits for.
     """
     from ha.agent.alone import agent_of  # noqa: PLC0415  # only those who serve pay for the server
     from ha.agent.feed import Feed  # noqa: PLC0415

@@ -31,8 +31,8 @@ class Children:
         self.belief.write(now() + LONG, now() + LONG)
         self.started: list[Supervised] = []
 
-    def start(self, *command: str, held: Sequence[int] = ()) -> Supervised:
-        child = Supervised(command, {"PLACE": str(self.directory)}, self.belief.path, held)
+    def start(self, *command: str, held: Sequence[int] = (), grant: Path | None = None) -> Supervised:
+        child = Supervised(command, {"PLACE": str(self.directory)}, self.belief.path, held, grant)
         self.started.append(child)
         return child
 
@@ -282,3 +282,30 @@ def test_what_shows_that_the_sidecar_lives_is_held_by_the_guard_and_not_by_the_c
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address)
     child.wait()
+
+
+# --- a command that warms up
+
+
+def test_a_command_that_was_granted_nothing_lives_without_a_leadership(children: Children) -> None:
+    children.belief.write(now() - 10, now() - 10)
+    child = children.start(sys.executable, "-c", "import time; time.sleep(1)", grant=children.directory / "grant")
+    assert child.wait() == 0, "four looks of the guard"
+
+
+def test_a_command_that_was_granted_something_is_killed_as_any_other(children: Children) -> None:
+    grant = children.directory / "grant"
+    children.belief.write(now() - 10, now() - 10)
+    child = children.start(sys.executable, "-c", STUBBORN, grant=grant)
+    pid = children.pid("pid")
+    assert alive(pid)
+    grant.touch()
+    assert child.wait() == 128 + signal.SIGKILL
+    assert not alive(pid)
+
+
+def test_a_command_that_warms_up_dies_with_its_sidecar(children: Children) -> None:
+    child = children.start(sys.executable, "-c", STUBBORN, grant=children.directory / "grant")
+    pid = children.pid("pid")
+    child.abandon()
+    wait_until(lambda: not alive(pid))

@@ -67,6 +67,68 @@ def test_every_source_takes_every_kind(nowhere: Path, kind: str, name: str, valu
     assert getattr(settings, name) == value
 
 
+FLINKS = {
+    "restart-strategy.type": "disable",
+    "restart-strategy.fixed-delay.attempts": 4,
+    "restart-strategy.fixed-delay.delay": 2.5,
+    "restart-strategy.failure-rate.max-failures-per-interval": 3,
+    "restart-strategy.failure-rate.failure-rate-interval": 300.0,
+    "restart-strategy.failure-rate.delay": 10.0,
+    "restart-strategy.exponential-delay.initial-backoff": 10.0,
+    "restart-strategy.exponential-delay.max-backoff": 120.0,
+    "restart-strategy.exponential-delay.backoff-multiplier": 1.4,
+    "restart-strategy.exponential-delay.jitter-factor": 0.2,
+    "restart-strategy.exponential-delay.reset-backoff-threshold": 600.0,
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff": 10,
+}
+"""Its names, with values that are not the defaults."""
+
+
+def test_restarts_are_set_by_flinks_names(nowhere: Path) -> None:
+    fields = {name: re.sub(r"[-.]", "_", name) for name in FLINKS}
+    assert set(fields.values()) == {each for each in Settings.__struct_fields__ if each.startswith("restart_")}
+    arguments = load({fields[name]: value for name, value in FLINKS.items()}, {})
+    environment = load({}, {f"HA_{fields[name].upper()}": str(value) for name, value in FLINKS.items()})
+    (nowhere / "ha.toml").write_text("\n".join(f"{name} = {value!r}" for name, value in FLINKS.items()))
+    file = load({}, {})
+    for settings in (arguments, environment, file):
+        assert {name: getattr(settings, field) for name, field in fields.items()} == FLINKS
+
+
+def test_restarts_in_a_table_of_their_own(nowhere: Path) -> None:
+    (nowhere / "ha.toml").write_text(
+        "[restart-strategy]\ntype = 'fixed-delay'\n[restart-strategy.fixed-delay]\ndelay = 9"
+    )
+    settings = load({}, {"HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS": "2"})
+    strategy = settings.restart_strategy(float)
+    assert [strategy.failed(at) for at in (1.0, 2.0, 3.0)] == [9, 9, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "delay"),
+    [
+        ("", None),
+        ("none", None),
+        ("off", None),
+        ("disable", None),
+        ("fixed-delay", 1),
+        ("fixeddelay", 1),
+        ("failure-rate", 2),
+        ("FailureRate", 2),
+        ("exponential-delay", 4.5),
+        ("exponentialdelay", 4.5),
+    ],
+)
+def test_every_kind_of_restart(kind: str, delay: float | None) -> None:
+    options = {
+        "HA_RESTART_STRATEGY_TYPE": kind,
+        "HA_RESTART_STRATEGY_FAILURE_RATE_DELAY": "2",
+        "HA_RESTART_STRATEGY_EXPONENTIAL_DELAY_INITIAL_BACKOFF": "3",
+        "HA_RESTART_STRATEGY_EXPONENTIAL_DELAY_JITTER_FACTOR": "0.5",
+    }
+    assert load({}, options).restart_strategy(lambda: 1.0).failed(5.0) == delay
+
+
 MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
     ({"shrt_ttl": 1}, {}, "", ["'shrt_ttl' in the arguments is not a setting", "did you mean 'short_ttl'?"]),
     ({"x": 1}, {}, "", ["'x' in the arguments is not a setting", "the settings are files, zookeeper"]),
@@ -76,6 +138,7 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
     ({}, {"HA_SHORT_TTL": "6 s"}, "", ["short_ttl in the environment is '6 s'", "it must be a number"]),
     ({}, {}, "audit = [1]", ["audit in ha.toml is [1]", "it must be a number"]),
     ({"suspicion": "of"}, {}, "", ["suspicion is 'of'", "it must be 'on' or 'off'"]),
+    ({"standby": "hot"}, {}, "", ["standby is 'hot'", "it must be 'cold' or 'warm'"]),
     ({}, {}, "suspicion = false", ["suspicion in ha.toml is False", "it must be a text"]),
     ({}, {}, "files = 5", ["files in ha.toml is 5", "it must be a text"]),
     ({}, {}, "short_ttl = true", ["short_ttl in ha.toml is True", "it must be a number"]),
@@ -92,6 +155,28 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
     ({}, {"HA_SNAPSHOT_FRESH": "4"}, "", ["snapshot_fresh (4 s) and audit (30 s) clash", "a tenth of audit (3 s)"]),
     ({"snapshot_fresh": -1}, {}, "", ["snapshot_fresh is -1 s: it must be at least 0"]),
     ({"stop_grace": float("nan")}, {}, "", ["stop_grace is nan s"]),
+    ({"restart_strategy_type": "fixed"}, {}, "", ["restart-strategy.type is 'fixed'", "one of 'none', 'fixed-delay'"]),
+    ({}, {}, "restart-strategy = 'none'", ["'restart-strategy' in ha.toml is not", "mean 'restart-strategy.type'?"]),
+    ({}, {}, "[restart-strategy]\ntipe = 'none'", ["'restart-strategy.tipe' in ha.toml is not a setting"]),
+    ({}, {}, "restart-strategy.type.x = 1", ["restart-strategy.type in ha.toml is {'x': 1}", "must be a text"]),
+    (
+        {},
+        {"HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS": "2.5"},
+        "",
+        ["restart-strategy.fixed-delay.attempts in the environment is '2.5'", "it must be a whole number"],
+    ),
+    (
+        {},
+        {"HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "10 s"},
+        "",
+        ["restart-strategy.fixed-delay.delay in the environment is '10 s'", "it must be a number"],
+    ),
+    (
+        {"restart_strategy_failure_rate_max_failures_per_interval": 0},
+        {},
+        "",
+        ["restart-strategy.failure-rate.max-failures-per-interval is 0: it must be from 1"],
+    ),
     ({"contender": "a b"}, {}, "", ["contender", "'a b' is not a name of a contender: use 1 to 64"]),
     ({}, {"HA_CONTENDER": "_any"}, "", ["'_any' is not a name of a contender"]),
 ]

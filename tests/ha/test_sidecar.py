@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import signal
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from leader.names import LeaderDirectory, newest
 from store.clock import now
 from store.local import LocalFiles
 from tests.ha.programs import QUICK, Program, Workplace, alive
-from tests.ha.waiting import wait_until
+from tests.ha.waiting import PATIENCE, wait_until
 
 TAKEOVER = float(QUICK["HA_SHORT_TTL"]) + 1
 NOISE = 5.0
@@ -117,6 +119,85 @@ def test_a_command_that_fails_lets_a_standby_take_over(workplace: Workplace, not
     assert first.process.poll() is None, "and stays a standby"
 
 
+THRICE = {
+    "HA_RESTART_STRATEGY_TYPE": "fixed-delay",
+    "HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS": "2",
+    "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0.01",
+}
+"""The command runs three times in a leadership if it fails."""
+
+LATER = {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "9999"}
+"""It would be started again, but no test waits for that."""
+
+UNHURRIED = {"HA_HAND_OVER": "20"}
+"""The one that a job is moved to may take its time on a busy machine."""
+
+RESTARTS = 'ha_command_restarts_total{job_name="orders"}'
+
+
+def test_a_command_that_fails_is_started_again_before_the_leadership_is_given_back(
+    workplace: Workplace, notes: Notes
+) -> None:
+    program = run(workplace, "a", ENDS, CODE="3", **THRICE)
+    notes.until(4, program)
+    assert [epoch for *_, epoch in notes.all()][:4] == [1, 1, 1, 2], "restarts keep the epoch; then it begins anew"
+    assert program.said.index("the restart strategy gives up here") < program.said.index("granted at epoch 2")
+    assert program.said.partition("granted at epoch 2")[0].count("is started again in 0.0 s") == 2
+    assert "revoked" not in program.said.partition("the restart strategy gives up here")[0]
+
+
+def test_a_command_that_was_started_again_may_still_finish_the_job(workplace: Workplace, notes: Notes) -> None:
+    source = NOTES + "again = os.path.exists('notes'); note('runs'); sys.exit(0 if again else 3)"
+    program = run(workplace, "a", source, "--restart-strategy", "fixed-delay")
+    assert program.wait() == 0
+    assert [epoch for *_, epoch in notes.all()] == [1, 1]
+    directory, found, status = state(workplace)
+    assert (directory.epoch, found.released, status) == (1, True, ["status=FINISHED"])
+
+
+def test_restarts_are_counted(workplace: Workplace, notes: Notes) -> None:
+    source = NOTES + "again = os.path.exists('notes'); note('runs'); stay() if again else sys.exit(3)"
+    program = run(workplace, "a", source, "--listen", "127.0.0.1:0", **THRICE)
+    notes.until(2, program)
+    address = re.search(r"answers at (http://\S+)\.\n", program.said)
+    assert address is not None
+    with urllib.request.urlopen(f"{address[1]}/metrics", timeout=PATIENCE) as answer:  # noqa: S310  # its own API
+        shown = answer.read().decode()
+    assert f"{RESTARTS} 1.0\n" in shown
+    assert 'ha_revocations_total{job_name="orders"} 0.0\n' in shown
+
+
+def test_nothing_is_started_again_once_a_signal_has_come(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", ENDS, CODE="3", **LATER)
+    program.until_said("is started again in 9999.0 s")
+    assert not state(workplace)[1].released, "the lease is kept meanwhile"
+    program.send(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    assert state(workplace)[1].released
+    assert len(notes.all()) == 1
+
+
+def test_a_command_that_fails_because_it_was_asked_to_end_is_not_started_again(
+    workplace: Workplace, notes: Notes
+) -> None:
+    source = NOTES + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\nnote('runs'); stay()"
+    program = run(workplace, "a", source, **THRICE)
+    notes.until(1, program)
+    program.send(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    assert len(notes.all()) == 1
+
+
+def test_an_operator_moves_a_job_whose_command_waits_to_be_started_again(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", ENDS, CODE="3", **LATER, **UNHURRIED)
+    first.until_said("is started again in 9999.0 s")
+    second = run(workplace, "b", STAYS, **UNHURRIED)
+    second.until_said("contending as b")
+    assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
+    name, _, _, epoch = notes.until(2, second)
+    assert (name, epoch) == ("b", 2)
+
+
 def test_exit_code_3_is_a_failure(workplace: Workplace, notes: Notes) -> None:
     program = run(workplace, "a", ENDS, CODE="3")
     notes.until(2, program)
@@ -180,10 +261,11 @@ def test_sigkill_of_the_sidecar_kills_the_command_and_the_standby_takes_over(
     assert now() - killed <= TAKEOVER + NOISE
 
 
+@pytest.mark.parametrize("settings", [{}, {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0"}], ids=["", "again"])
 def test_a_frozen_sidecars_command_is_dead_before_the_standby_starts_its_own(
-    workplace: Workplace, notes: Notes
+    workplace: Workplace, notes: Notes, settings: dict[str, str]
 ) -> None:
-    first = run(workplace, "a", STUBBORN)
+    first = run(workplace, "a", STUBBORN, **settings)
     pid = notes.until(1, first)[2]
     successor = NOTES + f"note('alive' if os.path.exists('/proc/{pid}/exe') else 'dead'); stay()"
     second = run(workplace, "b", successor)
@@ -219,6 +301,76 @@ def test_two_that_start_together_run_one_command(workplace: Workplace, notes: No
     assert workplace.ha("leader", "orders", "--timeout", "20").wait() == 0
     assert len(notes.all()) == 1
     assert sum("granted" in program.said for program in programs) == 1
+
+
+# --- warm standbys
+
+
+def warm(then: str = "stay()") -> str:
+    """A program that notes that it is warm, and what it leads."""
+    return NOTES.replace('int(os.environ["HA_EPOCH"])', 'int(os.environ["HA_EPOCH"] or 0)') + (
+        "import ha\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+        "note('warm')\n"
+        "with ha.lead('orders') as leadership:\n"
+        "    note([leadership.epoch, leadership.is_leader()])\n"
+        f"    {then}\n"
+    )
+
+
+def test_a_warm_standby_goes_on_where_it_waits(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", warm(), "--standby", "warm")
+    notes.until(2, first)
+    second = run(workplace, "b", warm(), HA_STANDBY="warm")
+    *_, waits, epoch = notes.until(3, second)
+    assert epoch == 0
+    first.send(signal.SIGTERM)
+    assert first.wait() == 128 + signal.SIGTERM
+    name, what, leads, _ = notes.until(4, second)
+    assert (name, what, leads) == ("b", [2, True], waits), "the same process"
+
+
+def test_a_leader_that_was_revoked_warms_up_again(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", warm(), "--standby", "warm", **UNHURRIED)
+    notes.until(2, first)
+    second = run(workplace, "b", warm(), "--standby", "warm", **UNHURRIED)
+    notes.until(3, second)
+    assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
+    notes.until(5, first)
+    assert sorted(name for name, what, *_ in notes.all()[3:] if what == "warm") == ["a"]
+    assert workplace.ha("switchover", "orders", "--to", "a").wait() == 0
+    wait_until(lambda: [name for name, what, *_ in notes.all() if what == [3, True]] == ["a"])
+
+
+def test_a_warm_program_that_succeeds_ends_the_job(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", warm("pass"), "--standby", "warm")
+    assert program.wait() == 0
+    assert state(workplace)[2] == ["status=FINISHED"]
+    second = run(workplace, "b", warm("pass"), "--standby", "warm")
+    assert second.wait() == 0
+    assert [what for name, what, *_ in notes.all() if name == "b" and what != "warm"] == [], "it was not run again"
+
+
+def test_a_standby_that_is_warm_ends_when_it_is_asked_to(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", STAYS)
+    notes.until(1, first)
+    second = run(workplace, "b", warm(), "--standby", "warm")
+    pid = notes.until(2, second)[2]
+    second.send(signal.SIGTERM)
+    assert second.wait() == 128 + signal.SIGTERM
+    assert not alive(pid)
+    assert state(workplace)[0].epoch == 1
+
+
+def test_a_program_that_ends_before_it_was_granted_anything_has_not_finished_the_job(
+    workplace: Workplace, notes: Notes
+) -> None:
+    first = run(workplace, "a", STAYS)
+    notes.until(1, first)
+    second = run(workplace, "b", "", "--standby", "warm")
+    second.until_said("nothing was granted to it yet; it is started again in")
+    assert second.process.poll() is None
+    assert state(workplace)[2] == ["status=RUNNING"]
 
 
 def test_the_log_for_machines_is_json(workplace: Workplace, notes: Notes) -> None:

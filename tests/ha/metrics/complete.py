@@ -10,6 +10,7 @@ from ha.agent.alone import agent_of, reader_of
 from ha.metrics.contending import ContendingMetrics
 from ha.metrics.process import Metrics
 from ha.metrics.standing import Standing
+from ha.metrics.supervising import Restarts
 from ha.settings import Settings
 from leader.environment import FilesAnswer, Line, NodeAnswer, Sign, Timer
 from leader.events import FilesCommand, Grant, Rename
@@ -62,6 +63,7 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     environment.run_files(led, Rename(f"{record}/{before.name}", f"{record}/{after.name}"), lambda _: None)
     contending.granted(led, Grant(7, session(7), "released"), now())
     metrics.registry.register(Standing(lambda: {led: LEADS}))
+    Restarts(metrics.registry, led).count()
     metrics.stores.requested("list", 1)  # by a driver of HDFS
     stores = metrics.stores.open(settings)
     reader = reader_of(stores)

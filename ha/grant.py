@@ -1,0 +1,60 @@
+"""How a sidecar tells a command that waits that the job was granted: by a file that appears.
+
+The file's text is the name of the leader directory: epoch and session id. Who takes it leaves a mark beside it, without
+which an exit code of 0 does not mean that the job has finished: a program may end before it was granted anything.
+"""
+
+import threading
+from pathlib import Path
+
+from leader.errors import NotLeader
+from leader.names import LeaderDirectory
+from store.clock import now
+
+LOOK = 0.02
+"""Seconds between two looks for the file."""
+
+
+def grant(path: Path, directory: LeaderDirectory) -> None:
+    """Let the file appear, whole.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    staged = path.with_name(f"{path.name}.staged")
+    staged.write_text(directory.name)
+    staged.rename(path)
+
+
+def taken(path: Path) -> bool:
+    """Whether somebody has taken what was granted there."""
+    return _mark(path).exists()
+
+
+def take(path: Path, timeout: float | None) -> LeaderDirectory:
+    """Wait for the file, and take what it grants.
+
+    Args:
+        path: as the sidecar has said in ``HA_GRANT``.
+        timeout: seconds; None waits for ever.
+
+    Raises:
+        NotLeader: nothing was granted in time, or the sidecar is gone.
+    """
+    deadline = float("inf") if timeout is None else now() + timeout
+    pause = threading.Event()
+    while not path.exists():
+        if now() >= deadline:
+            raise NotLeader(f"The sidecar was not granted the job in {timeout:g} s.")
+        if not path.parent.exists():
+            raise NotLeader("The sidecar is gone.")
+        pause.wait(LOOK)
+    directory = LeaderDirectory.parse(path.read_text())
+    if directory is None:
+        raise NotLeader(f"What {path} says is no grant.")
+    _mark(path).touch()
+    return directory
+
+
+def _mark(path: Path) -> Path:
+    return path.with_name(f"{path.name}.taken")
