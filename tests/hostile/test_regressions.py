@@ -24,7 +24,7 @@ from leader.information import EndpointEntry, Record
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
 from leader.operations import Operations
-from leader.status import Status
+from leader.status import Status, StatusEntry
 from store import hadoop, paths
 from store.bounded import BoundedFiles
 from store.errors import Invalid, StoreError, Unknown
@@ -202,7 +202,7 @@ def test_a_query_may_be_called_like_something_else(query: str) -> None:
 def test_of_several_states_the_furthest_counts_in_whatever_order() -> None:
     names = ("status=FINISHED", "status=RUNNING", "status=CREATED")
     for each in (names, names[::-1]):
-        assert status.read(listing(*each), "orders", DIRECTORY) is Status.FINISHED
+        assert status.pick(each) == StatusEntry(Status.FINISHED)
 
 
 def test_strangers_among_the_contenders_are_left_out() -> None:
