@@ -13,9 +13,10 @@ from typing import TypeVar
 from leader.errors import Fenced
 from leader.names import MAX_SEQUENCE, STAGED, LeaderDirectory, written
 from store.bounded import BoundedFiles
-from store.errors import Invalid, NotFound, StoreError, Unknown
+from store.errors import Invalid, NotFound, Refused, StoreError, Unknown
 from store.files import Entry, Files
 from store.outcome import Outcome
+from store.paths import parent
 
 T = TypeVar("T")
 
@@ -105,29 +106,29 @@ class OwnDirectory:
         with suppress(NotFound):
             self._checked("delete", lambda files: files.delete(self._at(path), recursive=True))
 
-    def stage(self, data: bytes | None) -> str:
-        """Write a file (an empty directory if ``data`` is None) that :meth:`settle` is to move into its place.
+    def place(self, data: bytes | None, entry: str) -> None:
+        """Store a file (an empty directory if ``data`` is None) under a name that was never there before.
 
-        Returns:
-            Its path.
+        It is written elsewhere and moved into its name, whole; see :meth:`settle`. If that is refused nothing is left.
+
+        Args:
+            data: the file's content.
+            entry: its path; the folder is made if it is missing.
 
         Raises:
+            AlreadyExists: somebody else has taken the name.
             Fenced: another leader has taken over.
             Invalid: it is longer than :data:`MAX_BYTES`.
-            StoreError: it could not be written; nothing has changed.
+            StoreError: it was refused, or it stayed unknown whether it was stored.
         """
-        if data is not None and len(data) > MAX_BYTES:
-            raise Invalid(
-                f"It has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
-            )
-        self.make_folder(STAGED)
-        self._sweep()
-        path = f"{STAGED}/{self.directory.epoch}-{uuid.uuid4().hex}"
-        if data is None:
-            self.make_folder(path)
-        else:
-            self._checked("write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
-        return path
+        staged = self._stage(data)
+        try:
+            self.make_folder(parent(entry))
+            self.settle(staged, entry)
+        except Refused:
+            with suppress(StoreError, Fenced):  # or the next leader sweeps it away
+                self.delete(staged)
+            raise
 
     def rename(self, source: str, target: str) -> None:
         """Rename an entry, once; for a name that has to be just so.
@@ -178,6 +179,21 @@ class OwnDirectory:
                 outcome.result()
         self.check()
         raise Unknown(f"It stayed unknown whether {source} of job {self.job!r} became {entry}.")
+
+    def _stage(self, data: bytes | None) -> str:
+        """Write what :meth:`settle` is to move into its place, and return its path."""
+        if data is not None and len(data) > MAX_BYTES:
+            raise Invalid(
+                f"It has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
+            )
+        self.make_folder(STAGED)
+        self._sweep()
+        path = f"{STAGED}/{self.directory.epoch}-{uuid.uuid4().hex}"
+        if data is None:
+            self.make_folder(path)
+        else:
+            self._checked("write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
+        return path
 
     def _try(self, source: str, target: str) -> Outcome[None]:
         old, new = self._at(source), self._at(target)

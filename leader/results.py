@@ -103,9 +103,7 @@ class Results:
         with self._lock:
             if self._find(name) is not None:
                 raise AlreadyExists(f"There is a result of {name!r} of job {self._own.job!r} already.")
-            staged = self._own.stage(encode(Result(status, data)))
-            self._own.make_folder(RESULTS)
-            self._own.settle(staged, target)
+            self._own.place(encode(Result(status, data)), target)
 
     def load(self, name: str) -> Result | None:
         """Return a result; None if there is none.

@@ -124,7 +124,6 @@ class Shelf:
 
     def _change(self, name: str, data: bytes | None, expected: int | None) -> int:
         base = f"{self._folder}/{check_word(name, self._what)}"
-        staged = ""
         for _ in range(ATTEMPTS):
             newest = self._find(name)
             if expected is not None and expected != (0 if newest.removed else newest.version):
@@ -132,10 +131,8 @@ class Shelf:
                 raise Conflict(f"{base} of job {self._own.job!r} is not version {expected}: {present}.")
             if newest.version >= MAX_VERSION:  # what comes after it could not be read back
                 raise InvalidName(f"The versions of {base} end at {MAX_VERSION:,}: mend its name.")
-            staged = staged or self._own.stage(data)
-            self._own.make_folder(self._folder)
             with suppress(AlreadyExists):  # somebody else has made that version
-                self._own.settle(staged, f"{base}={newest.version + 1}")
+                self._own.place(data, f"{base}={newest.version + 1}")
                 self._delete_older(name, newest.version + 1)
                 return newest.version + 1
         raise Unknown(f"Somebody else changes {base} of job {self._own.job!r} all the time.")

@@ -13,7 +13,6 @@ from leader.errors import Fenced, InvalidName, InvalidSettings, NoLeader, NotLea
 from leader.information import Record
 from leader.names import LeaderDirectory, newest
 from leader.shelf import Kept
-from leader.status import Status
 from store.clock import now
 from store.local import LocalFiles
 from tests.ha.programs import QUICK, Workplace
@@ -99,11 +98,11 @@ def test_after_the_block_nothing_can_be_confirmed_or_written(quick: Path) -> Non
 
 def test_the_jobs_own_data_are_the_leaders_and_its_successors(quick: Path) -> None:
     with ha.lead("orders", timeout=PATIENCE) as leadership:
-        leadership.status.change(Status.CREATED, Status.RUNNING)
+        leadership.status.change(ha.Status.CREATED, ha.Status.RUNNING)
         assert leadership.graph.put(b"plan") == 1
         leadership.blobs.put("model", b"x")
-        leadership.results.put("run-1", Status.FINISHED)
-        leadership.status.change(Status.RUNNING, Status.FINISHED)
+        leadership.results.put("run-1", ha.Status.FINISHED)
+        leadership.status.change(ha.Status.RUNNING, ha.Status.FINISHED)
     with ha.lead("orders", timeout=PATIENCE) as successor:
         assert successor.graph.load() == Kept(1, b"plan")
         assert (successor.blobs.versions(), successor.results.dirty()) == ({"model": 1}, ["run-1"])

@@ -89,10 +89,9 @@ SETS = (
     NOTES
     + """
 import ha
-from leader.status import Status
 note("runs")
 with ha.lead("orders") as leadership:
-    for old, new in zip(*[[Status[name] for name in os.environ["WAY"].split()][each:] for each in (0, 1)]):
+    for old, new in zip(*[[ha.Status[name] for name in os.environ["WAY"].split()][each:] for each in (0, 1)]):
         leadership.status.change(old, new)
 sys.exit(int(os.environ.get("CODE", "0")))
 """

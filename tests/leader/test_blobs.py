@@ -62,6 +62,8 @@ def test_the_next_leader_finds_them_from_any_host_and_the_last_one_is_fenced(own
         old.put("model", b"zombie")
     with pytest.raises(Fenced):
         old.load("model")
+    with pytest.raises(Fenced):
+        old.remove("model")
     assert owned.names("blobs", SECOND) == ["model=1"]
 
 

@@ -331,6 +331,21 @@ def test_whatever_points_to_something_goes_before_it(tmp_path: Path) -> None:
     assert FOLDERS in gone
 
 
+def test_results_stay_dirty_until_all_is_in_the_trash(tmp_path: Path) -> None:
+    seen = set()
+    for changes in range(12):
+        for place in opened(tmp_path / f"{changes}"):
+            owned = Owned(place.direct, place.files)
+            fill(owned)
+            end(owned)
+            dies_in(place, changes, lambda each: each.clean())
+            result, left = Results(owned.own).load("run-1"), FOLDERS & set(owned.names())
+            assert result is not None, "it is told, whatever becomes of the cleaning"
+            assert result.dirty or not left
+            seen.add((result.dirty, bool(left)))
+    assert seen == {(True, True), (True, False), (False, False)}
+
+
 @pytest.mark.parametrize("fate", [LOST, DROPPED, LATE])
 @pytest.mark.parametrize("change", range(8))
 def test_an_answer_that_is_lost_at_any_change_is_settled(hurt: Owned, place: Place, fate: str, change: int) -> None:

@@ -154,12 +154,22 @@ def test_what_is_executed_late_never_undoes_what_came_after(place: Place, graph:
     assert graph.load() == Kept(version + 1, b"three")
 
 
-def test_a_refused_put_leaves_what_was_there(place: Place, graph: Graph) -> None:
+def test_a_refused_put_leaves_what_was_there(hurt: Owned, place: Place, graph: Graph) -> None:
     graph.put(b"one")
     place.faulty.fates.extend([OK, OK, REFUSED])
     with pytest.raises(NotWritable):
         graph.put(b"two", 1)
     assert graph.load() == Kept(1, b"one")
+    assert hurt.names("staged") == [], "and nothing else"
+
+
+def test_a_refused_removal_leaves_what_was_there(hurt: Owned, place: Place, graph: Graph) -> None:
+    graph.put(b"one")
+    place.faulty.fates.extend([OK, OK, OK, REFUSED])
+    with pytest.raises(NotWritable):
+        graph.remove()
+    assert graph.load() == Kept(1, b"one")
+    assert hurt.names("staged") == []
 
 
 def test_the_new_one_counts_if_the_old_one_cannot_be_deleted(hurt: Owned, graph: Graph) -> None:
