@@ -59,7 +59,7 @@ class OwnDirectory:
             StoreError: the store did not answer.
         """
         try:
-            return self._call("list", lambda files: files.list(self._at(folder)))
+            return self._call("own_list", lambda files: files.list(self._at(folder)))
         except NotFound:
             if folder:
                 self.check()
@@ -83,7 +83,7 @@ class OwnDirectory:
             NotFound: there is no such file.
             StoreError: the store did not answer, or it is longer than :data:`MAX_BYTES`.
         """
-        return self._checked("read", lambda files: files.read(self._at(path), MAX_BYTES), FILE_TIMEOUTS)
+        return self._checked("own_read", lambda files: files.read(self._at(path), MAX_BYTES), FILE_TIMEOUTS)
 
     def make_folder(self, path: str) -> None:
         """Create a folder unless it is there. Nothing is proved by that: what is renamed into it proves it.
@@ -92,7 +92,7 @@ class OwnDirectory:
             Fenced: another leader has taken over.
             StoreError: it is not known whether it is there.
         """
-        self._checked("make", lambda files: files.make_directory(self._at(path)))
+        self._checked("own_make", lambda files: files.make_directory(self._at(path)))
 
     def delete(self, path: str) -> None:
         """Delete what nobody needs any more, with everything below it; no error if it is not there.
@@ -104,7 +104,7 @@ class OwnDirectory:
             StoreError: it is not known whether it is gone.
         """
         with suppress(NotFound):
-            self._checked("delete", lambda files: files.delete(self._at(path), recursive=True))
+            self._checked("own_delete", lambda files: files.delete(self._at(path), recursive=True))
 
     def place(self, data: bytes | None, entry: str) -> None:
         """Store a file (an empty directory if ``data`` is None) under a name that was never there before.
@@ -139,7 +139,7 @@ class OwnDirectory:
             NotFound: the source is not there.
             StoreError: it was refused, or nobody knows.
         """
-        self._checked("rename", lambda files: files.rename(self._at(source), self._at(target)))
+        self._checked("own_rename", lambda files: files.rename(self._at(source), self._at(target)))
 
     def settle(self, source: str, entry: str, sequence: int = 1) -> str:
         """Rename an entry, and return its name once that is acknowledged: then no crash of a NameNode undoes it.
@@ -192,12 +192,12 @@ class OwnDirectory:
         if data is None:
             self.make_folder(path)
         else:
-            self._checked("write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
+            self._checked("own_write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
         return path
 
     def _try(self, source: str, target: str) -> Outcome[None]:
         old, new = self._at(source), self._at(target)
-        return self._files.outcome("rename", lambda files: files.rename(old, new), self._timeout)
+        return self._files.outcome("own_rename", lambda files: files.rename(old, new), self._timeout)
 
     def _sweep(self) -> None:
         """Delete once what earlier leaders have left behind half done; nobody can finish it, they are fenced."""
