@@ -11,16 +11,18 @@ if TYPE_CHECKING:
     from ha.leadership import Leadership
     from ha.leading import lead
     from leader.answers import Answer
+    from leader.status import Status
 
 _PLACES = {
     "Answer": "leader.answers",
     "Client": "ha.client",
     "Leadership": "ha.leadership",
+    "Status": "leader.status",
     "connect": "ha.client",
     "lead": "ha.leading",
 }
 
-__all__ = ["Answer", "Client", "Leadership", "connect", "lead"]
+__all__ = ["Answer", "Client", "Leadership", "Status", "connect", "lead"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,14 +9,18 @@ from leader.errors import (
     NotLeader,
     Unreachable,
 )
-from store.errors import Refused, StoreError, Unknown
+from store.errors import AlreadyExists, Conflict, Invalid, NotFound, Refused, StoreError, Unknown
 
 __all__ = [
+    "AlreadyExists",
+    "Conflict",
     "Fenced",
+    "Invalid",
     "InvalidName",
     "InvalidSettings",
     "LeaderError",
     "NoLeader",
+    "NotFound",
     "NotLeader",
     "Refused",
     "StoreError",

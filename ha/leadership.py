@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping
 
 from ha.stores import Stores
 from leader.checkpoints import Checkpoints, CheckpointState, encode
+from leader.cleanup import Cleanup
 from leader.copy import Copy
 from leader.errors import InvalidName, NotLeader
-from leader.names import LeaderDirectory
+from leader.graph import Graph
+from leader.names import BLOBS, LeaderDirectory
 from leader.nodes import checkpoints_path
+from leader.own import OwnDirectory
+from leader.results import Results
 from leader.runtime import Runtime
-from store.errors import NotFound
+from leader.shelf import Shelf
+from leader.status import JobStatus
 
 _log = logging.getLogger("ha")
 
@@ -21,6 +26,18 @@ class Leadership:
 
     It does NOT promise that code already running stops in time when this process was paused: what it writes below
     :meth:`path` is refused by the store then, and nothing else can be.
+
+    Attributes:
+        job: the job's name.
+        epoch: of this leadership.
+        session_id: of this leadership.
+        directory: the leader directory's URI.
+        checkpoints: the id counter and the newest batches; :class:`leader.checkpoints.Checkpoints`.
+        status: the job's state; :class:`leader.status.JobStatus`.
+        graph: what is to be run, in versions; :class:`leader.graph.Graph`.
+        results: how what was run has ended; :class:`leader.results.Results`.
+        blobs: small files by name; :class:`leader.shelf.Shelf`.
+        cleanup: what a job that has ended leaves, into the trash and out of it; :class:`leader.cleanup.Cleanup`.
     """
 
     def __init__(
@@ -35,9 +52,12 @@ class Leadership:
             directory.epoch,
             Checkpoints(stores.files, job, directory, stores.timing.call_timeout, changed=self._copy_checkpoints),
         )
-        self._name = directory.name
-        self._files = stores.files
-        self._timeout = stores.timing.call_timeout
+        self._own = OwnDirectory(stores.files, job, directory, stores.timing.call_timeout)
+        self.status = JobStatus(self._own)
+        self.graph = Graph(self._own)
+        self.results = Results(self._own)
+        self.blobs = Shelf(self._own, BLOBS, "a blob")
+        self.cleanup = Cleanup(self._own)
         self._runtime = runtime
         self._copy = Copy(runtime, checkpoints_path(job))
         runtime.attach(self._copy)
@@ -70,12 +90,7 @@ class Leadership:
             StoreError: the store did not answer.
         """
         self.path(relative)  # raises if it is not one
-        at = f"{self.job}/{self._name}/{relative}"
-        try:
-            return [entry.name for entry in self._files.call("names", lambda files: files.list(at), self._timeout)]
-        except NotFound:
-            self.checkpoints.state()  # says so if we were fenced
-            return []
+        return [entry.name for entry in self._own.list(relative)]
 
     def on_revoked(self, callback: Callable[[], object]) -> None:
         """Have this called when the leadership ends, last one first; at once if it has ended already.

@@ -5,7 +5,7 @@ import random
 import signal
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -17,19 +17,24 @@ from ha.node import Node
 from ha.restart import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
 from ha.settings import WARM
 from ha.supervised import Supervised
-from leader import status
+from leader.cleanup import Cleanup
+from leader.errors import NotLeader
 from leader.events import Grant
 from leader.information import check_endpoints
 from leader.names import LeaderDirectory, check_job
-from leader.status import Status
+from leader.own import OwnDirectory
+from leader.status import JobStatus, Status
 from store.clock import now
-from store.errors import NotFound, StoreError
+from store.errors import StoreError
 
 KILL_BEFORE = 0.2
 """Seconds before the belief ends at which a command is killed that did not end when it was asked to."""
 
 WARM_UP_AGAIN = (1.0, 60.0, 1.5, 0.1, 3600.0, INFINITE)
 """Flink's defaults of its exponential delay: after which a command that ends before it was granted is started again."""
+
+ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
+"""How a job has ended whose command ended well, where its program had said what it was about to do."""
 
 CHILD_ENDED = "child ended"
 NEVER = float("inf")
@@ -269,34 +274,48 @@ class Sidecar:
     # --- the job's state
 
     def _finished_before(self) -> bool:
-        leader, timeout = self._leader, self._node.stores.timing.call_timeout
-        assert leader is not None, "only a leader asks"
+        assert self._leader is not None, "only a leader asks"
+        status = JobStatus(self._own(self._leader))
         try:
-            found = self._node.stores.files.call("status", lambda files: status.read(files, self._job, leader), timeout)
-            if found is not Status.RUNNING and (found is not Status.FINISHED or self._again):
-                self._node.stores.files.call(
-                    "status", lambda files: status.change(files, self._job, leader, Status.RUNNING), timeout
-                )
-        except StoreError as error:
+            found = status.read()
+            if found is not Status.RUNNING and found.allows(Status.RUNNING):
+                status.change(found, Status.RUNNING)
+        except (StoreError, NotLeader) as error:
             _log.warning("%s: the state of the job is not known: %s", self._job, error)
             return False
-        return found is Status.FINISHED and not self._again
+        if found.globally_terminal and self._again:
+            self._insist("begin the job again", self._begin_again)
+            return False
+        return found.globally_terminal
+
+    def _begin_again(self, own: OwnDirectory) -> None:
+        status = JobStatus(own)
+        if (found := status.entry()).status.globally_terminal:
+            if found.cleaning == "cleaning":  # or what the new run writes would go into the trash
+                Cleanup(own).clean()
+            status.begin_again(found.status)
+        status.change(status.read(), Status.RUNNING)
 
     def _record_finished(self) -> bool:
-        leader, timeout = self._leader, self._node.stores.timing.call_timeout
-        while leader is not None and now() < self._holds_until():
+        return self._insist("record that the job has ended", _finish)
+
+    def _insist(self, what: str, action: Callable[[OwnDirectory], None]) -> bool:
+        """Try again until it is done, or the lease is over; returns whether it was done."""
+        while self._leader is not None and now() < self._holds_until():
             try:
-                self._node.stores.files.call(
-                    "status", lambda files: status.change(files, self._job, leader, Status.FINISHED), timeout
-                )
-            except NotFound:  # another leads
+                action(self._own(self._leader))
+            except NotLeader:
                 return False
             except StoreError as error:
-                _log.warning("%s: it cannot be recorded that the job has finished: %s", self._job, error)
+                _log.warning("%s: it cannot %s: %s", self._job, what, error)
                 threading.Event().wait(self._node.stores.timing.retry)
             else:
                 return True
         return False
+
+    def _own(self, leader: LeaderDirectory) -> OwnDirectory:
+        stores = self._node.stores
+        return OwnDirectory(stores.files, self._job, leader, stores.timing.call_timeout)
 
     def _holds_until(self) -> float:
         candidacy = self._node.contender.candidacies[self._job]
@@ -314,3 +333,14 @@ class Sidecar:
             self._child.kill()
         self._belief.close()
         self._directory.cleanup()
+
+
+def _finish(own: OwnDirectory) -> None:
+    """Bring the job to its end: a good one, unless its program has said otherwise."""
+    status = JobStatus(own)
+    found = status.read()
+    end = found if found.globally_terminal else ENDS.get(found, Status.FINISHED)
+    if not found.allows(end):
+        status.change(found, Status.RUNNING)
+        found = Status.RUNNING
+    status.change(found, end)

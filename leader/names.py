@@ -6,9 +6,14 @@
                 lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>
                 endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
             checkpoints/next=<id>         counter; checkpoints/<query>=<batch id>[~<writing>]
-            status=<state>[~<writing>]
+            status=<state>[~cleaning-<trash>|~cleaned-<trash>][~<sequence>]
             history/<epoch>-<session id>~<reason>~<contender>
             spark/<query>/
+            graph/graph=<version>[~<sequence>]
+            blobs/<name>=<version>[~<sequence>]
+            results/<id>=<dirty|clean>[~<sequence>]
+            staged/<epoch>-<uuid>         a file on its way into one of these
+            trash/<trash>/<graph|blobs|spark>
 
 The lease and the endpoints share one directory so that one list of it is one consistent read of the whole record.
 Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``
@@ -27,6 +32,11 @@ RECORD = "record"
 HISTORY = "history"
 CHECKPOINTS = "checkpoints"
 SPARK = "spark"
+GRAPH = "graph"
+BLOBS = "blobs"
+RESULTS = "results"
+STAGED = "staged"
+TRASH = "trash"
 STATUS = "status="
 FIRST_CHECKPOINT = "next=1"
 
@@ -34,6 +44,11 @@ WRITING = r"(?:~([2-9]|[1-9][0-9]{1,3}))?"
 """How often an entry was written until that was acknowledged, at the end of its name; see :func:`written`."""
 
 MAX_WRITING = 9_999
+
+SEQUENCE = r"(?:~([2-9]|[1-9][0-9]{1,17}))?"
+"""The same where the number grows with every change, and never begins anew."""
+
+MAX_SEQUENCE = 10**18 - 1
 
 MAX_EPOCH = 9_999_999_999
 """Ten digits, so that names sort as numbers: one grant a second for three centuries."""
@@ -128,7 +143,7 @@ def written(entry: str, writing: int) -> str:
 
     Args:
         entry: its name when it is written for the first time.
-        writing: how often it was written, from 1 to :data:`MAX_WRITING`; then it begins anew.
+        writing: how often it was written, from 1 to :data:`MAX_WRITING`, after which it begins anew; or its sequence.
     """
     return f"{entry}~{writing}" if writing > 1 else entry
 

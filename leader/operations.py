@@ -19,6 +19,7 @@ from leader.errors import InvalidName, NoLeader
 from leader.lease import ANYBODY, Lease, Mode, check_contender
 from leader.names import HISTORY, RECORD, LeaderDirectory, check_job
 from leader.nodes import contenders_path, leader_path
+from leader.own import OwnDirectory
 from store.bounded import BoundedFiles
 from store.errors import NotFound, StoreError
 from store.files import Files
@@ -109,6 +110,20 @@ class Operations:
             return self._files.call("history", read, self._timeout)
         except NotFound as error:
             raise NoLeader(f"{error}") from error
+
+    def directory(self, job: str) -> OwnDirectory:
+        """Return the job's leader directory as a store: until the next leader claims it.
+
+        Raises:
+            NoLeader: there is no such job.
+            StoreError: the file system did not answer.
+        """
+        check_job(job)
+        try:
+            found = self._files.call("find", lambda files: job_tree.find(files, job), self._timeout)
+        except NotFound as error:
+            raise NoLeader(f"{error}") from error
+        return OwnDirectory(self._files, job, found, self._timeout)
 
     def lease(self, job: str) -> tuple[LeaderDirectory, Lease]:
         """Return the job's leader directory and lease.

@@ -5,6 +5,7 @@ import sys
 import click
 
 from ha.cli.check import check_history
+from ha.cli.clean import clean, trash
 from ha.cli.drill import drill
 from ha.cli.operate import list_jobs, resign, show_history, switchover
 from ha.cli.read import checkpoint, leader, watch
@@ -44,6 +45,8 @@ _COMMANDS = (
     resign,
     switchover,
     checkpoint,
+    clean,
+    trash,
     check_history,
     sandbox,
     drill,

@@ -30,8 +30,8 @@ wait_option = click.option(
 @stores
 def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """List the jobs: epoch, how the lease is held, by whom, and who else contends."""
-    with _operations(files, zookeeper) as operations:
-        rows = [_row(operations, job) for job in operations.jobs()]
+    with operations(files, zookeeper) as hand:
+        rows = [_row(hand, job) for job in hand.jobs()]
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -50,11 +50,11 @@ def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
 @stores
 def show_history(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """Print the last grants of JOB, oldest first: when, epoch, session id, to whom and why."""
-    with _operations(files, zookeeper) as operations:
-        grants = operations.history(job)
+    with operations(files, zookeeper) as hand:
+        grants = hand.history(job)
     for grant in grants:
         fields: dict[str, Any] = {
-            "at": _time(grant.at_ms),
+            "at": at_time(grant.at_ms),
             "epoch": grant.epoch,
             "session_id": grant.session_id,
             "contender": grant.contender,
@@ -69,8 +69,8 @@ def show_history(job: str, as_json: bool, files: str | None, zookeeper: str | No
 @stores
 def resign(job: str, timeout: float, files: str | None, zookeeper: str | None) -> None:
     """Ask the leader of JOB to give the leadership up, and wait until another one leads."""
-    with _operations(files, zookeeper) as operations:
-        _hand_over(operations, job, ANYBODY, timeout)
+    with operations(files, zookeeper) as hand:
+        _hand_over(hand, job, ANYBODY, timeout)
 
 
 @click.command()
@@ -82,20 +82,20 @@ def switchover(job: str, successor: str | None, timeout: float, files: str | Non
     """Move the leadership of JOB, to CONTENDER if given, and wait until that is done."""
     if successor is not None:
         check_contender(successor)
-    with _operations(files, zookeeper) as operations:
-        contenders = operations.contenders(job)
+    with operations(files, zookeeper) as hand:
+        contenders = hand.contenders(job)
         if successor is not None and contenders is not None and successor not in contenders:
             known = ", ".join(contenders) or "nobody"
             raise click.BadParameter(f"{successor!r} does not contend for job {job!r}: {known} does.")
         if successor is None and contenders is not None and len(contenders) < 2:  # noqa: PLR2004  # the leader is one
             raise NoLeader(f"Nobody but its leader contends for job {job!r}: start a standby first.")
-        _hand_over(operations, job, successor or ANYBODY, timeout)
+        _hand_over(hand, job, successor or ANYBODY, timeout)
 
 
-def _hand_over(operations: Operations, job: str, successor: str, timeout: float) -> None:
-    before = operations.ask_to_hand_over(job, successor)
+def _hand_over(hand: Operations, job: str, successor: str, timeout: float) -> None:
+    before = hand.ask_to_hand_over(job, successor)
     click.echo(f"{job}: epoch {before.epoch} is asked to end.", err=True)
-    after = operations.handed_over(job, before, timeout)
+    after = hand.handed_over(job, before, timeout)
     if after is None:
         raise LeaderError(
             f"Nobody has taken over job {job!r} in {timeout:g} s; the request stands: see `ha list` and its log."
@@ -104,16 +104,17 @@ def _hand_over(operations: Operations, job: str, successor: str, timeout: float)
     click.echo(f"{job}: epoch {before.epoch} -> {directory.epoch}, led by {lease.contender}")
 
 
-def _time(at_ms: int) -> str:
+def at_time(at_ms: int) -> str:
+    """Write a time of the file system's: milliseconds since 1970."""
     try:
         return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):  # the file system says what somebody has set, be it the year 300,000
         return "unknown"
 
 
-def _row(operations: Operations, job: str) -> dict[str, Any]:
+def _row(hand: Operations, job: str) -> dict[str, Any]:
     try:
-        directory, lease = operations.lease(job)
+        directory, lease = hand.lease(job)
     except NoLeader:
         return {"job": job, "epoch": None, "lease": "damaged", "holder": None, "contenders": None}
     held = lease.mode is not Mode.RELEASED
@@ -122,12 +123,13 @@ def _row(operations: Operations, job: str) -> dict[str, Any]:
         "epoch": directory.epoch,
         "lease": lease.mode.value,
         "holder": lease.contender if held else None,
-        "contenders": operations.contenders(job),
+        "contenders": hand.contenders(job),
     }
 
 
 @contextlib.contextmanager
-def _operations(files: str | None, zookeeper: str | None) -> Iterator[Operations]:
+def operations(files: str | None, zookeeper: str | None) -> Iterator[Operations]:
+    """Open an operator's hand on the jobs, and close it again."""
     opened = Stores(settings(files=files, zookeeper=zookeeper))
     try:
         yield Operations(opened.files, opened.zookeeper, opened.timing.call_timeout)

@@ -116,13 +116,37 @@ def test_list_history_and_checkpoint(led: Path, capsys: pytest.CaptureFixture[st
     assert led.exists()
 
 
+def test_clean_and_trash(led: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files, home = LocalFiles(led, durable=False), f"orders/{LeaderDirectory(1, SESSION).name}"
+    assert Said(capsys, "trash", "list", "orders").output == ""
+    said = Said(capsys, "clean", "orders")
+    assert (said.code, said.output) == (1, "")
+    assert said.errors == "ha: Job 'orders' is CREATED: only what has ended for good is cleaned up.\n"
+    files.rename(f"{home}/status=CREATED", f"{home}/status=FINISHED~2")
+    assert Said(capsys, "trash", "restore", "orders").code == 1
+    said = Said(capsys, "clean", "orders")
+    assert said.code == 0
+    assert said.output.startswith("orders: cleaned up; `ha trash restore orders` undoes it")
+    (row,) = [json.loads(line) for line in Said(capsys, "trash", "list", "orders", "--json").output.splitlines()]
+    assert (row["folders"], row["restorable"]) == (["spark"], True)
+    assert row["name"] in Said(capsys, "trash", "list", "orders").output
+    assert Said(capsys, "trash", "restore", "orders").output == f"orders: restored ({row['name']})\n"
+    assert "spark" in [entry.name for entry in files.list(home)]
+    assert Said(capsys, "clean", "orders").code == 0
+    assert Said(capsys, "trash", "empty", "orders").output.startswith("orders: deleted ")
+    assert Said(capsys, "trash", "empty", "orders").output == "orders: deleted nothing\n"
+    said = Said(capsys, "trash", "restore", "orders")
+    assert (said.code, "does not hold" in said.errors) == (1, True)
+
+
 def test_where_nobody_has_been_there_are_no_jobs(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Said(capsys, "list", "--json").output == "[]\n"
     assert not quick.exists(), "looking makes nothing"
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "daemon", "agent", "leader", "watch", "list", "history", "resign", "switchover", "check"]
+    "command",
+    ["run", "daemon", "agent", "leader", "watch", "list", "history", "resign", "switchover", "check", "clean", "trash"],
 )
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, command, "--help")
@@ -148,7 +172,7 @@ def test_a_leader_that_does_not_hand_over(led: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("name", BAD_JOBS)
 @pytest.mark.parametrize(
-    "command", ["leader", "watch", "history", "resign", "switchover", "checkpoint", "daemon", "agent"]
+    "command", ["leader", "watch", "history", "resign", "switchover", "checkpoint", "daemon", "agent", "clean"]
 )
 def test_a_bad_job(command: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, command, "--", name)
@@ -258,7 +282,7 @@ def test_a_port_that_is_taken(command: list[str], taken: str, workplace: Workpla
 
 
 def test_no_such_job(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("leader", "history", "resign", "switchover", "checkpoint"):
+    for command in ("leader", "history", "resign", "switchover", "checkpoint", "clean"):
         said = Said(capsys, command, "orders")
         assert said.code == 3, said.errors
         assert said.errors == f"ha: There is no job 'orders' under {quick.as_uri()}.\n"
@@ -293,7 +317,9 @@ def test_no_store_answers_within_the_time(command: str, workplace: Workplace) ->
     assert program.said.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [["list"], ["history", "orders"], ["resign", "orders"], ["switchover", "orders"]])
+@pytest.mark.parametrize(
+    "command", [["list"], ["history", "orders"], ["resign", "orders"], ["switchover", "orders"], ["clean", "orders"]]
+)
 def test_an_operator_whom_no_store_answers(command: list[str], workplace: Workplace) -> None:
     program = workplace.ha(*command, *NOWHERE)
     assert program.wait() == 4

@@ -12,6 +12,7 @@ from ha.belief import BeliefWriter
 from leader.errors import Fenced, InvalidName, InvalidSettings, NoLeader, NotLeader
 from leader.information import Record
 from leader.names import LeaderDirectory, newest
+from leader.shelf import Kept
 from store.clock import now
 from store.local import LocalFiles
 from tests.ha.programs import QUICK, Workplace
@@ -95,12 +96,33 @@ def test_after_the_block_nothing_can_be_confirmed_or_written(quick: Path) -> Non
             zombie.make_directory(f"orders/{leadership.epoch:010d}-{leadership.session_id}/checkpoints/x=1")
 
 
+def test_the_jobs_own_data_are_the_leaders_and_its_successors(quick: Path) -> None:
+    with ha.lead("orders", timeout=PATIENCE) as leadership:
+        leadership.status.change(ha.Status.CREATED, ha.Status.RUNNING)
+        assert leadership.graph.put(b"plan") == 1
+        leadership.blobs.put("model", b"x")
+        leadership.results.put("run-1", ha.Status.FINISHED)
+        leadership.status.change(ha.Status.RUNNING, ha.Status.FINISHED)
+    with ha.lead("orders", timeout=PATIENCE) as successor:
+        assert successor.graph.load() == Kept(1, b"plan")
+        assert (successor.blobs.versions(), successor.results.dirty()) == ({"model": 1}, ["run-1"])
+        successor.cleanup.clean()
+        assert (successor.graph.load(), successor.results.dirty()) == (None, [])
+        successor.cleanup.restore()
+        assert successor.blobs.load("model") == Kept(1, b"x")
+    assert quick.exists()
+
+
 def test_a_zombies_checkpoints_are_fenced(quick: Path) -> None:
     with ha.lead("orders", timeout=PATIENCE) as leadership:
         before = f"orders/{leadership.epoch:010d}-{leadership.session_id}"
         LocalFiles(quick).rename(before, f"orders/{LeaderDirectory(7, leadership.session_id).name}")
         with pytest.raises(Fenced):
             leadership.checkpoints.next()
+        with pytest.raises(Fenced):
+            leadership.graph.put(b"zombie")
+        with pytest.raises(Fenced):
+            leadership.names("spark")
 
 
 def test_on_revoked_is_called_last_one_first_and_at_once_if_it_is_too_late(quick: Path) -> None:

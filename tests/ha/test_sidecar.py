@@ -68,7 +68,8 @@ def state(workplace: Workplace) -> tuple[LeaderDirectory, Record, list[str]]:
     assert directory is not None
     home = f"orders/{directory.name}"
     found = Record.parse(entry.name for entry in files.list(f"{home}/record"))
-    return directory, found, [entry.name for entry in files.list(home) if entry.name.startswith("status=")]
+    status = [entry.name.partition("~")[0] for entry in files.list(home) if entry.name.startswith("status=")]
+    return directory, found, status
 
 
 def test_a_command_that_succeeds_ends_the_job_and_is_not_run_again(workplace: Workplace, notes: Notes) -> None:
@@ -84,6 +85,50 @@ def test_a_command_that_succeeds_ends_the_job_and_is_not_run_again(workplace: Wo
     assert run(workplace, "c", ENDS, "--again").wait() == 0
     assert [name for name, *_ in notes.all()] == ["a", "c"]
     assert state(workplace)[2] == ["status=FINISHED"]
+
+
+SETS = (
+    NOTES
+    + """
+import ha
+note("runs")
+with ha.lead("orders") as leadership:
+    for old, new in zip(*[[ha.Status[name] for name in os.environ["WAY"].split()][each:] for each in (0, 1)]):
+        leadership.status.change(old, new)
+sys.exit(int(os.environ.get("CODE", "0")))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("way", "code", "end"),
+    [
+        ("RUNNING CANCELLING", 0, "CANCELED"),
+        ("RUNNING FAILING", 0, "FAILED"),
+        ("RUNNING CANCELLING CANCELED", 0, "CANCELED"),
+        ("RUNNING RESTARTING", 0, "FINISHED"),
+        ("RUNNING FAILING FAILED", 1, "FAILED"),
+    ],
+)
+def test_a_program_says_itself_how_its_job_ends(
+    workplace: Workplace, notes: Notes, way: str, code: int, end: str
+) -> None:
+    assert run(workplace, "a", SETS, WAY=way, CODE=str(code)).wait() == 0
+    assert state(workplace)[2] == [f"status={end}"]
+    assert [what for _, what, *_ in notes.all()] == ["runs"]
+
+
+def test_what_is_half_cleaned_up_is_cleaned_up_before_the_job_begins_again(workplace: Workplace, notes: Notes) -> None:
+    assert run(workplace, "a", ENDS).wait() == 0
+    files, home = LocalFiles(workplace.jobs), f"orders/{state(workplace)[0].name}"
+    (name,) = [entry.name for entry in files.list(home) if entry.name.startswith("status=")]
+    files.rename(f"{home}/{name}", f"{home}/status=FINISHED~cleaning-0123abcd~9")
+    files.make_directory(f"{home}/spark/daily")
+    assert run(workplace, "b", ENDS, "--again").wait() == 0
+    home = f"orders/{state(workplace)[0].name}"
+    assert [entry.name for entry in files.list(f"{home}/trash/0123abcd/spark")] == ["daily"]
+    assert state(workplace)[2] == ["status=FINISHED"]
+    assert [name for name, *_ in notes.all()] == ["a", "b"]
 
 
 def test_the_command_knows_what_it_leads(workplace: Workplace) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ha.belief import BeliefReader
-from ha.cli.operate import _time
+from ha.cli.operate import at_time
 from ha.cli.options import printable
 from ha.listening import parse_listen
 from ha.sandbox.errors import SandboxError
@@ -24,7 +24,7 @@ from leader.information import EndpointEntry, Record
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
 from leader.operations import Operations
-from leader.status import Status
+from leader.status import Status, StatusEntry
 from store import hadoop, paths
 from store.bounded import BoundedFiles
 from store.errors import Invalid, StoreError, Unknown
@@ -202,7 +202,7 @@ def test_a_query_may_be_called_like_something_else(query: str) -> None:
 def test_of_several_states_the_furthest_counts_in_whatever_order() -> None:
     names = ("status=FINISHED", "status=RUNNING", "status=CREATED")
     for each in (names, names[::-1]):
-        assert status.read(listing(*each), "orders", DIRECTORY) is Status.FINISHED
+        assert status.pick(each) == StatusEntry(Status.FINISHED)
 
 
 def test_strangers_among_the_contenders_are_left_out() -> None:
@@ -218,8 +218,8 @@ def test_strangers_among_the_contenders_are_left_out() -> None:
 
 @pytest.mark.parametrize("at_ms", [10**30, -(10**18), 2**63 - 1])
 def test_a_time_that_no_calendar_has(at_ms: int) -> None:
-    assert _time(at_ms) == "unknown"
-    assert _time(1_600_000_000_000) == "2020-09-13T12:26:40Z"
+    assert at_time(at_ms) == "unknown"
+    assert at_time(1_600_000_000_000) == "2020-09-13T12:26:40Z"
 
 
 def test_an_address_prints_as_one_line() -> None:

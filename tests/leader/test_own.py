@@ -1,0 +1,102 @@
+"""The leader's own directory: what is acknowledged is there, once, whatever becomes of answers, and stays."""
+
+import random
+
+import pytest
+
+from leader.errors import Fenced
+from leader.own import MAX_BYTES
+from store.errors import AlreadyExists, Invalid, NotFound, StoreError
+from tests.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, Place
+from tests.leader.owned import HOME, SECOND, Owned
+
+
+def test_an_entry_is_renamed_to_a_name_that_was_never_there(hurt: Owned) -> None:
+    hurt.direct.make_directory(f"{HOME}/a")
+    assert hurt.own.settle("a", "b") == "b"
+    assert hurt.own.settle("b", "c", 7) == "c~7"
+    assert "c~7" in hurt.names()
+
+
+def test_what_a_namenode_shows_and_forgets_is_renamed_again(hurt: Owned, place: Place) -> None:
+    hurt.direct.make_directory(f"{HOME}/a")
+    place.faulty.fates.append(LOST)
+
+    def second() -> None:
+        place.faulty.before_change = third
+
+    def third() -> None:
+        place.direct.rename(f"{HOME}/b", f"{HOME}/a")
+
+    place.faulty.before_change = lambda: setattr(place.faulty, "before_change", second)
+    assert hurt.own.settle("a", "b") == "b"
+    assert {"a", "b", "b~2"} & set(hurt.names()) == {"b"}
+
+
+def test_what_is_only_seen_is_not_done(hurt: Owned, place: Place) -> None:
+    hurt.direct.make_directory(f"{HOME}/a")
+    place.faulty.fates.append(LOST)
+    assert hurt.own.settle("a", "b") == "b~2", "the rename of b was acknowledged, that of a never"
+
+
+def test_a_name_that_is_taken_and_an_entry_that_is_gone_are_told(hurt: Owned) -> None:
+    for name in ("a", "b"):
+        hurt.direct.make_directory(f"{HOME}/{name}")
+    with pytest.raises(AlreadyExists):
+        hurt.own.settle("a", "b")
+    with pytest.raises(NotFound):
+        hurt.own.settle("x", "y")
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_becomes_of_answers_there_is_one_and_what_was_acknowledged_stays(
+    hurt: Owned, place: Place, seed: int
+) -> None:
+    choose = random.Random(seed)  # noqa: S311
+    hurt.direct.make_directory(f"{HOME}/a")
+    place.faulty.fates.extend(choose.choices([OK, LOST, LATE, DROPPED, REFUSED], [3, 4, 3, 2, 1], k=12))
+
+    def sometimes() -> None:
+        if choose.random() < 0.5:
+            place.faulty.catch_up()
+        place.faulty.before_change = sometimes
+
+    place.faulty.before_change = sometimes
+    try:
+        settled = hurt.own.settle("a", "b")
+    except StoreError:
+        settled = ""
+    place.faulty.catch_up()
+    found = [name for name in hurt.names() if name == "a" or name.startswith("b")]
+    assert len(found) == 1
+    assert not settled or found == [settled]
+
+
+def test_a_folder_that_is_not_there_is_empty_and_a_directory_that_is_not_is_fenced(owned: Owned) -> None:
+    assert owned.own.list("no-such") == []
+    owned.own.delete("no-such")
+    with pytest.raises(NotFound):
+        owned.own.read("no-such")
+    owned.claim()
+    for call in (
+        lambda: owned.own.list("no-such"),
+        lambda: owned.own.delete("no-such"),
+        lambda: owned.own.read("no-such"),
+        lambda: owned.own.make_folder("no-such"),
+        lambda: owned.own.rename("checkpoints", "x"),
+        lambda: owned.own.settle("checkpoints", "x"),
+        lambda: owned.own.place(b"x", "blobs/x=1"),
+        owned.own.check,
+    ):
+        with pytest.raises(Fenced):
+            call()
+    assert "staged" not in owned.names(directory=SECOND)
+
+
+def test_a_file_is_placed_whole_or_not_at_all(owned: Owned) -> None:
+    owned.own.place(b"1", "blobs/x=1")
+    with pytest.raises(AlreadyExists):
+        owned.own.place(b"2", "blobs/x=1")
+    with pytest.raises(Invalid):
+        owned.own.place(b"x" * (MAX_BYTES + 1), "blobs/x=2")
+    assert (owned.names("blobs"), owned.own.read("blobs/x=1"), owned.names("staged")) == (["x=1"], b"1", [])
