@@ -13,6 +13,7 @@ from leader.graph import Graph
 from leader.names import BLOBS, LeaderDirectory
 from leader.nodes import checkpoints_path
 from leader.own import OwnDirectory
+from leader.queries import Queries
 from leader.results import Results
 from leader.runtime import Runtime
 from leader.shelf import Shelf
@@ -38,6 +39,7 @@ class Leadership:
         results: how what was run has ended; :class:`leader.results.Results`.
         blobs: small files by name; :class:`leader.shelf.Shelf`.
         cleanup: what a job that has ended leaves, into the trash and out of it; :class:`leader.cleanup.Cleanup`.
+        queries: their checkpoint directories, into the trash and out of it; :class:`leader.queries.Queries`.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Leadership:
         self.results = Results(self._own)
         self.blobs = Shelf(self._own, BLOBS, "a blob")
         self.cleanup = Cleanup(self._own)
+        self.queries = Queries(self._own)
         self._runtime = runtime
         self._copy = Copy(runtime, checkpoints_path(job))
         runtime.attach(self._copy)

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from ha.cli.bulk import adopt, export
 from ha.cli.check import check_history
 from ha.cli.clean import clean, trash
 from ha.cli.drill import drill
@@ -45,6 +46,8 @@ _COMMANDS = (
     resign,
     switchover,
     checkpoint,
+    adopt,
+    export,
     clean,
     trash,
     check_history,

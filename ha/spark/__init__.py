@@ -7,6 +7,8 @@ lazy, so that a worker never pays for the driver's, nor for PySpark's own.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ha.spark.bulk.adopting import Copied, adopt
+    from ha.spark.bulk.exporting import export
     from ha.spark.driver import CheckpointPublisher, publish_checkpoints
     from ha.spark.location import checkpoint_location, executor_settings
     from ha.spark.output import Output
@@ -14,24 +16,30 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "CheckpointPublisher": "ha.spark.driver",
+    "Copied": "ha.spark.bulk.adopting",
     "JobMaster": "ha.spark.worker",
     "NoEndpoint": "ha.spark.worker",
     "Output": "ha.spark.output",
+    "adopt": "ha.spark.bulk.adopting",
     "checkpoint": "ha.spark.worker",
     "checkpoint_location": "ha.spark.location",
     "executor_settings": "ha.spark.location",
+    "export": "ha.spark.bulk.exporting",
     "job_master": "ha.spark.worker",
     "publish_checkpoints": "ha.spark.driver",
 }
 
 __all__ = [
     "CheckpointPublisher",
+    "Copied",
     "JobMaster",
     "NoEndpoint",
     "Output",
+    "adopt",
     "checkpoint",
     "checkpoint_location",
     "executor_settings",
+    "export",
     "job_master",
     "publish_checkpoints",
 ]
