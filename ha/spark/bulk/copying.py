@@ -97,7 +97,7 @@ class Staging:
         for path in sorted(path for path, size in present.items() if wanted.get(path) != size):
             self._remove(f"{self.tree.path}/{path}")
         missing = sorted(path for path, size in wanted.items() if present.get(path) != size)
-        for folder in _folders(missing):
+        for folder in folders(missing):
             self._make(f"{self.tree.path}/{folder}")
         kept = len(wanted) - len(missing)
         done = sum(size for path, size in wanted.items() if present.get(path) == size)
@@ -201,8 +201,8 @@ class Staging:
         return self._files.call(name, operation, CALL_TIMEOUT)
 
 
-def _folders(paths: Iterable[str]) -> list[str]:
-    """The directories that these files are in, each after the one above it."""
+def folders(paths: Iterable[str]) -> list[str]:
+    """Return the directories that these files are in, each after the one above it."""
     found = set()
     for path in paths:
         parts = path.split("/")[:-1]
