@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ha.spark.driver import CheckpointPublisher, publish_checkpoints
     from ha.spark.location import checkpoint_location, executor_settings
     from ha.spark.output import Output
+    from ha.spark.warm import Rehearsal, warm_up
     from ha.spark.worker import JobMaster, NoEndpoint, checkpoint, job_master
 
 _PLACES = {
@@ -17,11 +18,13 @@ _PLACES = {
     "JobMaster": "ha.spark.worker",
     "NoEndpoint": "ha.spark.worker",
     "Output": "ha.spark.output",
+    "Rehearsal": "ha.spark.warm",
     "checkpoint": "ha.spark.worker",
     "checkpoint_location": "ha.spark.location",
     "executor_settings": "ha.spark.location",
     "job_master": "ha.spark.worker",
     "publish_checkpoints": "ha.spark.driver",
+    "warm_up": "ha.spark.warm",
 }
 
 __all__ = [
@@ -29,11 +32,13 @@ __all__ = [
     "JobMaster",
     "NoEndpoint",
     "Output",
+    "Rehearsal",
     "checkpoint",
     "checkpoint_location",
     "executor_settings",
     "job_master",
     "publish_checkpoints",
+    "warm_up",
 ]
 
 
