@@ -83,6 +83,8 @@ def start(
 
     def publish(batch: DataFrame, batch_id: int) -> None:
         time.sleep(options.dwell)
+        if options.checkpoint_ids:
+            print(f"Checkpoint id {leadership.checkpoints.next()}.", flush=True)
         published = output.write(batch.coalesce(1), batch_id)
         print(f"Batch {batch_id} {'is published' if published else 'was published before'}.", flush=True)
         done()
@@ -105,7 +107,8 @@ def rehearse(spark: SparkSession, options: argparse.Namespace) -> None:
         given = {**vars(options), "input": rehearsal.input, "output": rehearsal.output, "dwell": 0.0}
         return start(spark, rehearsal.leadership, argparse.Namespace(**given), lambda: None)
 
-    ha.spark.warm_up(spark, play, b"the quick brown fox jumps over the lazy dog\n")
+    warm = ha.spark.warm_up(spark, play, b"the quick brown fox jumps over the lazy dog\n")
+    print(f"The query is {'warm' if warm else 'not warm'}.", flush=True)
 
 
 class Idle:
@@ -155,6 +158,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dwell", type=float, default=0.0, metavar="S", help="seconds a batch lasts at least, for drills"
     )
+    parser.add_argument("--checkpoint-ids", action="store_true", help="draw one for each batch, and print it")
     parser.add_argument("--warm", action="store_true", help="rehearse before the job is granted")
     parser.add_argument("--stop-after-idle", type=float, default=0.0, metavar="S", help="seconds; 0: only on _STOP")
     parser.add_argument(
