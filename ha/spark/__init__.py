@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ha.spark.driver import CheckpointPublisher, publish_checkpoints
     from ha.spark.location import checkpoint_location, executor_settings
     from ha.spark.output import Output
+    from ha.spark.warm import Rehearsal, warm_up
     from ha.spark.worker import JobMaster, NoEndpoint, checkpoint, job_master
 
 _PLACES = {
@@ -20,6 +21,7 @@ _PLACES = {
     "JobMaster": "ha.spark.worker",
     "NoEndpoint": "ha.spark.worker",
     "Output": "ha.spark.output",
+    "Rehearsal": "ha.spark.warm",
     "adopt": "ha.spark.bulk.adopting",
     "checkpoint": "ha.spark.worker",
     "checkpoint_location": "ha.spark.location",
@@ -27,6 +29,7 @@ _PLACES = {
     "export": "ha.spark.bulk.exporting",
     "job_master": "ha.spark.worker",
     "publish_checkpoints": "ha.spark.driver",
+    "warm_up": "ha.spark.warm",
 }
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "JobMaster",
     "NoEndpoint",
     "Output",
+    "Rehearsal",
     "adopt",
     "checkpoint",
     "checkpoint_location",
@@ -42,6 +46,7 @@ __all__ = [
     "export",
     "job_master",
     "publish_checkpoints",
+    "warm_up",
 ]
 
 

@@ -11,6 +11,7 @@ from store.opening import driver_of, open_files
 from tests.bulk.place import Place
 
 STORES = ["local", pytest.param("hdfs", marks=pytest.mark.hdfs), pytest.param("webhdfs", marks=pytest.mark.hdfs)]
+"""All of them; the last costs a second for each file, so what all have in common is tried on the others."""
 
 
 def placed(kind: str, request: pytest.FixtureRequest) -> Iterator[Place]:
@@ -32,6 +33,12 @@ def placed(kind: str, request: pytest.FixtureRequest) -> Iterator[Place]:
 @pytest.fixture(params=STORES)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """A root with nothing in it, on each of the stores."""
+    yield from placed(request.param, request)
+
+
+@pytest.fixture(params=STORES[:2])
+def near(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """The same on this host's own files and over Hadoop RPC."""
     yield from placed(request.param, request)
 
 

@@ -38,36 +38,36 @@ def test_a_checkpoint_is_adopted_with_all_that_it_has(place: Place) -> None:
     assert place.read("elsewhere") == FILES
 
 
-def test_an_interrupted_copy_shows_nothing_and_the_next_leader_goes_on_with_it(place: Place) -> None:
-    place.write("elsewhere", FILES)
-    with place.leading() as leadership:
+def test_an_interrupted_copy_shows_nothing_and_the_next_leader_goes_on_with_it(near: Place) -> None:
+    near.write("elsewhere", FILES)
+    with near.leading() as leadership:
         with pytest.raises(Died):
-            adopt(leadership, QUERY, place.source, told=dies_after(3))
+            adopt(leadership, QUERY, near.source, told=dies_after(3))
         assert leadership.names("spark") == []
-    with place.leading() as leadership:
-        copied = adopt(leadership, QUERY, place.source)
+    with near.leading() as leadership:
+        copied = adopt(leadership, QUERY, near.source)
         assert 3 <= copied.kept < len(FILES)
-        assert place.adopted(leadership) == FILES
+        assert near.adopted(leadership) == FILES
 
 
-def test_a_checkpoint_that_is_there_is_kept_unless_it_may_be_replaced(place: Place) -> None:
-    place.write("elsewhere", FILES)
-    place.write("other", checkpoint(5))
-    with place.leading() as leadership:
-        adopt(leadership, QUERY, place.source)
+def test_a_checkpoint_that_is_there_is_kept_unless_it_may_be_replaced(near: Place) -> None:
+    near.write("elsewhere", FILES)
+    near.write("other", checkpoint(5))
+    with near.leading() as leadership:
+        adopt(leadership, QUERY, near.source)
         with pytest.raises(AlreadyExists, match="has a checkpoint already"):
-            adopt(leadership, QUERY, f"{place.files.uri}/other")
-        assert place.adopted(leadership) == FILES
-        replaced = adopt(leadership, QUERY, f"{place.files.uri}/other", replace=True).replaced
-        assert place.adopted(leadership) == checkpoint(5)
+            adopt(leadership, QUERY, f"{near.files.uri}/other")
+        assert near.adopted(leadership) == FILES
+        replaced = adopt(leadership, QUERY, f"{near.files.uri}/other", replace=True).replaced
+        assert near.adopted(leadership) == checkpoint(5)
         assert [(each.name, each.folders, each.restorable) for each in leadership.cleanup.trash()] == [
             (replaced, (f"spark/{QUERY}",), True)
         ]
-    with place.leading() as leadership:
+    with near.leading() as leadership:
         assert leadership.queries.restore(QUERY) == replaced
-        assert place.adopted(leadership) == FILES
+        assert near.adopted(leadership) == FILES
         leadership.queries.restore(QUERY)
-        assert place.adopted(leadership) == checkpoint(5), "what was there went into the trash in turn"
+        assert near.adopted(leadership) == checkpoint(5), "what was there went into the trash in turn"
 
 
 def test_what_is_no_checkpoint_is_refused(local: Place) -> None:
