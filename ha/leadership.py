@@ -69,6 +69,11 @@ class Leadership:
         self._callbacks: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 
+    @property
+    def own(self) -> OwnDirectory:
+        """Its directory as a store, for this package's own modules."""
+        return self._own
+
     def is_leader(self) -> bool:
         """Whether this process leads now: a comparison with the clock, nobody is asked."""
         return not self._revoked.is_set() and self._is_leader()

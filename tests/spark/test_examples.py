@@ -45,11 +45,21 @@ def published(example: Example) -> Counter[str]:
 
 
 @contextmanager
+def closing_words(example: Example) -> Iterator[None]:
+    """Print what the sidecars have said, however it ends."""
+    try:
+        yield
+    finally:
+        example.tell()
+
+
+@contextmanager
 def survives(example: Example, add: Callable[[int], None], end: Callable[[], None]) -> Iterator[None]:
     """Run it on two sidecars, kill the leader's driver between two batches or in one, and let the other finish."""
     for number in range(FILES // 2):
         add(number)
     with (
+        closing_words(example),
         example.sidecar("first") as first,
         ha.connect(files=example.files, zookeeper=example.zookeeper) as client,
     ):
@@ -87,7 +97,6 @@ def test_sessions_are_those_of_a_plain_program(hdfs_uri: str, zookeeper_hosts: s
 
     with survives(example, add, lambda: example.add(lines([{"user": "nobody", "at": moment(90 * 86400)}]))):
         pass
-    example.tell()
     assert published(example) == Counter(plain_sessions(seen))
 
 
@@ -128,7 +137,6 @@ def test_a_join_is_that_of_tables(
 
     with survives(example, add, end):
         pass
-    example.tell()
     monkeypatch.syspath_prepend(EXAMPLES)
     assert published(example) == Counter(joined_as_tables(spark, example))
 

@@ -15,6 +15,7 @@ from ha.spark.bulk.copying import WORKERS, Staging, Told
 from ha.spark.bulk.prefix import kept, newest_commit
 from ha.spark.bulk.trees import Tree
 from ha.spark.location import check_query
+from ha.spark.moved import bring_home
 from leader.errors import NotLeader
 from leader.names import SPARK, LeaderDirectory
 from leader.own import OwnDirectory
@@ -123,6 +124,7 @@ class _Adoption:
         replaced = self._queries.discard(self._query) if taken else ""
         self._queries.show(f"{ADOPTING}/{self._query}/{self._place}/tree", self._query)
         self._own.delete(f"{ADOPTING}/{self._query}")
+        bring_home(self._own, f"{SPARK}/{self._query}", self._leadership.path(f"{SPARK}/{self._query}"))
         return replaced
 
     def _make_room(self) -> None:

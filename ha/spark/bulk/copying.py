@@ -33,6 +33,9 @@ WORKERS = 16
 CALL_TIMEOUT = 20.0
 """Seconds for one operation on a name."""
 
+MAX_REWRITTEN = 1 << 20
+"""Longest file that can be changed on the way."""
+
 SLOWEST = 1 << 18
 """Bytes a second: a file that takes longer than that, and twice :data:`CALL_TIMEOUT`, is given up."""
 
@@ -105,6 +108,19 @@ class Staging:
         self._copy_all(source, {path: wanted[path] for path in missing}, may_go_on)
         if self.tree.listing() != dict(wanted):
             raise Unknown(f"{self.tree.uri} is not what was copied there: somebody else changes it. Run it again.")
+
+    def rewrite(self, path: str, change: Callable[[bytes], bytes]) -> None:
+        """Change the content of a small file of the copy; a try that is interrupted leaves it to be copied again.
+
+        Raises:
+            StoreError: it was refused, or nobody knows.
+        """
+        name, part = f"{self.tree.path}/{path}", f"{self._parts.path}/{uuid.uuid4().hex}"
+        data = self._call("bulk_read", lambda files: files.read(name, MAX_REWRITTEN))
+        if (changed := change(data)) != data:
+            self._call("bulk_write", lambda files: files.write(part, changed))
+            self._remove(name)
+            self._call("bulk_rename", lambda files: files.rename(part, name))
 
     def settle(self, target: str) -> None:
         """Give the copy its name, by one rename.

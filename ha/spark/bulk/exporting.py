@@ -2,6 +2,8 @@
 
 import hashlib
 import posixpath
+from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from ha.settings import load
@@ -10,6 +12,7 @@ from ha.spark.bulk.copying import WORKERS, Staging, Told
 from ha.spark.bulk.prefix import consistent, newest_commit
 from ha.spark.bulk.trees import Tree
 from ha.spark.location import check_query
+from ha.spark.moved import METADATA, at
 from ha.stores import Stores
 from leader.errors import Fenced
 from leader.names import SPARK
@@ -58,7 +61,9 @@ def export(job: str, query: str, uri: str, *, told: Told | None = None, **settin
             if any(each.name == name for each in outside.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT)):
                 return _there_already(outside, staging, name)
             source = _Source(Operations(stores.files, None, stores.timing.call_timeout), stores.files, job, query)
-            newest = _fill(staging, source)
+            newest, paths = _fill(staging, source)
+            for path in filter(METADATA.fullmatch, paths):
+                staging.rewrite(path, partial(at, f"{outside.uri}/{name}"))
             staging.settle(name)
             staging.delete()
     finally:
@@ -96,8 +101,8 @@ class _Source:
         return tree, newest, consistent(tree.listing(), newest)
 
 
-def _fill(staging: Staging, source: _Source) -> int:
-    """Copy until it holds together, and return the newest batch."""
+def _fill(staging: Staging, source: _Source) -> tuple[int, Collection[str]]:
+    """Copy until it holds together, and return the newest batch, and what was copied."""
     reason: Exception | None = None
     for _ in range(ROUNDS):
         try:
@@ -110,7 +115,7 @@ def _fill(staging: Staging, source: _Source) -> int:
         except (NotFound, Conflict, Unknown) as error:  # so has Spark, or has deleted what is of no use any more
             reason = error
             continue
-        return newest
+        return newest, wanted
     raise Conflict(
         f"The checkpoint of query {source.query!r} could not be copied in {ROUNDS} rounds ({reason}) What was copied "
         "is kept: run it again, or stop the query first."
