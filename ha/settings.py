@@ -88,7 +88,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         suspicion_address: ``host:port`` that others connect to; port 0 is the one that is listened on; empty for the
             host's address on its way to ZooKeeper.
         standby: ``cold`` or ``warm``: whether a sidecar starts its command before it leads, so that it warms up.
-        cleanup: ``on`` or ``off``: whether a sidecar moves what its job leaves into the trash when it has ended for good.
+        cleanup: ``on`` or ``off``: whether a sidecar moves what its job leaves into the trash, once that has ended.
         restart_strategy_type: one of :data:`RESTARTS`: what a sidecar that leads does when its command fails.
         restart_strategy_fixed_delay_attempts: see :class:`ha.restart.FixedDelay`, as for the next.
         restart_strategy_fixed_delay_delay: seconds.

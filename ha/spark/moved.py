@@ -1,11 +1,11 @@
 """What Spark writes into a checkpoint about where that lies, put right after the checkpoint has moved.
 
-A leader directory gets another name with every leader. Nearly all that Spark keeps is relative to the checkpoint; but the
-metadata of a ``transformWithState`` operator names the files of its state's schema by absolute paths (seen with 4.3.0),
-and a query that has moved fails: "File does not exist". So who moves a checkpoint has these paths follow.
+A leader directory gets another name with every leader. Nearly all that Spark keeps is relative to the checkpoint; but
+the metadata of a ``transformWithState`` operator names the files of its state's schema by absolute paths (seen with
+4.3.0), and a query that has moved fails: "File does not exist". So who moves a checkpoint has these paths follow.
 
     state/<operator>/_metadata/v2/<batch>     "v2", a line break, and JSON with stateSchemaFilePaths
-    state/<operator>/_metadata/was-<batch>    the old one, while it is replaced: Spark reads every name in v2 as a number
+    state/<operator>/_metadata/was-<batch>    the old one while it is replaced: in v2 every name is a number to Spark
 """
 
 import json
@@ -50,7 +50,7 @@ def at(location: str, metadata: bytes) -> bytes:
 
 
 def bring_home(own: OwnDirectory, checkpoint: str, location: str) -> None:
-    """Have the paths in a checkpoint of the leader's follow it; nothing may run that uses it. After a crash, call again.
+    """Have the paths in a checkpoint of the leader's follow it; its query must not run. After a crash, call it again.
 
     Costs a list, one more for each stateful operator, and half a second for each ``transformWithState`` that has moved.
 

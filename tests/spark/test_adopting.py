@@ -1,4 +1,4 @@
-"""Real queries go on with exactly the next batch: in a job that adopts their checkpoint, and after an export out of it."""
+"""Real queries go on with exactly the next batch: in a job that adopts their checkpoint, and after an export."""
 
 import json
 import uuid
