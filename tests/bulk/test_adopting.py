@@ -1,5 +1,8 @@
 """Checkpoint directories are taken into a job: whole, once, and under its fence, whatever happens on the way."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -172,3 +175,28 @@ def test_a_large_file_is_copied_in_pieces(place: Place) -> None:
         assert place.adopted(leadership)["state/0/0/1.snapshot"] == large
     assert max(counted) == copied.bytes
     assert len(set(counted)) >= 3, "more than one step for the large one"
+
+
+KILLED = """
+import os, signal, sys
+import ha
+from ha.spark import adopt
+
+def told(now):
+    if now.files_done >= 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+with ha.lead("orders", files=sys.argv[1], zookeeper="", short_ttl=2) as leadership:
+    adopt(leadership, "daily", sys.argv[2], told=told)
+"""
+
+
+def test_a_process_that_is_killed_while_it_copies_leaves_the_rest_to_the_next(near: Place) -> None:
+    near.write("elsewhere", FILES)
+    killed = subprocess.run([sys.executable, "-c", KILLED, near.jobs, near.source], timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with near.leading() as leadership:
+        assert leadership.epoch == 2
+        assert leadership.names("spark") == []
+        assert adopt(leadership, QUERY, near.source).kept >= 3
+        assert near.adopted(leadership) == FILES
