@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 import ha
 from tests.spark.example import EXAMPLES, Example, driver_of
@@ -28,7 +29,7 @@ pytestmark = [
 ]
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-FILES, GAP_S, WITHIN_S, LATE_S = 8, 1800, 600, 600
+FILES, GAP_S, WITHIN_S, LATE_S = 6, 1800, 600, 600
 
 
 def moment(seconds: float) -> str:
@@ -145,6 +146,5 @@ def joined_as_tables(spark: SparkSession, example: Example) -> list[str]:
     """The example's own join, of everything at once."""
     join = importlib.import_module("join")
     views, clicks = (spark.read.schema(join.EVENT).json(f"{example.input}/{name}") for name in ("views", "clicks"))
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    found = join.clicked(views, clicks, WITHIN_S, LATE_S).toJSON().collect()
-    return [json.dumps(json.loads(row), sort_keys=True) for row in found]
+    found = join.clicked(views, clicks, WITHIN_S, LATE_S).select(sql.to_json(sql.struct("*"), {"timeZone": "UTC"}))
+    return [json.dumps(json.loads(row[0]), sort_keys=True) for row in found.collect()]
