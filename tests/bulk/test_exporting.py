@@ -1,8 +1,10 @@
 """Checkpoints are taken out of a job: as they were right after one batch, whatever the job does meanwhile."""
 
+import json
+
 import pytest
 
-from ha.spark import adopt, export
+from ha.spark import adopt, checkpoint_location, export
 from ha.spark.bulk.copying import Progress
 from leader.errors import NoLeader
 from store.errors import AlreadyExists, Conflict, Invalid
@@ -111,3 +113,24 @@ def test_one_that_is_written_to_all_the_time_is_given_up(quick: Place, monkeypat
     with pytest.raises(Conflict, match="could not be copied in 2 rounds"):
         export(JOB, QUERY, f"{quick.files.uri}/new/out", told=told, files=quick.jobs, zookeeper="")
     assert "out" not in quick.names("new")
+
+
+def test_what_spark_notes_of_its_place_follows(quick: Place) -> None:
+    name, schema = "state/1/_metadata/v2/0", "state/1/_stateSchema/default/0_a1"
+
+    def noted(uri: str) -> bytes:
+        store = {"storeName": "default", "stateSchemaFilePaths": [f"{uri}/{schema}"]}
+        return f"v2\n{json.dumps({'stateStoreInfo': [store]}, separators=(',', ':'))}".encode()
+
+    quick.write("stateful", {**checkpoint(1), schema: b"schema", name: noted(f"{quick.files.uri}/stateful")})
+    with quick.leading() as leadership:
+        adopt(leadership, "sessions", f"{quick.files.uri}/stateful")
+        location = leadership.path("spark/sessions")
+        assert quick.read(quick.below(location))[name] == noted(location)
+    with quick.leading() as leadership:
+        location = checkpoint_location(leadership, "sessions")
+        assert quick.read(quick.below(location))[name] == noted(location)
+    for _ in range(2):
+        export(JOB, "sessions", f"{quick.files.uri}/new/out", files=quick.jobs, zookeeper="")
+        assert quick.read("new/out")[name] == noted(f"{quick.files.uri}/new/out")
+        quick.direct.delete("new/out", recursive=True)
