@@ -74,6 +74,7 @@ def measure(context: Context, sandbox: Sandbox) -> list[Failover]:
     try:
         words.feed(BACKLOG)
         leader = sidecars.start(warm=False)
+        sidecars.until(words.commits, "the first leader commits a batch")
         failovers = []
         for number in range(context.repeats(quick=1)):
             for warm in (True, False):
@@ -159,7 +160,7 @@ def summarise(failovers: Sequence[Failover]) -> Result:
         ),
         notes=(
             "Medians. Warm and cold standbys take turns, on one host that also runs ZooKeeper, NameNode and DataNode.",
-            "The query counts words and has a Python function: one file a batch, the next at once; its state is in HDFS.",
+            "The query counts words and has a Python function: one file a batch, the next at once; state in HDFS.",
             "Each batch is published by ha.spark.Output.",
             "granted: until the standby's sidecar knows that it leads; what comes after is Spark's, and the program's.",
             "A standby is warm when it says so, which it was for some seconds: its Python workers live still.",

@@ -67,7 +67,7 @@ class Words:
         root, _, jobs = files.rstrip("/").rpartition("/")
         self.job = job
         self.input, self.output = f"{root}/words/{job}/in", f"{root}/words/{job}/out"
-        self._files = open_files(root)
+        self._files = open_files(f"{root}/")
         self._jobs, self._home = jobs, f"words/{job}"
         self.fed = 0
         self._call(self._prepare)
