@@ -194,7 +194,7 @@ def summarise(marathon: Marathon) -> Result:
             f"{verdict.words:,} words in {verdict.batches:,} batches, {marathon.ids:,} checkpoint ids. {said}.",
             f"Medians. Mixed by the seed {marathon.seed}.",
             "All of it is on one host: a standby that warms up takes its processor from the successor.",
-            f"A paused leader is found by its session of {SESSION_TIMEOUT} s; it goes on when its successor has committed.",
+            f"A paused leader is found by its session of {SESSION_TIMEOUT} s; it goes on after the successor's commit.",
         ),
         pictures=(
             Picture(
