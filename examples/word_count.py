@@ -58,7 +58,7 @@ def start(
     def publish(batch: DataFrame, batch_id: int) -> None:
         time.sleep(options.dwell)
         if options.checkpoint_ids:
-            print(f"Checkpoint id {leadership.checkpoints.next()}.", flush=True)
+            print(f"Checkpoint id {leadership.checkpoints.next()} of {leadership.job}.", flush=True)
         published = output.write(batch.coalesce(1), batch_id)
         print(f"Batch {batch_id} {'is published' if published else 'was published before'}.", flush=True)
         done()

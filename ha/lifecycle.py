@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from ha.node import Node
 from ha.settings import CLEANUP_ON
+from ha.spark.moved import bring_home
 from leader.cleanup import Cleanup
 from leader.errors import NotLeader
-from leader.names import LeaderDirectory
+from leader.names import SPARK, LeaderDirectory
 from leader.own import OwnDirectory
 from leader.status import JobStatus, Status
 from store.clock import now
@@ -52,6 +53,7 @@ class Lifecycle:
             self._clean_up(leader)
             return False
         self._again = False
+        self._bring_home(leader)
         return True
 
     def fail(self, leader: LeaderDirectory) -> bool:
@@ -81,6 +83,15 @@ class Lifecycle:
         if finished:
             self._clean_up(leader)
         return finished
+
+    def _bring_home(self, leader: LeaderDirectory) -> None:
+        """Have what Spark has noted about its checkpoints' place follow: the program need not know of us."""
+        own, home = self._own(leader), f"{self._node.settings.files.rstrip('/')}/{self._job}/{leader.name}"
+        try:
+            for query in own.list(SPARK):
+                bring_home(own, f"{SPARK}/{query.name}", f"{home}/{SPARK}/{query.name}")
+        except (StoreError, NotLeader) as error:
+            _log.warning("%s: a query with transformWithState may not find its schema: %s", self._job, error)
 
     def _clean_up(self, leader: LeaderDirectory) -> None:
         """Move what the job leaves into its trash, if that is wanted, or if somebody has begun it and is gone."""

@@ -62,6 +62,10 @@ class Node:
         )
         return {job: {**each, "command": self._command(job)} for job, each in found.items()}
 
+    def seen(self) -> list[dict[str, Any]]:
+        """Return the same as a list."""
+        return list(self.statuses().values())
+
     def _command(self, job: str) -> dict[str, Any] | None:
         return self.commands[job]() if job in self.commands else None
 

@@ -12,9 +12,11 @@ Warm and cold standbys take turns in one run. A batch is committed when its entr
 import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from math import nan
 from statistics import median
+from threading import Event
 
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dots
@@ -31,11 +33,11 @@ JOB = "failover"
 DRIVER, ALL = "driver", "all"
 WARM_WITHIN, FASTER = 2.5, 6.0
 
-BACKLOG = 30
-"""Files that wait at each failover: more than any driver counts until the next one."""
-
 BEFORE = 2
 """Batches that the leader commits before it is killed: it is at work, and so is its JVM."""
+
+SETTLED = 3.0
+"""Seconds for which a standby has stood by: it has found the leader's process to watch, and its own JVM is quiet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,13 @@ def measure(context: Context, sandbox: Sandbox) -> list[Failover]:
     found = sandbox.environment()
     words = Words(found["HA_FILES"], JOB)
     sidecars = Sidecars(words, environment(sandbox), context.folder)
-    try:
-        words.feed(BACKLOG)
+    failovers = []
+    with ExitStack() as stack:
+        stack.callback(words.close)
+        stack.callback(sidecars.end)
+        stack.enter_context(words.feeding())
         leader = sidecars.start(warm=False)
-        failovers = []
+        sidecars.until(words.commits, "the first leader commits a batch")
         for number in range(context.repeats(quick=1)):
             for warm in (True, False):
                 for killed in (DRIVER, ALL):
@@ -84,10 +89,7 @@ def measure(context: Context, sandbox: Sandbox) -> list[Failover]:
                         f"Round {number + 1} of {context.repeats(quick=1)}: {killed}, {'warm' if warm else 'cold'}: "
                         f"granted after {each.granted:.2f} s, committed after {each.committed:.2f} s"
                     )
-        return failovers
-    finally:
-        sidecars.end()
-        words.close()
+    return failovers
 
 
 def environment(sandbox: Sandbox) -> dict[str, str]:
@@ -99,22 +101,22 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
 def _once(words: Words, sidecars: Sidecars, leader: Sidecar, killed: str, *, warm: bool) -> tuple[Failover, Sidecar]:
     successor = sidecars.start(warm=warm)
     sidecars.until(lambda: successor.ready, "the standby is ready")
-    before = len(words.commits())
-    words.feed(max(0, before + BACKLOG - words.fed))
-    sidecars.until(lambda: len(words.commits()) >= before + BEFORE, "the leader commits batches")
+    Event().wait(SETTLED)
+    before = words.newest()
+    sidecars.until(lambda: words.newest() >= before + BEFORE, "the leader commits batches")
     wall, at = time.time(), now()
     if killed == DRIVER:
         leader.strike(DRIVER)
     else:
         sidecars.drop(leader)
     granted = sidecars.until(lambda: next(iter(successor.grants), None), "the standby is granted the job")
+    if killed == DRIVER:
+        sidecars.drop(leader)  # on its own host it would warm up again; here it would take the successor's processor
     granted_at = wall + granted.at - at
     first = sidecars.until(
         lambda: next((c for c in words.commits() if c.epoch >= granted.epoch and c.at > granted_at), None),
         "the successor commits a batch",
     )
-    if killed == DRIVER:
-        sidecars.drop(leader)
     return Failover(killed, warm, granted.at - at, first.at - wall), successor
 
 
@@ -159,10 +161,11 @@ def summarise(failovers: Sequence[Failover]) -> Result:
         ),
         notes=(
             "Medians. Warm and cold standbys take turns, on one host that also runs ZooKeeper, NameNode and DataNode.",
-            "The query counts words and has a Python function: one file a batch, the next at once; its state is in HDFS.",
+            "The query counts words and has a Python function: one file a batch, the next at once; state in HDFS.",
             "Each batch is published by ha.spark.Output.",
             "granted: until the standby's sidecar knows that it leads; what comes after is Spark's, and the program's.",
-            "A standby is warm when it says so, which it was for some seconds: its Python workers live still.",
+            "A standby has been ready for some seconds: its Python workers, which live for a minute, are there still.",
+            "Where only the driver is killed, its sidecar waits until the JVM has ended, too; it is ended then.",
         ),
         pictures=(
             Picture(

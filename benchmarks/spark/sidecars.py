@@ -1,5 +1,6 @@
 """Two sidecars of one job with their drivers: who leads, who stands by, and how ready it is."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -53,6 +54,13 @@ class Sidecar(Process):
         """All that it was granted, in order."""
         return [event for event in load(self._history) if isinstance(event, Granted)]
 
+    def wait(self, seconds: float) -> int | None:
+        """Return what it ends with; None if it does not end in time."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
     def again(self) -> None:
         """It was the leader and is a standby now: it is ready when it says so once more."""
         self._ready = self._times_ready
@@ -80,6 +88,7 @@ class Sidecars:
         """
         self._words, self._environment, self._folder = words, environment, folder
         self._numbers = count(1)
+        self.zookeeper = environment["HA_ZOOKEEPER"]
         self.all: list[Sidecar] = []
 
     def start(self, *, warm: bool) -> Sidecar:

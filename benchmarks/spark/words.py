@@ -1,8 +1,11 @@
 """The word count's data: what was put in, what must come out of it, and what did."""
 
 import json
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -17,6 +20,12 @@ T = TypeVar("T")
 QUERY = "word-count"
 STOP = "_STOP"
 CALL_TIMEOUT = 15.0
+BACKLOG = 20
+"""Files that wait: more than any driver counts while another one is fed. One file is one batch."""
+
+FULL = 0.2
+"""Seconds until it is seen whether a file more may wait."""
+
 MOST = 10_000_000
 """Bytes of a file of results."""
 
@@ -65,9 +74,9 @@ class Words:
             job: the job's name.
         """
         root, _, jobs = files.rstrip("/").rpartition("/")
-        self.job = job
+        self.job, self.root = job, files
         self.input, self.output = f"{root}/words/{job}/in", f"{root}/words/{job}/out"
-        self._files = open_files(root)
+        self._files = open_files(f"{root}/")
         self._jobs, self._home = jobs, f"words/{job}"
         self.fed = 0
         self._call(self._prepare)
@@ -89,6 +98,30 @@ class Words:
             return sorted(self._call(self._commits), key=lambda commit: commit.batch)
         except NotFound:  # a new leader has renamed it meanwhile, or there is none
             return []
+
+    def newest(self) -> int:
+        """Return the newest batch that is committed; -1 if there is none. Spark keeps the last hundred in its log."""
+        return max((commit.batch for commit in self.commits()), default=-1)
+
+    @contextmanager
+    def feeding(self) -> Iterator[None]:
+        """Put file after file into the input, on another thread, so that some always wait."""
+        over = threading.Event()
+
+        def feed() -> None:
+            while not over.is_set():
+                if self.fed - self.newest() < BACKLOG:
+                    self.feed(1)
+                else:
+                    over.wait(FULL)
+
+        with ThreadPoolExecutor(1, "feeding") as pool:
+            fed = pool.submit(feed)
+            try:
+                yield
+            finally:
+                over.set()
+                fed.result()
 
     def published(self) -> set[int]:
         """Return the batches that are in the output."""
