@@ -9,7 +9,7 @@ from ha.stores import Stores
 from leader.checkpoints import Checkpoints, CheckpointState, encode
 from leader.cleanup import Cleanup
 from leader.copy import Copy
-from leader.errors import InvalidName, NotLeader
+from leader.errors import Fenced, InvalidName, NotLeader
 from leader.graph import Graph
 from leader.names import BLOBS, LeaderDirectory
 from leader.nodes import checkpoints_path
@@ -117,6 +117,14 @@ class Leadership:
         relative = staged_path(self, staged)
         asked = Moves(self, final)
         return self._moves.setdefault(asked.root, asked).publish(relative, self._own.staging(), asked.outside)
+
+    def fenced_by(self) -> Fenced | None:
+        """Ask HDFS whether another leader has taken over; return the error that says who, or None if nobody has.
+
+        Raises:
+            StoreError: HDFS did not answer, or has no such job any more.
+        """
+        return self._own.fenced_by()
 
     def on_revoked(self, callback: Callable[[], object]) -> None:
         """Have this called when the leadership ends, last one first; at once if it has ended already.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from leader import job as tree
 from leader.errors import Fenced
 from leader.names import MAX_SEQUENCE, RECORD, STAGED, LeaderDirectory, written
 from store.bounded import BoundedFiles
@@ -74,6 +75,25 @@ class OwnDirectory:
             StoreError: the store did not answer.
         """
         self.list(RECORD)
+
+    def fenced_by(self) -> Fenced | None:
+        """Look who leads, as the store says now; None if nobody has taken over.
+
+        Returns:
+            The error that names the present epoch, session and contender.
+
+        Raises:
+            StoreError: the store did not answer, or has no such job any more.
+        """
+        directory, record = self._call("own_present", lambda files: tree.read(files, self.job), 2)
+        if directory == self.directory:
+            return None
+        lease = record.lease
+        who = lease.contender if lease is not None and lease.owner == directory.session_id else "another contender"
+        return Fenced(
+            f"Epoch {self.directory.epoch} of job {self.job!r} was fenced: {who} has taken over, "
+            f"and the job is at epoch {directory.epoch}, session {directory.session_id}, now."
+        )
 
     def read(self, path: str) -> bytes:
         """Return a file's content.
