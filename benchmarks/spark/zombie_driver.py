@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import ha.spark
 from ha.leadership import Leadership
+from leader.errors import Fenced
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 STORES = {
@@ -26,7 +27,7 @@ STORES = {
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 GATED_BATCH = 1
-"""In which the first driver waits at the gate, inside of ``foreachBatch``, with nothing of that batch written yet."""
+"""In which the first driver waits at the gate, inside of ``foreachBatch``."""
 
 SETTINGS = {
     "spark.driver.memory": "768m",
@@ -54,21 +55,34 @@ class Gate:
         staged.rename(self.folder / f"{self.name}-{what}")
 
     def pass_through(self, case: str, batch_id: int) -> None:
-        """Wait until it is open, if this is the first driver's batch."""
-        if self.name == "first" and batch_id == GATED_BATCH:
+        """Wait until it is open, if this is the first driver's batch, and the first time."""
+        if self.name == "first" and batch_id == GATED_BATCH and not (self.folder / f"first-inside-{case}").exists():
             self.say(f"inside-{case}")
             while not (self.folder / "open").exists():
                 threading.Event().wait(0.05)
 
 
+class Late(ha.spark.Output):
+    """One that waits at the gate when all that is left to do is to publish: rows and state are written."""
+
+    gate: Gate
+    case: str
+
+    def _publish(self, staged: str, batch_id: int) -> bool:
+        self.gate.pass_through(self.case, batch_id)
+        return super()._publish(staged, batch_id)
+
+
 def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable[[DataFrame, int], None]:
     """What a query does with each batch."""
     name, source, target = case["name"], case["format"], case["target"]
-    output = ha.spark.Output(leadership, target, name, source=source) if case["fenced"] else None
+    output = Late(leadership, target, name, source=source) if case["fenced"] else None
+    if output is not None:
+        output.gate, output.case = gate, name
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        gate.pass_through(name, batch_id)
-        late = (gate.folder / "open").exists()
+        if case["asleep"] == "writing":
+            gate.pass_through(name, batch_id)
         rows = batch.coalesce(1)
         try:
             if output is not None:
@@ -76,13 +90,18 @@ def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable
             else:
                 rows.write.format(source).mode("append").save(target)
         except Exception as error:
-            if late:
-                gate.say(f"wrote-{name}", f"refused: {type(error).__name__}")
+            gate.say(f"wrote-{name}", outcome(error, leadership))
             raise
-        if late:
-            gate.say(f"wrote-{name}", "written")
+        gate.say(f"wrote-{name}", "written")
 
     return write
+
+
+def outcome(error: Exception, leadership: Leadership) -> str:
+    """In words: whether it was the fence that refused, and what."""
+    if not isinstance(ha.spark.explain(error, leadership), Fenced):
+        return f"failed: {type(error).__name__}"
+    return "publication refused" if isinstance(error, Fenced) else "state refused"
 
 
 def start(spark: SparkSession, leadership: Leadership, case: dict[str, Any], plan: dict[str, Any], gate: Gate) -> Any:
