@@ -1,8 +1,8 @@
 """A streaming query's output, each batch exactly once, also if a driver that was replaced goes on writing.
 
-    <leader directory>/out/<name>/staged/<attempt>/rows     Spark writes here
-    <leader directory>/out/<name>/ready/<batch id>/rows     one rename: these are the batch's rows, from now on for ever
-    <output>/[<column>=<value>/...]batch=<batch id>         one rename for each partition: it appears whole
+    <leader directory>/out/<output>/staged/<attempt>/rows   Spark writes here
+    <leader directory>/out/<output>/ready/<batch id>/rows   one rename: these are the batch's rows, from now on for ever
+    <uri>/[<column>=<value>/...]batch=<batch id>            one rename for each partition: it appears whole
 
 The second line decides: who does that batch again finds it, drops its own rows, and moves what is there still. So the
 partitions of one batch never come from two tries. What is decided travels with the leader directory to the successor,
@@ -10,6 +10,7 @@ and a driver that was fenced decides nothing: Spark brings ``staged`` back to li
 is made without parents. The newest batch's folder stays, empty, and says how far the query has come. See decision 17.
 """
 
+import hashlib
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
@@ -54,8 +55,9 @@ class Output:
 
         Args:
             leadership: of the job.
-            uri: where batches appear as ``batch=<id>``; in the same file system as the job, and nobody else's.
-            name: tells the outputs of one job apart. A query that begins anew, without its checkpoint, needs another.
+            uri: where batches appear as ``batch=<id>``; in the same file system as the job, and of one query alone. A
+                query that begins anew, without its checkpoint, counts from 0 again and needs another.
+            name: what the output is called in the leader directory and in messages; it need not be unique.
             source: Spark's name of the file format: parquet, json, text, ...
             partition_by: columns; batches then appear below ``<column>=<value>/...``, each partition whole.
             options: for Spark's writer.
@@ -70,9 +72,11 @@ class Output:
         self._source, self._partition_by = source, tuple(partition_by)
         self._options = {**_WRITER, **(options or {})}
         self._name = check_word(name, "an output")
-        self._staged = leadership.path(f"{OUT}/{name}/staged")
         self._moves = Moves(leadership, uri)
-        self._home = f"{self._moves.inside}/{OUT}/{name}"
+        # By what it decides about: an output that is moved or renamed begins anew, two never decide for each other.
+        folder = f"{OUT}/{name}-{hashlib.sha256(self._moves.outside.encode()).hexdigest()[:12]}"
+        self._staged = leadership.path(f"{folder}/staged")
+        self._home = f"{self._moves.inside}/{folder}"
         self._newest = -1
         self._settled = False
         try:
@@ -124,7 +128,7 @@ class Output:
         if batch_id < before:
             _log.warning(
                 "Batch %d of output %s is dropped: it has come to batch %d. If the query has begun anew, give its "
-                "output another name and directory.", batch_id, self._name, before,
+                "output another directory.", batch_id, self._name, before,
             )  # fmt: skip
         if not new or not self._moves.move(staged, self._ready(batch_id)):
             with suppress(StoreError):  # the next driver drops it

@@ -65,9 +65,14 @@ def found(tmp_path: Path, name: str = "") -> dict[str, str]:
     return {str(path.parent.relative_to(out)): path.read_text() for path in out.rglob("part-*")}
 
 
+def own_folder(leadership: Leadership, name: str = "output") -> Path:
+    (found,) = Path(leadership.directory.removeprefix("file://"), "out").glob(f"{name}-*")
+    return found
+
+
 def left(leadership: Leadership, name: str = "output") -> list[str]:
     """What lies in the output's own directories, but for the newest batch's mark."""
-    own = Path(leadership.directory.removeprefix("file://"), "out", name)
+    own = own_folder(leadership, name)
     lying = sorted(str(path.relative_to(own)) for place in ("staged", "ready") for path in own.glob(f"{place}/**/*"))
     numbers = [int(name.removeprefix("ready/")) for name in lying if name.removeprefix("ready/").isdecimal()]
     return [name for name in lying if not numbers or name != f"ready/{max(numbers)}"]
@@ -225,7 +230,7 @@ def test_what_stays_unknown_is_said(made: Output, tmp_path: Path, monkeypatch: p
 
 def test_what_an_earlier_driver_has_not_decided_is_dropped(leadership: Leadership, tmp_path: Path) -> None:
     Output(leadership, (tmp_path / "out").as_uri()).close()
-    own = Path(leadership.directory.removeprefix("file://"), "out", "output")
+    own = own_folder(leadership)
     (own / "staged" / "attempt" / "rows").mkdir(parents=True)
     (own / "staged" / "attempt" / "rows" / "part-0").touch()
     with Output(leadership, (tmp_path / "out").as_uri()) as second:
@@ -309,6 +314,13 @@ def many_batches(leadership: Leadership, out: Path, hurt: FaultyFiles, choose: r
     hurt.catch_up()
 
 
+def test_two_outputs_of_a_job_have_nothing_to_do_with_each_other(leadership: Leadership, tmp_path: Path) -> None:
+    for part in ("one", "two"):
+        with Output(leadership, (tmp_path / "out" / part).as_uri()) as output:
+            assert output.write(batch(part), 1)
+    assert found(tmp_path) == {"one/batch=1": "one", "two/batch=1": "two"}
+
+
 def test_a_batch_of_somebody_else_is_not_taken_for_this_jobs(made: Output, tmp_path: Path) -> None:
     (tmp_path / "out" / "batch=1").mkdir()
     with pytest.raises(AlreadyExists, match=r"batch=1.*give the output a directory of its own"):
@@ -348,14 +360,15 @@ def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str) -> Non
         assert not made.write(frame, 0)
         expected: list[dict[str, Any]] = [{"word": "a", "count": 1}, {"word": "b", "count": 2}]
         assert rows(target) == {"batch=0": expected}
-        assert names(leadership.path("out/output/ready")) == ["0"]
+        (own,) = names(leadership.path("out"))
+        assert names(leadership.path(f"out/{own}/ready")) == ["0"]
         fence(leadership)
         with pytest.raises(Fenced):
             made.write(frame, 1)
         made.close()
         assert names(target) == ["batch=0"]
         with files_of(leadership.directory) as do:  # the canary: Spark does revive what was renamed away
-            assert eventually(lambda: do(lambda files: files.list("out/output/staged")))
+            assert eventually(lambda: do(lambda files: files.list(f"out/{own}/staged")))
 
 
 ODD = ["a b", "x/y:z", "50%", "ä,=", ""]
