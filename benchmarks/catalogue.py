@@ -14,6 +14,7 @@ MODULES = (
     "benchmarks.availability",
     "benchmarks.thousand_jobs",
     "benchmarks.scale",
+    "benchmarks.spark.zombie",
 )
 """In the order in which they are run and reported."""
 

@@ -4,11 +4,12 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
+from ha.moves import Moves, staged_path
 from ha.stores import Stores
 from leader.checkpoints import Checkpoints, CheckpointState, encode
 from leader.cleanup import Cleanup
 from leader.copy import Copy
-from leader.errors import InvalidName, NotLeader
+from leader.errors import Fenced, InvalidName, NotLeader
 from leader.graph import Graph
 from leader.names import BLOBS, LeaderDirectory
 from leader.nodes import checkpoints_path
@@ -58,6 +59,7 @@ class Leadership:
         self.results = Results(self._own)
         self.blobs = Shelf(self._own, BLOBS, "a blob")
         self.cleanup = Cleanup(self._own)
+        self._moves: dict[str, Moves] = {}
         self._runtime = runtime
         self._copy = Copy(runtime, checkpoints_path(job))
         runtime.attach(self._copy)
@@ -91,6 +93,38 @@ class Leadership:
         """
         self.path(relative)  # raises if it is not one
         return [entry.name for entry in self._own.list(relative)]
+
+    def publish(self, staged: str, final: str) -> bool:
+        """Move a file or a directory from below :meth:`path` to where it is read: whole, once, not at all if fenced.
+
+        If there is something at ``final`` already, that stays, and what was staged is dropped. Folders above ``final``
+        are made. For batches of a streaming query there is :class:`ha.spark.Output`.
+
+        Args:
+            staged: its URI, such as ``leadership.path("work/report")``; nobody may be writing there any more.
+            final: a URI in the same file system, not in a job's directory.
+
+        Returns:
+            Whether it was published now, and not before.
+
+        Raises:
+            Fenced: another leader has taken over; nothing was published.
+            InvalidName: ``staged`` is not below the leader directory, or is the protocol's own.
+            InvalidSettings: no rename leads to ``final``.
+            NotFound: nothing is staged there.
+            StoreError: it stayed unknown whether it was published.
+        """
+        relative = staged_path(self, staged)
+        asked = Moves(self, final)
+        return self._moves.setdefault(asked.root, asked).publish(relative, self._own.staging(), asked.outside)
+
+    def fenced_by(self) -> Fenced | None:
+        """Ask HDFS whether another leader has taken over; return the error that says who, or None if nobody has.
+
+        Raises:
+            StoreError: HDFS did not answer, or has no such job any more.
+        """
+        return self._own.fenced_by()
 
     def on_revoked(self, callback: Callable[[], object]) -> None:
         """Have this called when the leadership ends, last one first; at once if it has ended already.
@@ -133,6 +167,8 @@ class Leadership:
             callbacks, self._callbacks = self._callbacks, []
         for callback in reversed(callbacks):
             _call(callback)
+        for moves in list(self._moves.values()):
+            moves.close()
 
 
 def _call(callback: Callable[[], object]) -> None:

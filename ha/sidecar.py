@@ -1,6 +1,7 @@
 """The sidecar: contends for a job, runs a command while it leads, stops the command when the leadership ends."""
 
 import logging
+import os
 import random
 import signal
 import tempfile
@@ -16,6 +17,7 @@ from ha.metrics.supervising import Restarts
 from ha.node import Node
 from ha.restart import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
 from ha.settings import WARM
+from ha.spark_conf import check_command, spark_environment
 from ha.supervised import Supervised
 from leader.cleanup import Cleanup
 from leader.errors import NotLeader
@@ -46,7 +48,14 @@ class Sidecar:
     """Runs one command for one job, whenever this process leads it; a warm one before that, without an epoch."""
 
     def __init__(
-        self, node: Node, job: str, command: Sequence[str], endpoints: Mapping[str, str], *, again: bool = False
+        self,
+        node: Node,
+        job: str,
+        command: Sequence[str],
+        endpoints: Mapping[str, str],
+        *,
+        again: bool = False,
+        spark: bool = False,
     ) -> None:
         """Prepare; it does not contend before :meth:`run`.
 
@@ -56,16 +65,21 @@ class Sidecar:
             command: program and arguments.
             endpoints: published while leading.
             again: run the command even if the job has finished before.
+            spark: tell the command where its checkpoints lie by Spark's own configuration; not for a warm standby.
 
         Raises:
             InvalidName: the job or an endpoint cannot be called that.
+            InvalidSettings: that cannot be told to such a command.
         """
+        if spark:
+            check_command(command, warm=node.settings.standby == WARM)
         self._node = node
         self._settings = node.settings
         self._job = check_job(job)
         self._command = list(command)
         self._endpoints = check_endpoints(endpoints)
         self._again = again
+        self._spark = spark
         self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
         self._belief = BeliefWriter(Path(self._directory.name, "belief"))
         self._leads_until = float("-inf")
@@ -178,7 +192,11 @@ class Sidecar:
             "HA_FILES": self._settings.files,
             "HA_ZOOKEEPER": self._settings.zookeeper,
             "HA_SNAPSHOTS": self._settings.snapshots,
+            "HA_SPARK_JVM": "",
         }
+        if self._spark:
+            overlay = Path(self._directory.name, f"spark-{self._runs}")
+            environment |= spark_environment(overlay, {**os.environ, **environment})
         if leader is not None:
             self._runs_in(leader)
         listener = self._node.listener

@@ -13,7 +13,8 @@
             blobs/<name>=<version>[~<sequence>]
             results/<id>=<dirty|clean>[~<sequence>]
             staged/<epoch>-<uuid>         a file on its way into one of these
-            trash/<trash>/<graph|blobs|spark>
+            trash/<trash>/<graph|blobs|spark|out>
+            out/<output>/staged, out/<output>/ready/<batch id>
 
 The lease and the endpoints share one directory so that one list of it is one consistent read of the whole record.
 Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``
@@ -37,6 +38,7 @@ BLOBS = "blobs"
 RESULTS = "results"
 STAGED = "staged"
 TRASH = "trash"
+OUT = "out"
 STATUS = "status="
 FIRST_CHECKPOINT = "next=1"
 

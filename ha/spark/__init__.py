@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ha.spark.driver import CheckpointPublisher, publish_checkpoints
+    from ha.spark.explaining import explain
+    from ha.spark.leading import lead
     from ha.spark.location import checkpoint_location, executor_settings
     from ha.spark.output import Output
     from ha.spark.worker import JobMaster, NoEndpoint, checkpoint, job_master
@@ -20,7 +22,9 @@ _PLACES = {
     "checkpoint": "ha.spark.worker",
     "checkpoint_location": "ha.spark.location",
     "executor_settings": "ha.spark.location",
+    "explain": "ha.spark.explaining",
     "job_master": "ha.spark.worker",
+    "lead": "ha.spark.leading",
     "publish_checkpoints": "ha.spark.driver",
 }
 
@@ -32,7 +36,9 @@ __all__ = [
     "checkpoint",
     "checkpoint_location",
     "executor_settings",
+    "explain",
     "job_master",
+    "lead",
     "publish_checkpoints",
 ]
 

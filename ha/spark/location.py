@@ -5,6 +5,7 @@ A checkpoint lies below the leader directory: a fenced driver cannot commit ther
 
 import os
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -43,11 +44,14 @@ def check_query(query: str) -> str:
     return query
 
 
-def executor_settings() -> dict[str, str]:
+def executor_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the Spark settings with which executors on other hosts find the stores and the job as this driver does.
 
     In local mode they inherit the driver's environment, and need none of them.
+
+    Args:
+        environment: the driver's.
     """
     known = {f"HA_{field.name.upper()}" for field in msgspec.structs.fields(Settings)} - {"HA_CONTENDER", "HA_LISTEN"}
     names = sorted(known | {"HA_JOB"})
-    return {f"spark.executorEnv.{name}": os.environ[name] for name in names if os.environ.get(name)}
+    return {f"spark.executorEnv.{name}": environment[name] for name in names if environment.get(name)}

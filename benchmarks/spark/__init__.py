@@ -1,0 +1,1 @@
+"""Benchmarks with real Spark."""
