@@ -12,7 +12,8 @@ from leader.names import CHECKPOINTS
 
 Snapshots = Sequence[tuple[float, Mapping[str, int]]]
 
-_QUERY = re.compile(r"(.+)=([0-9]+)(?:~[0-9]+)?")
+_QUERY = re.compile(r"([^=]+)=([0-9]+)(?:~.*)?")
+"""The counter, or a query's checkpoint; what else its name says is not promised to anybody."""
 
 
 def check_checkpoints(events: Sequence[Event], job: str, tolerance: float) -> Iterator[Violation]:

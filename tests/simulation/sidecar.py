@@ -7,7 +7,8 @@ one does that was paused.
 from collections.abc import Callable
 
 from ha.history.events import Believed, Completed, Counted, Ended, Event, Granted, Published, Revoked, Suspected
-from leader.checkpoints import Checkpoints, CheckpointState, encode
+from leader.checkpoint_state import CheckpointState, encode
+from leader.checkpoints import Checkpoints
 from leader.copy import Copy
 from leader.errors import Fenced
 from leader.events import Grant, Revoke

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import ha
 from ha.leadership import Leadership
 from ha.spark import checkpoint_location, publish_checkpoints
-from leader import checkpoints
+from leader import checkpoint_state
 from leader.nodes import checkpoints_path
 from store.errors import NotFound
 from store.zookeeper import Get, ZooKeeper
@@ -53,8 +53,8 @@ def copy(zookeeper: ZooKeeper, job: str) -> dict[str, int] | None:
         data, _ = zookeeper.call(Get(checkpoints_path(job)), 5.0)
     except NotFound:
         return None
-    state = checkpoints.decode(data, job)
-    return dict(state.queries) if state else None
+    state = checkpoint_state.decode(data, job)
+    return state.queries if state else None
 
 
 @pytest.fixture
