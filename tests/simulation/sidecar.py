@@ -28,6 +28,9 @@ JOB = "orders"
 STOP_TAKES = 0.3
 """Seconds that a driver takes to stop, at most, while the lease is being kept."""
 
+RETAINED = 2
+"""Checkpoints: few, so that old ones give way from early on."""
+
 REST = (0.2, 3.0)
 """Seconds between two things that a driver does."""
 
@@ -100,7 +103,14 @@ class Sidecar(Process):
     # --- what its driver does
 
     def _checkpoints(self, directory: LeaderDirectory) -> Checkpoints:
-        return Checkpoints(self._files, JOB, directory, self.timing.call_timeout, changed=self._changed)  # type: ignore[arg-type]
+        return Checkpoints(
+            self._files,  # type: ignore[arg-type]
+            JOB,
+            directory,
+            self.timing.call_timeout,
+            changed=self._changed,
+            retained=RETAINED,
+        )
 
     def _changed(self, state: CheckpointState) -> None:
         if self._working == state.session_id:
