@@ -249,8 +249,8 @@ def _result(rounds: Sequence[Mapping[str, Turn]]) -> Result:
             ),
             "CPU: all threads of the driver's Python program. What is left without publication is its idleness.",
             (
-                f"PySpark's own listener takes {median(cpu[PYSPARK]):.1f} ms a batch to make Python objects of an event; "
-                "publication reads the event's JSON."
+                f"PySpark's own listener takes {median(cpu[PYSPARK]):.1f} ms a batch to make Python objects of an "
+                "event; publication reads the event's JSON."
             ),
             "The publisher lists the commits, takes an id and renames one name; Spark's own requests are not counted.",
         ),
