@@ -18,8 +18,9 @@
 
 The lease and the endpoints share one directory so that one list of it is one consistent read of the whole record.
 Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``
-and ``,``. What does not parse is somebody else's and is ignored (but an error in ``checkpoints``), and so is a second way to write what we would write
-(other digits, leading zeros): a name that is not written back just so could be seen, but never renamed.
+and ``,``. What does not parse is somebody else's and is ignored, but among the checkpoints it is an error. So is a
+second way to write what we would write (other digits, leading zeros): a name that is not written back just so could be
+seen, but never renamed.
 """
 
 import re
