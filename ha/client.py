@@ -9,8 +9,9 @@ from ha.agent.finding import SnapshotFinder
 from ha.settings import Settings, load
 from ha.stores import Stores
 from leader.answers import Answer
+from leader.checkpoint import Checkpoint
 from leader.checkpoint_reader import CheckpointReader
-from leader.checkpoints import CheckpointState
+from leader.checkpoint_state import CheckpointState
 from leader.errors import InvalidSettings
 from leader.reader import Reader
 
@@ -97,14 +98,23 @@ class Client:
         return self._lookups.watch(job, self._stopped)
 
     def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
-        """Return the job's next checkpoint id and the newest completed batch of each query.
+        """Return the job's next checkpoint id and each query's newest completed checkpoint; ZooKeeper is asked first.
 
         Raises:
             InvalidName, NoLeader, Unreachable: as in :meth:`leader`.
+            Unreadable: HDFS was asked, and holds a name among the checkpoints that cannot be read.
         """
         if self._stores.zookeeper is not None:
             self._stores.zookeeper.start()  # lookups that an agent answers never do
         return self._checkpoints.checkpoint(job, timeout)
+
+    def checkpoints(self, job: str, timeout: float = 2.0) -> dict[str, list[Checkpoint]]:
+        """Return all completed checkpoints that HDFS holds, by query, the newest one last.
+
+        Raises:
+            InvalidName, NoLeader, Unreachable, Unreadable: as in :meth:`checkpoint`.
+        """
+        return self._checkpoints.retained(job, timeout)
 
     def close(self) -> None:
         """End all watches and let go of the stores."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from ha.moves import Moves, staged_path
 from ha.stores import Stores
-from leader.checkpoints import Checkpoints, CheckpointState, encode
+from leader.checkpoint_state import CheckpointState, encode
+from leader.checkpoints import Checkpoints
 from leader.cleanup import Cleanup
 from leader.copy import Copy
 from leader.errors import Fenced, InvalidName, NotLeader
@@ -33,7 +34,7 @@ class Leadership:
         epoch: of this leadership.
         session_id: of this leadership.
         directory: the leader directory's URI.
-        checkpoints: the id counter and the newest batches; :class:`leader.checkpoints.Checkpoints`.
+        checkpoints: the id counter and the completed checkpoints; :class:`leader.checkpoints.Checkpoints`.
         status: the job's state; :class:`leader.status.JobStatus`.
         graph: what is to be run, in versions; :class:`leader.graph.Graph`.
         results: how what was run has ended; :class:`leader.results.Results`.
@@ -51,7 +52,14 @@ class Leadership:
         self.checkpoints = stores.history.checkpoints(
             job,
             directory.epoch,
-            Checkpoints(stores.files, job, directory, stores.timing.call_timeout, changed=self._copy_checkpoints),
+            Checkpoints(
+                stores.files,
+                job,
+                directory,
+                stores.timing.call_timeout,
+                changed=self._copy_checkpoints,
+                retained=stores.settings.checkpoints_retained,
+            ),
         )
         self._own = OwnDirectory(stores.files, job, directory, stores.timing.call_timeout)
         self.status = JobStatus(self._own)

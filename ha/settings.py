@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ha.restart import INFINITE, Dice, ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
+from leader.checkpoints import RETAINED
 from leader.errors import InvalidSettings
 from leader.names import check_word
 from leader.timing import LONGEST, Timing
@@ -42,6 +43,9 @@ RESTARTS = {
     "exponentialdelay": "exponential-delay",
 }
 """What ``restart-strategy.type`` may be, as in Flink, and the strategy that is meant."""
+
+MOST_RETAINED = 1000
+"""More checkpoints would not come in one answer of a NameNode."""
 
 KINDS = {str: "a text", float: "a number", int: "a whole number"}
 """What an error calls the type of a setting."""
@@ -78,6 +82,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         audit: seconds after which an answer of ZooKeeper is compared with HDFS.
         stop_grace: seconds that a command has between TERM and KILL while the lease is being kept.
         listen: ``host:port`` of the HTTP API; port 0 takes a free one, an empty text none.
+        checkpoints_retained: completed checkpoints of each query that the leader keeps.
         history: directory on this host into which each process writes what happened to it; empty for none.
         snapshots: directory on this host for what its agent was told; empty for one in shared memory; or ``off``.
         snapshot_fresh: seconds for which what the agent was told may be used; 0 derives it from ``audit``.
@@ -116,6 +121,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
     audit: float = 30.0
     stop_grace: float = 10.0
     listen: str = ""
+    checkpoints_retained: int = RETAINED
     history: str = ""
     snapshots: str = ""
     snapshot_fresh: float = 0.0
@@ -226,6 +232,11 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at least {least:g}.")
         if getattr(settings, name) > LONGEST:  # a thread can wait for no more than 292 years
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at most {LONGEST:,}.")
+    if not 1 <= settings.checkpoints_retained <= MOST_RETAINED:
+        raise InvalidSettings(
+            f"checkpoints_retained is {settings.checkpoints_retained}: it must be from 1 to {MOST_RETAINED:,}, for the "
+            "newest checkpoint is always kept."
+        )
     _check_snapshots(settings)
     if settings.suspicion not in (SUSPICION_ON, SUSPICION_OFF):
         raise InvalidSettings(f"suspicion is {_shown(settings.suspicion)}: it must be 'on' or 'off'.")

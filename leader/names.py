@@ -5,7 +5,8 @@
             record/
                 lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>
                 endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
-            checkpoints/next=<id>         counter; checkpoints/<query>=<batch id>[~<writing>]
+            checkpoints/next=<id>         counter
+            checkpoints/<query>=<batch>~<id>~<writing>~<duration ms>~<rows>~<state rows>~<state bytes>~<offsets>
             status=<state>[~cleaning-<trash>|~cleaned-<trash>][~<sequence>]
             history/<epoch>-<session id>~<reason>~<contender>
             spark/<query>/
@@ -18,8 +19,9 @@
 
 The lease and the endpoints share one directory so that one list of it is one consistent read of the whole record.
 Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``
-and ``,``. What does not parse is somebody else's and is ignored, and so is a second way to write what we would write
-(other digits, leading zeros): a name that is not written back just so could be seen, but never renamed.
+and ``,``. What does not parse is somebody else's and is ignored, but among the checkpoints it is an error. So is a
+second way to write what we would write (other digits, leading zeros): a name that is not written back just so could be
+seen, but never renamed.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""Benchmarks with real Spark."""
+"""Benchmarks with real Spark: drivers under real sidecars, on real HDFS and ZooKeeper."""

@@ -5,10 +5,11 @@ import sys
 import click
 
 from ha.cli.check import check_history
+from ha.cli.checkpoints import checkpoint, checkpoints
 from ha.cli.clean import clean, trash
 from ha.cli.drill import drill
 from ha.cli.operate import list_jobs, resign, show_history, switchover
-from ha.cli.read import checkpoint, leader, watch
+from ha.cli.read import leader, watch
 from ha.cli.sandbox import sandbox
 from ha.cli.serve import agent, daemon, run
 from leader.errors import InvalidName, InvalidSettings, LeaderError, NoLeader, Unreachable
@@ -45,6 +46,7 @@ _COMMANDS = (
     resign,
     switchover,
     checkpoint,
+    checkpoints,
     clean,
     trash,
     check_history,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ha.history.events import Event
 from leader.answers import Answer
-from leader.checkpoints import CheckpointState
+from leader.checkpoint import NOTHING, Checkpoint, Metadata
+from leader.checkpoint_state import CheckpointState
 
 if TYPE_CHECKING:
     from leader.candidacy import Leads
@@ -34,17 +35,29 @@ class CheckpointLookups(Protocol):
     def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
         """Return the job's checkpoints."""
 
+    def retained(self, job: str, timeout: float = 2.0) -> dict[str, list[Checkpoint]]:
+        """Return all that HDFS holds of each query."""
+
 
 class Checkpoints(Protocol):
     """The leader's hand on its checkpoints; :class:`leader.checkpoints.Checkpoints` says what it promises."""
 
     def state(self) -> CheckpointState:
-        """Read the checkpoints from the file system."""
+        """Read the counter and each query's newest checkpoint."""
+
+    def latest(self, query: str) -> Checkpoint | None:
+        """Read a query's newest checkpoint."""
+
+    def retained(self, query: str) -> list[Checkpoint]:
+        """Read all that are kept of a query."""
 
     def next(self) -> int:
         """Hand out the next checkpoint id."""
 
-    def completed(self, query: str, batch: int) -> CheckpointState:
+    def set(self, number: int) -> int:
+        """Have ids go on from that number."""
+
+    def completed(self, query: str, batch: int, metadata: Metadata = NOTHING) -> CheckpointState:
         """Publish that a query's batch is complete."""
 
 

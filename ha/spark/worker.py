@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from ha.client import Client
 from ha.settings import load
 from leader.answers import Answer
-from leader.checkpoints import CheckpointState
+from leader.checkpoint_state import CheckpointState
 from leader.errors import InvalidSettings, LeaderError, NoLeader
 from leader.names import check_job
 from leader.nodes import checkpoints_path, leader_path
@@ -105,7 +105,7 @@ def job_master(job: str | None = None, endpoint: str = "jobmaster") -> JobMaster
 
 
 def checkpoint(job: str | None = None) -> CheckpointState:
-    """Return the job's next checkpoint id and the newest completed batch of each query; as :func:`job_master` does.
+    """Return the job's next checkpoint id and each query's newest completed checkpoint; as :func:`job_master` does.
 
     Raises:
         InvalidName, InvalidSettings, NoLeader, Unreachable: as in :func:`job_master`.
