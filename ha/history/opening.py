@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from ha.history.events import Event
 from leader.answers import Answer
-from leader.checkpoints import CheckpointState
 
 if TYPE_CHECKING:
     from leader.candidacy import Leads
+    from leader.checkpoints import CheckpointState
 
 
 class Lookups(Protocol):
@@ -31,20 +31,20 @@ class Lookups(Protocol):
 class CheckpointLookups(Protocol):
     """What :class:`leader.checkpoint_reader.CheckpointReader` answers."""
 
-    def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
+    def checkpoint(self, job: str, timeout: float = 2.0) -> "CheckpointState":
         """Return the job's checkpoints."""
 
 
 class Checkpoints(Protocol):
     """The leader's hand on its checkpoints; :class:`leader.checkpoints.Checkpoints` says what it promises."""
 
-    def state(self) -> CheckpointState:
+    def state(self) -> "CheckpointState":
         """Read the checkpoints from the file system."""
 
     def next(self) -> int:
         """Hand out the next checkpoint id."""
 
-    def completed(self, query: str, batch: int) -> CheckpointState:
+    def completed(self, query: str, batch: int) -> "CheckpointState":
         """Publish that a query's batch is complete."""
 
 

@@ -1,7 +1,7 @@
 """PySpark's side: what the driver publishes and protects, and what Python workers ask.
 
-``job_master`` and ``checkpoint`` are for code that runs in Python workers; the others are for the driver. Imports are
-lazy, so that a worker never pays for the driver's, nor for PySpark's own.
+``job_master``, ``report`` and ``checkpoint`` are for code that runs in Python workers; the others are for the driver.
+Imports are lazy, so that a worker never pays for the driver's, nor for PySpark's own.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ha.spark.driver import CheckpointPublisher, publish_checkpoints
     from ha.spark.location import checkpoint_location, executor_settings
     from ha.spark.output import Output
-    from ha.spark.worker import JobMaster, NoEndpoint, checkpoint, job_master
+    from ha.spark.worker import JobMaster, NoEndpoint, checkpoint, job_master, report
 
 _PLACES = {
     "CheckpointPublisher": "ha.spark.driver",
@@ -22,6 +22,7 @@ _PLACES = {
     "executor_settings": "ha.spark.location",
     "job_master": "ha.spark.worker",
     "publish_checkpoints": "ha.spark.driver",
+    "report": "ha.spark.worker",
 }
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "executor_settings",
     "job_master",
     "publish_checkpoints",
+    "report",
 ]
 
 
