@@ -9,42 +9,14 @@ What it does NOT promise: that a cached address is still the leader's. A leader 
 answer, and the epoch in the answer lets the other side refuse what comes from the past.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ha.jobmaster.master import JobMaster, master_of
 from ha.spark.lookups import TIMEOUT, lookups_of
 from ha.spark.task import current_task, job_of
-from leader.answers import Answer
-from leader.errors import LeaderError
-from leader.retrieval import Source
 
 if TYPE_CHECKING:
     from leader.checkpoints import CheckpointState
-
-
-class NoEndpoint(LeaderError):
-    """The job has a leader, and it publishes no endpoint of that name; the message says which there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobMaster:
-    """Where the leader of a job can be reached.
-
-    Attributes:
-        job: the job's name.
-        endpoint: which of its addresses this is.
-        address: of that endpoint.
-        epoch: orders answers; it never goes back.
-        session_id: the leader session's UUID, the version of the answer.
-        source: where the answer came from when it was asked for last.
-    """
-
-    job: str
-    endpoint: str
-    address: str
-    epoch: int
-    session_id: str
-    source: Source
 
 
 def job_master(job: str | None = None, endpoint: str = "jobmaster") -> JobMaster:
@@ -62,7 +34,7 @@ def job_master(job: str | None = None, endpoint: str = "jobmaster") -> JobMaster
         Unreachable: no store answered in time.
     """
     task = current_task()
-    return _master(lookups_of(task).leader(job or job_of(task)), endpoint)
+    return master_of(lookups_of(task).leader(job or job_of(task)), endpoint)
 
 
 def report(master: JobMaster, timeout: float = TIMEOUT) -> JobMaster:
@@ -75,7 +47,7 @@ def report(master: JobMaster, timeout: float = TIMEOUT) -> JobMaster:
     Raises:
         InvalidSettings, NoEndpoint, NoLeader, Unreachable: as in :func:`job_master`.
     """
-    return _master(lookups_of(current_task()).report(master.job, master.session_id, timeout), master.endpoint)
+    return master_of(lookups_of(current_task()).report(master.job, master.session_id, timeout), master.endpoint)
 
 
 def checkpoint(job: str | None = None) -> "CheckpointState":
@@ -86,14 +58,3 @@ def checkpoint(job: str | None = None) -> "CheckpointState":
     """
     task = current_task()
     return lookups_of(task).checkpoint(job or job_of(task))
-
-
-def _master(answer: Answer, endpoint: str) -> JobMaster:
-    address = answer.endpoints.get(endpoint)
-    if address is None:
-        there = ", ".join(sorted(answer.endpoints)) or "none at all"
-        raise NoEndpoint(
-            f"Job {answer.job!r} publishes no endpoint {endpoint!r} (there is: {there}): "
-            f"give it to `ha run --endpoint {endpoint}=ADDRESS` or to ha.lead."
-        )
-    return JobMaster(answer.job, endpoint, address, answer.epoch, answer.session_id, answer.source)
