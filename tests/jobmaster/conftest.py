@@ -1,21 +1,17 @@
 """Job masters that are real processes of this test: a leadership over a local directory, and a server on loopback."""
 
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import pytest
 
 import ha
 from ha.client import Client
 from ha.jobmaster import GuardedApplication
-from ha.leadership import Leadership
+from tests.jobmaster.serving import Master, serving
 
 
 @pytest.fixture
@@ -34,46 +30,11 @@ def client(root: str) -> Iterator[Client]:
         yield client
 
 
-@dataclass
-class Master:
-    """One that counts what it has executed."""
-
-    leadership: Leadership
-    executed: list[tuple[str, bytes]] = field(default_factory=list)
-    meanwhile: Callable[[], object] = lambda: None
-
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        self.executed.append((environ["PATH_INFO"], body))
-        self.meanwhile()
-        start_response("201 Created", [("Content-Type", "text/plain"), ("X-Mine", "yes")])
-        return [b"done by ", str(self.leadership.epoch).encode()]
-
-
-class Handler(WSGIRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
-class Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[[Any], str]]:
     """Serve an application; returns host:port."""
     with ExitStack() as stack:
-
-        def start(application: Any) -> str:
-            server = make_server("127.0.0.1", 0, application, Server, Handler)
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-            thread.start()
-            stack.callback(server.server_close)
-            stack.callback(thread.join, 10)
-            stack.callback(server.shutdown)
-            return f"127.0.0.1:{server.server_port}"
-
-        yield start
+        yield lambda application: stack.enter_context(serving(application))
 
 
 Lead = Callable[..., Master]
