@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
+from ha.jobmaster.verdict import Verdict, check
 from ha.moves import Moves, staged_path
 from ha.stores import Stores
 from leader.checkpoint_state import CheckpointState, encode
@@ -79,6 +80,13 @@ class Leadership:
     def is_leader(self) -> bool:
         """Whether this process leads now: a comparison with the clock, nobody is asked."""
         return not self._revoked.is_set() and self._is_leader()
+
+    def check(self, session_id: str | None, epoch: str | int | None) -> Verdict:
+        """Say whether a request to this process that names a session id and an epoch is meant for this leadership.
+
+        Ask :meth:`is_leader` again before you answer it; :func:`ha.jobmaster.guarded` does both.
+        """
+        return check(self, session_id, epoch)
 
     def path(self, relative: str) -> str:
         """Return the URI of a path below the leader directory: once another leads, nothing can be written there.

@@ -1,10 +1,8 @@
 """Settings: arguments, then the environment, then ``ha.toml``, then defaults. Validated before anything starts."""
 
-import difflib
 import os
 import re
 import socket
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,8 @@ from typing import Any
 import msgspec
 
 from ha.restart import INFINITE, Dice, ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
-from leader.checkpoints import RETAINED
 from leader.errors import InvalidSettings
-from leader.names import check_word
+from leader.names import RETAINED, check_word
 from leader.timing import LONGEST, Timing
 
 CONFIG_FILE = "ha.toml"
@@ -202,12 +199,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         return strategies[kind]
 
 
-def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+def load(
+    arguments: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    source: str = "the arguments",
+) -> Settings:
     """Gather the settings.
 
     Args:
         arguments: those given in code or as flags; None among the values means "not given".
         environment: defaults to the process's.
+        source: what an error calls the arguments.
 
     Raises:
         InvalidSettings: one is unknown, of the wrong kind, or clashes with another; the message says which and where.
@@ -217,7 +220,7 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
     for where, found in (
         (_printable(_config_path(environment)), _from_file(environment)),
         ("the environment", _from_environment(environment)),
-        ("the arguments", {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
+        (source, {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
     ):
         _check(found, where)
         values.update(found)
@@ -264,6 +267,8 @@ def _check(values: Mapping[str, Any], where: str) -> None:
     known = {field.encode_name: field.type for field in msgspec.structs.fields(Settings)}
     for key, value in values.items():
         if key not in known:
+            import difflib  # noqa: PLC0415  # only mistakes need it
+
             close = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
             raise InvalidSettings(f"{_shown(key)} in {where} is not a setting: {hint}")
@@ -301,6 +306,8 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
         raise InvalidSettings(f"HA_CONFIG names {where}, which cannot be a path ({error}).") from error
     if len(data) > MAX_FILE_BYTES:
         raise InvalidSettings(f"{where} is too long for settings: it has more than {MAX_FILE_BYTES:,} bytes.")
+    import tomllib  # noqa: PLC0415  # Python workers have no such file
+
     try:
         return dict(_flat(tomllib.loads(data.decode())))
     except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python

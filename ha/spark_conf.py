@@ -45,7 +45,7 @@ def spark_environment(overlay: Path, environment: Mapping[str, str]) -> dict[str
 
     Args:
         overlay: the directory; it does not exist yet.
-        environment: the command's, with ``HA_JOB`` and ``HA_LEADER_DIRECTORY``.
+        environment: the command's, with what a sidecar tells it.
 
     Raises:
         OSError: it cannot be written.
@@ -58,7 +58,12 @@ def spark_environment(overlay: Path, environment: Mapping[str, str]) -> dict[str
     ours = {
         "spark.sql.streaming.checkpointLocation": f"{environment['HA_LEADER_DIRECTORY']}/{SPARK}",
         "spark.ha.job": environment["HA_JOB"],
-        **executor_settings(environment),
+        **executor_settings(
+            environment["HA_JOB"],
+            files=environment["HA_FILES"],
+            zookeeper=environment["HA_ZOOKEEPER"],
+            snapshots=environment["HA_SNAPSHOTS"],
+        ),
     }
     lines = [f"{name} {value.translate(_ESCAPES)}" for name, value in ours.items()]
     (overlay / DEFAULTS).write_text("\n".join([_content(users, DEFAULTS), *lines, ""]))  # of two, the later counts

@@ -18,15 +18,12 @@ from leader.checkpoint_folder import CheckpointFolder
 from leader.checkpoint_list import CheckpointList
 from leader.checkpoint_state import CheckpointState
 from leader.errors import InvalidName
-from leader.names import LeaderDirectory
+from leader.names import RETAINED, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 
 ATTEMPTS = 4
 """Tries of one change whose outcome stays unknown, each within the call time-out."""
-
-RETAINED = 10
-"""Completed checkpoints of a query that are kept, unless a setting says otherwise."""
 
 
 class Checkpoints:

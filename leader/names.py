@@ -49,6 +49,9 @@ WRITING = r"(?:~([2-9]|[1-9][0-9]{1,3}))?"
 
 MAX_WRITING = 9_999
 
+RETAINED = 10
+"""Completed checkpoints of a query that are kept, unless a setting says otherwise."""
+
 SEQUENCE = r"(?:~([2-9]|[1-9][0-9]{1,17}))?"
 """The same where the number grows with every change, and never begins anew."""
 

@@ -17,7 +17,7 @@ from ha.spark.driver import publish_checkpoints
 from ha.spark.explaining import explain
 from ha.spark.jvm import Jvm
 from ha.spark.queries import stop_queries
-from ha.spark.worker import JOB_PROPERTY
+from ha.spark.task import JOB_PROPERTY
 from leader.errors import Fenced, NotLeader
 from leader.names import SPARK
 from store.errors import StoreError

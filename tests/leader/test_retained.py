@@ -7,10 +7,10 @@ import pytest
 
 from leader import checkpoint_list, job
 from leader.checkpoint import MAX_ID, Checkpoint, Metadata
-from leader.checkpoints import RETAINED, Checkpoints
+from leader.checkpoints import Checkpoints
 from leader.errors import Fenced
 from leader.job import NOBODY
-from leader.names import LeaderDirectory
+from leader.names import RETAINED, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.counting import REQUESTS, CountedFiles
 from store.errors import NotWritable, StoreError

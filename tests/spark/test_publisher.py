@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from ha import contended
 from ha.leadership import Leadership
-from ha.spark import checkpoint_location, driver, executor_settings, publish_checkpoints
+from ha.spark import checkpoint_location, driver, publish_checkpoints
 from ha.stores import Stores
 from leader.checkpoint import Checkpoint, Metadata
 from leader.errors import InvalidName, Unreadable
@@ -289,16 +289,3 @@ def test_names_that_a_query_cannot_have(leadership: Leadership, query: str) -> N
 
 def test_where_a_query_has_its_checkpoint(leadership: Leadership) -> None:
     assert checkpoint_location(leadership, "word_count-1.0") == f"{leadership.directory}/spark/word_count-1.0"
-
-
-def test_what_executors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HA_FILES", "HA_ZOOKEEPER", "HA_AUDIT", "HA_SNAPSHOTS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HA_JOB", "orders")
-    monkeypatch.setenv("HA_FILES", "hdfs://names/ha")
-    monkeypatch.setenv("HA_CONTENDER", "me")
-    monkeypatch.setenv("HA_BELIEF", "not theirs")
-    assert executor_settings() == {
-        "spark.executorEnv.HA_FILES": "hdfs://names/ha",
-        "spark.executorEnv.HA_JOB": "orders",
-    }
