@@ -16,6 +16,7 @@ MODULES = (
     "benchmarks.scale",
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
+    "benchmarks.spark.failover",
 )
 """In the order in which they are run and reported."""
 
@@ -25,7 +26,7 @@ class Benchmark:
     """One of them.
 
     Attributes:
-        name: one word, that of its module: ``spark_publishing`` is in ``benchmarks.spark.publishing``.
+        name: one word, that of its module: ``spark_failover`` is in ``benchmarks.spark.failover``.
         title: what it measures, in a few words.
         run: measures it.
     """

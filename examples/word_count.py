@@ -3,7 +3,8 @@
     ha run JOB --endpoint jobmaster=HOST:PORT -- python examples/word_count.py --input URI --output URI
 
 The state lives under the leader directory, so a successor goes on with exactly the batch that was not committed. Each
-batch's counts appear in OUTPUT/batch=<id> at once and only once, also if a replaced driver goes on writing. It ends,
+batch's counts appear in OUTPUT/batch=<id> at once and only once, also if a replaced driver goes on writing. With
+`ha run --standby warm` and --warm a standby has run the same query over a sample before it is granted the job. It ends,
 and with it the job, when a file called ``_STOP`` lies in the input directory and everything there has been counted.
 """
 
@@ -82,6 +83,8 @@ def start(
 
     def publish(batch: DataFrame, batch_id: int) -> None:
         time.sleep(options.dwell)
+        if options.checkpoint_ids:
+            print(f"Checkpoint id {leadership.checkpoints.next()} of {leadership.job}.", flush=True)
         published = output.write(batch.coalesce(1), batch_id)
         print(f"Batch {batch_id} {'is published' if published else 'was published before'}.", flush=True)
         done()
@@ -95,6 +98,17 @@ def start(
         .foreachBatch(publish)
         .start()
     )
+
+
+def rehearse(spark: SparkSession, options: argparse.Namespace) -> None:
+    """Run the query over a sample, so that the first batch that counts is not the first one of this driver."""
+
+    def play(rehearsal: ha.spark.Rehearsal) -> StreamingQuery:
+        given = {**vars(options), "input": rehearsal.input, "output": rehearsal.output, "dwell": 0.0}
+        return start(spark, rehearsal.leadership, argparse.Namespace(**given), lambda: None)
+
+    warm = ha.spark.warm_up(spark, play, b"the quick brown fox jumps over the lazy dog\n")
+    print(f"The query is {'warm' if warm else 'not warm'}.", flush=True)
 
 
 class Idle:
@@ -144,6 +158,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dwell", type=float, default=0.0, metavar="S", help="seconds a batch lasts at least, for drills"
     )
+    parser.add_argument("--checkpoint-ids", action="store_true", help="draw one for each batch, and print it")
+    parser.add_argument("--warm", action="store_true", help="rehearse before the job is granted")
     parser.add_argument("--stop-after-idle", type=float, default=0.0, metavar="S", help="seconds; 0: only on _STOP")
     parser.add_argument(
         "--class-archive", default="", metavar="FILE", help="Java classes to start faster with, if there"
@@ -154,9 +170,13 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Run until it is over."""
-    options = arguments()
-    with ha.lead(os.environ["HA_JOB"]) as leadership:
-        spark = session(leadership.job, options.class_archive, make_archive=options.make_class_archive)
+    options, job = arguments(), os.environ["HA_JOB"]
+    spark = None
+    if options.warm:
+        spark = session(job, options.class_archive, make_archive=options.make_class_archive)
+        rehearse(spark, options)
+    with ha.lead(job) as leadership:
+        spark = spark or session(job, options.class_archive, make_archive=options.make_class_archive)
         idle = Idle(options.input, options.stop_after_idle)
         with ha.spark.publish_checkpoints(spark, leadership):
             query = start(spark, leadership, options, idle.busy)

@@ -1,10 +1,12 @@
 """How a sidecar tells a command that waits that the job was granted: by a file that appears.
 
-The file's text is the name of the leader directory: epoch and session id. Who takes it leaves a mark beside it, without
-which an exit code of 0 does not mean that the job has finished: a program may end before it was granted anything.
+The file's text is the name of the leader directory: epoch and session id. Who waits for it leaves a mark beside it, by
+which the sidecar knows that the program is warm; and another one who takes it, without which an exit code of 0 does not
+mean that the job has finished: a program may end before it was granted anything.
 """
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from leader.errors import NotLeader
@@ -28,7 +30,15 @@ def grant(path: Path, directory: LeaderDirectory) -> None:
 
 def taken(path: Path) -> bool:
     """Whether somebody has taken what was granted there."""
-    return _mark(path).exists()
+    return _taken(path).exists()
+
+
+def awaited_since(path: Path) -> float | None:
+    """Return since when somebody has waited for a grant there, in seconds since 1970; None if nobody has."""
+    try:
+        return _awaited(path).stat().st_mtime
+    except OSError:
+        return None
 
 
 def take(path: Path, timeout: float | None) -> LeaderDirectory:
@@ -43,6 +53,8 @@ def take(path: Path, timeout: float | None) -> LeaderDirectory:
     """
     deadline = float("inf") if timeout is None else now() + timeout
     pause = threading.Event()
+    with suppress(OSError):  # it is only shown, and if the directory is gone, that is said below
+        _awaited(path).touch()
     while not path.exists():
         if now() >= deadline:
             raise NotLeader(f"The sidecar was not granted the job in {timeout:g} s.")
@@ -52,9 +64,13 @@ def take(path: Path, timeout: float | None) -> LeaderDirectory:
     directory = LeaderDirectory.parse(path.read_text())
     if directory is None:
         raise NotLeader(f"What {path} says is no grant.")
-    _mark(path).touch()
+    _taken(path).touch()
     return directory
 
 
-def _mark(path: Path) -> Path:
+def _awaited(path: Path) -> Path:
+    return path.with_name(f"{path.name}.awaited")
+
+
+def _taken(path: Path) -> Path:
     return path.with_name(f"{path.name}.taken")

@@ -1,6 +1,7 @@
 """One process that contends: its stores, its runtime, its contender, and what can be seen of them."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ha.agent.alone import reader_of
@@ -29,6 +30,8 @@ class Node:
             InvalidSettings: an address is not one, or is taken, or two durations clash.
         """
         self.settings = settings
+        self.commands: dict[str, Callable[[], dict[str, Any]]] = {}
+        """By job, what can be seen of its command; empty for a process that runs none."""
         self.metrics = Metrics()
         self.stores = self.metrics.stores.open(settings)
         zookeeper = self.stores.zookeeper
@@ -54,9 +57,17 @@ class Node:
         Raises:
             TimeoutError: the contender's thread does not answer; it should be killed.
         """
-        return self.runtime.ask(
+        found = self.runtime.ask(
             lambda: {job: _status(each) for job, each in self.contender.candidacies.items()}, ANSWER_WITHIN
         )
+        return {job: {**each, "command": self._command(job)} for job, each in found.items()}
+
+    def seen(self) -> list[dict[str, Any]]:
+        """Return the same as a list."""
+        return list(self.statuses().values())
+
+    def _command(self, job: str) -> dict[str, Any] | None:
+        return self.commands[job]() if job in self.commands else None
 
     def leads(self, leads: Leads) -> Leads:
         """Return who is to be told about leadership, so that it is recorded and counted."""

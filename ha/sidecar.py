@@ -1,33 +1,24 @@
 """The sidecar: contends for a job, runs a command while it leads, stops the command when the leadership ends."""
 
 import logging
-import os
 import random
 import signal
-import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from types import FrameType
 
-from ha import grant as granting
-from ha.belief import BeliefWriter
+from ha.command import NEVER, Command
 from ha.inbox import AskedTo, Granted, Inbox, Notice, Revoked, Wake
+from ha.lifecycle import Lifecycle
 from ha.metrics.supervising import Restarts
 from ha.node import Node
 from ha.restart import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
 from ha.settings import WARM
-from ha.spark_conf import check_command, spark_environment
-from ha.supervised import Supervised
-from leader.cleanup import Cleanup
-from leader.errors import NotLeader
+from ha.spark_conf import check_command
 from leader.events import Grant
 from leader.information import check_endpoints
 from leader.names import LeaderDirectory, check_job
-from leader.own import OwnDirectory
-from leader.status import JobStatus, Status
 from store.clock import now
-from store.errors import StoreError
 
 KILL_BEFORE = 0.2
 """Seconds before the belief ends at which a command is killed that did not end when it was asked to."""
@@ -35,11 +26,7 @@ KILL_BEFORE = 0.2
 WARM_UP_AGAIN = (1.0, 60.0, 1.5, 0.1, 3600.0, INFINITE)
 """Flink's defaults of its exponential delay: after which a command that ends before it was granted is started again."""
 
-ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
-"""How a job has ended whose command ended well, where its program had said what it was about to do."""
-
 CHILD_ENDED = "child ended"
-NEVER = float("inf")
 
 _log = logging.getLogger("ha")
 
@@ -76,24 +63,14 @@ class Sidecar:
         self._node = node
         self._settings = node.settings
         self._job = check_job(job)
-        self._command = list(command)
         self._endpoints = check_endpoints(endpoints)
-        self._again = again
-        self._spark = spark
-        self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
-        self._belief = BeliefWriter(Path(self._directory.name, "belief"))
+        self._lifecycle = Lifecycle(node, job, again=again)
         self._leads_until = float("-inf")
         self._inbox = Inbox(self._believed)
+        self._command = Command(node, job, command, lambda: self._inbox.put(Wake(CHILD_ENDED)), spark=spark)
+        node.commands[job] = self._command.shown
         self._leader: LeaderDirectory | None = None
-        self._child: Supervised | None = None
-        self._child_code = 0
-        self._child_epoch = 0
-        """The epoch that the command was granted; 0 if none yet."""
-        self._grant: Path | None = None
-        """Where the command looks for its grant; None if it was started with one."""
-        self._runs = 0
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
-        self._kill_at = NEVER
         self._strategy: RestartStrategy | None = None
         """What to do about failures; None while the command is not to run again: there is no leadership, or it ends."""
         self._restart_at = NEVER
@@ -111,12 +88,12 @@ class Sidecar:
         _log.info("%s: contending as %s.", self._job, self._settings.contender)
         self._warm_up()
         try:
-            while self._exit_code is None or self._child is not None or self._leader is not None:
-                next_at = min(self._kill_at, self._restart_at)
+            while self._exit_code is None or self._command.runs or self._leader is not None:
+                next_at = min(self._command.kill_at, self._restart_at)
                 self._act(self._inbox.get(min(0.5, max(0.0, next_at - now()))))
             self._await_release()
         finally:
-            self._close()
+            self._command.close()
         return self._exit_code
 
     # --- what happens
@@ -126,28 +103,25 @@ class Sidecar:
             case Granted(_, grant):
                 self._granted(grant)
             case Revoked(_, revoke) if self._leader is not None and revoke.session_id == self._leader.session_id:
-                self._stop_child(revoke.until)
+                self._stop_command(revoke.until)
             case AskedTo(_, successor) if self._leader is not None:
                 self._successor = successor
                 self._step_down("An operator asked to hand over.")
             case Wake(what) if what == CHILD_ENDED:
-                self._child_ended()
+                self._command_ended()
             case Wake(what):
                 self._step_down(f"The sidecar was told to stop ({what}).")
-                if self._leader is None and self._child is not None:  # nobody will revoke what was not granted
-                    self._stop_child(None)
+                if self._leader is None and self._command.runs:  # nobody will revoke what was not granted
+                    self._stop_command(None)
             case _:
                 pass
-        if self._child is not None and now() >= self._kill_at:
-            _log.warning("%s: the command did not end in time and is killed.", self._job)
-            self._child.kill()
-            self._kill_at = NEVER
+        self._command.kill_late()
         if now() >= self._restart_at:
             self._start_again()
 
     def _believed(self, _: str, leads_until: float, holds_until: float) -> None:
         self._leads_until = leads_until
-        self._belief.write(leads_until, holds_until)
+        self._command.belief.write(leads_until, holds_until)
 
     def _signalled(self, number: int, _: FrameType | None) -> None:
         if self._exit_code is None:
@@ -159,63 +133,28 @@ class Sidecar:
         self._node.runtime.post(lambda: self._node.contender.confirm(self._job, grant.session_id, self._endpoints))
         if self._exit_code is not None:
             self._step_down("The sidecar is stopping.")
-        elif self._finished_before():
+        elif self._lifecycle.begin(self._leader):
+            self._strategy = self._settings.restart_strategy(random.random)
+            self._restart_at = NEVER
+            self._hand_on(self._leader)
+        else:
             _log.info("%s: the job has finished; --again runs it once more.", self._job)
             self._exit_code = 0
             self._step_down("The job has finished.")
-        else:
-            self._strategy = self._settings.restart_strategy(random.random)
-            self._restart_at = NEVER
-            if self._child is not None and self._grant is not None:
-                self._runs_in(self._leader)
-                granting.grant(self._grant, self._leader)
-                _log.info("%s: the command, which is warm, is granted epoch %d.", self._job, grant.epoch)
+
+    def _hand_on(self, leader: LeaderDirectory) -> None:
+        """Let the command have what was granted."""
+        try:
+            if self._command.runs:
+                self._command.grant(leader)
             else:
-                self._start(self._leader)
+                self._command.start(leader)
+        except OSError as error:  # a host on which no line can be written is no place for a driver
+            self._step_down(f"The command could not be told that it leads: {error.strerror}.")
 
     def _warm_up(self) -> None:
         if self._settings.standby == WARM and self._exit_code is None:
-            self._start(None)
-
-    def _start(self, leader: LeaderDirectory | None) -> None:
-        self._runs += 1
-        self._grant = None if leader else Path(self._directory.name, f"grant-{self._runs}")
-        self._child_epoch = 0
-        # What is empty here hides what another sidecar has told this one, if it is a command itself.
-        environment = {
-            "HA_JOB": self._job,
-            "HA_EPOCH": str(leader.epoch) if leader else "",
-            "HA_SESSION_ID": leader.session_id if leader else "",
-            "HA_LEADER_DIRECTORY": f"{self._settings.files.rstrip('/')}/{self._job}/{leader.name}" if leader else "",
-            "HA_GRANT": str(self._grant or ""),
-            "HA_BELIEF": str(self._belief.path),
-            "HA_FILES": self._settings.files,
-            "HA_ZOOKEEPER": self._settings.zookeeper,
-            "HA_SNAPSHOTS": self._settings.snapshots,
-            "HA_SPARK_JVM": "",
-        }
-        if self._spark:
-            overlay = Path(self._directory.name, f"spark-{self._runs}")
-            environment |= spark_environment(overlay, {**os.environ, **environment})
-        if leader is not None:
-            self._runs_in(leader)
-        listener = self._node.listener
-        held = [listener.fileno()] if listener is not None else []
-        child = Supervised(self._command, environment, self._belief.path, held, self._grant)
-        self._child, self._kill_at = child, NEVER
-        threading.Thread(target=self._wait, args=(child,), name="ha-wait", daemon=True).start()
-        _log.info("%s: the command %s, guarded by process %d.", self._job, "runs" if leader else "warms up", child.pid)
-
-    def _runs_in(self, leader: LeaderDirectory) -> None:
-        self._again = False  # that was asked for once
-        self._child_epoch = leader.epoch
-        self._node.stores.history.ran(self._job, leader.epoch, running=True)
-
-    def _wait(self, child: Supervised) -> None:
-        self._child_code = child.wait()
-        if self._child_epoch:
-            self._node.stores.history.ran(self._job, self._child_epoch, running=False)
-        self._inbox.put(Wake(CHILD_ENDED))
+            self._command.start(None)
 
     def _start_again(self) -> None:
         self._restart_at = NEVER
@@ -223,7 +162,8 @@ class Sidecar:
             self._warm_up()
         elif self._may_run():
             self._restarts.count()
-            self._start(self._leader)
+            self._lifecycle.restart(self._leader)
+            self._hand_on(self._leader)
         else:  # this process was paused meanwhile, and is about to hear of the end
             self._end_of_work("The leadership was over before the command could be started again.")
 
@@ -231,29 +171,27 @@ class Sidecar:
         """Whether the command may run, as far as this process knows; should it be wrong, the guard knows better."""
         return self._strategy is not None and self._exit_code is None and now() < self._leads_until
 
-    def _stop_child(self, until: float | None) -> None:
+    def _stop_command(self, until: float | None) -> None:
         self._strategy, self._restart_at = None, NEVER
-        if self._child is None:
+        if not self._command.runs:
             self._give_back()
             return
-        self._child.terminate()
-        latest = now() + self._settings.stop_grace if until is None else until - KILL_BEFORE
-        self._kill_at = min(self._kill_at, latest)
+        self._command.terminate(now() + self._settings.stop_grace if until is None else until - KILL_BEFORE)
 
-    def _child_ended(self) -> None:
-        self._child, self._kill_at = None, NEVER
-        code = self._child_code
+    def _command_ended(self) -> None:
+        code, finished = self._command.end()
         _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
         if self._leader is None:
             self._ended_early()
             return
-        if code == 0 and (self._grant is None or granting.taken(self._grant)) and self._record_finished():
+        if finished and self._lifecycle.finish(self._leader):
             self._exit_code = 0
-        delay = self._delay_of_restart() if code else None
+        delay = self._delay_of_restart(self._leader) if code else None
         if delay is None:
             self._end_of_work(f"The command has ended with {code}.")
         else:
             _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
+            self._command.restarting()
             self._restart_at = now() + delay
 
     def _ended_early(self) -> None:
@@ -262,13 +200,18 @@ class Sidecar:
             _log.warning("%s: nothing was granted to it yet; it is started again in %.1f s.", self._job, delay)
             self._restart_at = now() + delay
 
-    def _delay_of_restart(self) -> float | None:
+    def _delay_of_restart(self, leader: LeaderDirectory) -> float | None:
         """Seconds until the command that has failed is started again; None if the leadership ends with it."""
         if self._strategy is None or not self._may_run():
             return None
         delay = self._strategy.failed(now())
-        if delay is None and not isinstance(self._strategy, NoRestart):
-            _log.warning("%s: the restart strategy gives up here: another contender may try.", self._job)
+        if delay is None:
+            if not isinstance(self._strategy, NoRestart):
+                _log.warning("%s: the restart strategy gives up here: another contender may try.", self._job)
+        elif not self._lifecycle.fail(leader):
+            _log.info("%s: its program has said that the job has ended: it is not started again.", self._job)
+            self._exit_code = 0
+            delay = None
         return delay
 
     def _end_of_work(self, reason: str) -> None:
@@ -281,6 +224,7 @@ class Sidecar:
 
     def _give_back(self) -> None:
         successor, self._successor, self._leader = self._successor, "", None
+        self._command.given_up()
         self._node.runtime.post(lambda: self._node.contender.release(self._job, successor))
         if self._exit_code is None:
             self._post_contend()
@@ -289,76 +233,9 @@ class Sidecar:
     def _post_contend(self) -> None:
         self._node.runtime.post(lambda: self._node.contender.contend(self._job))
 
-    # --- the job's state
-
-    def _finished_before(self) -> bool:
-        assert self._leader is not None, "only a leader asks"
-        status = JobStatus(self._own(self._leader))
-        try:
-            found = status.read()
-            if found is not Status.RUNNING and found.allows(Status.RUNNING):
-                status.change(found, Status.RUNNING)
-        except (StoreError, NotLeader) as error:
-            _log.warning("%s: the state of the job is not known: %s", self._job, error)
-            return False
-        if found.globally_terminal and self._again:
-            self._insist("begin the job again", self._begin_again)
-            return False
-        return found.globally_terminal
-
-    def _begin_again(self, own: OwnDirectory) -> None:
-        status = JobStatus(own)
-        if (found := status.entry()).status.globally_terminal:
-            if found.cleaning == "cleaning":  # or what the new run writes would go into the trash
-                Cleanup(own).clean()
-            status.begin_again(found.status)
-        status.change(status.read(), Status.RUNNING)
-
-    def _record_finished(self) -> bool:
-        return self._insist("record that the job has ended", _finish)
-
-    def _insist(self, what: str, action: Callable[[OwnDirectory], None]) -> bool:
-        """Try again until it is done, or the lease is over; returns whether it was done."""
-        while self._leader is not None and now() < self._holds_until():
-            try:
-                action(self._own(self._leader))
-            except NotLeader:
-                return False
-            except StoreError as error:
-                _log.warning("%s: it cannot %s: %s", self._job, what, error)
-                threading.Event().wait(self._node.stores.timing.retry)
-            else:
-                return True
-        return False
-
-    def _own(self, leader: LeaderDirectory) -> OwnDirectory:
-        stores = self._node.stores
-        return OwnDirectory(stores.files, self._job, leader, stores.timing.call_timeout)
-
-    def _holds_until(self) -> float:
-        candidacy = self._node.contender.candidacies[self._job]
-        return self._node.runtime.ask(candidacy.election.holds_until, timeout=5.0)
-
     def _await_release(self) -> None:
         # A grant may have come that the loop did not get to see; nothing runs under it.
         self._node.runtime.post(lambda: self._node.contender.release(self._job))
         end = now() + 4 * self._node.stores.timing.call_timeout
         while now() < end and self._node.holds(self._job):
             threading.Event().wait(0.01)
-
-    def _close(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-        self._belief.close()
-        self._directory.cleanup()
-
-
-def _finish(own: OwnDirectory) -> None:
-    """Bring the job to its end: a good one, unless its program has said otherwise."""
-    status = JobStatus(own)
-    found = status.read()
-    end = found if found.globally_terminal else ENDS.get(found, Status.FINISHED)
-    if not found.allows(end):
-        status.change(found, Status.RUNNING)
-        found = Status.RUNNING
-    status.change(found, end)

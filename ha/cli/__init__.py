@@ -12,6 +12,7 @@ from ha.cli.operate import list_jobs, resign, show_history, switchover
 from ha.cli.read import leader, watch
 from ha.cli.sandbox import sandbox
 from ha.cli.serve import agent, daemon, run
+from ha.cli.status import status
 from leader.errors import InvalidName, InvalidSettings, LeaderError, NoLeader, Unreachable
 from store.errors import StoreError
 
@@ -41,6 +42,7 @@ _COMMANDS = (
     agent,
     leader,
     watch,
+    status,
     list_jobs,
     show_history,
     resign,

@@ -81,6 +81,7 @@ def run(
     from ha.agent.feed import Feed  # noqa: PLC0415
     from ha.api import Api  # noqa: PLC0415
     from ha.node import Node  # noqa: PLC0415
+    from ha.presence import Presence  # noqa: PLC0415
     from ha.sidecar import Sidecar  # noqa: PLC0415
 
     if shutil.which(command[0]) is None:
@@ -99,9 +100,12 @@ def run(
             api.start()
             agent.http = api.address
         agent.start()
+        presence = Presence("sidecar", node.seen)
+        presence.start()
         try:
             code = sidecar.run()
         finally:
+            presence.close()
             agent.close()
         if api is not None:
             api.close()
@@ -120,6 +124,7 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
     from ha.api import Api  # noqa: PLC0415
     from ha.daemon import Daemon  # noqa: PLC0415
     from ha.node import Node  # noqa: PLC0415
+    from ha.presence import Presence  # noqa: PLC0415
 
     if twice := [job for number, job in enumerate(jobs) if job in jobs[:number]]:
         raise click.UsageError(f"Job {twice[0]!r} is given twice: name it once.")
@@ -133,9 +138,12 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
         api.start()
         agent.http = api.address
         agent.start()
+        presence = Presence("daemon", node.seen)
+        presence.start()
         try:
             code = server.run()
         finally:
+            presence.close()
             agent.close()
         api.close()
     finally:
@@ -155,6 +163,7 @@ def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: A
     from ha.agent.alone import Alone, agent_of  # noqa: PLC0415  # only those who serve pay for the server
     from ha.agent.feed import Feed  # noqa: PLC0415
     from ha.api import Api  # noqa: PLC0415
+    from ha.presence import Presence  # noqa: PLC0415
 
     configure(level=log_level, style=log_format)
     named = [check_job(job) for job in jobs]
@@ -169,7 +178,10 @@ def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: A
         api.start()
         answers.http = api.address
         answers.start()
+        presence = Presence("agent", list)
+        presence.start()
         ended.get()
+        presence.close()
         answers.close()
         api.close()
     finally:

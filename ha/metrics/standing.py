@@ -37,7 +37,14 @@ class Standing(Collector):
         attests = GaugeMetricFamily(
             "ha_zookeeper_attests", "1 if ZooKeeper now attests this process's session, so that a lease may rely on it."
         )
+        memory = _by_job(
+            "ha_command_memory_bytes",
+            "Memory of the command and of all that it has started on this host, shared pages divided; 0 if it does not "
+            "run.",
+        )
         for job, status in statuses.items():
+            if (command := status["command"]) is not None:
+                memory.add_metric([job], command["memory_bytes"])
             leads.add_metric([job], status["is_leader"])
             belief.add_metric([job], status["belief_seconds"])
             repairs.add_metric([job], status["copy_repairs"])
@@ -47,7 +54,7 @@ class Standing(Collector):
                     lag.add_metric([job], status["epoch"] - status["copy_epoch"])
         if statuses:  # one session serves all jobs
             attests.add_metric([], next(iter(statuses.values()))["zookeeper"])
-        return leads, epoch, belief, repairs, lag, attests
+        return leads, epoch, belief, repairs, lag, attests, memory
 
 
 def _by_job(name: str, meaning: str) -> GaugeMetricFamily:

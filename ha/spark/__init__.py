@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ha.spark.leading import lead
     from ha.spark.location import checkpoint_location, executor_settings
     from ha.spark.output import Output
+    from ha.spark.warm import Rehearsal, warm_up
     from ha.spark.worker import checkpoint, job_master, report
 
 _PLACES = {
@@ -21,6 +22,7 @@ _PLACES = {
     "JobMaster": "ha.jobmaster.master",
     "NoEndpoint": "ha.jobmaster.master",
     "Output": "ha.spark.output",
+    "Rehearsal": "ha.spark.warm",
     "call": "ha.spark.calling",
     "checkpoint": "ha.spark.worker",
     "checkpoint_location": "ha.spark.location",
@@ -31,6 +33,7 @@ _PLACES = {
     "lead": "ha.spark.leading",
     "publish_checkpoints": "ha.spark.driver",
     "report": "ha.spark.worker",
+    "warm_up": "ha.spark.warm",
 }
 
 __all__ = [
@@ -38,6 +41,7 @@ __all__ = [
     "JobMaster",
     "NoEndpoint",
     "Output",
+    "Rehearsal",
     "call",
     "checkpoint",
     "checkpoint_location",
@@ -48,6 +52,7 @@ __all__ = [
     "lead",
     "publish_checkpoints",
     "report",
+    "warm_up",
 ]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ha.noting import Notes
 from tests.ha.programs import QUICK, Workplace
 
 
@@ -14,6 +15,12 @@ def workplace(tmp_path: Path) -> Iterator[Workplace]:
     made = Workplace(tmp_path)
     yield made
     made.end()
+
+
+@pytest.fixture
+def notes(workplace: Workplace) -> Notes:
+    """What commands note there."""
+    return Notes(workplace)
 
 
 @pytest.fixture

@@ -4,72 +4,21 @@ import json
 import os
 import re
 import signal
-import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from leader.information import Record
 from leader.lease import Mode
-from leader.names import LeaderDirectory, newest
 from store.clock import now
 from store.local import LocalFiles
-from tests.ha.programs import QUICK, Program, Workplace, alive
+from tests.ha.noting import ENDS, NOTES, STAYS, STUBBORN, UNHURRIED, Notes, run, state
+from tests.ha.programs import QUICK, Workplace, alive
 from tests.ha.waiting import PATIENCE, wait_until
 
 TAKEOVER = float(QUICK["HA_SHORT_TTL"]) + 1
 NOISE = 5.0
 """Seconds that a busy machine may take for whatever it does besides."""
-
-NOTES = """
-import json, os, signal, sys
-def note(what):
-    with open("notes", "a") as file:
-        print(json.dumps([os.environ.get("NAME", ""), what, os.getpid(), int(os.environ["HA_EPOCH"])]), file=file)
-def stay():
-    while True: signal.pause()
-"""
-ENDS = NOTES + "note('runs'); sys.exit(int(os.environ.get('CODE', '0')))"
-STAYS = NOTES + "signal.signal(signal.SIGTERM, lambda *_: (note('asked'), sys.exit(0)))\nnote('runs'); stay()"
-STUBBORN = NOTES + "signal.signal(signal.SIGTERM, lambda *_: note('asked'))\nnote('runs'); stay()"
-
-
-class Notes:
-    """What the commands have noted: who, what, process id, epoch."""
-
-    def __init__(self, workplace: Workplace) -> None:
-        self.file = workplace.work / "notes"
-
-    def all(self) -> list[tuple[str, Any, int, int]]:
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
-        return [tuple(json.loads(line)) for line in lines]
-
-    def until(self, count: int, program: Program) -> tuple[str, Any, int, int]:
-        """Wait for that many notes, and return the last of them."""
-        wait_until(lambda: len(self.all()) >= count, what=f"{count} notes; it said: {program.said}")
-        return self.all()[count - 1]
-
-
-@pytest.fixture
-def notes(workplace: Workplace) -> Notes:
-    return Notes(workplace)
-
-
-def run(workplace: Workplace, name: str, source: str, *options: str, **environment: str) -> Program:
-    command = (sys.executable, "-c", source)
-    return workplace.ha("run", "orders", "--contender", name, *options, "--", *command, NAME=name, **environment)
-
-
-def state(workplace: Workplace) -> tuple[LeaderDirectory, Record, list[str]]:
-    files = LocalFiles(workplace.jobs)
-    directory = newest([entry.name for entry in files.list("orders")])
-    assert directory is not None
-    home = f"orders/{directory.name}"
-    found = Record.parse(entry.name for entry in files.list(f"{home}/record"))
-    status = [entry.name.partition("~")[0] for entry in files.list(home) if entry.name.startswith("status=")]
-    return directory, found, status
 
 
 def test_a_command_that_succeeds_ends_the_job_and_is_not_run_again(workplace: Workplace, notes: Notes) -> None:
@@ -174,9 +123,6 @@ THRICE = {
 LATER = {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "9999"}
 """It would be started again, but no test waits for that."""
 
-UNHURRIED = {"HA_HAND_OVER": "20"}
-"""The one that a job is moved to may take its time on a busy machine."""
-
 RESTARTS = 'ha_command_restarts_total{job_name="orders"}'
 
 
@@ -198,6 +144,27 @@ def test_a_command_that_was_started_again_may_still_finish_the_job(workplace: Wo
     assert [epoch for *_, epoch in notes.all()] == [1, 1]
     directory, found, status = state(workplace)
     assert (directory.epoch, found.released, status) == (1, True, ["status=FINISHED"])
+
+
+def test_a_job_is_restarting_until_its_command_runs_again(workplace: Workplace, notes: Notes) -> None:
+    program = run(workplace, "a", ENDS, CODE="3", **LATER)
+    program.until_said("is started again in 9999.0 s")
+    assert state(workplace)[2] == ["status=RESTARTING"]
+
+    program.end()
+    source = (
+        NOTES
+        + "again = os.path.exists('notes-2'); open('notes-2', 'w'); note('runs'); stay() if again else sys.exit(3)"
+    )
+    second = run(workplace, "b", source, **THRICE)
+    notes.until(3, second)
+    assert state(workplace)[2] == ["status=RUNNING"]
+
+
+def test_a_job_that_has_failed_for_good_is_not_started_again(workplace: Workplace, notes: Notes) -> None:
+    assert run(workplace, "a", SETS, WAY="RUNNING FAILING FAILED", CODE="1", **THRICE).wait() == 0
+    assert state(workplace)[2] == ["status=FAILED"]
+    assert len(notes.all()) == 1
 
 
 def test_restarts_are_counted(workplace: Workplace, notes: Notes) -> None:
@@ -346,76 +313,6 @@ def test_two_that_start_together_run_one_command(workplace: Workplace, notes: No
     assert workplace.ha("leader", "orders", "--timeout", "20").wait() == 0
     assert len(notes.all()) == 1
     assert sum("granted" in program.said for program in programs) == 1
-
-
-# --- warm standbys
-
-
-def warm(then: str = "stay()") -> str:
-    """A program that notes that it is warm, and what it leads."""
-    return NOTES.replace('int(os.environ["HA_EPOCH"])', 'int(os.environ["HA_EPOCH"] or 0)') + (
-        "import ha\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
-        "note('warm')\n"
-        "with ha.lead('orders') as leadership:\n"
-        "    note([leadership.epoch, leadership.is_leader()])\n"
-        f"    {then}\n"
-    )
-
-
-def test_a_warm_standby_goes_on_where_it_waits(workplace: Workplace, notes: Notes) -> None:
-    first = run(workplace, "a", warm(), "--standby", "warm")
-    notes.until(2, first)
-    second = run(workplace, "b", warm(), HA_STANDBY="warm")
-    *_, waits, epoch = notes.until(3, second)
-    assert epoch == 0
-    first.send(signal.SIGTERM)
-    assert first.wait() == 128 + signal.SIGTERM
-    name, what, leads, _ = notes.until(4, second)
-    assert (name, what, leads) == ("b", [2, True], waits), "the same process"
-
-
-def test_a_leader_that_was_revoked_warms_up_again(workplace: Workplace, notes: Notes) -> None:
-    first = run(workplace, "a", warm(), "--standby", "warm", **UNHURRIED)
-    notes.until(2, first)
-    second = run(workplace, "b", warm(), "--standby", "warm", **UNHURRIED)
-    notes.until(3, second)
-    assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
-    notes.until(5, first)
-    assert sorted(name for name, what, *_ in notes.all()[3:] if what == "warm") == ["a"]
-    assert workplace.ha("switchover", "orders", "--to", "a").wait() == 0
-    wait_until(lambda: [name for name, what, *_ in notes.all() if what == [3, True]] == ["a"])
-
-
-def test_a_warm_program_that_succeeds_ends_the_job(workplace: Workplace, notes: Notes) -> None:
-    program = run(workplace, "a", warm("pass"), "--standby", "warm")
-    assert program.wait() == 0
-    assert state(workplace)[2] == ["status=FINISHED"]
-    second = run(workplace, "b", warm("pass"), "--standby", "warm")
-    assert second.wait() == 0
-    assert [what for name, what, *_ in notes.all() if name == "b" and what != "warm"] == [], "it was not run again"
-
-
-def test_a_standby_that_is_warm_ends_when_it_is_asked_to(workplace: Workplace, notes: Notes) -> None:
-    first = run(workplace, "a", STAYS)
-    notes.until(1, first)
-    second = run(workplace, "b", warm(), "--standby", "warm")
-    pid = notes.until(2, second)[2]
-    second.send(signal.SIGTERM)
-    assert second.wait() == 128 + signal.SIGTERM
-    assert not alive(pid)
-    assert state(workplace)[0].epoch == 1
-
-
-def test_a_program_that_ends_before_it_was_granted_anything_has_not_finished_the_job(
-    workplace: Workplace, notes: Notes
-) -> None:
-    first = run(workplace, "a", STAYS)
-    notes.until(1, first)
-    second = run(workplace, "b", "", "--standby", "warm")
-    second.until_said("nothing was granted to it yet; it is started again in")
-    assert second.process.poll() is None
-    assert state(workplace)[2] == ["status=RUNNING"]
 
 
 def test_the_log_for_machines_is_json(workplace: Workplace, notes: Notes) -> None:

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from ha.command import NEVER
 from ha.inbox import AskedTo, Granted, Revoked, Wake
+from ha.lifecycle import Lifecycle
 from ha.settings import load
-from ha.sidecar import CHILD_ENDED, NEVER, Sidecar
+from ha.sidecar import CHILD_ENDED, Sidecar
 from leader.events import Grant, Revoke
 from leader.names import LeaderDirectory
 from tests.ha.led import session
@@ -83,6 +85,11 @@ class Scene:
         assert self.running
         assert (self.running.grant, self.running.epoch) == (str(path), 0), "nothing was granted to it before"
         self.running.epoch = directory.epoch
+
+    def said(self, leader: LeaderDirectory) -> bool:
+        """The job's state was changed, and did not speak against it."""
+        assert leader.epoch == self.epoch
+        return True
 
     @property
     def running(self) -> Command | None:
@@ -154,13 +161,15 @@ def scene(**settings: Any) -> Iterator[Scene]:
         runtime=SimpleNamespace(post=lambda call: call()),
         contender=contender,
         listener=None,
+        commands={},
         stores=SimpleNamespace(history=SimpleNamespace(ran=lambda *_, **__: None)),
     )
     with (
         mock.patch("ha.sidecar.now", made.now),
-        mock.patch("ha.sidecar.Supervised", made.start),
+        mock.patch("ha.command.now", made.now),
+        mock.patch("ha.command.Supervised", made.start),
         mock.patch("ha.grant.grant", made.hand_over),
-        mock.patch.object(Sidecar, "_finished_before", return_value=False),
+        mock.patch.multiple(Lifecycle, begin=made.said, fail=made.said, restart=made.said),
     ):
         made.sidecar = Sidecar(node, "orders", ["true"], {})
         made.sidecar._warm_up()
@@ -169,7 +178,7 @@ def scene(**settings: Any) -> Iterator[Scene]:
         finally:
             if made.running:
                 made.running.kill()
-            made.sidecar._close()
+            made.sidecar._command.close()
 
 
 FIXED = {"restart_strategy_type": "fixed-delay", "restart_strategy_fixed_delay_delay": DELAY}

@@ -29,6 +29,7 @@ LEADS: dict[str, Any] = {
     "copy_epoch": 6,
     "copy_repairs": 3,
     "zookeeper": True,
+    "command": {"memory_bytes": 512_000_000},
 }
 """What a node says of a job that it leads, and whose record in ZooKeeper is one epoch behind."""
 

@@ -1,0 +1,240 @@
+"""Many failovers in a row over one job: ``python -m benchmarks.spark.marathon --failovers 100``.
+
+The word count runs under two sidecars with warm standbys: a stateful query, each batch published by
+``ha.spark.Output``, and a checkpoint id drawn for each. Something happens to the leader again and again, at a random
+moment, mixed by a seed. At the end the output is compared with a count of the whole input: no word lost, none doubled,
+no id drawn twice.
+"""
+
+import random
+import re
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from threading import Event
+
+import click
+
+from benchmarks import report as reports
+from benchmarks.context import Context, servers
+from benchmarks.drawing import dots
+from benchmarks.machine import this_machine
+from benchmarks.result import Picture, Result, Target
+from benchmarks.spark.failover import environment
+from benchmarks.spark.sidecars import PATIENCE, NotSo, Sidecar, Sidecars
+from benchmarks.spark.words import Verdict, Words
+from ha.cli.operate import operations
+from ha.sandbox import Sandbox
+from leader.lease import ANYBODY
+from store.clock import now
+
+NAME = "spark_marathon"
+TITLE = "Failovers in a row over a stateful query with fenced output"
+JOB = "marathon"
+
+DRIVER, JVM, SIDECAR, PAUSE, RESIGN = "driver killed", "JVM killed", "sidecar killed", "all paused", "resigned"
+KINDS = (DRIVER, JVM, SIDECAR, PAUSE, RESIGN)
+
+SESSION_TIMEOUT = "4"
+"""Seconds: a paused leader is found by that alone."""
+
+AT_WORK = 1
+"""Batches that a leader commits at least before something happens to it."""
+
+SOONEST, LATEST = 0.0, 1.0
+"""Seconds after that: some batch's length, so that it happens anywhere within one."""
+
+_ID = re.compile(rf"^Checkpoint id (\d+) of {JOB}\S*\.$", re.MULTILINE)
+"""A rehearsal draws ids as well, those of its own job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One failover.
+
+    Attributes:
+        kind: what happened to the leader.
+        granted: seconds from then until the standby was granted the leadership.
+        committed: seconds from then until it had committed a batch.
+    """
+
+    kind: str
+    granted: float
+    committed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Marathon:
+    """All of it.
+
+    Attributes:
+        seed: that mixed it.
+        legs: in order.
+        verdict: on the output.
+        ids: checkpoint ids that were drawn.
+        repeated: how many of them had been drawn before.
+    """
+
+    seed: int
+    legs: tuple[Leg, ...]
+    verdict: Verdict
+    ids: int
+    repeated: int
+
+
+def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable[[str], None]) -> Marathon:
+    """Run.
+
+    Args:
+        sandbox: real ZooKeeper and HDFS, which are up.
+        folder: for what the sidecars say; it exists.
+        failovers: how many.
+        seed: mixes them.
+        say: is told of each.
+
+    Raises:
+        NotSo: nobody took over, or the job did not come to its end.
+    """
+    dice = random.Random(seed)  # noqa: S311  # faults, not secrets
+    kinds = [KINDS[number % len(KINDS)] for number in range(failovers)]
+    dice.shuffle(kinds)
+    files = sandbox.environment()["HA_FILES"]
+    words = Words(files, f"{JOB}-{seed}-{time.time_ns():x}")
+    sidecars = Sidecars(words, {**environment(sandbox), "HA_SESSION_TIMEOUT": SESSION_TIMEOUT}, folder)
+    with ExitStack() as stack:
+        stack.callback(words.close)
+        stack.callback(sidecars.end)
+        with words.feeding():
+            sidecars.start(warm=True)
+            sidecars.until(words.commits, "the first leader commits a batch")
+            sidecars.start(warm=True)
+            legs = []
+            for number, kind in enumerate(kinds):
+                legs.append(_leg(words, sidecars, kind, dice.uniform(SOONEST, LATEST)))
+                say(f"{number + 1} of {failovers}: {kind}: {legs[-1].granted:.2f} s, {legs[-1].committed:.2f} s")
+        words.stop()
+        for sidecar in sidecars.all:
+            if sidecar.wait(PATIENCE) != 0:
+                raise NotSo(f"{sidecar.name} has not brought the job to its end: {sidecar.log()[-1500:]}")
+        drawn = [int(text) for log in folder.glob("*.out") for text in _ID.findall(log.read_text(errors="replace"))]
+        return Marathon(seed, tuple(legs), words.judge(), len(drawn), len(drawn) - len(set(drawn)))
+
+
+def _leg(words: Words, sidecars: Sidecars, kind: str, later: float) -> Leg:
+    leader, standby = sidecars.all
+    sidecars.until(lambda: standby.ready, f"the standby is ready, before the leader is {kind}")
+    before, grants = words.newest(), len(standby.grants)
+    sidecars.until(lambda: words.newest() >= before + AT_WORK, f"the leader commits a batch, before it is {kind}")
+    Event().wait(later)
+    leader.again()
+    wall, at = time.time(), now()
+    _strike(words, sidecars, leader, kind)
+    granted = sidecars.until(lambda: next(iter(standby.grants[grants:]), None), f"a standby leads after {kind}")
+    first = sidecars.until(
+        lambda: next((c for c in words.commits() if c.epoch >= granted.epoch and c.at > wall + granted.at - at), None),
+        f"a batch is committed after {kind}",
+    )
+    if kind == PAUSE:
+        leader.thaw()
+    sidecars.all.sort(key=lambda sidecar: sidecar is not standby)  # it comes first: it leads
+    if kind == SIDECAR:
+        sidecars.start(warm=True)
+    return Leg(kind, granted.at - at, first.at - wall)
+
+
+def _strike(words: Words, sidecars: Sidecars, leader: Sidecar, kind: str) -> None:
+    """Do it to the leader."""
+    if kind == RESIGN:
+        with operations(words.root, sidecars.zookeeper) as hand:
+            hand.ask_to_hand_over(words.job, ANYBODY)
+    elif kind == PAUSE:
+        leader.freeze()
+    elif kind == SIDECAR:
+        leader.kill()
+        sidecars.all.remove(leader)
+    else:
+        leader.strike("driver" if kind == DRIVER else "jvm")
+
+
+def summarise(marathon: Marathon) -> Result:
+    """Return what was found."""
+    cases = {kind: [leg for leg in marathon.legs if leg.kind == kind] for kind in KINDS}
+    verdict, many = marathon.verdict, len(marathon.legs)
+    found = {
+        "words lost": verdict.lost,
+        "words or rows doubled": verdict.doubled,
+        "batches missing, or counts that went back": verdict.crooked,
+        "checkpoint ids drawn twice": marathon.repeated,
+    }
+    said = ", ".join(f"{count} times {kind}" for kind, count in Counter(leg.kind for leg in marathon.legs).items())
+    title = "Until the successor commits its first batch"
+    return Result(
+        name=NAME,
+        title=TITLE,
+        columns=("what happened", "times", "granted (s)", "first commit (s)", "slowest (s)"),
+        rows=tuple(
+            (
+                kind,
+                len(legs),
+                median(leg.granted for leg in legs),
+                median(leg.committed for leg in legs),
+                max(leg.committed for leg in legs),
+            )
+            for kind, legs in cases.items()
+            if legs
+        ),
+        targets=tuple(Target(f"{what}, in {many} failovers", 0, count, "", True) for what, count in found.items()),
+        notes=(
+            f"{verdict.words:,} words in {verdict.batches:,} batches, {marathon.ids:,} checkpoint ids. {said}.",
+            f"Medians. Mixed by the seed {marathon.seed}.",
+            "All of it is on one host: a standby that warms up takes its processor from the successor.",
+            f"A paused leader is found by its session of {SESSION_TIMEOUT} s; it goes on after the successor's commit.",
+        ),
+        pictures=(
+            Picture(
+                "commits",
+                title,
+                dots(title, "s", {kind: [leg.committed for leg in legs] for kind, legs in cases.items() if legs}),
+            ),
+        ),
+        raw=asdict(marathon),
+    )
+
+
+@click.command()
+@click.option("--failovers", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--seed", type=int, default=7, show_default=True, help="Mixes what happens.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build", "benchmarks"),
+    show_default=True,
+    help="Write the report there, beside those of other benchmarks.",
+)
+def main(failovers: int, seed: int, report: Path) -> None:
+    """Run a marathon. Exit code 0: nothing was lost, doubled or repeated; 1: something was, or it did not finish."""
+    folder = report / "work" / NAME / f"{time.time_ns():x}"
+    folder.mkdir(parents=True)
+    began, when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
+
+    def say(sentence: str) -> None:
+        click.echo(f"{now() - began:6.0f} s  {sentence}", err=True)
+
+    with servers(Context(quick=False, rounds=None, say=say, folder=folder)) as sandbox:
+        result = summarise(run(sandbox, folder.absolute(), failovers, seed, say))
+    command = shlex.join(["python", "-m", "benchmarks.spark.marathon", *sys.argv[1:]])
+    reports.write(report, [reports.Entry(when, command, this_machine(), result)], merge=True)
+    for target in result.targets:
+        say(f"{target.sentence}: {target.measured:g}")
+    say(f"The report is {report / reports.MARKDOWN}.")
+    sys.exit(0 if all(target.met for target in result.targets) else 1)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks.spark.marathon")

@@ -1,0 +1,198 @@
+"""The word count's data: what was put in, what must come out of it, and what did."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from ha.drill.programs.feed import text
+from leader.names import SPARK, newest
+from store.errors import NotFound
+from store.files import Files
+from store.opening import open_files
+
+T = TypeVar("T")
+
+QUERY = "word-count"
+STOP = "_STOP"
+CALL_TIMEOUT = 15.0
+BACKLOG = 20
+"""Files that wait: more than any driver counts while another one is fed. One file is one batch."""
+
+FULL = 0.2
+"""Seconds until it is seen whether a file more may wait."""
+
+MOST = 10_000_000
+"""Bytes of a file of results."""
+
+
+class Commit(NamedTuple):
+    """One batch that is committed.
+
+    Attributes:
+        epoch: of the leader directory that it was found in: of the present leader, whoever has committed it.
+        batch: its id.
+        at: when, in seconds since 1970; HDFS's clock is this host's.
+    """
+
+    epoch: int
+    batch: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came out, compared with what must.
+
+    Attributes:
+        words: in all files together.
+        batches: that were published.
+        lost: words that were not counted.
+        doubled: words that were counted twice, and rows that are there twice in a batch.
+        crooked: rows that count fewer words than an earlier batch did, or batches that are missing in between.
+    """
+
+    words: int
+    batches: int
+    lost: int
+    doubled: int
+    crooked: int
+
+
+class Words:
+    """The input, the output and the checkpoint of one job."""
+
+    def __init__(self, files: str, job: str) -> None:
+        """Make the directories.
+
+        Args:
+            files: the URI that the jobs are in.
+            job: the job's name.
+        """
+        root, _, jobs = files.rstrip("/").rpartition("/")
+        self.job, self.root = job, files
+        self.input, self.output = f"{root}/words/{job}/in", f"{root}/words/{job}/out"
+        self._files = open_files(f"{root}/")
+        self._jobs, self._home = jobs, f"words/{job}"
+        self.fed = 0
+        self._call(self._prepare)
+
+    def feed(self, count: int) -> None:
+        """Put so many files into the input, each complete at once."""
+        for _ in range(count):
+            path, data = f"{self._home}/in/{self.fed:05d}.txt", text(self.fed).encode()
+            self._call(lambda files, path=path, data=data: files.write(path, data))  # type: ignore[misc]
+            self.fed += 1
+
+    def stop(self) -> None:
+        """Say that there is no more to come."""
+        self._call(lambda files: files.write(f"{self._home}/in/{STOP}", b""))
+
+    def commits(self) -> list[Commit]:
+        """Return what is committed, in order."""
+        try:
+            return sorted(self._call(self._commits), key=lambda commit: commit.batch)
+        except NotFound:  # a new leader has renamed it meanwhile, or there is none
+            return []
+
+    def newest(self) -> int:
+        """Return the newest batch that is committed; -1 if there is none. Spark keeps the last hundred in its log."""
+        return max((commit.batch for commit in self.commits()), default=-1)
+
+    @contextmanager
+    def feeding(self) -> Iterator[None]:
+        """Put file after file into the input, on another thread, so that some always wait."""
+        over = threading.Event()
+
+        def feed() -> None:
+            while not over.is_set():
+                if self.fed - self.newest() < BACKLOG:
+                    self.feed(1)
+                else:
+                    over.wait(FULL)
+
+        with ThreadPoolExecutor(1, "feeding") as pool:
+            fed = pool.submit(feed)
+            try:
+                yield
+            finally:
+                over.set()
+                fed.result()
+
+    def published(self) -> set[int]:
+        """Return the batches that are in the output."""
+        try:
+            entries = self._call(lambda files: files.list(f"{self._home}/out"))
+        except NotFound:
+            return set()
+        return {int(entry.name.removeprefix("batch=")) for entry in entries}
+
+    def judge(self) -> Verdict:
+        """Compare the output with a count of all words that are in the input's files, made here and at once."""
+        return judge(self._call(self._read_input), self._call(self._read_output))
+
+    def close(self) -> None:
+        """Let go of the file system."""
+        self._files.close()
+
+    def _call(self, operation: Callable[[Files], T]) -> T:
+        return self._files.call("words", operation, CALL_TIMEOUT)
+
+    def _prepare(self, files: Files) -> None:
+        for path in ("words", self._home, f"{self._home}/in"):
+            files.make_directory(path)
+
+    def _commits(self, files: Files) -> list[Commit]:
+        directory = newest([entry.name for entry in files.list(f"{self._jobs}/{self.job}")])
+        if directory is None:
+            return []
+        entries = files.list(f"{self._jobs}/{self.job}/{directory.name}/{SPARK}/{QUERY}/commits")
+        return [
+            Commit(directory.epoch, int(entry.name), entry.modified_ms / 1000)
+            for entry in entries
+            if entry.name.isdecimal()
+        ]
+
+    def _read_input(self, files: Files) -> list[str]:
+        entries = [entry.name for entry in files.list(f"{self._home}/in") if entry.name != STOP]
+        return [files.read(f"{self._home}/in/{name}", MOST).decode() for name in entries]
+
+    def _read_output(self, files: Files) -> dict[int, list[tuple[str, int]]]:
+        found: dict[int, list[tuple[str, int]]] = {}
+        for batch in files.list(f"{self._home}/out"):
+            lines = [
+                line
+                for part in files.list(f"{self._home}/out/{batch.name}")
+                for line in files.read(f"{self._home}/out/{batch.name}/{part.name}", MOST).decode().splitlines()
+            ]
+            rows = map(json.loads, lines)
+            found[int(batch.name.removeprefix("batch="))] = [(row["word"], row["count"]) for row in rows]
+        return found
+
+
+def judge(texts: Iterable[str], batches: Mapping[int, Sequence[tuple[str, int]]]) -> Verdict:
+    """Compare.
+
+    Args:
+        texts: of all files of the input.
+        batches: by id, each word that the batch had, with how often it had come until then.
+    """
+    expected: Counter[str] = Counter()
+    for each in texts:
+        expected.update(each.split())
+    counted: Counter[str] = Counter()
+    twice = crooked = 0
+    for batch in sorted(batches):
+        seen: set[str] = set()
+        for word, count in batches[batch]:
+            twice += word in seen
+            crooked += count <= counted[word] and word not in seen
+            counted[word] = max(count, counted[word])
+            seen.add(word)
+    crooked += len(set(range(max(batches, default=-1) + 1)) - set(batches))
+    lost, more = (expected - counted).total(), (counted - expected).total()
+    return Verdict(expected.total(), len(batches), lost, twice + more, crooked)

@@ -1,0 +1,91 @@
+"""``ha status``: what the processes of this host are doing, asked of themselves."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ha.cli.options import json_option
+from ha.presence import processes
+from leader.errors import LeaderError
+from leader.names import check_job
+
+MEBIBYTE = 2**20
+COLUMNS = ("JOB", "CONTENDER", "PROCESS", "ROLE", "EPOCH", "BELIEF", "COMMAND", "FOR", "STARTS", "MEMORY")
+RIGHT = ("EPOCH", "BELIEF", "FOR", "STARTS", "MEMORY")
+WIDTH = 160
+"""Columns of letters: a narrow terminal breaks a line, rather than that a name is cut."""
+
+UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+@click.command()
+@click.argument("job", required=False)
+@json_option
+def status(job: str | None, as_json: bool) -> None:
+    """Show the sidecars, daemons and agents of this user on this host, or those of them that contend for JOB.
+
+    Of each job: whether it is led here, for how many seconds for certain, what its command is doing (cold, warming,
+    warm, running, restarting), since when, how often it was started, and the memory that it takes with all it has
+    started. No store is asked: `ha list` shows the contenders of all hosts.
+    """
+    try:
+        found = processes()
+    except PermissionError as error:
+        raise LeaderError(f"{error.filename}: {error.strerror}; remove it, and start the processes again.") from error
+    if job is not None:
+        wanted = check_job(job)
+        found = [{**each, "jobs": [one for one in each["jobs"] if one["job"] == wanted]} for each in found]
+        found = [each for each in found if each["jobs"]]
+        if not found:
+            raise LeaderError(f"No process of this user contends for job {job!r} on this host: `ha list` shows others.")
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    if not found:
+        click.echo("No sidecar, daemon or agent of this user runs on this host.", err=True)
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column in RIGHT else "left")
+    for each in found:
+        for row in _rows(each):
+            table.add_row(*row)
+    Console(width=WIDTH, soft_wrap=True).print(table)
+
+
+def _rows(process: dict[str, Any]) -> list[tuple[str, ...]]:
+    name = f"{process['process']} {process['pid']}"
+    if process["error"] or not process["jobs"]:
+        return [("-", "-", name, process["error"] or "-", *["-"] * (len(COLUMNS) - 4))]
+    return [
+        (
+            one["job"],
+            one["contender"],
+            name,
+            "leader" if one["is_leader"] else "standby",
+            "-" if one["epoch"] is None else str(one["epoch"]),
+            f"{one['belief_seconds']:.1f} s" if one["is_leader"] else "-",
+            *_command(one["command"]),
+        )
+        for one in process["jobs"]
+    ]
+
+
+def _command(command: dict[str, Any] | None) -> tuple[str, str, str, str]:
+    if command is None:
+        return "-", "-", "-", "-"
+    memory = f"{command['memory_bytes'] / MEBIBYTE:,.0f} MiB" if command["processes"] else "-"
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(command["since"])).total_seconds()
+    return command["state"], _duration(seconds), str(command["starts"]), memory
+
+
+def _duration(seconds: float) -> str:
+    """Write it as people say it; of a clock that was set back, as nothing."""
+    for unit, length in UNITS:
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
