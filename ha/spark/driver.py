@@ -174,9 +174,10 @@ class CheckpointPublisher:
         """Spark says that a batch is complete. Returns at once."""
         query = progress.name
         if query is not None:
-            self._progress[query] = progress
-            if len(self._progress) > MAX_WAITING:
-                self._progress.pop(next(iter(self._progress)), None)
+            with self._changed:
+                self._progress[query] = progress
+                if len(self._progress) > MAX_WAITING:
+                    del self._progress[next(iter(self._progress))]
         self.completed(query)
 
 
