@@ -16,6 +16,7 @@ from leader.graph import Graph
 from leader.names import BLOBS, LeaderDirectory
 from leader.nodes import checkpoints_path
 from leader.own import OwnDirectory
+from leader.queries import Queries
 from leader.results import Results
 from leader.runtime import Runtime
 from leader.shelf import Shelf
@@ -41,6 +42,7 @@ class Leadership:
         results: how what was run has ended; :class:`leader.results.Results`.
         blobs: small files by name; :class:`leader.shelf.Shelf`.
         cleanup: what a job that has ended leaves, into the trash and out of it; :class:`leader.cleanup.Cleanup`.
+        queries: their checkpoint directories, into the trash and out of it; :class:`leader.queries.Queries`.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Leadership:
         self.blobs = Shelf(self._own, BLOBS, "a blob")
         self.cleanup = Cleanup(self._own)
         self._moves: dict[str, Moves] = {}
+        self.queries = Queries(self._own)
         self._runtime = runtime
         self._copy = Copy(runtime, checkpoints_path(job))
         runtime.attach(self._copy)
@@ -76,6 +79,11 @@ class Leadership:
         self._revoked = threading.Event()
         self._callbacks: list[Callable[[], object]] = []
         self._lock = threading.Lock()
+
+    @property
+    def own(self) -> OwnDirectory:
+        """Its directory as a store, for this package's own modules."""
+        return self._own
 
     def is_leader(self) -> bool:
         """Whether this process leads now: a comparison with the clock, nobody is asked."""

@@ -27,6 +27,7 @@ SNAPSHOTS_OFF = "off"
 
 SUSPICION_ON, SUSPICION_OFF = "on", "off"
 COLD, WARM = "cold", "warm"
+CLEANUP_OFF, CLEANUP_ON = "off", "on"
 
 RESTARTS = {
     "none": "none",
@@ -89,6 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         suspicion_address: ``host:port`` that others connect to; port 0 is the one that is listened on; empty for the
             host's address on its way to ZooKeeper.
         standby: ``cold`` or ``warm``: whether a sidecar starts its command before it leads, so that it warms up.
+        cleanup: ``on`` or ``off``: whether a sidecar moves what its job leaves into the trash, once that has ended.
         restart_strategy_type: one of :data:`RESTARTS`: what a sidecar that leads does when its command fails.
         restart_strategy_fixed_delay_attempts: see :class:`ha.restart.FixedDelay`, as for the next.
         restart_strategy_fixed_delay_delay: seconds.
@@ -126,6 +128,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
     suspicion_listen: str = ""
     suspicion_address: str = ""
     standby: str = COLD
+    cleanup: str = CLEANUP_OFF
     restart_strategy_type: str = "none"
     restart_strategy_fixed_delay_attempts: int = 1
     restart_strategy_fixed_delay_delay: float = 1.0
@@ -245,6 +248,8 @@ def load(
         raise InvalidSettings(f"suspicion is {_shown(settings.suspicion)}: it must be 'on' or 'off'.")
     if settings.standby not in (COLD, WARM):
         raise InvalidSettings(f"standby is {_shown(settings.standby)}: it must be 'cold' or 'warm'.")
+    if settings.cleanup not in (CLEANUP_ON, CLEANUP_OFF):
+        raise InvalidSettings(f"cleanup is {_shown(settings.cleanup)}: it must be 'on' or 'off'.")
     _ = settings.timing  # raises if durations clash
     settings.restart_strategy(float)  # raises if one of its options is out of range; nothing is rolled
     return settings

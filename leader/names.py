@@ -16,6 +16,8 @@
             staged/<epoch>-<uuid>         a file on its way into one of these
             trash/<trash>/<graph|blobs|spark|out>
             out/<output>/staged, out/<output>/ready/<batch id>
+            trash/<trash>/query=<query>
+            adopting/<query>/<source>/
 
 The lease and the endpoints share one directory so that one list of it is one consistent read of the whole record.
 Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``

@@ -141,7 +141,7 @@ class OwnDirectory:
             Invalid: it is longer than :data:`MAX_BYTES`.
             StoreError: it was refused, or it stayed unknown whether it was stored.
         """
-        staged = self._stage(data)
+        staged = self.stage(data)
         try:
             self.make_folder(parent(entry))
             self.settle(staged, entry)
@@ -160,6 +160,25 @@ class OwnDirectory:
         self.make_folder(STAGED)
         self._sweep()
         return f"{STAGED}/{self.directory.epoch}-{uuid.uuid4().hex}"
+
+    def stage(self, data: bytes | None) -> str:
+        """Write what is to be moved into its place, and return its path; the next leader sweeps it away.
+
+        Raises:
+            Fenced: another leader has taken over.
+            Invalid: it is longer than :data:`MAX_BYTES`.
+            StoreError: it is not known whether it was written.
+        """
+        if data is not None and len(data) > MAX_BYTES:
+            raise Invalid(
+                f"It has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
+            )
+        path = self.staging()
+        if data is None:
+            self.make_folder(path)
+        else:
+            self._checked("own_write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
+        return path
 
     def rename(self, source: str, target: str) -> None:
         """Rename an entry, once; for a name that has to be just so.
@@ -210,19 +229,6 @@ class OwnDirectory:
                 outcome.result()
         self.check()
         raise Unknown(f"It stayed unknown whether {source} of job {self.job!r} became {entry}.")
-
-    def _stage(self, data: bytes | None) -> str:
-        """Write what :meth:`settle` is to move into its place, and return its path."""
-        if data is not None and len(data) > MAX_BYTES:
-            raise Invalid(
-                f"It has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
-            )
-        path = self.staging()
-        if data is None:
-            self.make_folder(path)
-        else:
-            self._checked("own_write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
-        return path
 
     def _try(self, source: str, target: str) -> Outcome[None]:
         old, new = self._at(source), self._at(target)

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from ha.cli.bulk import adopt, export
 from ha.cli.check import check_history
 from ha.cli.checkpoints import checkpoint, checkpoints
 from ha.cli.clean import clean, trash
@@ -49,6 +50,8 @@ _COMMANDS = (
     switchover,
     checkpoint,
     checkpoints,
+    adopt,
+    export,
     clean,
     trash,
     check_history,

@@ -53,6 +53,11 @@ def _contends(command: Command) -> Command:
     help="warm: start COMMAND while standby; it must do nothing of the job before ha.lead returns.  [HA_STANDBY]",
 )
 @click.option(
+    "--cleanup",
+    metavar="on|off",
+    help="on: when the job has ended for good, move what it leaves into its trash, as `ha clean` does.  [HA_CLEANUP]",
+)
+@click.option(
     "--restart-strategy",
     "restart_strategy_type",
     metavar="TYPE",

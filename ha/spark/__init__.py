@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ha.jobmaster.master import JobMaster, NoEndpoint
+    from ha.spark.bulk.adopting import Copied, adopt
+    from ha.spark.bulk.exporting import export
     from ha.spark.calling import call, connect
     from ha.spark.driver import CheckpointPublisher, publish_checkpoints
     from ha.spark.explaining import explain
@@ -19,16 +21,19 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "CheckpointPublisher": "ha.spark.driver",
+    "Copied": "ha.spark.bulk.adopting",
     "JobMaster": "ha.jobmaster.master",
     "NoEndpoint": "ha.jobmaster.master",
     "Output": "ha.spark.output",
     "Rehearsal": "ha.spark.warm",
+    "adopt": "ha.spark.bulk.adopting",
     "call": "ha.spark.calling",
     "checkpoint": "ha.spark.worker",
     "checkpoint_location": "ha.spark.location",
     "connect": "ha.spark.calling",
     "executor_settings": "ha.spark.location",
     "explain": "ha.spark.explaining",
+    "export": "ha.spark.bulk.exporting",
     "job_master": "ha.spark.worker",
     "lead": "ha.spark.leading",
     "publish_checkpoints": "ha.spark.driver",
@@ -38,16 +43,19 @@ _PLACES = {
 
 __all__ = [
     "CheckpointPublisher",
+    "Copied",
     "JobMaster",
     "NoEndpoint",
     "Output",
     "Rehearsal",
+    "adopt",
     "call",
     "checkpoint",
     "checkpoint_location",
     "connect",
     "executor_settings",
     "explain",
+    "export",
     "job_master",
     "lead",
     "publish_checkpoints",

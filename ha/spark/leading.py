@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -16,9 +16,10 @@ from ha.settings import load
 from ha.spark.driver import publish_checkpoints
 from ha.spark.explaining import explain
 from ha.spark.jvm import Jvm
+from ha.spark.location import checkpoint_location
 from ha.spark.queries import stop_queries
 from ha.spark.task import JOB_PROPERTY
-from leader.errors import Fenced, NotLeader
+from leader.errors import Fenced, InvalidName, NotLeader
 from leader.names import SPARK
 from store.errors import StoreError
 
@@ -74,14 +75,17 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         """Wait for the grant.
 
         Raises:
+            Invalid: the checkpoint of a stateful query is in a format that is not known here.
             InvalidSettings: the session has no JVM here whose end could be noticed.
             NotLeader: nothing was granted in time, or the JVM has ended meanwhile.
+            StoreError: the store did not answer.
         """
         with ExitStack() as stack:
             self._jvm = stack.enter_context(Jvm(self._spark, self._jvm_ended))
             leadership = self._leadership = stack.enter_context(self._lead)
             if not self._jvm.alive:
                 raise self._without_jvm()
+            _bring_home(leadership)
             stack.enter_context(_configured(self._spark, leadership))
             self._publisher = stack.enter_context(publish_checkpoints(self._spark, leadership))
             leadership.on_revoked(lambda: self._stop_queries(self._stop_margin))
@@ -138,6 +142,13 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             f"The JVM of job {self._job!r}, process {self._jvm.pid}, has ended, and with it the leadership: "
             "start the program again."
         )
+
+
+def _bring_home(leadership: Leadership) -> None:
+    """Have what Spark has noted about the places of its checkpoints follow them: see :mod:`ha.spark.moved`."""
+    for query in leadership.names(SPARK):
+        with suppress(InvalidName):  # somebody else's
+            checkpoint_location(leadership, query)
 
 
 @contextmanager

@@ -5,28 +5,44 @@ A checkpoint lies below the leader directory: a fenced driver cannot commit ther
 
 import os
 import re
+import threading
 from typing import Any
 
 from ha.leadership import Leadership
 from ha.settings import Settings, load
+from ha.spark.moved import bring_home
 from ha.spark.task import SETTINGS
 from leader.errors import InvalidName
 from leader.names import SPARK, check_job
+
+_at_home: set[str] = set()
+_looking = threading.Lock()
 
 _QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def checkpoint_location(leadership: Leadership, query: str) -> str:
-    """Return the URI to give to Spark as the query's ``checkpointLocation``.
+    """Return the URI to give to Spark as the query's ``checkpointLocation``; call this before the query is started.
+
+    The first call in a leadership has what Spark has noted about the checkpoint's place follow it: see
+    :mod:`ha.spark.moved`. That takes a few milliseconds; for ``transformWithState``, half a second.
 
     Args:
         leadership: of the job that the query belongs to.
         query: the query's name, the same as its ``queryName``.
 
     Raises:
+        Fenced: another leader has taken over.
+        Invalid: there is metadata of an operator in a format that is not known here.
         InvalidName: the name cannot be a directory's.
+        StoreError: the store did not answer.
     """
-    return leadership.path(f"{SPARK}/{check_query(query)}")
+    location = leadership.path(f"{SPARK}/{check_query(query)}")
+    with _looking:
+        if location not in _at_home:
+            bring_home(leadership.own, f"{SPARK}/{query}", location)
+            _at_home.add(location)
+    return location
 
 
 def check_query(query: str) -> str:

@@ -107,7 +107,9 @@ def test_flags_come_before_the_environment(
 
 def test_list_history_and_checkpoint(led: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = json.loads(Said(capsys, "list", "--json").output)
-    assert row == [{"job": "orders", "epoch": 1, "lease": "hdfs", "holder": "a", "contenders": None}]
+    assert row == [
+        {"job": "orders", "state": "CREATED", "epoch": 1, "lease": "hdfs", "holder": "a", "contenders": None}
+    ]
     assert "orders" in Said(capsys, "list").output
     history = json.loads(Said(capsys, "history", "orders", "--json").output)
     assert (history["epoch"], history["reason"], history["contender"]) == (1, "released", "a")

@@ -139,6 +139,7 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
     ({}, {}, "audit = [1]", ["audit in ha.toml is [1]", "it must be a number"]),
     ({"suspicion": "of"}, {}, "", ["suspicion is 'of'", "it must be 'on' or 'off'"]),
     ({"standby": "hot"}, {}, "", ["standby is 'hot'", "it must be 'cold' or 'warm'"]),
+    ({"cleanup": "yes"}, {}, "", ["cleanup is 'yes'", "it must be 'on' or 'off'"]),
     ({}, {}, "suspicion = false", ["suspicion in ha.toml is False", "it must be a text"]),
     ({}, {}, "files = 5", ["files in ha.toml is 5", "it must be a text"]),
     ({}, {}, "short_ttl = true", ["short_ttl in ha.toml is True", "it must be a number"]),
