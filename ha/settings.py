@@ -1,10 +1,8 @@
 """Settings: arguments, then the environment, then ``ha.toml``, then defaults. Validated before anything starts."""
 
-import difflib
 import os
 import re
 import socket
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import msgspec
 
 from ha.restart import INFINITE, Dice, ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
 from leader.errors import InvalidSettings
-from leader.names import check_word
+from leader.names import RETAINED, check_word
 from leader.timing import LONGEST, Timing
 
 CONFIG_FILE = "ha.toml"
@@ -43,6 +41,9 @@ RESTARTS = {
     "exponentialdelay": "exponential-delay",
 }
 """What ``restart-strategy.type`` may be, as in Flink, and the strategy that is meant."""
+
+MOST_RETAINED = 1000
+"""More checkpoints would not come in one answer of a NameNode."""
 
 KINDS = {str: "a text", float: "a number", int: "a whole number"}
 """What an error calls the type of a setting."""
@@ -79,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         audit: seconds after which an answer of ZooKeeper is compared with HDFS.
         stop_grace: seconds that a command has between TERM and KILL while the lease is being kept.
         listen: ``host:port`` of the HTTP API; port 0 takes a free one, an empty text none.
+        checkpoints_retained: completed checkpoints of each query that the leader keeps.
         history: directory on this host into which each process writes what happened to it; empty for none.
         snapshots: directory on this host for what its agent was told; empty for one in shared memory; or ``off``.
         snapshot_fresh: seconds for which what the agent was told may be used; 0 derives it from ``audit``.
@@ -118,6 +120,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
     audit: float = 30.0
     stop_grace: float = 10.0
     listen: str = ""
+    checkpoints_retained: int = RETAINED
     history: str = ""
     snapshots: str = ""
     snapshot_fresh: float = 0.0
@@ -199,12 +202,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         return strategies[kind]
 
 
-def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+def load(
+    arguments: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    source: str = "the arguments",
+) -> Settings:
     """Gather the settings.
 
     Args:
         arguments: those given in code or as flags; None among the values means "not given".
         environment: defaults to the process's.
+        source: what an error calls the arguments.
 
     Raises:
         InvalidSettings: one is unknown, of the wrong kind, or clashes with another; the message says which and where.
@@ -214,7 +223,7 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
     for where, found in (
         (_printable(_config_path(environment)), _from_file(environment)),
         ("the environment", _from_environment(environment)),
-        ("the arguments", {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
+        (source, {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
     ):
         _check(found, where)
         values.update(found)
@@ -229,6 +238,11 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at least {least:g}.")
         if getattr(settings, name) > LONGEST:  # a thread can wait for no more than 292 years
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at most {LONGEST:,}.")
+    if not 1 <= settings.checkpoints_retained <= MOST_RETAINED:
+        raise InvalidSettings(
+            f"checkpoints_retained is {settings.checkpoints_retained}: it must be from 1 to {MOST_RETAINED:,}, for the "
+            "newest checkpoint is always kept."
+        )
     _check_snapshots(settings)
     if settings.suspicion not in (SUSPICION_ON, SUSPICION_OFF):
         raise InvalidSettings(f"suspicion is {_shown(settings.suspicion)}: it must be 'on' or 'off'.")
@@ -258,6 +272,8 @@ def _check(values: Mapping[str, Any], where: str) -> None:
     known = {field.encode_name: field.type for field in msgspec.structs.fields(Settings)}
     for key, value in values.items():
         if key not in known:
+            import difflib  # noqa: PLC0415  # only mistakes need it
+
             close = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
             raise InvalidSettings(f"{_shown(key)} in {where} is not a setting: {hint}")
@@ -295,6 +311,8 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
         raise InvalidSettings(f"HA_CONFIG names {where}, which cannot be a path ({error}).") from error
     if len(data) > MAX_FILE_BYTES:
         raise InvalidSettings(f"{where} is too long for settings: it has more than {MAX_FILE_BYTES:,} bytes.")
+    import tomllib  # noqa: PLC0415  # Python workers have no such file
+
     try:
         return dict(_flat(tomllib.loads(data.decode())))
     except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python

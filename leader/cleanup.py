@@ -10,14 +10,14 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from leader.names import BLOBS, GRAPH, SEQUENCE, SPARK, TRASH
+from leader.names import BLOBS, GRAPH, OUT, SEQUENCE, SPARK, TRASH
 from leader.own import OwnDirectory
 from leader.queries import Queries
 from leader.results import Results
 from leader.status import JobStatus, StatusEntry
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
 
-FOLDERS = (GRAPH, BLOBS, SPARK)
+FOLDERS = (GRAPH, BLOBS, SPARK, OUT)
 """What is cleaned up, in this order: what points to something goes before what it points to."""
 
 _TRASH = re.compile(r"[0-9a-f]{8}")
@@ -52,7 +52,7 @@ class Cleanup:
         self._queries = Queries(own)
 
     def clean(self) -> str:
-        """Move the graph, the blobs and Spark's checkpoints into the trash, then mark the dirty results clean.
+        """Move the graph, the blobs, Spark's checkpoints and output into the trash, then mark the dirty results clean.
 
         After a crash it goes on where it was; when all is clean it changes nothing.
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from leader import job as tree
 from leader.errors import Fenced
-from leader.names import MAX_SEQUENCE, STAGED, LeaderDirectory, written
+from leader.names import MAX_SEQUENCE, RECORD, STAGED, LeaderDirectory, written
 from store.bounded import BoundedFiles
 from store.errors import Invalid, NotFound, Refused, StoreError, Unknown
 from store.files import Entry, Files
@@ -61,19 +62,38 @@ class OwnDirectory:
         try:
             return self._call("own_list", lambda files: files.list(self._at(folder)))
         except NotFound:
-            if folder:
+            if folder != RECORD:
                 self.check()
                 return []
             raise self._fenced() from None
 
     def check(self) -> None:
-        """Look whether the directory is still there.
+        """Look whether the directory is still there, with its record: one that Spark has brought back to life has none.
 
         Raises:
             Fenced: another leader has taken over.
             StoreError: the store did not answer.
         """
-        self.list()
+        self.list(RECORD)
+
+    def fenced_by(self) -> Fenced | None:
+        """Look who leads, as the store says now; None if nobody has taken over.
+
+        Returns:
+            The error that names the present epoch, session and contender.
+
+        Raises:
+            StoreError: the store did not answer, or has no such job any more.
+        """
+        directory, record = self._call("own_present", lambda files: tree.read(files, self.job), 2)
+        if directory == self.directory:
+            return None
+        lease = record.lease
+        who = lease.contender if lease is not None and lease.owner == directory.session_id else "another contender"
+        return Fenced(
+            f"Epoch {self.directory.epoch} of job {self.job!r} was fenced: {who} has taken over, "
+            f"and the job is at epoch {directory.epoch}, session {directory.session_id}, now."
+        )
 
     def read(self, path: str) -> bytes:
         """Return a file's content.
@@ -130,6 +150,17 @@ class OwnDirectory:
                 self.delete(staged)
             raise
 
+    def staging(self) -> str:
+        """Return a path that nobody has used, for something on its way; what stays there the next leader sweeps away.
+
+        Raises:
+            Fenced: another leader has taken over.
+            StoreError: it is not known whether its folder is there.
+        """
+        self.make_folder(STAGED)
+        self._sweep()
+        return f"{STAGED}/{self.directory.epoch}-{uuid.uuid4().hex}"
+
     def stage(self, data: bytes | None) -> str:
         """Write what is to be moved into its place, and return its path; the next leader sweeps it away.
 
@@ -142,9 +173,7 @@ class OwnDirectory:
             raise Invalid(
                 f"It has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
             )
-        self.make_folder(STAGED)
-        self._sweep()
-        path = f"{STAGED}/{self.directory.epoch}-{uuid.uuid4().hex}"
+        path = self.staging()
         if data is None:
             self.make_folder(path)
         else:

@@ -198,6 +198,17 @@ def test_every_mistake_is_one_sentence_with_key_place_and_remedy(
     assert re.search(r"[.?]$", sentence)
 
 
+def test_how_many_checkpoints_are_retained(nowhere: Path) -> None:
+    assert load({}, {}).checkpoints_retained == 10
+    assert load({}, {"HA_CHECKPOINTS_RETAINED": "1"}).checkpoints_retained == 1
+    for number in (0, -1, 1001):
+        with pytest.raises(InvalidSettings, match=f"checkpoints_retained is {number}: it must be from 1 to 1,000"):
+            load({"checkpoints_retained": number}, {})
+    with pytest.raises(InvalidSettings, match="checkpoints_retained in the environment is 'ten'"):
+        load({}, {"HA_CHECKPOINTS_RETAINED": "ten"})
+    assert not list(nowhere.iterdir())
+
+
 def test_a_file_that_is_no_text(nowhere: Path) -> None:
     (nowhere / "ha.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidSettings, match=r"ha\.toml is not valid TOML"):
