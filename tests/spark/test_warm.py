@@ -152,8 +152,9 @@ def test_what_cannot_be_a_rehearsal(spark: SparkSession, words: Words, wrong: di
         ha.spark.warm_up(spark, words.start, SAMPLE, **wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("root")
 def test_a_store_that_does_not_answer_keeps_nobody_from_standing_by(
-    spark: SparkSession, words: Words, root: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, words: Words, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, caplog.at_level(logging.WARNING, "ha"):
         monkeypatch.setenv("HA_FILES", f"hdfs://127.0.0.1:{silent.getsockname()[1]}/jobs")
