@@ -14,6 +14,8 @@ MODULES = (
     "benchmarks.availability",
     "benchmarks.thousand_jobs",
     "benchmarks.scale",
+    "benchmarks.spark.zombie",
+    "benchmarks.spark.publishing",
     "benchmarks.spark.failover",
 )
 """In the order in which they are run and reported."""

@@ -94,7 +94,7 @@ def prepare(names: Iterable[str]) -> None:
     copy(SOURCE / "hdfs" / "conf", CONTEXTS / "sidecar" / "conf")
     for package in ("ha", "leader", "store"):
         copy(ROOT / package, CONTEXTS / "sidecar" / "code" / package)
-    fill(CONTEXTS / "sidecar" / "examples", [ROOT / "examples" / "word_count.py"])
+    fill(CONTEXTS / "sidecar" / "examples", [ROOT / "examples" / name for name in ("running.py", "word_count.py")])
 
 
 def compressed(jar: Path) -> Path:

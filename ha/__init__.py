@@ -11,18 +11,21 @@ if TYPE_CHECKING:
     from ha.leadership import Leadership
     from ha.leading import lead
     from leader.answers import Answer
+    from leader.checkpoint import Checkpoint, Metadata
     from leader.status import Status
 
 _PLACES = {
     "Answer": "leader.answers",
+    "Checkpoint": "leader.checkpoint",
     "Client": "ha.client",
     "Leadership": "ha.leadership",
+    "Metadata": "leader.checkpoint",
     "Status": "leader.status",
     "connect": "ha.client",
     "lead": "ha.leading",
 }
 
-__all__ = ["Answer", "Client", "Leadership", "Status", "connect", "lead"]
+__all__ = ["Answer", "Checkpoint", "Client", "Leadership", "Metadata", "Status", "connect", "lead"]
 
 
 def __getattr__(name: str) -> Any:

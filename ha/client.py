@@ -9,15 +9,16 @@ from ha.agent.finding import SnapshotFinder
 from ha.settings import Settings, load
 from ha.stores import Stores
 from leader.answers import Answer
-from leader.checkpoint_reader import CheckpointReader
-from leader.checkpoints import CheckpointState
 from leader.errors import InvalidSettings
 from leader.reader import Reader
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from ha.history.opening import CheckpointLookups
     from ha.metrics.process import Metrics
+    from leader.checkpoint import Checkpoint
+    from leader.checkpoint_state import CheckpointState
 
 
 class Client:
@@ -56,9 +57,7 @@ class Client:
         if metrics is not None:
             self._lookups = metrics.lookups.lookups(self._lookups)
             metrics.lookups.fallbacks(self._reader)
-        self._checkpoints = self._stores.history.checkpoint_lookups(
-            CheckpointReader(self._stores.files, self._stores.zookeeper, self._reader)
-        )
+        self._checkpoints: CheckpointLookups | None = None
         self._stopped = threading.Event()
 
     def leader(self, job: str, timeout: float = 2.0, *, stale: bool = False) -> Answer:
@@ -76,13 +75,15 @@ class Client:
         """
         return self._lookups.leader(job, timeout, stale=stale)
 
-    def told(self, job: str) -> Answer | None:
+    def told(self, job: str, timeout: float = 2.0) -> Answer | None:
         """Return what an agent of this host was told, in microseconds; None if there is no agent, or nothing to go by.
+
+        An agent that nobody has asked about this job lately has a fifth of ``timeout``, and 0.3 s at most, to find out.
 
         Raises:
             InvalidName, NoLeader: as in :meth:`leader`.
         """
-        return self._reader.told(job)
+        return self._reader.told(job, timeout)
 
     def report(self, job: str, session_id: str, timeout: float = 2.0) -> Answer:
         """Say that the leader of this session id refused to answer, and return who leads now, asked of HDFS.
@@ -96,15 +97,33 @@ class Client:
         """Yield the leader, then every true change; None when there is no leader. Ends when the client is closed."""
         return self._lookups.watch(job, self._stopped)
 
-    def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
-        """Return the job's next checkpoint id and the newest completed batch of each query.
+    def checkpoint(self, job: str, timeout: float = 2.0) -> "CheckpointState":
+        """Return the job's next checkpoint id and each query's newest completed checkpoint; ZooKeeper is asked first.
 
         Raises:
             InvalidName, NoLeader, Unreachable: as in :meth:`leader`.
+            Unreadable: HDFS was asked, and holds a name among the checkpoints that cannot be read.
         """
         if self._stores.zookeeper is not None:
             self._stores.zookeeper.start()  # lookups that an agent answers never do
-        return self._checkpoints.checkpoint(job, timeout)
+        return (self._checkpoints or self._checkpoint_lookups()).checkpoint(job, timeout)
+
+    def _checkpoint_lookups(self) -> "CheckpointLookups":
+        from leader.checkpoint_reader import CheckpointReader  # noqa: PLC0415  # only who asks for them pays for it
+
+        # No lock, which a forked child might find held: the first of several threads wins.
+        reader = CheckpointReader(self._stores.files, self._stores.zookeeper, self._reader)
+        made: CheckpointLookups = self.__dict__.setdefault("_made", self._stores.history.checkpoint_lookups(reader))
+        self._checkpoints = made
+        return made
+
+    def checkpoints(self, job: str, timeout: float = 2.0) -> "dict[str, list[Checkpoint]]":
+        """Return all completed checkpoints that HDFS holds, by query, the newest one last.
+
+        Raises:
+            InvalidName, NoLeader, Unreachable, Unreadable: as in :meth:`checkpoint`.
+        """
+        return (self._checkpoints or self._checkpoint_lookups()).retained(job, timeout)
 
     def close(self) -> None:
         """End all watches and let go of the stores."""

@@ -1,6 +1,7 @@
 """The command of a sidecar: started before a grant or after it, granted, asked to end, and killed in time."""
 
 import logging
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from ha import grant as granting
 from ha.belief import BeliefWriter
 from ha.memory import memory_of
 from ha.node import Node
+from ha.spark_conf import spark_environment
 from ha.supervised import Supervised
 from leader.names import LeaderDirectory
 from store.clock import now
@@ -39,7 +41,9 @@ class CommandState(Enum):
 class Command:
     """One command of one job: at most one of it runs at a time."""
 
-    def __init__(self, node: Node, job: str, arguments: Sequence[str], ended: Callable[[], None]) -> None:
+    def __init__(
+        self, node: Node, job: str, arguments: Sequence[str], ended: Callable[[], None], *, spark: bool = False
+    ) -> None:
         """Prepare; nothing is started yet.
 
         Args:
@@ -47,11 +51,13 @@ class Command:
             job: the job's name.
             arguments: program and arguments.
             ended: called on a thread of its own when the command, and all that it has started here, is gone.
+            spark: tell it where its checkpoints lie by Spark's own configuration.
         """
         self._node = node
         self._job = job
         self._arguments = list(arguments)
         self._ended = ended
+        self._spark = spark
         self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
         self.belief = BeliefWriter(Path(self._directory.name, "belief"))
         self._child: Supervised | None = None
@@ -92,7 +98,11 @@ class Command:
             "HA_FILES": settings.files,
             "HA_ZOOKEEPER": settings.zookeeper,
             "HA_SNAPSHOTS": settings.snapshots,
+            "HA_SPARK_JVM": "",
         }
+        if self._spark:
+            overlay = Path(self._directory.name, f"spark-{self._runs}")
+            environment |= spark_environment(overlay, {**os.environ, **environment})
         if leader is not None:
             self._runs_in(leader)
         listener = self._node.listener

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 
 from ha.inbox import AskedTo, Granted, Inbox, Published, Revoked, Wake
@@ -83,8 +84,9 @@ class Contended:
             self._over.wait(self._stores.settings.stop_grace + self._stores.timing.long_ttl)
         self.runtime.post(lambda: self._contender.release(self._job, successor))
         end = now() + 4 * self._stores.timing.call_timeout
-        while now() < end and self.runtime.ask(self._busy, timeout=5.0):
-            threading.Event().wait(0.01)
+        with suppress(TimeoutError):  # the block was left meanwhile, by another thread
+            while now() < end and self.runtime.ask(self._busy, timeout=5.0):
+                threading.Event().wait(0.01)
 
     def leave(self) -> None:
         """Give everything back and stop."""

@@ -8,6 +8,7 @@ from leader.errors import (
     NoLeader,
     NotLeader,
     Unreachable,
+    Unreadable,
 )
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound, Refused, StoreError, Unknown
 
@@ -26,4 +27,5 @@ __all__ = [
     "StoreError",
     "Unknown",
     "Unreachable",
+    "Unreadable",
 ]

@@ -6,6 +6,9 @@ The command's whole group is killed when the sidecar asks for it, when the sidec
 or when the belief that the sidecar shares runs out: that is how a frozen sidecar's driver stops in time. If the guard
 itself is killed, the kernel kills the command (parent-death signal). Only the standard library, so that it is small.
 
+The environment's HA_SPARK_JVM names a file that says, once it is there, which process is the command's JVM: when that
+has ended the command is killed, for without it a Python driver goes on for a while as if nothing had happened.
+
 A command that warms up before anything is granted is free of the belief until its grant's file is there.
 
 Run as ``python -m ha.guard BELIEF [GRANT] -- COMMAND...``; reads letters from standard input: ``T`` asks the group
@@ -54,11 +57,14 @@ def main(arguments: list[str]) -> int:
         return 127
     ended = os.pidfd_open(child.pid)
     control = sys.stdin.fileno()
+    jvm, jvm_file = -1, os.environ.get("HA_SPARK_JVM")
     granted = False
     while True:
+        if jvm_file and jvm < 0:
+            jvm = _ending_of(Path(jvm_file))
         granted = granted or grant is None or grant.exists()
         nap = min(LONGEST_NAP, max(0.0, belief.read()[1] - now())) if granted else LONGEST_NAP
-        ready = select.select([ended, control], [], [], nap)[0]
+        ready = select.select([ended, control, *([jvm] if jvm >= 0 else [])], [], [], nap)[0]
         _reap(child)
         if ended in ready:
             return _finish(child, belief)
@@ -66,6 +72,10 @@ def main(arguments: list[str]) -> int:
         if letter == b"T":
             _signal(child, signal.SIGTERM)
         elif control in ready:
+            _signal(child, signal.SIGKILL)
+            return _finish(child, belief)
+        elif jvm in ready:
+            sys.stderr.write("ha: the command's JVM has ended: the command is killed.\n")
             _signal(child, signal.SIGKILL)
             return _finish(child, belief)
         elif granted and now() >= belief.read()[1]:
@@ -81,6 +91,16 @@ def _prepare(guard: int) -> None:
         os._exit(128 + signal.SIGKILL)  # it was killed before that could be asked for
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+def _ending_of(file: Path) -> int:
+    """A descriptor that becomes readable when the process has ended that the file names; -1 if there is no file yet."""
+    try:
+        return os.pidfd_open(int(file.read_text()))
+    except FileNotFoundError:
+        return -1
+    except ProcessLookupError:
+        return os.open(os.devnull, os.O_RDONLY)  # readable at once: it has ended before we could look
 
 
 def _signal(child: "subprocess.Popen[bytes]", number: int) -> bool:

@@ -4,15 +4,19 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
+from ha.jobmaster.verdict import Verdict, check
+from ha.moves import Moves, staged_path
 from ha.stores import Stores
-from leader.checkpoints import Checkpoints, CheckpointState, encode
+from leader.checkpoint_state import CheckpointState, encode
+from leader.checkpoints import Checkpoints
 from leader.cleanup import Cleanup
 from leader.copy import Copy
-from leader.errors import InvalidName, NotLeader
+from leader.errors import Fenced, InvalidName, NotLeader
 from leader.graph import Graph
 from leader.names import BLOBS, LeaderDirectory
 from leader.nodes import checkpoints_path
 from leader.own import OwnDirectory
+from leader.queries import Queries
 from leader.results import Results
 from leader.runtime import Runtime
 from leader.shelf import Shelf
@@ -32,12 +36,13 @@ class Leadership:
         epoch: of this leadership.
         session_id: of this leadership.
         directory: the leader directory's URI.
-        checkpoints: the id counter and the newest batches; :class:`leader.checkpoints.Checkpoints`.
+        checkpoints: the id counter and the completed checkpoints; :class:`leader.checkpoints.Checkpoints`.
         status: the job's state; :class:`leader.status.JobStatus`.
         graph: what is to be run, in versions; :class:`leader.graph.Graph`.
         results: how what was run has ended; :class:`leader.results.Results`.
         blobs: small files by name; :class:`leader.shelf.Shelf`.
         cleanup: what a job that has ended leaves, into the trash and out of it; :class:`leader.cleanup.Cleanup`.
+        queries: their checkpoint directories, into the trash and out of it; :class:`leader.queries.Queries`.
     """
 
     def __init__(
@@ -50,7 +55,14 @@ class Leadership:
         self.checkpoints = stores.history.checkpoints(
             job,
             directory.epoch,
-            Checkpoints(stores.files, job, directory, stores.timing.call_timeout, changed=self._copy_checkpoints),
+            Checkpoints(
+                stores.files,
+                job,
+                directory,
+                stores.timing.call_timeout,
+                changed=self._copy_checkpoints,
+                retained=stores.settings.checkpoints_retained,
+            ),
         )
         self._own = OwnDirectory(stores.files, job, directory, stores.timing.call_timeout)
         self.status = JobStatus(self._own)
@@ -58,6 +70,8 @@ class Leadership:
         self.results = Results(self._own)
         self.blobs = Shelf(self._own, BLOBS, "a blob")
         self.cleanup = Cleanup(self._own)
+        self._moves: dict[str, Moves] = {}
+        self.queries = Queries(self._own)
         self._runtime = runtime
         self._copy = Copy(runtime, checkpoints_path(job))
         runtime.attach(self._copy)
@@ -66,9 +80,21 @@ class Leadership:
         self._callbacks: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 
+    @property
+    def own(self) -> OwnDirectory:
+        """Its directory as a store, for this package's own modules."""
+        return self._own
+
     def is_leader(self) -> bool:
         """Whether this process leads now: a comparison with the clock, nobody is asked."""
         return not self._revoked.is_set() and self._is_leader()
+
+    def check(self, session_id: str | None, epoch: str | int | None) -> Verdict:
+        """Say whether a request to this process that names a session id and an epoch is meant for this leadership.
+
+        Ask :meth:`is_leader` again before you answer it; :func:`ha.jobmaster.guarded` does both.
+        """
+        return check(self, session_id, epoch)
 
     def path(self, relative: str) -> str:
         """Return the URI of a path below the leader directory: once another leads, nothing can be written there.
@@ -91,6 +117,38 @@ class Leadership:
         """
         self.path(relative)  # raises if it is not one
         return [entry.name for entry in self._own.list(relative)]
+
+    def publish(self, staged: str, final: str) -> bool:
+        """Move a file or a directory from below :meth:`path` to where it is read: whole, once, not at all if fenced.
+
+        If there is something at ``final`` already, that stays, and what was staged is dropped. Folders above ``final``
+        are made. For batches of a streaming query there is :class:`ha.spark.Output`.
+
+        Args:
+            staged: its URI, such as ``leadership.path("work/report")``; nobody may be writing there any more.
+            final: a URI in the same file system, not in a job's directory.
+
+        Returns:
+            Whether it was published now, and not before.
+
+        Raises:
+            Fenced: another leader has taken over; nothing was published.
+            InvalidName: ``staged`` is not below the leader directory, or is the protocol's own.
+            InvalidSettings: no rename leads to ``final``.
+            NotFound: nothing is staged there.
+            StoreError: it stayed unknown whether it was published.
+        """
+        relative = staged_path(self, staged)
+        asked = Moves(self, final)
+        return self._moves.setdefault(asked.root, asked).publish(relative, self._own.staging(), asked.outside)
+
+    def fenced_by(self) -> Fenced | None:
+        """Ask HDFS whether another leader has taken over; return the error that says who, or None if nobody has.
+
+        Raises:
+            StoreError: HDFS did not answer, or has no such job any more.
+        """
+        return self._own.fenced_by()
 
     def on_revoked(self, callback: Callable[[], object]) -> None:
         """Have this called when the leadership ends, last one first; at once if it has ended already.
@@ -133,6 +191,8 @@ class Leadership:
             callbacks, self._callbacks = self._callbacks, []
         for callback in reversed(callbacks):
             _call(callback)
+        for moves in list(self._moves.values()):
+            moves.close()
 
 
 def _call(callback: Callable[[], object]) -> None:

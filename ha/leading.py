@@ -55,8 +55,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
         self._held: Contended | HandedDown | None = None
 
     def __enter__(self) -> Leadership:
-        handed_down = os.environ.get("HA_JOB") == self._job and "HA_BELIEF" in os.environ
-        self._held = HandedDown(self._settings) if handed_down else Contended(self._job, self._settings)
+        self._held = HandedDown(self._settings) if supervised(self._job) else Contended(self._job, self._settings)
         try:
             return self._held.enter(self._endpoints, self._timeout)
         except BaseException:
@@ -68,6 +67,11 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
     ) -> None:
         if self._held is not None:
             self._held.leave()
+
+
+def supervised(job: str) -> bool:
+    """Whether this program was started by the job's ``ha run``."""
+    return os.environ.get("HA_JOB") == job and "HA_BELIEF" in os.environ
 
 
 class HandedDown:

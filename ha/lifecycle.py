@@ -5,13 +5,15 @@ import threading
 from collections.abc import Callable
 
 from ha.node import Node
+from ha.settings import CLEANUP_ON
+from ha.spark.moved import bring_home
 from leader.cleanup import Cleanup
 from leader.errors import NotLeader
-from leader.names import LeaderDirectory
+from leader.names import SPARK, LeaderDirectory
 from leader.own import OwnDirectory
 from leader.status import JobStatus, Status
 from store.clock import now
-from store.errors import StoreError
+from store.errors import Conflict, Invalid, StoreError
 
 ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
 """How a job has ended whose command ended well, where its program had said what it was about to do."""
@@ -48,8 +50,10 @@ class Lifecycle:
         if found.globally_terminal and self._again:
             self._insist(leader, "begin the job again", _begin_again)
         elif found.globally_terminal:
+            self._clean_up(leader)
             return False
         self._again = False
+        self._bring_home(leader)
         return True
 
     def fail(self, leader: LeaderDirectory) -> bool:
@@ -62,6 +66,8 @@ class Lifecycle:
         except (StoreError, NotLeader) as error:
             self._unknown(error)
             return True
+        if found.globally_terminal:
+            self._clean_up(leader)
         return not found.globally_terminal
 
     def restart(self, leader: LeaderDirectory) -> None:
@@ -72,8 +78,34 @@ class Lifecycle:
             self._unknown(error)
 
     def finish(self, leader: LeaderDirectory) -> bool:
-        """Say that it has ended, for as long as the lease lasts; returns whether that was done."""
-        return self._insist(leader, "record that the job has ended", _finish)
+        """Say that it has ended, for as long as the lease lasts; returns whether that was done. Then clean up."""
+        finished = self._insist(leader, "record that the job has ended", _finish)
+        if finished:
+            self._clean_up(leader)
+        return finished
+
+    def _bring_home(self, leader: LeaderDirectory) -> None:
+        """Have what Spark has noted about its checkpoints' place follow: the program need not know of us."""
+        own, home = self._own(leader), f"{self._node.settings.files.rstrip('/')}/{self._job}/{leader.name}"
+        try:
+            for query in own.list(SPARK):
+                bring_home(own, f"{SPARK}/{query.name}", f"{home}/{SPARK}/{query.name}")
+        except (StoreError, NotLeader) as error:
+            _log.warning("%s: a query with transformWithState may not find its schema: %s", self._job, error)
+
+    def _clean_up(self, leader: LeaderDirectory) -> None:
+        """Move what the job leaves into its trash, if that is wanted, or if somebody has begun it and is gone."""
+        wanted = self._node.settings.cleanup == CLEANUP_ON
+
+        def clean(own: OwnDirectory) -> None:
+            entry = JobStatus(own).entry()
+            if entry.cleaning == "cleaning" or (wanted and not entry.cleaning):
+                try:
+                    _log.info("%s: what it left is in the trash: %s.", self._job, Cleanup(own).clean())
+                except (Conflict, Invalid) as error:
+                    _log.warning("%s: nothing is cleaned up: %s", self._job, error)
+
+        self._insist(leader, "clean up", clean)
 
     def _say_running(self, status: JobStatus) -> Status:
         """Return what was found."""

@@ -62,8 +62,6 @@ def from_file(environment: Mapping[str, str], known: Known) -> dict[str, Any]:
     Raises:
         InvalidSettings: it cannot be read, or is no TOML.
     """
-    import tomllib  # noqa: PLC0415  # many Python workers have no such file
-
     path = config_path(environment)
     where = printable(path)
     try:
@@ -79,6 +77,8 @@ def from_file(environment: Mapping[str, str], known: Known) -> dict[str, Any]:
         raise InvalidSettings(f"HA_CONFIG names {where}, which cannot be a path ({error}).") from error
     if len(data) > MAX_FILE_BYTES:
         raise InvalidSettings(f"{where} is too long for settings: it has more than {MAX_FILE_BYTES:,} bytes.")
+    import tomllib  # noqa: PLC0415  # Python workers have no such file
+
     try:
         return dict(_flat(tomllib.loads(data.decode()), known))
     except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python

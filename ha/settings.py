@@ -12,7 +12,7 @@ import msgspec
 from ha.restart import INFINITE, Dice, ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
 from ha.setting_sources import check, config_path, from_file, printable, shown
 from leader.errors import InvalidSettings
-from leader.names import check_word
+from leader.names import RETAINED, check_word
 from leader.timing import LONGEST, Timing
 
 FRESHNESSES_PER_AUDIT = 10
@@ -23,6 +23,7 @@ SNAPSHOTS_OFF = "off"
 
 SUSPICION_ON, SUSPICION_OFF = "on", "off"
 COLD, WARM = "cold", "warm"
+CLEANUP_OFF, CLEANUP_ON = "off", "on"
 
 RESTARTS = {
     "none": "none",
@@ -36,6 +37,9 @@ RESTARTS = {
     "exponentialdelay": "exponential-delay",
 }
 """What ``restart-strategy.type`` may be, as in Flink, and the strategy that is meant."""
+
+MOST_RETAINED = 1000
+"""More checkpoints would not come in one answer of a NameNode."""
 
 
 def _in_file(field: str) -> str:
@@ -66,6 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         audit: seconds after which an answer of ZooKeeper is compared with HDFS.
         stop_grace: seconds that a command has between TERM and KILL while the lease is being kept.
         listen: ``host:port`` of the HTTP API; port 0 takes a free one, an empty text none.
+        checkpoints_retained: completed checkpoints of each query that the leader keeps.
         history: directory on this host into which each process writes what happened to it; empty for none.
         snapshots: directory on this host for what its agent was told; empty for one in shared memory; or ``off``.
         snapshot_fresh: seconds for which what the agent was told may be used; 0 derives it from ``audit``.
@@ -75,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         suspicion_address: ``host:port`` that others connect to; port 0 is the one that is listened on; empty for the
             host's address on its way to ZooKeeper.
         standby: ``cold`` or ``warm``: whether a sidecar starts its command before it leads, so that it warms up.
+        cleanup: ``on`` or ``off``: whether a sidecar moves what its job leaves into the trash, once that has ended.
         restart_strategy_type: one of :data:`RESTARTS`: what a sidecar that leads does when its command fails.
         restart_strategy_fixed_delay_attempts: see :class:`ha.restart.FixedDelay`, as for the next.
         restart_strategy_fixed_delay_delay: seconds.
@@ -104,6 +110,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
     audit: float = 30.0
     stop_grace: float = 10.0
     listen: str = ""
+    checkpoints_retained: int = RETAINED
     history: str = ""
     snapshots: str = ""
     snapshot_fresh: float = 0.0
@@ -111,6 +118,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
     suspicion_listen: str = ""
     suspicion_address: str = ""
     standby: str = COLD
+    cleanup: str = CLEANUP_OFF
     restart_strategy_type: str = "none"
     restart_strategy_fixed_delay_attempts: int = 1
     restart_strategy_fixed_delay_delay: float = 1.0
@@ -184,12 +192,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         return strategies[kind]
 
 
-def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+def load(
+    arguments: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    source: str = "the arguments",
+) -> Settings:
     """Gather the settings.
 
     Args:
         arguments: those given in code or as flags; None among the values means "not given".
         environment: defaults to the process's.
+        source: what an error calls the arguments.
 
     Raises:
         InvalidSettings: one is unknown, of the wrong kind, or clashes with another; the message says which and where.
@@ -200,7 +214,7 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
     for where, found in (
         (printable(config_path(environment)), from_file(environment, known)),
         ("the environment", _from_environment(environment)),
-        ("the arguments", {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
+        (source, {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
     ):
         check(found, where, known)
         values.update(found)
@@ -215,11 +229,18 @@ def load(arguments: Mapping[str, Any] | None = None, environment: Mapping[str, s
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at least {least:g}.")
         if getattr(settings, name) > LONGEST:  # a thread can wait for no more than 292 years
             raise InvalidSettings(f"{name} is {getattr(settings, name):g} s: it must be at most {LONGEST:,}.")
+    if not 1 <= settings.checkpoints_retained <= MOST_RETAINED:
+        raise InvalidSettings(
+            f"checkpoints_retained is {settings.checkpoints_retained}: it must be from 1 to {MOST_RETAINED:,}, for the "
+            "newest checkpoint is always kept."
+        )
     _check_snapshots(settings)
     if settings.suspicion not in (SUSPICION_ON, SUSPICION_OFF):
         raise InvalidSettings(f"suspicion is {shown(settings.suspicion)}: it must be 'on' or 'off'.")
     if settings.standby not in (COLD, WARM):
         raise InvalidSettings(f"standby is {shown(settings.standby)}: it must be 'cold' or 'warm'.")
+    if settings.cleanup not in (CLEANUP_ON, CLEANUP_OFF):
+        raise InvalidSettings(f"cleanup is {shown(settings.cleanup)}: it must be 'on' or 'off'.")
     _ = settings.timing  # raises if durations clash
     settings.restart_strategy(float)  # raises if one of its options is out of range; nothing is rolled
     return settings

@@ -14,6 +14,7 @@ from ha.metrics.supervising import Restarts
 from ha.node import Node
 from ha.restart import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
 from ha.settings import WARM
+from ha.spark_conf import check_command
 from leader.events import Grant
 from leader.information import check_endpoints
 from leader.names import LeaderDirectory, check_job
@@ -34,7 +35,14 @@ class Sidecar:
     """Runs one command for one job, whenever this process leads it; a warm one before that, without an epoch."""
 
     def __init__(
-        self, node: Node, job: str, command: Sequence[str], endpoints: Mapping[str, str], *, again: bool = False
+        self,
+        node: Node,
+        job: str,
+        command: Sequence[str],
+        endpoints: Mapping[str, str],
+        *,
+        again: bool = False,
+        spark: bool = False,
     ) -> None:
         """Prepare; it does not contend before :meth:`run`.
 
@@ -44,10 +52,14 @@ class Sidecar:
             command: program and arguments.
             endpoints: published while leading.
             again: run the command even if the job has finished before.
+            spark: tell the command where its checkpoints lie by Spark's own configuration; not for a warm standby.
 
         Raises:
             InvalidName: the job or an endpoint cannot be called that.
+            InvalidSettings: that cannot be told to such a command.
         """
+        if spark:
+            check_command(command, warm=node.settings.standby == WARM)
         self._node = node
         self._settings = node.settings
         self._job = check_job(job)
@@ -55,7 +67,7 @@ class Sidecar:
         self._lifecycle = Lifecycle(node, job, again=again)
         self._leads_until = float("-inf")
         self._inbox = Inbox(self._believed)
-        self._command = Command(node, job, command, lambda: self._inbox.put(Wake(CHILD_ENDED)))
+        self._command = Command(node, job, command, lambda: self._inbox.put(Wake(CHILD_ENDED)), spark=spark)
         node.commands[job] = self._command.shown
         self._leader: LeaderDirectory | None = None
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
@@ -132,11 +144,11 @@ class Sidecar:
 
     def _hand_on(self, leader: LeaderDirectory) -> None:
         """Let the command have what was granted."""
-        if not self._command.runs:
-            self._command.start(leader)
-            return
         try:
-            self._command.grant(leader)
+            if self._command.runs:
+                self._command.grant(leader)
+            else:
+                self._command.start(leader)
         except OSError as error:  # a host on which no line can be written is no place for a driver
             self._step_down(f"The command could not be told that it leads: {error.strerror}.")
 
@@ -151,7 +163,7 @@ class Sidecar:
         elif self._may_run():
             self._restarts.count()
             self._lifecycle.restart(self._leader)
-            self._command.start(self._leader)
+            self._hand_on(self._leader)
         else:  # this process was paused meanwhile, and is about to hear of the end
             self._end_of_work("The leadership was over before the command could be started again.")
 

@@ -4,11 +4,14 @@ HDFS is asked about a job less and less often, as for its leader; in between, wh
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from leader import checkpoints
-from leader.checkpoints import CheckpointState
+from leader import checkpoint_list, checkpoint_state
+from leader.checkpoint import Checkpoint
+from leader.checkpoint_list import CheckpointList
+from leader.checkpoint_state import CheckpointState
 from leader.errors import NoLeader, Unreachable
 from leader.job import find
 from leader.names import LeaderDirectory, check_job
@@ -53,6 +56,7 @@ class CheckpointReader:
             InvalidName: that is not a job's name.
             NoLeader: there is no such job.
             Unreachable: no store answered in time.
+            Unreadable: HDFS was asked, and holds a name there that cannot be read.
         """
         deadline = self._clock.now() + timeout
         state = self._from_zookeeper(check_job(job), timeout * ZOOKEEPER_SHARE)
@@ -67,6 +71,15 @@ class CheckpointReader:
         self._sessions.setdefault(job, deque(maxlen=REMEMBERED_SESSIONS)).append(state.session_id)
         return state
 
+    def retained(self, job: str, timeout: float = 2.0) -> dict[str, list[Checkpoint]]:
+        """Return all checkpoints that HDFS holds of each query, the newest one last, within ``timeout`` seconds.
+
+        Raises:
+            InvalidName, NoLeader, Unreachable, Unreadable: as in :meth:`checkpoint`.
+        """
+        found, _ = self._list(check_job(job), None, timeout)
+        return {query: found.retained(query) for query in found.entries}
+
     def _floor(self, known: CheckpointState, state: CheckpointState) -> CheckpointState:
         """The state, but nothing in it older than what is known; unless it is of another job of the same name."""
         forgotten = state.session_id in self._sessions[state.job]  # a claim was shown, and is no more
@@ -74,9 +87,9 @@ class CheckpointReader:
             return state
         if state.epoch == known.epoch and state.session_id != known.session_id:
             return state
-        queries = {query: max(batch, state.queries.get(query, batch)) for query, batch in known.queries.items()}
+        behind = {query: told for query, told in known.latest.items() if _older(state.latest, told)}
         return replace(
-            state, next_id=max(state.next_id, known.next_id), queries=MappingProxyType({**state.queries, **queries})
+            state, next_id=max(state.next_id, known.next_id), latest=MappingProxyType({**state.latest, **behind})
         )
 
     def _from_zookeeper(self, job: str, timeout: float) -> CheckpointState | None:
@@ -86,7 +99,7 @@ class CheckpointReader:
             data, _ = self._zookeeper.call(Get(checkpoints_path(job)), timeout)
         except StoreError:
             return None
-        state = checkpoints.decode(data, job)
+        state = checkpoint_state.decode(data, job)
         # The copy counts only under the leader whose epoch ZooKeeper and HDFS agree on.
         return state if state is not None and self._reader.epoch_is(job, state.epoch, state.session_id) else None
 
@@ -97,32 +110,42 @@ class CheckpointReader:
 
     def _from_files(self, job: str, known: CheckpointState | None, timeout: float) -> CheckpointState:
         last = LeaderDirectory(known.epoch, known.session_id) if known is not None else None
-
-        def read(files: Files) -> CheckpointState:
-            directory = last
-            for _ in range(READ_ATTEMPTS - 1):
-                directory = directory or find(files, job)
-                try:
-                    return checkpoints.read(files, job, directory)
-                except NotFound:
-                    directory = None
-            return checkpoints.read(files, job, find(files, job))
-
-        try:
-            state = self._files.call("checkpoints", read, timeout)
-        except NotFound as error:
-            raise NoLeader(f"{error}") from error
-        except StoreError as error:
-            raise Unreachable(f"The checkpoints of job {job!r} cannot be read: {error}") from error
+        found, directory = self._list(job, last, timeout)
         pace = self._paces.get(job)
         if pace is None:
             pace = self._paces[job] = self._reader.sources.new_pace()
         pace.answered(self._clock.now(), news=False)  # each batch would be some
-        return state
+        return found.state(job, directory)
+
+    def _list(self, job: str, last: LeaderDirectory | None, timeout: float) -> tuple[CheckpointList, LeaderDirectory]:
+        def read(files: Files) -> tuple[list[str], LeaderDirectory]:
+            directory = last
+            for _ in range(READ_ATTEMPTS - 1):
+                directory = directory or find(files, job)
+                try:
+                    return checkpoint_list.names(files, job, directory), directory
+                except NotFound:
+                    directory = None
+            directory = find(files, job)
+            return checkpoint_list.names(files, job, directory), directory
+
+        try:
+            names, directory = self._files.call("checkpoints", read, timeout)
+        except NotFound as error:
+            raise NoLeader(f"{error}") from error
+        except StoreError as error:
+            raise Unreachable(f"The checkpoints of job {job!r} cannot be read: {error}") from error
+        return checkpoint_list.parse(names, job, directory), directory
+
+
+def _older(latest: Mapping[str, Checkpoint], told: Checkpoint) -> bool:
+    """Whether the newest checkpoint of that query is an older one than that."""
+    found = latest.get(told.query)
+    return found is None or found.order < told.order
 
 
 def _newer(state: CheckpointState, known: CheckpointState) -> bool:
     if state.epoch != known.epoch:
         return state.epoch > known.epoch
-    older = any(state.queries.get(query, -1) < batch for query, batch in known.queries.items())
+    older = any(_older(state.latest, told) for told in known.latest.values())
     return state.session_id == known.session_id and state.next_id >= known.next_id and not older

@@ -1,176 +1,33 @@
-"""Checkpoints: the id counter and the newest completed batch of each query, as names under the leader directory.
+"""The leader's hand on its job's checkpoints: the id counter, and the newest completed ones of each query.
 
-Every change is a rename from the name last seen, below a directory that a new leader renames away: so it is a
-compare-and-swap, and fenced. One process writes, the leader; reads are one list. What is only seen counts for nothing:
-a NameNode lists what its journal may never have. A batch that is there, and that this hand has no acknowledgement of,
-is renamed once more, to a name that says the same.
+Every change is a rename from a name last seen to one that was never there before, below a directory that a new leader
+renames away: so it is a compare-and-swap, and fenced. A query's oldest checkpoint is renamed to its newest: that adds
+and drops in one step. One process writes, the leader; reads are one list. What is only seen counts for nothing: a
+NameNode lists what its journal may never have. A checkpoint that is there, and that this hand has no acknowledgement
+of, is renamed once more, to a name that says the same. See decision 18.
 """
 
-import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import MappingProxyType
 
-import msgspec
-
 from leader import names
-from leader.errors import Fenced, InvalidName
-from leader.information import FORMAT, MAX_RECORD_BYTES
-from leader.names import CHECKPOINTS, LeaderDirectory
+from leader.checkpoint import MAX_ID, NOTHING, Checkpoint, CheckpointEntry, Metadata, fit
+from leader.checkpoint_folder import CheckpointFolder
+from leader.checkpoint_list import CheckpointList
+from leader.checkpoint_state import CheckpointState
+from leader.errors import InvalidName
+from leader.names import RETAINED, LeaderDirectory
 from store.bounded import BoundedFiles
-from store.errors import AlreadyExists, NotFound
-from store.files import Files
-from store.outcome import Outcome
-from store.paths import STAGING
+from store.errors import NotFound
 
 ATTEMPTS = 4
 """Tries of one change whose outcome stays unknown, each within the call time-out."""
 
-MAX_ID = 10**18 - 1
-"""As many digits as names here may have; Spark's own ids are 64-bit integers from 0."""
-
-_NEXT = re.compile(r"next=([1-9][0-9]{0,17})")
-_QUERY = re.compile(rf"([A-Za-z0-9._-]+)=(0|[1-9][0-9]{{0,17}}){names.WRITING}")
-_FIRST_LETTERS = {"_6e": "n", "_2e": "."}
-"""Escaped only at the start of names that mean something else as they are; see :func:`_escape`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointState:
-    """A job's checkpoints.
-
-    Attributes:
-        job: the job's name.
-        epoch: of the leader that wrote them.
-        session_id: likewise.
-        next_id: the checkpoint id that will be handed out next.
-        queries: newest completed batch id by query.
-    """
-
-    job: str
-    epoch: int
-    session_id: str
-    next_id: int = 1
-    queries: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-
-
-class _Wire(msgspec.Struct, frozen=True):
-    format: int
-    job: str
-    epoch: int
-    session_id: str
-    next_id: int
-    queries: dict[str, int]
-
-
-_decoder = msgspec.json.Decoder(_Wire)
-
-
-def encode(state: CheckpointState) -> bytes:
-    """Write the copy for ZooKeeper."""
-    queries = dict(sorted(state.queries.items()))
-    return msgspec.json.encode(_Wire(FORMAT, state.job, state.epoch, state.session_id, state.next_id, queries))
-
-
-def decode(data: bytes, job: str) -> CheckpointState | None:
-    """Read a copy from ZooKeeper; None if it is not a valid one of this job in a format we know."""
-    if not data or len(data) > MAX_RECORD_BYTES:
-        return None
-    try:
-        wire = _decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    if wire.format != FORMAT or wire.job != job or not names.is_session_id(wire.session_id):
-        return None
-    if not 0 < wire.epoch <= names.MAX_EPOCH or not 0 < wire.next_id <= MAX_ID + 1:
-        return None
-    if not all(0 <= batch <= MAX_ID + 1 for batch in wire.queries.values()):  # JSON's integers have no end of their own
-        return None
-    return CheckpointState(job, wire.epoch, wire.session_id, wire.next_id, MappingProxyType(wire.queries))
-
-
-def query_entry(query: str, batch: int, writing: int = 1) -> str:
-    """The entry for a query's newest batch; :func:`parse_query` reads it back.
-
-    Args:
-        query: its name.
-        batch: the id.
-        writing: see :func:`leader.names.written`.
-
-    Raises:
-        InvalidName: the query's name is empty or too long, or the batch is no id of one.
-    """
-    if not query:
-        raise InvalidName("A query needs a name to have its checkpoints published: set queryName.")
-    if not 0 <= batch <= MAX_ID:
-        raise InvalidName(f"{batch} is not the id of a batch: those are from 0 to {MAX_ID:,}.")
-    entry = f"{_escape(query)}={batch}"
-    names.check_component(names.written(entry, names.MAX_WRITING), f"The name of query {query!r}")
-    return names.written(entry, writing)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class QueryEntry:
-    """One entry of a query; of several, the greatest counts."""
-
-    batch: int
-    writing: int = 1
-
-
-def parse_query(name: str) -> tuple[str, QueryEntry] | None:
-    """Read the name of a query's entry; None if :func:`query_entry` does not write it just so."""
-    match = _QUERY.fullmatch(name)
-    if not match:
-        return None
-    first, entry = _FIRST_LETTERS.get(match[1][:3]), QueryEntry(int(match[2]), int(match[3] or 1))
-    try:
-        query = first + names.unescape(match[1][3:]) if first else names.unescape(match[1])
-        return (query, entry) if query_entry(query, entry.batch, entry.writing) == name else None
-    except InvalidName:
-        return None
-
-
-def _escape(query: str) -> str:
-    """Escape a query's name; also one that is called like the counter, or like the drivers' own files."""
-    if query == "next" or query.startswith(STAGING):
-        return f"_{ord(query[0]):02x}{names.escape(query[1:])}"
-    return names.escape(query)
-
-
-def read(files: Files, job: str, directory: LeaderDirectory) -> CheckpointState:
-    """Read a job's checkpoints: one list.
-
-    Raises:
-        NotFound: the directory is no longer the leader directory.
-        StoreError: the store did not answer.
-    """
-    return _read(files, job, directory).state
-
-
-@dataclass(frozen=True)
-class _Listing:
-    """The checkpoints, and the entries that say so."""
-
-    state: CheckpointState
-    entries: Mapping[str, QueryEntry]
-
-
-def _read(files: Files, job: str, directory: LeaderDirectory) -> _Listing:
-    next_id = 1
-    entries: dict[str, QueryEntry] = {}
-    for entry in files.list(f"{job}/{directory.name}/{CHECKPOINTS}"):
-        if match := _NEXT.fullmatch(entry.name):
-            next_id = max(next_id, int(match[1]))
-        elif found := parse_query(entry.name):
-            query, written = found
-            entries[query] = max(written, entries.get(query, written))
-    queries = MappingProxyType({query: entry.batch for query, entry in entries.items()})
-    return _Listing(CheckpointState(job, directory.epoch, directory.session_id, next_id, queries), entries)
-
 
 class Checkpoints:
-    """The leader's hand on its job's checkpoints; safe to use from several threads."""
+    """Safe to use from several threads."""
 
     def __init__(
         self,
@@ -179,6 +36,7 @@ class Checkpoints:
         directory: LeaderDirectory,
         call_timeout: float,
         changed: Callable[[CheckpointState], None] = lambda _: None,
+        retained: int = RETAINED,
     ) -> None:
         """Touch nothing yet.
 
@@ -188,28 +46,36 @@ class Checkpoints:
             directory: the leader directory; once it is another leader's, every change raises ``Fenced``.
             call_timeout: seconds for each store call.
             changed: called with the checkpoints after every publication, for the copy in ZooKeeper.
+            retained: completed checkpoints of each query that are kept, at least 1.
         """
         self._changed = changed
-        self._files = files
-        self._job = job
-        self._directory = directory
-        self._timeout = call_timeout
+        self._folder = CheckpointFolder(files, job, directory, call_timeout)
+        self._most = retained
         self._lock = threading.Lock()
-        self._known: _Listing | None = None
-        self._acknowledged: dict[str, QueryEntry] = {}
-        self._doubted: dict[str, QueryEntry] = {}
+        self._known: CheckpointList | None = None
+        self._counted = 0
+        """What the counter was last set to with an acknowledgement."""
+        self._acknowledged: dict[str, CheckpointEntry] = {}
+        self._doubted: dict[str, CheckpointEntry] = {}
         """What was last written of a query without an acknowledgement, if anything was since the last of those."""
 
     def state(self) -> CheckpointState:
-        """Read the checkpoints from the file system.
+        """Read the counter and each query's newest checkpoint from the file system.
 
         Raises:
             Fenced: another leader has taken over.
             StoreError: the store did not answer.
+            Unreadable: there is a name that is neither a checkpoint's nor the counter's.
         """
-        with self._lock:
-            self._known = self._read()
-            return self._known.state
+        return self._list().state(self._folder.job, self._folder.directory)
+
+    def latest(self, query: str) -> Checkpoint | None:
+        """Read a query's newest checkpoint from the file system; None if there is none. Raises as :meth:`state`."""
+        return self.state().latest.get(query)
+
+    def retained(self, query: str) -> list[Checkpoint]:
+        """Read all that are kept of a query from the file system, the newest one last. Raises as :meth:`state`."""
+        return self._list().retained(query)
 
     def next(self) -> int:
         """Hand out the next checkpoint id: 1 at first, then one higher every time, never one twice.
@@ -220,93 +86,164 @@ class Checkpoints:
             Fenced: another leader has taken over.
             InvalidName: there is no name for a higher id; somebody has damaged the counter.
             StoreError: it stayed unknown whether the counter moved; no id was handed out.
+            Unreadable: as in :meth:`state`.
         """
         with self._lock:
-            for last in _attempts():
-                found = self._fresh()
-                number = found.state.next_id
-                if number == MAX_ID:  # what comes after it could not be read back: the ids would begin anew
-                    raise InvalidName(f"The checkpoint ids of job {self._job!r} end at {MAX_ID:,}: mend its counter.")
-                moved = self._rename(f"next={number}", f"next={number + 1}")
-                if moved.done:
-                    self._keep(replace(found, state=replace(found.state, next_id=number + 1)))
-                    return number
-                self._judge(moved, last=last)
-            raise AssertionError("the last attempt returns or raises")
+            number = self._take()
+            self._tell()
+            return number
 
-    def completed(self, query: str, batch: int) -> CheckpointState:
-        """Publish that a query's batch is complete; an older batch than the published one changes nothing.
+    def set(self, number: int) -> int:
+        """Have ids go on from that number, and return the one that will be next.
+
+        It is that number, or a higher one if it was not known whether the counter stood there already.
 
         Raises:
             Fenced: another leader has taken over.
-            InvalidName: the query's name or the batch cannot be stored.
-            StoreError: it stayed unknown whether it was published.
+            InvalidName: it is no id, or ids were handed out up to there, which must not come twice.
+            StoreError: it stayed unknown whether the counter moved.
+            Unreadable: as in :meth:`state`.
         """
-        query_entry(query, batch)  # refused before anything is read
+        if not 1 <= number <= MAX_ID:
+            raise InvalidName(f"{number} is not a checkpoint id: those are from 1 to {MAX_ID:,}.")
+        with self._lock:
+            before = self._peek().next_id
+            if number < before:
+                raise InvalidName(
+                    f"The checkpoint ids of job {self._folder.job!r} cannot go back to {number}: the next is {before}, "
+                    "and none is handed out twice."
+                )
+            if number > before or before != self._counted:
+                self._move(lambda found: max(number, found + 1))
+                self._tell()
+            return self._counted
+
+    def completed(self, query: str, batch: int, metadata: Metadata = NOTHING) -> CheckpointState:
+        """Publish that a query's batch is complete, under an id of its own; return the newest of each query.
+
+        An older batch than the published one changes nothing; of the same one metadata are added if there were none.
+
+        Args:
+            query: its name.
+            batch: Spark's id of the batch.
+            metadata: what else is known; it is shortened to what a name can hold.
+
+        Raises:
+            Fenced: another leader has taken over.
+            InvalidName: the query's name or a number cannot be stored.
+            StoreError: it stayed unknown whether it was published.
+            Unreadable: as in :meth:`state`.
+        """
+        wanted = Checkpoint(query, batch, MAX_ID, metadata)
+        fit(wanted)  # refused before anything is read
         with self._lock:
             for last in _attempts():
+                entry = self._intend(self._peek(), wanted)
+                if entry is None:
+                    return self._tell()  # a new leader's copy in ZooKeeper begins with what it found
                 found = self._fresh()
-                before = found.entries.get(query)
-                if before is not None and before.batch >= batch and before == self._acknowledged.get(query):
-                    return self._keep(found)  # a new leader's copy in ZooKeeper begins with what it found
-                written = self._next_writing(query, batch, before)
-                target = query_entry(query, written.batch, written.writing)
+                gives_way = self._gives_way(found, entry)
                 changed = (
-                    self._make(target)
-                    if before is None
-                    else self._rename(query_entry(query, before.batch, before.writing), target)
+                    self._folder.make(entry.name)
+                    if gives_way is None
+                    else self._folder.rename(gives_way.name, entry.name)
                 )
                 if changed.done:
                     self._doubted.pop(query, None)
-                    self._acknowledged[query] = written
-                    queries = MappingProxyType({**found.state.queries, query: written.batch})
-                    entries = {**found.entries, query: written}
-                    return self._keep(_Listing(replace(found.state, queries=queries), entries))
-                self._doubted[query] = written
-                self._judge(changed, last=last)
+                    self._acknowledged[query] = entry
+                    kept = [each for each in found.entries.get(query, ()) if each != gives_way]
+                    self._known = _with(found, query, self._drop([*kept, entry]))
+                    return self._tell()
+                self._doubted[query] = entry
+                self._folder.judge(changed, last=last)
             raise AssertionError("the last attempt returns or raises")
 
-    def _next_writing(self, query: str, batch: int, before: QueryEntry | None) -> QueryEntry:
-        """An entry for that batch, or for the newer one that is there, that neither is there nor was tried before."""
-        wanted = max(batch, before.batch) if before is not None else batch
-        taken = [entry.writing for entry in (before, self._doubted.get(query)) if entry and entry.batch == wanted]
-        return QueryEntry(wanted, max(taken, default=0) % names.MAX_WRITING + 1)
+    # --- what to write
 
-    def _fresh(self) -> _Listing:
+    def _intend(self, found: CheckpointList, wanted: Checkpoint) -> CheckpointEntry | None:
+        """An entry that neither is there nor was tried before; None if what is there says it, and is sure to stay."""
+        newest, doubted = found.newest(wanted.query), self._doubted.get(wanted.query)
+        if newest is not None and newest.checkpoint.batch >= wanted.batch:
+            says = newest.checkpoint
+            if says.batch == wanted.batch and says.metadata == NOTHING:
+                says = fit(replace(says, metadata=wanted.metadata))
+            if says == newest.checkpoint and newest == self._acknowledged.get(wanted.query):
+                return None
+        elif doubted is not None and doubted.checkpoint.batch == wanted.batch:
+            says = doubted.checkpoint  # it may still be executed: then it is the same one, and not another
+        else:
+            return CheckpointEntry(fit(replace(wanted, id=self._take())))
+        tried = [each.writing for each in (newest, doubted) if each and each.checkpoint.order == says.order]
+        return CheckpointEntry(says, max(tried) % names.MAX_WRITING + 1)
+
+    def _gives_way(self, found: CheckpointList, entry: CheckpointEntry) -> CheckpointEntry | None:
+        """The entry to rename: the one of the same checkpoint, or the oldest, if there are as many as are kept."""
+        entries = found.entries.get(entry.checkpoint.query, ())
+        if entries and entries[-1].checkpoint.order == entry.checkpoint.order:
+            return entries[-1]
+        return entries[0] if len(entries) >= self._most else None
+
+    def _drop(self, entries: list[CheckpointEntry]) -> list[CheckpointEntry]:
+        """Delete the oldest that are too many: fewer are kept than before, or a change was executed late.
+
+        What cannot be deleted now is tried again with the next batch; what is new counts all the same.
+        """
+        while len(entries) > self._most:
+            dropped = self._folder.delete(entries[0].name)
+            if not dropped.done and not isinstance(dropped.error, NotFound):
+                break
+            entries = entries[1:]
+        return entries
+
+    # --- the counter
+
+    def _take(self) -> int:
+        """Move the counter by one, and return the id that it stood at."""
+        return self._move(lambda found: found + 1)
+
+    def _move(self, target: Callable[[int], int]) -> int:
+        """Rename the counter from the number that is found to its target, and return the former."""
+        for last in _attempts():
+            found = self._fresh()
+            old, new = found.next_id, target(found.next_id)
+            if new > MAX_ID:  # could not be read back: the ids would begin anew
+                raise InvalidName(
+                    f"The checkpoint ids of job {self._folder.job!r} end at {MAX_ID:,}: mend its counter."
+                )
+            moved = self._folder.rename(f"next={old}", f"next={new}")
+            if moved.done:
+                self._known = replace(found, next_id=new)
+                self._counted = new
+                return old
+            self._folder.judge(moved, last=last)
+        raise AssertionError("the last attempt returns or raises")
+
+    # --- what is known
+
+    def _list(self) -> CheckpointList:
+        with self._lock:
+            self._known = None
+            return self._peek()
+
+    def _peek(self) -> CheckpointList:
+        """What is known, or else read."""
+        if self._known is None:
+            self._known = self._folder.read()
+        return self._known
+
+    def _fresh(self) -> CheckpointList:
         """What is known, or else read; it counts as unknown from now on until the change has succeeded."""
-        found, self._known = self._known, None
-        return found or self._read()
+        found, self._known = self._peek(), None
+        return found
 
-    def _keep(self, found: _Listing) -> CheckpointState:
-        self._known = found
-        self._changed(found.state)
-        return found.state
+    def _tell(self) -> CheckpointState:
+        state = self._peek().state(self._folder.job, self._folder.directory)
+        self._changed(state)
+        return state
 
-    def _judge(self, outcome: Outcome[None], *, last: bool) -> None:
-        """Raise unless another try makes sense: somebody else moved the name, or nobody knows what happened."""
-        retry = outcome.unknown or isinstance(outcome.error, NotFound | AlreadyExists)
-        if not retry or last:
-            self._read()  # says so if we were fenced
-            outcome.result()
 
-    def _rename(self, source: str, target: str) -> Outcome[None]:
-        old, new = f"{self._path}/{source}", f"{self._path}/{target}"
-        return self._files.outcome("checkpoint", lambda files: files.rename(old, new), self._timeout)
-
-    def _make(self, target: str) -> Outcome[None]:
-        return self._files.outcome("checkpoint", lambda f: f.make_directory(f"{self._path}/{target}"), self._timeout)
-
-    @property
-    def _path(self) -> str:
-        return f"{self._job}/{self._directory.name}/{CHECKPOINTS}"
-
-    def _read(self) -> _Listing:
-        try:
-            return self._files.call("checkpoints", lambda f: _read(f, self._job, self._directory), self._timeout)
-        except NotFound:
-            raise Fenced(
-                f"Epoch {self._directory.epoch} of job {self._job!r} is over: another leader has taken its place."
-            ) from None
+def _with(found: CheckpointList, query: str, entries: list[CheckpointEntry]) -> CheckpointList:
+    return replace(found, entries=MappingProxyType({**found.entries, query: tuple(entries)}))
 
 
 def _attempts() -> Iterator[bool]:

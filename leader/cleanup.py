@@ -10,13 +10,14 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from leader.names import BLOBS, GRAPH, SEQUENCE, SPARK, TRASH
+from leader.names import BLOBS, GRAPH, OUT, SEQUENCE, SPARK, TRASH
 from leader.own import OwnDirectory
+from leader.queries import Queries
 from leader.results import Results
 from leader.status import JobStatus, StatusEntry
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
 
-FOLDERS = (GRAPH, BLOBS, SPARK)
+FOLDERS = (GRAPH, BLOBS, SPARK, OUT)
 """What is cleaned up, in this order: what points to something goes before what it points to."""
 
 _TRASH = re.compile(r"[0-9a-f]{8}")
@@ -25,12 +26,12 @@ _MOVED = re.compile(rf"({'|'.join(FOLDERS)}){SEQUENCE}")
 
 @dataclass(frozen=True, slots=True)
 class Trashed:
-    """What one cleaning has moved into the trash.
+    """What one cleaning has moved into the trash, or one replacement of a query's checkpoint.
 
     Attributes:
         name: what to call it.
-        folders: what it is.
-        restorable: whether the job has not been run again since.
+        folders: what it is, as it was called in the leader directory.
+        restorable: whether the job has not been run again since; a query's checkpoint always is.
         at_ms: when it was last changed, by the store's wall clock, in milliseconds since 1970; for display only.
     """
 
@@ -48,9 +49,10 @@ class Cleanup:
         self._own = own
         self._status = JobStatus(own)
         self._results = Results(own)
+        self._queries = Queries(own)
 
     def clean(self) -> str:
-        """Move the graph, the blobs and Spark's checkpoints into the trash, then mark the dirty results clean.
+        """Move the graph, the blobs, Spark's checkpoints and output into the trash, then mark the dirty results clean.
 
         After a crash it goes on where it was; when all is clean it changes nothing.
 
@@ -118,12 +120,15 @@ class Cleanup:
             StoreError: the store did not answer.
         """
         marked = self._status.entry().trash
-        found = [
-            Trashed(entry.name, tuple(self._moved(entry.name)), entry.name == marked, entry.modified_ms)
-            for entry in self._own.list(TRASH)
-            if _TRASH.fullmatch(entry.name)
-        ]
-        return sorted((each for each in found if each.folders), key=lambda each: (each.at_ms, each.name))
+        found = []
+        for entry in self._own.list(TRASH):
+            if not _TRASH.fullmatch(entry.name):
+                continue
+            if folders := tuple(self._moved(entry.name)):
+                found.append(Trashed(entry.name, folders, entry.name == marked, entry.modified_ms))
+            elif query := self._queries.discarded(entry.name):
+                found.append(Trashed(entry.name, (f"{SPARK}/{query}",), restorable=True, at_ms=entry.modified_ms))
+        return sorted(found, key=lambda each: (each.at_ms, each.name))
 
     def empty(self) -> list[str]:
         """Delete what is in the trash, for good, but for a cleaning that has not come to its end.

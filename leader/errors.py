@@ -6,6 +6,7 @@
     ├── NotLeader           this process does not lead, or no longer does; nothing was written
     ├── Fenced              the store refused a write because another leader has taken over
     ├── NoLeader            the job has no leader now
+    ├── Unreadable          the store holds something that cannot be read, and must not be skipped
     └── Unreachable         no store answered in time; names every cause
 
 Failures of a single store call are :class:`store.errors.StoreError`; the tree there splits at *refused* and *unknown*.
@@ -34,6 +35,10 @@ class Fenced(NotLeader):
 
 class NoLeader(LeaderError):
     """The job has no leader at present, or does not exist."""
+
+
+class Unreadable(LeaderError):
+    """The store holds something that cannot be read here; the message says what, and what to do about it."""
 
 
 class Unreachable(LeaderError):

@@ -1,10 +1,9 @@
-"""A job's tree in the file system: how it comes into being, and how an election's commands are executed on it."""
+"""A job's tree in the file system: how it comes into being, and where its present record is."""
 
 import uuid
 from contextlib import suppress
 
 from leader import names
-from leader.events import CreateJob, Delete, FilesCommand, ListJob, ListRecord, MakeDirectory, Rename
 from leader.information import Record
 from leader.lease import first_lease
 from leader.names import CHECKPOINTS, FIRST_CHECKPOINT, HISTORY, RECORD, SPARK, STATUS, LeaderDirectory
@@ -16,28 +15,6 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 READ_ATTEMPTS = 5
 """A leader directory can be renamed between two lists; as often in a row means that something else is wrong."""
-
-
-def execute(files: Files, job: str, command: FilesCommand) -> list[str] | None:
-    """Execute one command of an election; a list's answer is the names.
-
-    Raises:
-        StoreError: it was refused, or nobody knows.
-    """
-    match command:
-        case ListJob():
-            return [entry.name for entry in files.list(job)]
-        case ListRecord(directory):
-            return [entry.name for entry in files.list(f"{job}/{directory.name}/{RECORD}")]
-        case CreateJob():
-            create(files, job)
-        case Rename(source, destination):
-            files.rename(f"{job}/{source}", f"{job}/{destination}")
-        case MakeDirectory(path):
-            files.make_directory(f"{job}/{path}")
-        case Delete(path):
-            files.delete(f"{job}/{path}")
-    return None
 
 
 def create(files: Files, job: str) -> None:

@@ -5,7 +5,8 @@
             record/
                 lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>
                 endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
-            checkpoints/next=<id>         counter; checkpoints/<query>=<batch id>[~<writing>]
+            checkpoints/next=<id>         counter
+            checkpoints/<query>=<batch>~<id>~<writing>~<duration ms>~<rows>~<state rows>~<state bytes>~<offsets>
             status=<state>[~cleaning-<trash>|~cleaned-<trash>][~<sequence>]
             history/<epoch>-<session id>~<reason>~<contender>
             spark/<query>/
@@ -13,12 +14,16 @@
             blobs/<name>=<version>[~<sequence>]
             results/<id>=<dirty|clean>[~<sequence>]
             staged/<epoch>-<uuid>         a file on its way into one of these
-            trash/<trash>/<graph|blobs|spark>
+            trash/<trash>/<graph|blobs|spark|out>
+            out/<output>/staged, out/<output>/ready/<batch id>
+            trash/<trash>/query=<query>
+            adopting/<query>/<source>/
 
 The lease and the endpoints share one directory so that one list of it is one consistent read of the whole record.
 Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``
-and ``,``. What does not parse is somebody else's and is ignored, and so is a second way to write what we would write
-(other digits, leading zeros): a name that is not written back just so could be seen, but never renamed.
+and ``,``. What does not parse is somebody else's and is ignored, but among the checkpoints it is an error. So is a
+second way to write what we would write (other digits, leading zeros): a name that is not written back just so could be
+seen, but never renamed.
 """
 
 import re
@@ -37,6 +42,7 @@ BLOBS = "blobs"
 RESULTS = "results"
 STAGED = "staged"
 TRASH = "trash"
+OUT = "out"
 STATUS = "status="
 FIRST_CHECKPOINT = "next=1"
 
@@ -44,6 +50,9 @@ WRITING = r"(?:~([2-9]|[1-9][0-9]{1,3}))?"
 """How often an entry was written until that was acknowledged, at the end of its name; see :func:`written`."""
 
 MAX_WRITING = 9_999
+
+RETAINED = 10
+"""Completed checkpoints of a query that are kept, unless a setting says otherwise."""
 
 SEQUENCE = r"(?:~([2-9]|[1-9][0-9]{1,17}))?"
 """The same where the number grows with every change, and never begins anew."""

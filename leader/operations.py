@@ -20,6 +20,7 @@ from leader.lease import ANYBODY, Lease, Mode, check_contender
 from leader.names import HISTORY, RECORD, LeaderDirectory, check_job
 from leader.nodes import contenders_path, leader_path
 from leader.own import OwnDirectory
+from leader.status import pick
 from store.bounded import BoundedFiles
 from store.errors import NotFound, StoreError
 from store.files import Files
@@ -140,6 +141,19 @@ class Operations:
         if record.lease is None:
             raise NoLeader(f"The record of job {job!r} holds no lease.")
         return directory, record.lease
+
+    def state(self, job: str, directory: LeaderDirectory) -> str | None:
+        """Return the job's state as its leader directory says it: one list; None if it says none that is known.
+
+        Raises:
+            StoreError: the file system did not answer.
+        """
+        try:
+            entries = self._files.call("state", lambda files: files.list(f"{job}/{directory.name}"), self._timeout)
+        except NotFound:
+            return None  # the next leader has just claimed it
+        found = pick(entry.name for entry in entries)
+        return found.status.value if found is not None else None
 
     def contenders(self, job: str) -> list[str] | None:
         """Return the contenders that have announced themselves in ZooKeeper; None if it does not answer.

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from leader import job as tree
 from leader.errors import Fenced
-from leader.names import MAX_SEQUENCE, STAGED, LeaderDirectory, written
+from leader.names import MAX_SEQUENCE, RECORD, STAGED, LeaderDirectory, written
 from store.bounded import BoundedFiles
 from store.errors import Invalid, NotFound, Refused, StoreError, Unknown
 from store.files import Entry, Files
@@ -61,19 +62,38 @@ class OwnDirectory:
         try:
             return self._call("own_list", lambda files: files.list(self._at(folder)))
         except NotFound:
-            if folder:
+            if folder != RECORD:
                 self.check()
                 return []
             raise self._fenced() from None
 
     def check(self) -> None:
-        """Look whether the directory is still there.
+        """Look whether the directory is still there, with its record: one that Spark has brought back to life has none.
 
         Raises:
             Fenced: another leader has taken over.
             StoreError: the store did not answer.
         """
-        self.list()
+        self.list(RECORD)
+
+    def fenced_by(self) -> Fenced | None:
+        """Look who leads, as the store says now; None if nobody has taken over.
+
+        Returns:
+            The error that names the present epoch, session and contender.
+
+        Raises:
+            StoreError: the store did not answer, or has no such job any more.
+        """
+        directory, record = self._call("own_present", lambda files: tree.read(files, self.job), 2)
+        if directory == self.directory:
+            return None
+        lease = record.lease
+        who = lease.contender if lease is not None and lease.owner == directory.session_id else "another contender"
+        return Fenced(
+            f"Epoch {self.directory.epoch} of job {self.job!r} was fenced: {who} has taken over, "
+            f"and the job is at epoch {directory.epoch}, session {directory.session_id}, now."
+        )
 
     def read(self, path: str) -> bytes:
         """Return a file's content.
@@ -121,7 +141,7 @@ class OwnDirectory:
             Invalid: it is longer than :data:`MAX_BYTES`.
             StoreError: it was refused, or it stayed unknown whether it was stored.
         """
-        staged = self._stage(data)
+        staged = self.stage(data)
         try:
             self.make_folder(parent(entry))
             self.settle(staged, entry)
@@ -129,6 +149,36 @@ class OwnDirectory:
             with suppress(StoreError, Fenced):  # or the next leader sweeps it away
                 self.delete(staged)
             raise
+
+    def staging(self) -> str:
+        """Return a path that nobody has used, for something on its way; what stays there the next leader sweeps away.
+
+        Raises:
+            Fenced: another leader has taken over.
+            StoreError: it is not known whether its folder is there.
+        """
+        self.make_folder(STAGED)
+        self._sweep()
+        return f"{STAGED}/{self.directory.epoch}-{uuid.uuid4().hex}"
+
+    def stage(self, data: bytes | None) -> str:
+        """Write what is to be moved into its place, and return its path; the next leader sweeps it away.
+
+        Raises:
+            Fenced: another leader has taken over.
+            Invalid: it is longer than :data:`MAX_BYTES`.
+            StoreError: it is not known whether it was written.
+        """
+        if data is not None and len(data) > MAX_BYTES:
+            raise Invalid(
+                f"It has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
+            )
+        path = self.staging()
+        if data is None:
+            self.make_folder(path)
+        else:
+            self._checked("own_write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
+        return path
 
     def rename(self, source: str, target: str) -> None:
         """Rename an entry, once; for a name that has to be just so.
@@ -179,21 +229,6 @@ class OwnDirectory:
                 outcome.result()
         self.check()
         raise Unknown(f"It stayed unknown whether {source} of job {self.job!r} became {entry}.")
-
-    def _stage(self, data: bytes | None) -> str:
-        """Write what :meth:`settle` is to move into its place, and return its path."""
-        if data is not None and len(data) > MAX_BYTES:
-            raise Invalid(
-                f"It has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
-            )
-        self.make_folder(STAGED)
-        self._sweep()
-        path = f"{STAGED}/{self.directory.epoch}-{uuid.uuid4().hex}"
-        if data is None:
-            self.make_folder(path)
-        else:
-            self._checked("own_write", lambda files: files.write(self._at(path), data), FILE_TIMEOUTS)
-        return path
 
     def _try(self, source: str, target: str) -> Outcome[None]:
         old, new = self._at(source), self._at(target)

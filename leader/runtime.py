@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from leader import job as job_tree
 from leader.environment import FilesAnswer, Line, NodeAnswer, Sign, Timer
 from leader.events import FilesCommand
+from leader.execution import execute
 from leader.lines import Lines
 from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
 from leader.timing import CONFIRMATIONS_PER_SESSION, Timing
@@ -128,7 +128,7 @@ class Runtime:
         name = type(command).__name__
         self._files.submit(
             name,
-            lambda driver: job_tree.execute(driver, job, command),
+            lambda driver: execute(driver, job, command),
             self.timing.call_timeout,
             lambda outcome: self.post(lambda: answer(outcome)),
         )

@@ -8,11 +8,11 @@ from leader.nodes import Node, ReadNode, leader_path
 from leader.pace import PAUSE, Bucket, Pace
 from leader.session import check_attestation
 from leader.timing import CONFIRMATIONS_PER_SESSION, Timing
+from store import zookeeper as zk  # lazy: what an agent answers needs no kazoo
 from store.bounded import BoundedFiles
 from store.clock import Clock
 from store.errors import NotFound, NotSent, StoreError
 from store.outcome import Outcome
-from store.zookeeper import Connection, Event, Get, Sync, ZooKeeper
 
 FIRST_CONNECTION = 0.5
 """Seconds that the very first lookup waits for ZooKeeper to be connected."""
@@ -33,7 +33,7 @@ class Waker:
 
     changed: threading.Event
 
-    def __call__(self, _: Event | Connection) -> None:
+    def __call__(self, _: "zk.Event | zk.Connection") -> None:
         """Something has changed."""
         self.changed.set()
 
@@ -53,7 +53,7 @@ class Sources:
     def __init__(
         self,
         files: BoundedFiles,
-        zookeeper: ZooKeeper | None,
+        zookeeper: "zk.ZooKeeper | None",
         timing: Timing,
         audit: float,
         clock: Clock,
@@ -76,7 +76,7 @@ class Sources:
     @property
     def connected(self) -> bool:
         """Whether there is a connection to ZooKeeper now."""
-        return self.zookeeper is not None and self.zookeeper.state is Connection.CONNECTED
+        return self.zookeeper is not None and self.zookeeper.state is zk.Connection.CONNECTED
 
     def spread(self, seconds: float) -> float:
         """Return about so many seconds: hosts that were told the same thing at once must not act at once."""
@@ -100,7 +100,7 @@ class Sources:
         if self.clock.now() < self._sulking_until:
             raise Fallback("error", "it did not answer a moment ago.")
         try:
-            return self.zookeeper.call(Get(leader_path(job), watcher), timeout)[0]
+            return self.zookeeper.call(zk.Get(leader_path(job), watcher), timeout)[0]
         except NotFound:
             raise Fallback("no_node", "it holds no record.") from None
         except StoreError as error:
@@ -127,9 +127,9 @@ class Sources:
         started = self.clock.now()
         try:
             if not read:
-                self.zookeeper.call(Sync(path), timeout)
+                self.zookeeper.call(zk.Sync(path), timeout)
                 return Outcome(None, None, started, self.clock.now())
-            data, stat = self.zookeeper.call(Get(path), timeout)
+            data, stat = self.zookeeper.call(zk.Get(path), timeout)
             return Outcome(Node(data, stat.ephemeral_owner, stat.version), None, started, self.clock.now())
         except StoreError as error:
             if not isinstance(error, NotFound):

@@ -1,7 +1,5 @@
 """From a URI to files with deadlines."""
 
-import importlib
-import os
 import re
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -12,6 +10,7 @@ from store.bounded import BoundedFiles
 from store.counting import REQUESTS, CountedFiles, Requests
 from store.errors import Invalid
 from store.files import Files
+from store.imports import will_import
 from store.pool import Hook
 
 # Each driver is imported when it is opened: Spark's Python workers should not pay for the ones they do not use.
@@ -19,17 +18,6 @@ _DRIVERS = {"file": ("store.local",), "hdfs": ("hdfs_native", "store.hdfs"), "we
 
 _AUTHORITY = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?")
 """A host name, a nameservice, an IPv4 address or an IPv6 address in brackets; then the port."""
-
-_wanted: set[str] = set()
-
-
-def _before_fork() -> None:
-    """Finish what a thread may be importing: a module's lock that it held would be held for ever in the child."""
-    for module in sorted(_wanted):
-        importlib.import_module(module)
-
-
-os.register_at_fork(before=_before_fork)
 
 
 def open_files(
@@ -82,7 +70,7 @@ def driver_of(
     root = _root(uri, parts)
     turns = count()
 
-    _wanted.update(_DRIVERS[parts.scheme])
+    will_import(*_DRIVERS[parts.scheme])
 
     def open_driver() -> Files:
         if parts.scheme == "file":

@@ -63,6 +63,8 @@ class LostHost:
     def restore(self) -> None:
         """Plug its cable in again."""
         _ip("link", "set", self._cable, "up")
+        # Its last question for an address is about to be given up: whoever connects just then is told "no route".
+        _ip("-n", self._name, "neigh", "flush", "dev", "eth0")
 
 
 class Network:

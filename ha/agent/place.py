@@ -19,7 +19,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ha.settings import SNAPSHOTS_OFF
-from store import hadoop
 from store.errors import Invalid
 from store.zookeeper.address import Address
 
@@ -102,6 +101,8 @@ def _namenodes(files: str) -> list[str]:
     parts = urlsplit(files)
     if parts.scheme == "file" or parts.netloc.rpartition(":")[2].isdigit():
         return []
+    from store import hadoop  # noqa: PLC0415  # only a nameservice needs it, and the parser of XML that it brings
+
     try:
         kind = "rpc-address" if parts.scheme == "hdfs" else "http-address"
         return sorted(hadoop.namenodes(hadoop.configuration(), parts.netloc, kind))

@@ -4,11 +4,13 @@ import sys
 
 import click
 
+from ha.cli.bulk import adopt, export
 from ha.cli.check import check_history
+from ha.cli.checkpoints import checkpoint, checkpoints
 from ha.cli.clean import clean, trash
 from ha.cli.drill import drill
 from ha.cli.operate import list_jobs, resign, show_history, switchover
-from ha.cli.read import checkpoint, leader, watch
+from ha.cli.read import leader, watch
 from ha.cli.sandbox import sandbox
 from ha.cli.serve import agent, daemon, run
 from ha.cli.status import status
@@ -47,6 +49,9 @@ _COMMANDS = (
     resign,
     switchover,
     checkpoint,
+    checkpoints,
+    adopt,
+    export,
     clean,
     trash,
     check_history,

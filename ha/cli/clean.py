@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from ha.cli.bulk import lead_option, led, understood
 from ha.cli.operate import at_time, operations
 from ha.cli.options import json_option, stores
+from ha.spark.location import check_query
 from leader.cleanup import Cleanup, Trashed
-from leader.errors import LeaderError
-from store.errors import Conflict, Invalid, NotFound
 
 
 @click.command()
@@ -43,11 +43,18 @@ def list_trash(job: str, as_json: bool, files: str | None, zookeeper: str | None
 
 @trash.command()
 @click.argument("job")
+@click.option("--query", help="Take the checkpoint of QUERY back that was replaced last; nobody may lead JOB.")
+@lead_option
 @stores
-def restore(job: str, files: str | None, zookeeper: str | None) -> None:
+def restore(job: str, query: str | None, timeout: float, files: str | None, zookeeper: str | None) -> None:
     """Undo the last cleaning of JOB, unless it has been run again since."""
-    with _cleanup(job, files, zookeeper) as cleanup:
-        name = cleanup.restore()
+    if query is None:
+        with _cleanup(job, files, zookeeper) as cleanup:
+            name = cleanup.restore()
+    else:
+        check_query(query)
+        with understood(), led(job, timeout, files, zookeeper) as leadership:
+            name = leadership.queries.restore(query)
     click.echo(f"{job}: restored ({name})")
 
 
@@ -63,12 +70,9 @@ def empty(job: str, files: str | None, zookeeper: str | None) -> None:
 
 @contextlib.contextmanager
 def _cleanup(job: str, files: str | None, zookeeper: str | None) -> Iterator[Cleanup]:
-    """Open a job's hand; what the store was not even asked to do is no failure of the store."""
-    with operations(files, zookeeper) as opened:
-        try:
-            yield Cleanup(opened.directory(job))
-        except (Conflict, Invalid, NotFound) as error:
-            raise LeaderError(f"{error}") from error
+    """Open a job's hand."""
+    with operations(files, zookeeper) as opened, understood():
+        yield Cleanup(opened.directory(job))
 
 
 def _fields(each: Trashed) -> dict[str, Any]:
@@ -81,5 +85,5 @@ def _fields(each: Trashed) -> dict[str, Any]:
 
 
 def _sentence(each: Trashed) -> str:
-    restorable = "" if each.restorable else "  (the job has been run again since)"
+    restorable = "" if each.restorable else "  (not to be restored: the job has been run again since)"
     return f"{at_time(each.at_ms)}  {each.name}  {' '.join(each.folders)}{restorable}"

@@ -29,18 +29,19 @@ wait_option = click.option(
 @json_option
 @stores
 def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
-    """List the jobs: epoch, how the lease is held, by whom, and who else contends."""
+    """List the jobs: state, epoch, how the lease is held, by whom, and who else contends."""
     with operations(files, zookeeper) as hand:
         rows = [_row(hand, job) for job in hand.jobs()]
     if as_json:
         click.echo(json.dumps(rows))
         return
     table = Table(box=None, pad_edge=False)
-    for column in ("JOB", "EPOCH", "LEASE", "HOLDER", "CONTENDERS"):
+    for column in ("JOB", "STATE", "EPOCH", "LEASE", "HOLDER", "CONTENDERS"):
         table.add_column(column)
     for row in rows:
         contenders = "?" if row["contenders"] is None else " ".join(row["contenders"])
-        table.add_row(row["job"], str(row["epoch"]), row["lease"], row["holder"] or "-", contenders or "-")
+        state = row["state"] or "?"
+        table.add_row(row["job"], state, str(row["epoch"]), row["lease"], row["holder"] or "-", contenders or "-")
     Console(soft_wrap=True).print(table)
 
 
@@ -116,10 +117,11 @@ def _row(hand: Operations, job: str) -> dict[str, Any]:
     try:
         directory, lease = hand.lease(job)
     except NoLeader:
-        return {"job": job, "epoch": None, "lease": "damaged", "holder": None, "contenders": None}
+        return {"job": job, "state": None, "epoch": None, "lease": "damaged", "holder": None, "contenders": None}
     held = lease.mode is not Mode.RELEASED
     return {
         "job": job,
+        "state": hand.state(job, directory),
         "epoch": directory.epoch,
         "lease": lease.mode.value,
         "holder": lease.contender if held else None,

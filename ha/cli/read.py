@@ -1,4 +1,4 @@
-"""``ha leader``, ``ha watch``, ``ha checkpoint``: what readers ask."""
+"""``ha leader``, ``ha watch``: what readers ask."""
 
 import json
 from typing import Any
@@ -8,7 +8,6 @@ import click
 from ha.cli.options import json_option, printable, settings, stores, timeout_option
 from ha.client import Client
 from leader.answers import Answer
-from leader.checkpoints import CheckpointState
 
 
 @click.command()
@@ -35,28 +34,6 @@ def watch(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> 
                 click.echo(json.dumps(_fields(answer) if answer else {"job": job, "epoch": None}))
             else:
                 click.echo(_sentence(answer) if answer else f"{job}: no leader")
-
-
-@click.command()
-@click.argument("job")
-@json_option
-@timeout_option
-@stores
-def checkpoint(job: str, as_json: bool, timeout: float, files: str | None, zookeeper: str | None) -> None:
-    """Print the next checkpoint id of JOB, and the newest completed checkpoint of each of its queries."""
-    with Client(settings(files=files, zookeeper=zookeeper)) as client:
-        state = client.checkpoint(job, timeout)
-    if as_json:
-        click.echo(json.dumps(_checkpoint_fields(state)))
-        return
-    click.echo(f"{job}: next checkpoint id {state.next_id}")
-    for query, batch in sorted(state.queries.items()):
-        click.echo(f"  {printable(query)}: batch {batch}")
-
-
-def _checkpoint_fields(state: CheckpointState) -> dict[str, Any]:
-    queries = dict(sorted(state.queries.items()))
-    return {"job": state.job, "epoch": state.epoch, "next_id": state.next_id, "queries": queries}
 
 
 def _fields(answer: Answer) -> dict[str, Any]:

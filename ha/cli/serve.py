@@ -43,9 +43,19 @@ def _contends(command: Command) -> Command:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--again", is_flag=True, help="Run the command even if the job has finished before.")
 @click.option(
+    "--spark",
+    is_flag=True,
+    help="COMMAND is a PySpark program: have its queries keep their checkpoints where it leads.",
+)
+@click.option(
     "--standby",
     metavar="cold|warm",
     help="warm: start COMMAND while standby; it must do nothing of the job before ha.lead returns.  [HA_STANDBY]",
+)
+@click.option(
+    "--cleanup",
+    metavar="on|off",
+    help="on: when the job has ended for good, move what it leaves into its trash, as `ha clean` does.  [HA_CLEANUP]",
 )
 @click.option(
     "--restart-strategy",
@@ -59,6 +69,7 @@ def run(
     job: str,
     command: tuple[str, ...],
     again: bool,
+    spark: bool,
     given: tuple[str, ...],
     log_level: str,
     log_format: str,
@@ -89,7 +100,7 @@ def run(
         check_job(job)
         agent = agent_of(node.stores, node.own_reader, [], node.metrics)
         api = Api(node, loaded.listen, Feed(agent)) if loaded.listen else None
-        sidecar = Sidecar(node, job, command, published, again=again)
+        sidecar = Sidecar(node, job, command, published, again=again, spark=spark)
         if api is not None:
             api.start()
             agent.http = api.address

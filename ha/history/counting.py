@@ -12,7 +12,11 @@ from leader.names import CHECKPOINTS
 
 Snapshots = Sequence[tuple[float, Mapping[str, int]]]
 
-_QUERY = re.compile(r"(.+)=([0-9]+)(?:~[0-9]+)?")
+_QUERY = re.compile(r"([^=]+)=([0-9]+)(?:~.*)?")
+"""The counter, or a query's checkpoint."""
+
+_CHECKPOINT = re.compile(r"([^=]+)=([0-9]+)~([0-9]+)~.*")
+"""Query, batch and id of a checkpoint; the rest of its name is not promised to anybody."""
 
 
 def check_checkpoints(events: Sequence[Event], job: str, tolerance: float) -> Iterator[Violation]:
@@ -24,6 +28,7 @@ def check_checkpoints(events: Sequence[Event], job: str, tolerance: float) -> It
         tolerance: seconds by which the file system's times may be off against the leaders'.
     """
     yield from _ids(events)
+    yield from _own_ids(events)
     snapshots = _snapshots(events, job)
     yield from _grows(snapshots)
     if snapshots:
@@ -45,6 +50,21 @@ def _ids(events: Sequence[Event]) -> Iterator[Violation]:
                 f"{event.contender} at epoch {event.epoch}.",
             )
         seen[event.id] = event
+
+
+def _own_ids(events: Sequence[Event]) -> Iterator[Violation]:
+    """The id of a completed checkpoint is of one batch of one query, and was handed out to nobody else."""
+    counted = {event.id for event in events if isinstance(event, Counted)}
+    batches: dict[int, str] = {}
+    for event in events:
+        if not isinstance(event, Stored) or f"/{CHECKPOINTS}/" not in event.path:
+            continue
+        name = (event.target or event.path).rpartition("/")[2]
+        if match := _CHECKPOINT.fullmatch(name):
+            number, batch = int(match[3]), f"{match[1]}={match[2]}"
+            first = "nobody knows whom" if number in counted else batches.setdefault(number, batch)
+            if first != batch:
+                yield Violation("S4", event.at, f"Checkpoint id {number} was handed out twice: to {first} and {batch}.")
 
 
 def _entries(names: Sequence[str]) -> dict[str, int]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from ha.history.events import Event
 from leader.answers import Answer
-from leader.checkpoints import CheckpointState
 
 if TYPE_CHECKING:
     from leader.candidacy import Leads
+    from leader.checkpoint import Checkpoint, Metadata
+    from leader.checkpoint_state import CheckpointState
 
 
 class Lookups(Protocol):
@@ -31,20 +32,32 @@ class Lookups(Protocol):
 class CheckpointLookups(Protocol):
     """What :class:`leader.checkpoint_reader.CheckpointReader` answers."""
 
-    def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
+    def checkpoint(self, job: str, timeout: float = 2.0) -> "CheckpointState":
         """Return the job's checkpoints."""
+
+    def retained(self, job: str, timeout: float = 2.0) -> "dict[str, list[Checkpoint]]":
+        """Return all that HDFS holds of each query."""
 
 
 class Checkpoints(Protocol):
     """The leader's hand on its checkpoints; :class:`leader.checkpoints.Checkpoints` says what it promises."""
 
-    def state(self) -> CheckpointState:
-        """Read the checkpoints from the file system."""
+    def state(self) -> "CheckpointState":
+        """Read the counter and each query's newest checkpoint."""
+
+    def latest(self, query: str) -> "Checkpoint | None":
+        """Read a query's newest checkpoint."""
+
+    def retained(self, query: str) -> "list[Checkpoint]":
+        """Read all that are kept of a query."""
 
     def next(self) -> int:
         """Hand out the next checkpoint id."""
 
-    def completed(self, query: str, batch: int) -> CheckpointState:
+    def set(self, number: int) -> int:
+        """Have ids go on from that number."""
+
+    def completed(self, query: str, batch: int, metadata: "Metadata" = ...) -> "CheckpointState":
         """Publish that a query's batch is complete."""
 
 

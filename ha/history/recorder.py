@@ -31,7 +31,8 @@ from ha.history.events import (
 from ha.history.opening import CheckpointLookups, Checkpoints, Lookups, NoHistory
 from leader.answers import Answer
 from leader.candidacy import Leads
-from leader.checkpoints import CheckpointState
+from leader.checkpoint import NOTHING, Checkpoint, Metadata
+from leader.checkpoint_state import CheckpointState
 from leader.errors import NoLeader, Unreachable
 from leader.events import Grant, Revoke
 from leader.information import LeaderInformation
@@ -188,15 +189,24 @@ class _Checkpoints:
     def state(self) -> CheckpointState:
         return self._checkpoints.state()
 
+    def latest(self, query: str) -> Checkpoint | None:
+        return self._checkpoints.latest(query)
+
+    def retained(self, query: str) -> list[Checkpoint]:
+        return self._checkpoints.retained(query)
+
     def next(self) -> int:
         at = now()
         number = self._checkpoints.next()
         self._write(Counted(at, self._job, now(), self._contender, self._epoch, number))
         return number
 
-    def completed(self, query: str, batch: int) -> CheckpointState:
+    def set(self, number: int) -> int:
+        return self._checkpoints.set(number)
+
+    def completed(self, query: str, batch: int, metadata: Metadata = NOTHING) -> CheckpointState:
         at = now()
-        state = self._checkpoints.completed(query, batch)
+        state = self._checkpoints.completed(query, batch, metadata)
         self._write(Completed(at, self._job, now(), self._contender, self._epoch, query, batch))
         return state
 
@@ -212,9 +222,11 @@ class _CheckpointLookups:
     def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
         at = now()
         state = self._reader.checkpoint(job, timeout)
-        queries = dict(state.queries)
-        self._write(CheckpointsRead(at, job, now(), self._name(), state.epoch, state.next_id, queries))
+        self._write(CheckpointsRead(at, job, now(), self._name(), state.epoch, state.next_id, state.queries))
         return state
+
+    def retained(self, job: str, timeout: float = 2.0) -> dict[str, list[Checkpoint]]:
+        return self._reader.retained(job, timeout)
 
 
 class _Lookups:

@@ -1,19 +1,25 @@
 """The driver's side: completed batches become the job's checkpoints.
 
-Spark's own commit log says what is complete; its events only say when to look. An event can be lost in a crash, after
-the commit and before the publication: so the newest commit that is found at the start is published as well.
+Spark's own commit log says what is complete; its events only say when to look, and what else is known of a batch. An
+event can be lost in a crash, after the commit and before the publication: so the newest commit that is found at the
+start is published as well, without metadata.
+
+A batch costs the NameNode three requests: a list of the commits, an id from the counter, and the publication.
 """
 
 import logging
 import threading
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ha.leadership import Leadership
+from ha.spark.listener import QueryListener
 from ha.spark.location import check_query, checkpoint_location
+from ha.spark.progress import Progress
+from leader.checkpoint import NOTHING
 from leader.errors import Fenced, InvalidName
 from leader.names import SPARK
 from store.errors import StoreError
@@ -38,14 +44,16 @@ class CheckpointPublisher:
         self._leadership = leadership
         self._streams = spark.streams
         self._waiting: dict[str, None] = {}  # in the order in which they came
-        self._known: set[str] = set()
+        self._progress: dict[str, Progress] = {}  # what was said last of each query
         self._warned: set[str | None] = set()
         self._look_around = True
         self._closing = False
         self._stopped = False
+        with suppress(StoreError):  # the thread asks again; what cannot be read, and a fence, are the caller's to know
+            leadership.checkpoints.state()
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="ha-checkpoints", daemon=True)
-        self._listener = _Listener(self)
+        self._listener = QueryListener(self.completed, self.progressed)
         self._thread.start()
         self._streams.addListener(self._listener)
         leadership.on_revoked(self.stop)
@@ -150,41 +158,27 @@ class CheckpointPublisher:
             self._warn(query, f"The checkpoints of a query are not published: {error}")
             return
         commits = [int(name) for name in self._leadership.names(f"{SPARK}/{query}/commits") if name.isdecimal()]
+        progress = self._progress.get(query)
         if commits:
-            self._leadership.checkpoints.completed(query, max(commits))
-        elif query in self._known:
+            batch = max(commits)
+            known = progress.metadata if progress is not None and progress.batch_id == batch else NOTHING
+            self._leadership.checkpoints.completed(query, batch, known)
+        elif progress is not None:
             self._warn(
                 query,
                 f"Query {query!r} makes progress, and there is no commit at {location}, so its checkpoints are not "
                 "published: set its checkpointLocation to ha.spark.checkpoint_location(leadership, name).",
             )
 
-    def progressed(self, query: str | None) -> None:
-        """Spark says that a batch of this query is complete."""
+    def progressed(self, progress: Progress) -> None:
+        """Spark says that a batch is complete. Returns at once."""
+        query = progress.name
         if query is not None:
-            self._known.add(query)
+            with self._changed:
+                self._progress[query] = progress
+                if len(self._progress) > MAX_WAITING:
+                    del self._progress[next(iter(self._progress))]
         self.completed(query)
-
-
-class _Listener(StreamingQueryListener):
-    """Spark's events; its bus must not wait, so the work is done elsewhere."""
-
-    def __init__(self, publisher: CheckpointPublisher) -> None:
-        self._publisher = publisher
-
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """The query may have been completing batches under an earlier driver."""
-        self._publisher.completed(event.name)
-
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch is in the commit log; or none, if there was nothing to do."""
-        self._publisher.progressed(event.progress.name)
-
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing was completed."""
-
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Its last batch was announced already."""
 
 
 def publish_checkpoints(spark: SparkSession, leadership: Leadership) -> CheckpointPublisher:
@@ -194,6 +188,8 @@ def publish_checkpoints(spark: SparkSession, leadership: Leadership) -> Checkpoi
     what an earlier driver completed and did not come to publish is published now. It ends with the leadership.
 
     Raises:
+        Fenced: another leader has taken over.
         Py4JError: the session's JVM is gone.
+        Unreadable: among the job's checkpoints there is a name that cannot be read; it may be the newest one's.
     """
     return CheckpointPublisher(spark, leadership)

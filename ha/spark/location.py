@@ -5,28 +5,44 @@ A checkpoint lies below the leader directory: a fenced driver cannot commit ther
 
 import os
 import re
-
-import msgspec
+import threading
+from typing import Any
 
 from ha.leadership import Leadership
-from ha.settings import Settings
+from ha.settings import Settings, load
+from ha.spark.moved import bring_home
+from ha.spark.task import SETTINGS
 from leader.errors import InvalidName
-from leader.names import SPARK
+from leader.names import SPARK, check_job
+
+_at_home: set[str] = set()
+_looking = threading.Lock()
 
 _QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def checkpoint_location(leadership: Leadership, query: str) -> str:
-    """Return the URI to give to Spark as the query's ``checkpointLocation``.
+    """Return the URI to give to Spark as the query's ``checkpointLocation``; call this before the query is started.
+
+    The first call in a leadership has what Spark has noted about the checkpoint's place follow it: see
+    :mod:`ha.spark.moved`. That takes a few milliseconds; for ``transformWithState``, half a second.
 
     Args:
         leadership: of the job that the query belongs to.
         query: the query's name, the same as its ``queryName``.
 
     Raises:
+        Fenced: another leader has taken over.
+        Invalid: there is metadata of an operator in a format that is not known here.
         InvalidName: the name cannot be a directory's.
+        StoreError: the store did not answer.
     """
-    return leadership.path(f"{SPARK}/{check_query(query)}")
+    location = leadership.path(f"{SPARK}/{check_query(query)}")
+    with _looking:
+        if location not in _at_home:
+            bring_home(leadership.own, f"{SPARK}/{query}", location)
+            _at_home.add(location)
+    return location
 
 
 def check_query(query: str) -> str:
@@ -43,11 +59,22 @@ def check_query(query: str) -> str:
     return query
 
 
-def executor_settings() -> dict[str, str]:
-    """Return the Spark settings with which executors on other hosts find the stores and the job as this driver does.
+def executor_settings(job: str | None = None, **settings: Any) -> dict[str, str]:
+    """Return the Spark settings with which tasks on other hosts find the stores and the job as this program does.
 
-    In local mode they inherit the driver's environment, and need none of them.
+    Each is a ``spark.executorEnv.HA_...``, so it reaches every kind of task. In local mode tasks inherit the driver's
+    environment, and need none of what stands there.
+
+    Args:
+        job: the job's name; default: ``HA_JOB`` of the environment.
+        settings: as for :func:`ha.connect`; those of the environment and of ``ha.toml`` are found, too.
+
+    Raises:
+        InvalidName: that is not a job's name.
+        InvalidSettings: a setting is wrong.
     """
-    known = {f"HA_{field.name.upper()}" for field in msgspec.structs.fields(Settings)} - {"HA_CONTENDER", "HA_LISTEN"}
-    names = sorted(known | {"HA_JOB"})
-    return {f"spark.executorEnv.{name}": os.environ[name] for name in names if os.environ.get(name)}
+    found, usual = load(settings), Settings()
+    values = {name: getattr(found, name) for name in SETTINGS if getattr(found, name) != getattr(usual, name)}
+    if job := job or os.environ.get("HA_JOB"):
+        values["job"] = check_job(job)
+    return {f"spark.executorEnv.HA_{name.upper()}": str(value) for name, value in sorted(values.items())}

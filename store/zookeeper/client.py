@@ -1,15 +1,18 @@
 """A ZooKeeper client that never blocks without a bound, says when its session is over, and survives a fork."""
 
 import os
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from store.errors import Invalid
+from store.imports import will_import
 from store.pool import Hook
 from store.zookeeper.address import Address, parse
-from store.zookeeper.calls import Done
-from store.zookeeper.link import Link, Listener
-from store.zookeeper.operations import Operation
 from store.zookeeper.session import Connection, Session
+
+if TYPE_CHECKING:
+    from store.zookeeper.calls import Done
+    from store.zookeeper.link import Link, Listener
+    from store.zookeeper.operations import Operation
 
 T = TypeVar("T")
 
@@ -69,9 +72,8 @@ class ZooKeeper:
         self._on_call = on_call
         self._started = False
         self._closed = False
-        link = self._new_link()
-        self._links = {link.pid: link}
-        self._link = link
+        self._links: dict[int, Link] = {}
+        self._link: Link | None = None
 
     def __repr__(self) -> str:
         return f"ZooKeeper({str(self._address)!r})"
@@ -107,6 +109,9 @@ class ZooKeeper:
         It returns within ``timeout`` + 1 s. Submitted operations that have not ended become :class:`ConnectionLost`.
         In a forked child it ends the child's own session, if there is one, and never the parent's.
         """
+        if self._link is None:
+            self._closed = True
+            return
         link = self._here(wake=False)
         self._closed = True
         link.close(timeout)
@@ -129,7 +134,7 @@ class ZooKeeper:
         """
         return self._here().wait(frozenset(wanted or (Connection.CONNECTED, Connection.READ_ONLY)), timeout)
 
-    def add_listener(self, listener: Listener) -> None:
+    def add_listener(self, listener: "Listener") -> None:
         """Have this called with every new state, from the dispatcher thread.
 
         It is not called with the present state: add it first, then read :attr:`state`. Whenever a session is replaced
@@ -137,11 +142,11 @@ class ZooKeeper:
         """
         self._here().add_listener(listener)
 
-    def remove_listener(self, listener: Listener) -> None:
+    def remove_listener(self, listener: "Listener") -> None:
         """Have this not called any more; a change that is on its way may still be delivered."""
         self._here().remove_listener(listener)
 
-    def call(self, operation: Operation[T], timeout: float) -> T:
+    def call(self, operation: "Operation[T]", timeout: float) -> T:
         """Do one operation and wait for the answer, at most ``timeout`` seconds.
 
         Raises:
@@ -153,7 +158,7 @@ class ZooKeeper:
         """
         return self._here().calls.call(operation, timeout)
 
-    def submit(self, operation: Operation[T], timeout: float, done: Done[T]) -> None:
+    def submit(self, operation: "Operation[T]", timeout: float, done: "Done[T]") -> None:
         """Do one operation and call ``done`` with its outcome, exactly once, after ``timeout`` seconds at the latest.
 
         The outcome is as in :meth:`call`. ``done`` is called from the dispatcher thread; from this one if there is no
@@ -161,20 +166,23 @@ class ZooKeeper:
         """
         self._here().calls.submit(operation, timeout, done)
 
-    def _new_link(self) -> Link:
+    def _new_link(self) -> "Link":
+        will_import("store.zookeeper.link")
+        from store.zookeeper.link import Link  # noqa: PLC0415  # kazoo is for those who connect
+
         return Link(self._address, self._session_timeout, read_only=self._read_only, on_call=self._on_call)
 
-    def _here(self, *, wake: bool = True) -> Link:
-        """Return this process's link, and make it if we were forked."""
+    def _here(self, *, wake: bool = True) -> "Link":
+        """Return this process's link, and make it at the first use, or if we were forked."""
         link = self._link
         pid = os.getpid()
-        if link.pid == pid:
+        if link is not None and link.pid == pid:
             return link
         # Every lock may have been copied while it was held by a thread that is not here: use none. Of several threads
         # that come here at once, setdefault makes one the winner.
         mine = self._new_link()
         winner = self._links.setdefault(pid, mine)
-        if winner is mine:
+        if winner is mine and link is not None:
             link.release_inherited()
         self._link = winner
         if wake and self._started and not self._closed:

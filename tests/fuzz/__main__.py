@@ -20,7 +20,14 @@ from typing import Any
 NAMES = ("names", "records", "configuration", "remote", "web")
 DECODERS = (
     *("ha.agent.wire", "ha.api", "ha.belief", "ha.cli.options", "ha.settings"),
-    *("leader.checkpoints", "leader.information", "leader.lease", "leader.names", "leader.operations"),
+    *(
+        "leader.checkpoint",
+        "leader.checkpoint_state",
+        "leader.information",
+        "leader.lease",
+        "leader.names",
+        "leader.operations",
+    ),
     *("leader.session", "leader.timing"),
     *("store.hadoop", "store.hdfs", "store.opening", "store.paths", "store.webhdfs", "store.zookeeper.address"),
 )

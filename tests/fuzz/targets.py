@@ -9,8 +9,9 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from leader import checkpoints, information, whereabouts
-from leader.checkpoints import CheckpointState, query_entry
+from leader import checkpoint_state, information, whereabouts
+from leader.checkpoint import Checkpoint, CheckpointEntry, Metadata
+from leader.checkpoint_state import CheckpointState
 from leader.information import EndpointEntry, LeaderInformation
 from leader.job import NOBODY
 from leader.lease import Lease, Mode, first_lease
@@ -62,7 +63,10 @@ def _names() -> Target:
     endpoint = EndpointEntry(42, 3, 1, "rest", "http://[::1]:8081/ä")
     none = EndpointEntry(42, 3, 0, "", "")
     listing = (first_lease(NOBODY).name, lease.name, endpoint.name, none.name)
-    queries = [query_entry(query, 12) for query in ("daily", "next", ".staging", "a b/ä")]
+    known = Metadata(850, 7, 100, 4096, "orders=12")
+    queries = [
+        CheckpointEntry(Checkpoint(query, 12, 3, known), 2).name for query in ("daily", "next", ".staging", "a b/ä")
+    ]
     seeds = (
         *listing,
         "\n".join(listing),
@@ -80,14 +84,14 @@ def _records() -> Target:
     from tests.hostile.properties import records
 
     leader = LeaderInformation("orders", 42, OWNER, {"jobmaster": "host:6123", "rest": "ä\0"}, 3)
-    state = CheckpointState("orders", 42, OWNER, 8, {"daily": 7, "": 0})
+    state = CheckpointState("orders", 42, OWNER, 8, {"daily": Checkpoint("daily", 7, 6)})
     belief = struct.pack("<Qdd", 2, 1e6, 1e6)
     told = Snapshot("orders", 42, OWNER, leader, 1.0, 2.0, verified=True)
     sealed = (wire.encode(told, records.ORIGIN, 30.0), wire.encode_beat(records.ORIGIN, 1, 2.0, ""))
     bodies = tuple(each[9:-1] for each in sealed)
     where = Whereabouts("2001:db8::1", 4711, "5eed" * 8)
     abouts = (whereabouts.encode("a", where), where.greeting)
-    plain = (information.encode(leader), checkpoints.encode(state), *abouts, b"cafe0123", belief, b"")
+    plain = (information.encode(leader), checkpoint_state.encode(state) or b"", *abouts, b"cafe0123", belief, b"")
     return Target(records.ALL, (*plain, *sealed, *bodies))
 
 

@@ -15,7 +15,7 @@ from ha.agent.place import LEADER
 from ha.agent.warm import KEPT_FOR, MAX_JOBS, Warm
 from ha.client import Client
 from ha.settings import Settings, load
-from ha.spark.worker import Lookups
+from ha.spark.lookups import Lookups
 from ha.stores import Stores
 from leader.answers import Answer, Look
 from leader.errors import NoLeader, Unreachable
@@ -226,7 +226,7 @@ def test_a_worker_reads_snapshots_and_does_not_go_back_when_there_are_none(
     for field in msgspec.structs.fields(Settings):
         monkeypatch.setenv(f"HA_{field.name.upper()}", str(getattr(settings, field.name)))
     led.claim("orders", "a:1")
-    worker = Lookups()
+    worker = Lookups(())
     try:
         assert worker.leader("orders").source is Source.HDFS, "which it keeps in memory now"
         agent = host.writing("orders")
@@ -248,7 +248,7 @@ def test_a_worker_whose_agent_says_that_nobody_leads(
     led.release("orders")
     host.writing("orders")
     wait_until(host.told("orders"))
-    worker = Lookups()
+    worker = Lookups(())
     try:
         with pytest.raises(NoLeader, match="the last epoch was 1"):
             worker.leader("orders")

@@ -80,7 +80,8 @@ def led(quick: Path) -> Path:
     for entry in (
         f"record/endpoint~{1:010d}~1~1~rest=a_3a1",
         f"history/{directory.name}~released~a",
-        "checkpoints/daily=4",
+        "checkpoints/daily=3~1~1~~~~~",
+        "checkpoints/daily=4~2~1~850~7~20~4096~orders_3d12",
     ):
         files.make_directory(f"{home}/{entry}")
     return quick
@@ -106,14 +107,34 @@ def test_flags_come_before_the_environment(
 
 def test_list_history_and_checkpoint(led: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = json.loads(Said(capsys, "list", "--json").output)
-    assert row == [{"job": "orders", "epoch": 1, "lease": "hdfs", "holder": "a", "contenders": None}]
+    assert row == [
+        {"job": "orders", "state": "CREATED", "epoch": 1, "lease": "hdfs", "holder": "a", "contenders": None}
+    ]
     assert "orders" in Said(capsys, "list").output
     history = json.loads(Said(capsys, "history", "orders", "--json").output)
     assert (history["epoch"], history["reason"], history["contender"]) == (1, "released", "a")
     state = json.loads(Said(capsys, "checkpoint", "orders", "--json").output)
-    assert state == {"job": "orders", "epoch": 1, "next_id": 1, "queries": {"daily": 4}}
-    assert "daily: batch 4" in Said(capsys, "checkpoint", "orders").output
+    known = {"duration_ms": 850, "rows": 7, "state_rows": 20, "state_bytes": 4096, "offsets": "orders=12"}
+    assert state == {"job": "orders", "epoch": 1, "next_id": 1, "queries": {"daily": {"batch": 4, "id": 2, **known}}}
+    assert "daily: batch 4, checkpoint 2" in Said(capsys, "checkpoint", "orders").output
     assert led.exists()
+
+
+def test_the_checkpoints_that_are_kept(led: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    older, newer = (json.loads(line) for line in Said(capsys, "checkpoints", "orders", "--json").output.splitlines())
+    assert (older["query"], older["batch"], older["id"], older["rows"], older["offsets"]) == ("daily", 3, 1, None, None)
+    assert (newer["query"], newer["batch"], newer["id"], newer["rows"]) == ("daily", 4, 2, 7)
+    title, *rows = (line.split() for line in Said(capsys, "checkpoints", "orders").output.splitlines())
+    assert title[:3] == ["QUERY", "BATCH", "ID"]
+    assert rows == [
+        ["daily", "3", "1", "-", "-", "-", "-", "-"],
+        ["daily", "4", "2", "850", "7", "20", "4096", "orders=12"],
+    ]
+    home = f"orders/{LeaderDirectory(1, SESSION).name}/checkpoints"
+    LocalFiles(led, durable=False).make_directory(f"{home}/daily=5")
+    said = Said(capsys, "checkpoints", "orders")
+    assert (said.code, said.output) == (1, "")
+    assert said.errors.startswith("ha: 'daily=5' among the checkpoints of job 'orders' cannot be read")
 
 
 def test_clean_and_trash(led: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +193,8 @@ def test_a_leader_that_does_not_hand_over(led: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("name", BAD_JOBS)
 @pytest.mark.parametrize(
-    "command", ["leader", "watch", "history", "resign", "switchover", "checkpoint", "daemon", "agent", "clean"]
+    "command",
+    ["leader", "watch", "history", "resign", "switchover", "checkpoint", "checkpoints", "daemon", "agent", "clean"],
 )
 def test_a_bad_job(command: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, command, "--", name)

@@ -30,9 +30,11 @@ class Children:
         self.belief = BeliefWriter(directory / "belief")
         self.belief.write(now() + LONG, now() + LONG)
         self.started: list[Supervised] = []
+        self.jvm_file = ""
 
     def start(self, *command: str, held: Sequence[int] = (), grant: Path | None = None) -> Supervised:
-        child = Supervised(command, {"PLACE": str(self.directory)}, self.belief.path, held, grant)
+        environment = {"PLACE": str(self.directory), "HA_SPARK_JVM": self.jvm_file}
+        child = Supervised(command, environment, self.belief.path, held, grant)
         self.started.append(child)
         return child
 
@@ -89,6 +91,34 @@ def test_it_exits_as_the_command_does(children: Children, code: int) -> None:
 def test_a_signal_is_128_and_its_number(children: Children, number: int) -> None:
     child = children.python(f"import os, resource; resource.setrlimit(4, (0, 0)); os.kill(os.getpid(), {int(number)})")
     assert child.wait() == 128 + number
+
+
+LOSES_ITS_JVM = (
+    TELL
+    + "jvm = subprocess.Popen([sys.executable, '-c', 'import signal\\nwhile True: signal.pause()'])\n"
+    + "WHAT\ntell('pid', os.getpid())\nwhile True: signal.pause()\n"
+)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "tell('jvm', jvm.pid); jvm.kill()",
+        "jvm.kill(); jvm.wait(); tell('jvm', jvm.pid)",  # it has ended before the guard can look
+    ],
+)
+def test_a_command_is_killed_when_its_jvm_has_ended(
+    children: Children, capfd: pytest.CaptureFixture[str], what: str
+) -> None:
+    children.jvm_file = str(children.directory / "jvm")
+    assert children.python(LOSES_ITS_JVM.replace("WHAT", what)).wait() == 128 + signal.SIGKILL
+    assert capfd.readouterr().err == "ha: the command's JVM has ended: the command is killed.\n"
+
+
+def test_a_command_that_ends_before_its_jvm_has_ended_by_itself(children: Children) -> None:
+    children.jvm_file = str(children.directory / "jvm")
+    ends = LOSES_ITS_JVM.replace("WHAT", "tell('jvm', jvm.pid); sys.exit(3)")
+    assert children.python(ends).wait() == 3
 
 
 def test_a_command_that_cannot_be_started_is_127(children: Children, capfd: pytest.CaptureFixture[str]) -> None:

@@ -139,6 +139,7 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
     ({}, {}, "audit = [1]", ["audit in ha.toml is [1]", "it must be a number"]),
     ({"suspicion": "of"}, {}, "", ["suspicion is 'of'", "it must be 'on' or 'off'"]),
     ({"standby": "hot"}, {}, "", ["standby is 'hot'", "it must be 'cold' or 'warm'"]),
+    ({"cleanup": "yes"}, {}, "", ["cleanup is 'yes'", "it must be 'on' or 'off'"]),
     ({}, {}, "suspicion = false", ["suspicion in ha.toml is False", "it must be a text"]),
     ({}, {}, "files = 5", ["files in ha.toml is 5", "it must be a text"]),
     ({}, {}, "short_ttl = true", ["short_ttl in ha.toml is True", "it must be a number"]),
@@ -195,6 +196,17 @@ def test_every_mistake_is_one_sentence_with_key_place_and_remedy(
         assert part in sentence
     assert "\n" not in sentence
     assert re.search(r"[.?]$", sentence)
+
+
+def test_how_many_checkpoints_are_retained(nowhere: Path) -> None:
+    assert load({}, {}).checkpoints_retained == 10
+    assert load({}, {"HA_CHECKPOINTS_RETAINED": "1"}).checkpoints_retained == 1
+    for number in (0, -1, 1001):
+        with pytest.raises(InvalidSettings, match=f"checkpoints_retained is {number}: it must be from 1 to 1,000"):
+            load({"checkpoints_retained": number}, {})
+    with pytest.raises(InvalidSettings, match="checkpoints_retained in the environment is 'ten'"):
+        load({}, {"HA_CHECKPOINTS_RETAINED": "ten"})
+    assert not list(nowhere.iterdir())
 
 
 def test_a_file_that_is_no_text(nowhere: Path) -> None:

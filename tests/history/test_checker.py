@@ -167,6 +167,16 @@ def test_an_id_that_is_handed_out_twice() -> None:
     assert broken(Counted(1, JOB, 2, "a", 1, 7), Counted(3, JOB, 4, "b", 2, 7)) == {"S4"}
 
 
+def test_the_id_of_a_completed_checkpoint_is_its_own() -> None:
+    first = made(3, FIRST, "checkpoints/q=3~7~1~~~~~")
+    again = Stored(4, JOB, "rename", first.path, f"{first.path}~2")
+    counter = made(3, FIRST, "checkpoints/next=9")
+    assert not broken(*LED, counter, first, Counted(3.5, JOB, 3.6, "a", 1, 8), again)
+    assert broken(*LED, counter, first, Counted(3.5, JOB, 3.6, "a", 1, 7)) == {"S4"}
+    assert broken(*LED, first, made(4, FIRST, "checkpoints/q=4~7~1~~~~~")) == {"S4"}
+    assert broken(*LED, first, made(4, FIRST, "checkpoints/p=3~7~1~~~~~")) == {"S4"}
+
+
 def test_a_batch_that_goes_back_in_the_store() -> None:
     back = Stored(4, JOB, "rename", f"{FIRST.name}/checkpoints/q=3", f"{FIRST.name}/checkpoints/q=2")
     assert broken(*LED, made(3, FIRST, "checkpoints/q=3"), back) == {"S4"}

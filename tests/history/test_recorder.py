@@ -28,7 +28,8 @@ from ha.history.events import (
 from ha.history.opening import NoHistory, open_history
 from ha.history.recorder import Recorder
 from leader.answers import Answer
-from leader.checkpoints import CheckpointState
+from leader.checkpoint import NOTHING, Checkpoint, Metadata
+from leader.checkpoint_state import CheckpointState
 from leader.errors import Fenced, InvalidName, NoLeader, Unreachable
 from leader.events import Grant, Revoke
 from leader.information import LeaderInformation
@@ -80,7 +81,8 @@ def test_a_kill_loses_no_line_that_was_written(tmp_path: Path) -> None:
 def test_a_forked_child_begins_a_file_of_its_own(tmp_path: Path) -> None:
     source = """
 from ha.history.opening import CheckpointLookups
-from leader.checkpoints import CheckpointState
+from leader.checkpoint import NOTHING, Checkpoint, Metadata
+from leader.checkpoint_state import CheckpointState
 class Reads:
     def checkpoint(self, job, timeout=2.0): return CheckpointState(job, 1, "x")
 reads = recorder.checkpoint_lookups(Reads())
@@ -282,10 +284,19 @@ class Counting:
             raise Fenced("It is over.")
         return 7
 
-    def completed(self, query: str, batch: int) -> CheckpointState:
+    def latest(self, query: str) -> Checkpoint | None:
+        return self.retained(query)[-1]
+
+    def retained(self, query: str) -> list[Checkpoint]:
+        return [Checkpoint(query, 3, 1), Checkpoint(query, 4, 2)]
+
+    def set(self, number: int) -> int:
+        return number + 1
+
+    def completed(self, query: str, batch: int, metadata: Metadata = NOTHING) -> CheckpointState:
         if self.fails:
             raise Fenced("It is over.")
-        return CheckpointState("orders", 3, SESSION, 1, {query: batch})
+        return CheckpointState("orders", 3, SESSION, 1, {query: Checkpoint(query, batch, 1, metadata)})
 
 
 def test_checkpoints_are_recorded_when_they_are_done_and_only_then(tmp_path: Path) -> None:
@@ -293,7 +304,9 @@ def test_checkpoints_are_recorded_when_they_are_done_and_only_then(tmp_path: Pat
     checkpoints = recorder.checkpoints("orders", 3, counting)
     began = now()
     assert checkpoints.next() == 7
-    assert checkpoints.completed("daily", 4).queries == {"daily": 4}
+    assert checkpoints.completed("daily", 4, Metadata(rows=7)).latest["daily"].metadata.rows == 7
+    assert (checkpoints.set(8), len(checkpoints.retained("daily"))) == (9, 2)
+    assert checkpoints.latest("daily") == Checkpoint("daily", 4, 2)
     assert checkpoints.state() == counting.state()
     counting.fails = True
     with pytest.raises(Fenced):
@@ -331,7 +344,10 @@ class Answers:
 
     def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
         self.leader(job, timeout)
-        return CheckpointState(job, 3, SESSION, 8, {"daily": 4})
+        return CheckpointState(job, 3, SESSION, 8, {"daily": Checkpoint("daily", 4, 7)})
+
+    def retained(self, job: str, timeout: float = 2.0) -> dict[str, list[Checkpoint]]:
+        return {"daily": list(self.checkpoint(job, timeout).latest.values())}
 
 
 def test_answers_are_recorded_with_the_time_they_took(tmp_path: Path) -> None:
@@ -359,7 +375,9 @@ def test_answers_are_recorded_with_the_time_they_took(tmp_path: Path) -> None:
 
 def test_what_a_reader_is_told_of_checkpoints_is_recorded(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, "a")
-    assert recorder.checkpoint_lookups(Answers()).checkpoint("orders").next_id == 8
+    lookups = recorder.checkpoint_lookups(Answers())
+    assert lookups.checkpoint("orders").next_id == 8
+    assert lookups.retained("orders") == {"daily": [Checkpoint("daily", 4, 7)]}
     recorder.close()
     (found,) = load(tmp_path)
     assert isinstance(found, CheckpointsRead)

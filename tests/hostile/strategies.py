@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from ha.agent import wire
-from leader import checkpoints, information, whereabouts
-from leader.checkpoints import MAX_ID, CheckpointState, query_entry
+from leader import checkpoint_state, information, whereabouts
+from leader.checkpoint import MAX_ID, Checkpoint, CheckpointEntry, Metadata, fit
+from leader.checkpoint_state import CheckpointState
 from leader.information import MAX_VERSION, EndpointEntry, LeaderInformation
 from leader.lease import ANYBODY, Lease, Mode
-from leader.names import MAX_EPOCH, LeaderDirectory
+from leader.names import MAX_EPOCH, MAX_WRITING, LeaderDirectory
 from leader.snapshot import Snapshot
 from leader.whereabouts import MAX_PORT, Whereabouts
 from tests.hostile.properties.records import AUDIT, ORIGIN
@@ -52,11 +53,16 @@ ENDPOINT_ENTRIES = st.builds(
 ) | st.builds(
     EndpointEntry, st.integers(0, MAX_EPOCH), st.integers(1, MAX_VERSION), st.just(0), st.just(""), st.just("")
 )
-QUERY_ENTRIES = st.builds(
-    query_entry,
-    st.sampled_from(["next", ".staging-x"]) | st.text(PRINTABLE, min_size=1, max_size=20),
+NUMBERS = st.none() | st.integers(0, MAX_ID)
+METADATA = st.builds(Metadata, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.text(PRINTABLE))
+RETAINED = st.builds(
+    Checkpoint,
+    st.sampled_from(["next", ".staging-x", "_6eext"]) | st.text(PRINTABLE, min_size=1, max_size=16),
     st.integers(0, MAX_ID),
-)
+    st.integers(1, MAX_ID),
+    METADATA,
+).map(fit)
+CHECKPOINT_ENTRIES = st.builds(CheckpointEntry, RETAINED, st.integers(1, MAX_WRITING))
 HISTORY = st.tuples(DIRECTORIES, st.text("abcxyz-", min_size=1, max_size=20), WORDS).map(
     lambda parts: f"{parts[0].name}~{parts[1]}~{parts[2]}"
 )
@@ -64,7 +70,7 @@ NAMES = (
     DIRECTORIES.map(lambda each: each.name)
     | LEASES.map(lambda each: each.name)
     | ENDPOINT_ENTRIES.map(lambda each: each.name)
-    | QUERY_ENTRIES
+    | CHECKPOINT_ENTRIES.map(lambda each: each.name)
     | HISTORY
 )
 LISTINGS = st.lists(NAMES, max_size=5).map("\n".join)
@@ -83,7 +89,7 @@ CHECKPOINTS = st.builds(
     epoch=st.integers(1, MAX_EPOCH),
     session_id=SESSION_IDS,
     next_id=st.integers(1, MAX_ID),
-    queries=st.dictionaries(st.text(PRINTABLE, min_size=1), st.integers(0, MAX_ID), max_size=5),
+    latest=st.lists(RETAINED, max_size=5).map(lambda found: {each.query: each for each in found}),
 )
 TIMES = st.floats(0, 1e9)
 SNAPSHOTS = st.builds(
@@ -98,7 +104,7 @@ SNAPSHOTS = st.builds(
 ) | st.builds(lambda at: Snapshot("orders", 0, "", None, at, at, verified=False), TIMES)
 SNAPSHOT_FILES = SNAPSHOTS.map(lambda each: wire.encode(each, ORIGIN, AUDIT))
 BEATS = TIMES.map(lambda at: wire.encode_beat(ORIGIN, 42, at, "127.0.0.1:8300"))
-RECORDS = INFORMATION.map(information.encode) | CHECKPOINTS.map(checkpoints.encode)
+RECORDS = INFORMATION.map(information.encode) | CHECKPOINTS.map(lambda state: checkpoint_state.encode(state) or b"")
 
 SPLINTERS = st.sampled_from([*"\n\0~=_0-/\u0663\u2028A.[\ud800é{", '"', "00", "..", "9" * 30])
 

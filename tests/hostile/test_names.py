@@ -4,22 +4,22 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
-from leader.checkpoints import MAX_ID, QueryEntry, parse_query, query_entry
+from leader.checkpoint import CheckpointEntry
 from leader.information import EndpointEntry
 from leader.lease import Lease
-from leader.names import MAX_WRITING, LeaderDirectory
+from leader.names import LeaderDirectory
 from leader.operations import PastGrant
+from store.files import MAX_COMPONENT_BYTES
 from tests.hostile.properties import names
 from tests.hostile.strategies import (
+    CHECKPOINT_ENTRIES,
     DIRECTORIES,
     ENDPOINT_ENTRIES,
     HISTORY,
     HOSTILE_TEXTS,
     LEASES,
     LISTINGS,
-    PRINTABLE,
     damaged,
     examples,
 )
@@ -58,11 +58,8 @@ def test_every_name_is_read_back(directory: LeaderDirectory, lease: Lease, entry
     assert PastGrant.parse(grant, 5) is not None
 
 
-@examples(100)
-@given(
-    st.text(PRINTABLE, min_size=1, max_size=60) | st.sampled_from(["next", ".staging", ".", "_6eext"]),
-    st.integers(0, MAX_ID),
-    st.integers(1, MAX_WRITING),
-)
-def test_every_query_is_read_back(query: str, batch: int, writing: int) -> None:
-    assert parse_query(query_entry(query, batch, writing)) == (query, QueryEntry(batch, writing))
+@examples(200)
+@given(CHECKPOINT_ENTRIES)
+def test_every_checkpoint_is_read_back(entry: CheckpointEntry) -> None:
+    assert CheckpointEntry.parse(entry.name) == entry
+    assert len(entry.name) <= MAX_COMPONENT_BYTES

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ha.agent import wire
 from ha.belief import BeliefReader
-from leader import checkpoints, information, whereabouts
-from leader.checkpoints import CheckpointState
+from leader import checkpoint_state, information, whereabouts
+from leader.checkpoint_state import CheckpointState
 from leader.information import LeaderInformation
 from leader.snapshot import Snapshot
 from leader.whereabouts import Whereabouts
@@ -70,7 +70,9 @@ def test_every_snapshot_is_read_back(told: Snapshot) -> None:
 @given(INFORMATION, CHECKPOINTS)
 def test_every_record_is_read_back(leader: LeaderInformation, state: CheckpointState) -> None:
     assert information.decode(information.encode(leader), "orders") == leader
-    assert checkpoints.decode(checkpoints.encode(state), "orders") == state
+    data = checkpoint_state.encode(state)
+    assert data is not None
+    assert checkpoint_state.decode(data, "orders") == state
 
 
 @examples(100)

@@ -17,9 +17,11 @@ from ha.listening import parse_listen
 from ha.sandbox.errors import SandboxError
 from ha.sandbox.state import Directory
 from ha.settings import load
-from leader import checkpoints, status
-from leader.checkpoints import MAX_ID, Checkpoints, CheckpointState, query_entry
-from leader.errors import InvalidName, InvalidSettings
+from leader import checkpoint_list, checkpoint_state, status
+from leader.checkpoint import MAX_ID, Checkpoint, CheckpointEntry
+from leader.checkpoint_state import CheckpointState
+from leader.checkpoints import Checkpoints
+from leader.errors import InvalidName, InvalidSettings, Unreadable
 from leader.information import EndpointEntry, Record
 from leader.lease import Lease, Mode
 from leader.names import LeaderDirectory
@@ -149,11 +151,13 @@ def test_of_two_leases_of_one_sequence_all_readers_see_the_same() -> None:
     assert Record.parse(leases) == Record.parse(reversed(leases))
 
 
-@pytest.mark.parametrize("field", [b'"next_id":3', b'"daily":2'])
+@pytest.mark.parametrize("field", [b'"next_id":3', b'"batch":2'])
 def test_numbers_of_a_thousand_digits_are_no_checkpoints(field: bytes) -> None:
-    good = checkpoints.encode(CheckpointState("orders", 7, OWNER, 3, {"daily": 2}))
-    assert checkpoints.decode(good, "orders") is not None
-    assert checkpoints.decode(good.replace(field, field + b"0" * 1000), "orders") is None
+    good = checkpoint_state.encode(CheckpointState("orders", 7, OWNER, 3, {"daily": Checkpoint("daily", 2, 1)}))
+    assert good is not None
+    assert checkpoint_state.decode(good, "orders") is not None
+    assert good.count(field) == 1
+    assert checkpoint_state.decode(good.replace(field, field + b"0" * 1000), "orders") is None
 
 
 class Listing:
@@ -178,8 +182,9 @@ def listing(*names: str) -> Files:
 
 
 def test_a_counter_at_zero_is_not_ours() -> None:
-    assert checkpoints.read(listing("next=0", "next=5"), "orders", DIRECTORY).next_id == 5
-    assert checkpoints.parse_query("next=0") is None
+    with pytest.raises(Unreadable, match="'next=0' among the checkpoints of job 'orders' cannot be read"):
+        checkpoint_list.parse(["next=0", "next=5"], "orders", DIRECTORY)
+    assert CheckpointEntry.parse("next=0") is None
 
 
 def test_the_last_id_is_not_followed_by_the_first() -> None:
@@ -194,9 +199,10 @@ def test_the_last_id_is_not_followed_by_the_first() -> None:
 
 @pytest.mark.parametrize("query", ["next", ".staging", ".staging-x"])
 def test_a_query_may_be_called_like_something_else(query: str) -> None:
-    entry = query_entry(query, 7)
-    assert paths.check(entry) == entry
-    assert checkpoints.read(listing(entry, "next=1"), "orders", DIRECTORY).queries == {query: 7}
+    entry = CheckpointEntry(Checkpoint(query, 7, 1))
+    assert paths.check(entry.name) == entry.name
+    found = checkpoint_list.parse([entry.name, "next=1"], "orders", DIRECTORY)
+    assert (found.next_id, found.newest(query)) == (1, entry)
 
 
 def test_of_several_states_the_furthest_counts_in_whatever_order() -> None:

@@ -203,6 +203,10 @@ class Team:
             command = [sys.executable, WORKER, str(self.folder / f"{self.job}.beats"), *(["writes"] if writes else [])]
             self._participants[name] = Participant(self, name, command, **more)
 
+    def supervise(self, name: str, *command: str, **more: str) -> None:
+        """Start a sidecar of this command, with more in its environment."""
+        self._participants[name] = Participant(self, name, list(command), **more)
+
     def serve(self, *names: str) -> None:
         """Start a daemon for each name."""
         for name in names:

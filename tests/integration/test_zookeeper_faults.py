@@ -286,7 +286,7 @@ def zookeeper_of(leading: lead) -> ZooKeeper:
 
 
 def client_id(leading: lead) -> tuple[int, bytes]:
-    found: tuple[int, bytes] = zookeeper_of(leading)._link._kazoo.client_id
+    found: tuple[int, bytes] = zookeeper_of(leading)._here()._kazoo.client_id
     return found
 
 

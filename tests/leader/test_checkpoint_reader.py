@@ -3,7 +3,9 @@
 import pytest
 
 from leader import job
+from leader.checkpoint import Checkpoint, Metadata
 from leader.checkpoint_reader import CheckpointReader
+from leader.errors import NoLeader, Unreadable
 from leader.job import NOBODY
 from leader.names import LeaderDirectory
 from leader.reader import Reader
@@ -37,7 +39,7 @@ class Shown:
 
     def told(self) -> tuple[int, int, dict[str, int]]:
         state = self.reader.checkpoint("orders")
-        return state.epoch, state.next_id, dict(state.queries)
+        return state.epoch, state.next_id, state.queries
 
 
 @pytest.fixture
@@ -46,27 +48,51 @@ def shown(place: Place) -> Shown:
 
 
 def test_a_batch_that_was_shown_and_forgotten_stays_known(shown: Shown) -> None:
-    shown.show(FIRST, "next=9", "daily=4", "hourly=7")
+    shown.show(FIRST, "next=9", "daily=4~1~1~~~~~", "hourly=7~1~1~~~~~")
     assert shown.told() == (1, 9, {"daily": 4, "hourly": 7})
-    shown.show(FIRST, "next=8", "daily=3~2", "weekly=0")
+    shown.show(FIRST, "next=8", "daily=3~1~2~~~~~", "weekly=0~1~1~~~~~")
     assert shown.told() == (1, 9, {"daily": 4, "hourly": 7, "weekly": 0})
-    shown.show(SECOND, "next=10", "daily=3")
+    shown.show(SECOND, "next=10", "daily=3~1~1~~~~~")
     assert shown.told() == (2, 10, {"daily": 4, "hourly": 7, "weekly": 0})
 
 
 def test_a_claim_that_was_shown_and_forgotten_takes_nothing_with_it(shown: Shown) -> None:
-    shown.show(FIRST, "next=8", "daily=3")
+    shown.show(FIRST, "next=8", "daily=3~1~1~~~~~")
     shown.told()
-    shown.show(SECOND, "next=9", "daily=4")
+    shown.show(SECOND, "next=9", "daily=4~1~1~~~~~")
     shown.told()
-    shown.show(FIRST, "next=8", "daily=3")
+    shown.show(FIRST, "next=8", "daily=3~1~1~~~~~")
     assert shown.told() == (1, 9, {"daily": 4})
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_another_job_of_the_same_name_begins_anew(shown: Shown, epoch: int) -> None:
     """Somebody has deleted the job's directory, and started it again."""
-    shown.show(LeaderDirectory(2, A), "next=9", "daily=4")
+    shown.show(LeaderDirectory(2, A), "next=9", "daily=4~1~1~~~~~")
     shown.told()
     shown.show(LeaderDirectory(epoch, B), "next=2")
     assert shown.told() == (epoch, 2, {})
+
+
+def test_what_is_known_of_a_checkpoint_comes_with_it(shown: Shown) -> None:
+    shown.show(FIRST, "next=9", "daily=3~7~1~~~~~", "daily=4~8~1~850~7~20~4096~orders_3d12")
+    told = shown.reader.checkpoint("orders").latest["daily"]
+    assert told == Checkpoint("daily", 4, 8, Metadata(850, 7, 20, 4096, "orders=12"))
+
+
+def test_all_that_are_retained_are_read_from_the_file_system(shown: Shown) -> None:
+    shown.show(FIRST, "next=9", "daily=10~8~1~~~~~", "daily=9~7~1~~~~~", "daily=10~8~2~~~~~", "hourly=3~2~1~~~~~")
+    retained = shown.reader.retained("orders")
+    assert retained == {
+        "daily": [Checkpoint("daily", 9, 7), Checkpoint("daily", 10, 8)],
+        "hourly": [Checkpoint("hourly", 3, 2)],
+    }
+    with pytest.raises(NoLeader):
+        shown.reader.retained("payments")
+
+
+def test_readers_skip_nothing_that_cannot_be_read(shown: Shown) -> None:
+    shown.show(FIRST, "next=9", "daily=4", "daily=3~7~1~~~~~")
+    for ask in (shown.reader.checkpoint, shown.reader.retained):
+        with pytest.raises(Unreadable, match="'daily=4' among the checkpoints of job 'orders' cannot be read"):
+            ask("orders")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from leader import job
+from leader import execution, job
 from leader.events import CreateJob, Delete, FilesCommand, ListJob, ListRecord, MakeDirectory, Rename
 from leader.job import NOBODY
 from leader.lease import Lease, Mode, first_lease
@@ -174,7 +174,7 @@ def test_one_list_is_enough_for_a_directory_that_is_known(place: Place) -> None:
 
 def test_the_commands_of_an_election(place: Place) -> None:
     def run(command: FilesCommand) -> list[str] | None:
-        return job.execute(place.direct, "orders", command)
+        return execution.execute(place.direct, "orders", command)
 
     with pytest.raises(NotFound):
         run(ListJob())

@@ -1,13 +1,14 @@
 """The checkpoint counter and the published checkpoints: numbers as numbers, and nothing older for want of something."""
 
 from collections.abc import Callable
-from types import MappingProxyType
 
 import pytest
 
-from leader import checkpoints, job
+from leader import checkpoint_list, job
+from leader.checkpoint import Checkpoint
 from leader.checkpoint_reader import CheckpointReader
-from leader.checkpoints import Checkpoints, CheckpointState, encode
+from leader.checkpoint_state import CheckpointState, encode
+from leader.checkpoints import Checkpoints
 from leader.errors import Fenced, NoLeader, Unreachable
 from leader.job import NOBODY
 from leader.names import LeaderDirectory
@@ -52,20 +53,23 @@ def test_it_goes_on_from_whatever_the_counter_says(ids: Checkpoints, led: Place)
 def test_ids_and_batches_are_compared_as_numbers(ids: Checkpoints, led: Place) -> None:
     for batch in (9, 10, 99, 100):
         ids.completed("daily", batch)
-    assert led.names(HOME) == ["daily=100", "next=1"]
-    led.direct.make_directory(f"{HOME}/daily=99")
-    led.direct.make_directory(f"{HOME}/daily=9")
+    assert [each.batch for each in ids.retained("daily")] == [9, 10, 99, 100]
     led.direct.make_directory(f"{HOME}/next=9")
     led.direct.make_directory(f"{HOME}/next=10")
-    found = checkpoints.read(led.direct, "orders", DIRECTORY)
-    assert (dict(found.queries), found.next_id) == ({"daily": 100}, 10)
+    found = checkpoint_list.parse(led.names(HOME), "orders", DIRECTORY).state("orders", DIRECTORY)
+    assert (found.queries, found.next_id) == ({"daily": 100}, 10)
 
 
 def test_at_first_nothing_is_complete(ids: Checkpoints) -> None:
     assert ids.state() == CheckpointState("orders", 1, A, 1)
+    assert (ids.latest("daily"), ids.retained("daily")) == (None, [])
 
 
-@pytest.mark.parametrize("change", [lambda ids: ids.next(), lambda ids: ids.completed("daily", 2)], ids=["id", "batch"])
+@pytest.mark.parametrize(
+    "change",
+    [lambda ids: ids.next(), lambda ids: ids.set(9), lambda ids: ids.completed("daily", 2)],
+    ids=["id", "set", "batch"],
+)
 def test_what_is_executed_after_the_fence_changes_nothing(
     ids: Checkpoints, led: Place, change: Callable[[Checkpoints], object]
 ) -> None:
@@ -80,7 +84,7 @@ def test_what_is_executed_after_the_fence_changes_nothing(
         change(ids)
     assert len(led.faulty.late) == 1
     led.faulty.catch_up()
-    assert led.names(f"orders/{NEXT.name}/checkpoints") == ["daily=1", "next=1"]
+    assert led.names(f"orders/{NEXT.name}/checkpoints") == ["daily=1~1~1~~~~~", "next=2"]
 
 
 # --- readers
@@ -98,10 +102,10 @@ def reader(led: Place, copies: Copies) -> CheckpointReader:
 
 
 def put(copies: Copies, next_id: int, batch: int, directory: LeaderDirectory = DIRECTORY) -> None:
-    state = CheckpointState(
-        "orders", directory.epoch, directory.session_id, next_id, MappingProxyType({"daily": batch})
-    )
-    copies.nodes[checkpoints_path("orders")] = encode(state)
+    latest = {"daily": Checkpoint("daily", batch, 1)}
+    data = encode(CheckpointState("orders", directory.epoch, directory.session_id, next_id, latest))
+    assert data is not None
+    copies.nodes[checkpoints_path("orders")] = data
 
 
 def newest(reader: CheckpointReader) -> tuple[int, int, int]:
@@ -121,7 +125,6 @@ def test_a_copy_that_is_older_than_what_is_known_is_not_believed(
     reader: CheckpointReader, copies: Copies, ids: Checkpoints, next_id: int, batch: int
 ) -> None:
     ids.next()
-    ids.next()
     ids.completed("daily", 5)
     put(copies, 3, 5)
     assert newest(reader) == (1, 3, 5)
@@ -135,17 +138,17 @@ def test_a_dead_leaders_copy_is_not_believed_once_the_next_is_known(
     ids.completed("daily", 5)
     fence(led)
     Checkpoints(led.files, "orders", NEXT, 10.0).completed("daily", 6)
-    put(copies, 1, 6, NEXT)
-    assert newest(reader) == (2, 1, 6)
+    put(copies, 3, 6, NEXT)
+    assert newest(reader) == (2, 3, 6)
     put(copies, 9, 9, DIRECTORY)
-    assert newest(reader) == (2, 1, 6)
+    assert newest(reader) == (2, 3, 6)
 
 
 def test_what_cannot_be_read_is_an_error_and_nothing_older(
     reader: CheckpointReader, copies: Copies, ids: Checkpoints, led: Place
 ) -> None:
     ids.completed("daily", 5)
-    assert newest(reader) == (1, 1, 5)
+    assert newest(reader) == (1, 2, 5)
     led.faulty.unreachable = True
     put(copies, 1, 4)
     with pytest.raises(Unreachable, match="The checkpoints of job 'orders' cannot be read"):

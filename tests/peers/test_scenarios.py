@@ -16,9 +16,7 @@ _SECTION = re.compile(r"## (?P<number>\d+) (?P<title>.+) \((?P<rows>\d+) rows\)"
 _TEST = re.compile(r"`(?P<file>tests/[a-z0-9_/]+\.py)::(?P<name>test_[a-z0-9_]+)`")
 _SENTENCE = re.compile(r"[A-Za-z][^.!?]{20,}\.")
 
-CANNOT, NOT_BUILT = "cannot occur: ", "not built yet: "
-FEATURES = ("the completed-checkpoint store",)
-"""What this version does not have; nothing else may be waited for."""
+CANNOT = "cannot occur: "
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,11 @@ def kind(row: Row) -> str:
     Raises:
         AssertionError: none, or more than one.
     """
-    for prefix in (CANNOT, NOT_BUILT):
-        if row.answer.startswith(prefix):
-            reason = row.answer.removeprefix(prefix)
-            assert _SENTENCE.fullmatch(reason), f"not one sentence: {row}"
-            assert "`" not in reason, f"a reason and a test: {row}"
-            return prefix
+    if row.answer.startswith(CANNOT):
+        reason = row.answer.removeprefix(CANNOT)
+        assert _SENTENCE.fullmatch(reason), f"not one sentence: {row}"
+        assert "`" not in reason, f"a reason and a test: {row}"
+        return CANNOT
     assert len(row.tests) == len(row.answer.split("<br>")), f"no answer: {row}"
     assert len(set(row.tests)) == len(row.tests), f"a test is named twice: {row}"
     return "tests"
@@ -123,13 +120,6 @@ def test_no_scenario_is_there_twice(table: Table) -> None:
 def test_the_tests_that_are_named_exist(table: Table) -> None:
     named = {test for row in table.rows for test in row.tests}
     assert sorted(f"{file}::{name}" for file, name in named if name not in names_in(file)) == []
-
-
-def test_only_whole_features_are_waited_for(table: Table) -> None:
-    for row in table.rows:
-        if kind(row) == NOT_BUILT:
-            assert any(feature in row.answer for feature in FEATURES), row
-            assert row.section == 10, row
 
 
 GOOD = """

@@ -18,6 +18,8 @@ from unittest.mock import patch
 from ha.agent.agent import snapshot_of
 from leader import session
 from leader.answers import Look
+from leader.checkpoint import CheckpointEntry
+from leader.checkpoint_list import CheckpointList
 from leader.checkpoints import Checkpoints
 from leader.confirmation import Change, Confirmation
 from leader.election import Election
@@ -238,12 +240,12 @@ def _claim_or_grant(self: Election, now: float) -> Step | None:
     return _claim(self, now)
 
 
-_fresh = Checkpoints._fresh
+_peek = Checkpoints._peek
 
 
-def _fresh_and_acknowledged(self: Checkpoints) -> object:
-    found = _fresh(self)
-    self._acknowledged.update(found.entries)
+def _peek_and_acknowledge(self: Checkpoints) -> object:
+    found = _peek(self)
+    self._acknowledged.update({query: entries[-1] for query, entries in found.entries.items()})
     return found
 
 
@@ -271,13 +273,16 @@ def _announce_before_hdfs(self: Confirmation) -> LeaderInformation | None:
     return information
 
 
+def _drop_before_adding(self: Checkpoints, found: CheckpointList, entry: CheckpointEntry) -> None:
+    for each in found.entries.get(entry.checkpoint.query, ()):
+        self._folder.delete(each.name)
+
+
 def _read_add_write(self: Checkpoints) -> int:
-    with self._lock:
-        number = self._read().state.next_id
-        target, source = f"{self._path}/next={number + 1}", f"{self._path}/next={number}"
-        self._files.call("checkpoint", lambda files: files.make_directory(target), self._timeout)
-        self._files.outcome("checkpoint", lambda files: files.delete(source), self._timeout)
-        return number
+    number = self._folder.read().next_id
+    self._folder.make(f"next={number + 1}").result()
+    self._folder.delete(f"next={number}")
+    return number
 
 
 # --- readers
@@ -354,12 +359,18 @@ CANARIES = (
     Canary("a renewal that is listed is taken for done", _of(Holding, see=_see_and_confirm), S1, 800),
     Canary("a seizure that is listed is taken for done", _of(Election, _seize=_seize_or_hold), S1, 60),
     Canary("a claim that is listed is taken for done", _of(Election, _claim=_claim_or_grant), S3, 60),
-    Canary("a batch that is listed is taken for published", _of(Checkpoints, _fresh=_fresh_and_acknowledged), S5, 1800),
+    Canary("a batch that is listed is taken for published", _of(Checkpoints, _peek=_peek_and_acknowledge), S5, 60),
     Canary(
         "endpoints that are listed are taken for published", _of(Confirmation, doubted=_doubted_is_forgotten), R2, 100
     ),
     Canary("ZooKeeper is written before HDFS", _of(Confirmation, announce=_announce_before_hdfs), R2, 30),
-    Canary("the counter reads, adds and writes", _of(Checkpoints, next=_read_add_write), S4, 30),
+    Canary(
+        "old checkpoints are dropped before the new one is there",
+        _of(Checkpoints, _gives_way=_drop_before_adding),
+        S4,
+        30,
+    ),
+    Canary("the counter reads, adds and writes", _of(Checkpoints, _take=_read_add_write), S4, 30),
     Canary(
         "a lower epoch from ZooKeeper is believed", _of(Knowledge, hear_zookeeper=_believe_all_of_zookeeper), R1, 1300
     ),

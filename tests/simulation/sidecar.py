@@ -7,7 +7,8 @@ one does that was paused.
 from collections.abc import Callable
 
 from ha.history.events import Believed, Completed, Counted, Ended, Event, Granted, Published, Revoked, Suspected
-from leader.checkpoints import Checkpoints, CheckpointState, encode
+from leader.checkpoint_state import CheckpointState, encode
+from leader.checkpoints import Checkpoints
 from leader.copy import Copy
 from leader.errors import Fenced
 from leader.events import Grant, Revoke
@@ -26,6 +27,9 @@ from tests.simulation.world import World
 JOB = "orders"
 STOP_TAKES = 0.3
 """Seconds that a driver takes to stop, at most, while the lease is being kept."""
+
+RETAINED = 2
+"""Checkpoints: few, so that old ones give way from early on."""
 
 REST = (0.2, 3.0)
 """Seconds between two things that a driver does."""
@@ -99,7 +103,14 @@ class Sidecar(Process):
     # --- what its driver does
 
     def _checkpoints(self, directory: LeaderDirectory) -> Checkpoints:
-        return Checkpoints(self._files, JOB, directory, self.timing.call_timeout, changed=self._changed)  # type: ignore[arg-type]
+        return Checkpoints(
+            self._files,  # type: ignore[arg-type]
+            JOB,
+            directory,
+            self.timing.call_timeout,
+            changed=self._changed,
+            retained=RETAINED,
+        )
 
     def _changed(self, state: CheckpointState) -> None:
         if self._working == state.session_id:

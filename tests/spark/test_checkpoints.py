@@ -12,7 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import ha
 from ha.leadership import Leadership
 from ha.spark import checkpoint_location, publish_checkpoints
-from leader import checkpoints
+from ha.spark.progress import Progress
+from leader import checkpoint_state
 from leader.nodes import checkpoints_path
 from store.errors import NotFound
 from store.zookeeper import Get, ZooKeeper
@@ -53,8 +54,8 @@ def copy(zookeeper: ZooKeeper, job: str) -> dict[str, int] | None:
         data, _ = zookeeper.call(Get(checkpoints_path(job)), 5.0)
     except NotFound:
         return None
-    state = checkpoints.decode(data, job)
-    return dict(state.queries) if state else None
+    state = checkpoint_state.decode(data, job)
+    return state.queries if state else None
 
 
 @pytest.fixture
@@ -121,12 +122,12 @@ def test_the_listener_holds_up_nothing(
         said: list[float] = []
         announce = publisher.progressed
 
-        def timed(name: str | None) -> None:
+        def timed(progress: Progress) -> None:
             begun = time.perf_counter()
-            announce(name)
+            announce(progress)
             said.append(time.perf_counter() - begun)
 
-        monkeypatch.setattr(publisher, "progressed", timed)
+        monkeypatch.setattr(publisher._listener, "_progressed", timed)
         with query(spark, leadership, tmp_path) as running:
             for number in range(3):
                 feed(tmp_path, number)
@@ -148,3 +149,30 @@ def test_readers_find_the_checkpoint(
         running.processAllAvailable()
         eventually(lambda: client.checkpoint(job).queries == {QUERY: 0})
         assert client.checkpoint(job).epoch == leadership.epoch
+
+
+def test_what_spark_says_of_each_batch_is_kept_with_it(
+    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path
+) -> None:
+    with (
+        leading(job, hdfs_uri, zookeeper_hosts, checkpoints_retained=3) as leadership,
+        publish_checkpoints(spark, leadership),
+        query(spark, leadership, tmp_path) as running,
+        ha.connect(files=hdfs_uri, zookeeper=zookeeper_hosts) as client,
+    ):
+        for number in range(5):
+            feed(tmp_path, number)
+            running.processAllAvailable()
+            eventually(lambda number=number: known_of(client, job) == (number, 1, f"logOffset={number}"))  # type: ignore[misc]
+        kept = client.checkpoints(job)[QUERY]
+        assert [(each.batch, each.metadata.rows) for each in kept] == [(2, 1), (3, 1), (4, 1)]
+        assert all(each.metadata.duration_ms for each in kept)
+        assert [each.metadata.state_rows for each in kept] == [None] * 3, "it has no state"
+        assert [each.id for each in kept] == [3, 4, 5]
+        assert leadership.checkpoints.next() == 6
+
+
+def known_of(client: ha.Client, job: str) -> tuple[int, int | None, str] | None:
+    """Batch, rows and offsets of the newest checkpoint."""
+    latest = client.checkpoint(job).latest.get(QUERY)
+    return (latest.batch, latest.metadata.rows, latest.metadata.offsets) if latest is not None else None

@@ -1,8 +1,11 @@
 """The publisher without Spark: a real leadership over a local directory, and a session that only takes listeners."""
 
+import json
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,9 +13,12 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
+from ha import contended
 from ha.leadership import Leadership
-from ha.spark import checkpoint_location, driver, executor_settings, publish_checkpoints
-from leader.errors import InvalidName
+from ha.spark import checkpoint_location, driver, publish_checkpoints
+from ha.stores import Stores
+from leader.checkpoint import Checkpoint, Metadata
+from leader.errors import InvalidName, Unreadable
 from store.errors import DeadlineExceeded
 from tests.spark.helpers import eventually, fence, leading
 
@@ -29,9 +35,10 @@ class Streams:
     def removeListener(self, listener: Any) -> None:  # noqa: N802
         self.listeners.remove(listener)
 
-    def progress(self, query: str | None) -> None:
+    def progress(self, query: str | None, batch: int = 0, **others: Any) -> None:
+        text = json.dumps({"name": query, "batchId": batch, **others})
         for listener in self.listeners:
-            listener.onQueryProgress(SimpleNamespace(progress=SimpleNamespace(name=query)))
+            listener.onQueryProgress(SimpleNamespace(progress=lambda: SimpleNamespace(json=lambda: text)))
 
 
 @pytest.fixture
@@ -60,7 +67,7 @@ def commit(leadership: Leadership, query: str, batch: int) -> None:
 
 
 def published(leadership: Leadership) -> dict[str, int]:
-    return dict(leadership.checkpoints.state().queries)
+    return leadership.checkpoints.state().queries
 
 
 def test_what_an_earlier_driver_completed_is_published_at_the_start(
@@ -79,6 +86,70 @@ def test_each_completed_batch_is_published(session: SparkSession, streams: Strea
             commit(leadership, "clicks", batch)
             streams.progress("clicks")
             eventually(lambda batch=batch: published(leadership) == {"clicks": batch})  # type: ignore[misc]
+
+
+SAID = {
+    "batchDuration": 850,
+    "numInputRows": 7,
+    "stateOperators": [{"numRowsTotal": 3, "memoryUsedBytes": 10}, {"numRowsTotal": 4, "memoryUsedBytes": 20}],
+    "sources": [{"endOffset": {"orders": {"0": 5, "1": 7}}}, {"endOffset": 9}],
+}
+KNOWN = Metadata(850, 7, 7, 30, "orders=12 9")
+
+
+def test_what_spark_says_of_a_batch_is_published_with_it(
+    session: SparkSession, streams: Streams, leadership: Leadership
+) -> None:
+    with publish_checkpoints(session, leadership):
+        commit(leadership, "clicks", 3)
+        streams.progress("clicks", 3, **SAID)
+        eventually(lambda: leadership.checkpoints.latest("clicks") == Checkpoint("clicks", 3, 1, KNOWN))
+
+
+def test_what_was_said_of_another_batch_is_not(session: SparkSession, streams: Streams, leadership: Leadership) -> None:
+    with publish_checkpoints(session, leadership):
+        commit(leadership, "clicks", 3)
+        streams.progress("clicks", 2, **SAID)
+        eventually(lambda: leadership.checkpoints.latest("clicks") == Checkpoint("clicks", 3, 1))
+        streams.progress("clicks", 3, **SAID)  # which comes after its commit
+        eventually(lambda: leadership.checkpoints.latest("clicks") == Checkpoint("clicks", 3, 1, KNOWN))
+
+
+def test_a_batch_costs_the_namenode_three_requests(
+    session: SparkSession, streams: Streams, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of these calls is one request: ``tests/leader/test_retained.py`` and ``tests/store/test_counting.py``."""
+    asked: list[str] = []
+    monkeypatch.setattr(contended, "Stores", partial(Stores, on_call=lambda name, _: asked.append(name)))
+    with (
+        leading("orders", (tmp_path / "jobs").as_uri(), checkpoints_retained=2) as leadership,
+        publish_checkpoints(session, leadership) as publisher,
+    ):
+        for batch in range(3):  # from then on the oldest one gives way
+            commit(leadership, "clicks", batch)
+            streams.progress("clicks", batch, **SAID)
+            eventually(lambda batch=batch: leadership.checkpoints.latest("clicks") == said_of(batch))  # type: ignore[misc]
+        asked.clear()
+        for number in range(1, 7):
+            commit(leadership, "clicks", 2 + number)
+            streams.progress("clicks", 2 + number, **SAID)
+            eventually(lambda number=number: asked.count("checkpoint") >= 2 * number)  # type: ignore[misc]
+        publisher.stop()
+        found = Counter(asked)
+    assert (found["own_list"], found["checkpoint"], found["checkpoints"]) == (6, 12, 0)
+
+
+def said_of(batch: int) -> Checkpoint:
+    """The checkpoint of a query's batch, if each batch had an id and there were no other queries."""
+    return Checkpoint("clicks", batch, batch + 1, KNOWN)
+
+
+def test_a_name_that_cannot_be_read_fails_the_start(session: SparkSession, leadership: Leadership) -> None:
+    """The driver of a leader that would begin from an older checkpoint than there is must not begin at all."""
+    stray = f"{leadership.directory}/checkpoints".removeprefix("file://")
+    Path(stray, "clicks=9").mkdir()
+    with pytest.raises(Unreadable, match="'clicks=9' among the checkpoints of job 'orders' cannot be read"):
+        publish_checkpoints(session, leadership)
 
 
 def test_what_was_completed_last_is_published_by_closing(
@@ -218,16 +289,3 @@ def test_names_that_a_query_cannot_have(leadership: Leadership, query: str) -> N
 
 def test_where_a_query_has_its_checkpoint(leadership: Leadership) -> None:
     assert checkpoint_location(leadership, "word_count-1.0") == f"{leadership.directory}/spark/word_count-1.0"
-
-
-def test_what_executors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HA_FILES", "HA_ZOOKEEPER", "HA_AUDIT", "HA_SNAPSHOTS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HA_JOB", "orders")
-    monkeypatch.setenv("HA_FILES", "hdfs://names/ha")
-    monkeypatch.setenv("HA_CONTENDER", "me")
-    monkeypatch.setenv("HA_BELIEF", "not theirs")
-    assert executor_settings() == {
-        "spark.executorEnv.HA_FILES": "hdfs://names/ha",
-        "spark.executorEnv.HA_JOB": "orders",
-    }

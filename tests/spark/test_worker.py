@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 import ha.spark
-import ha.spark.worker
+from ha.spark import lookups
+from ha.spark.task import job_of
 from leader.errors import InvalidSettings
 from tests.spark.helpers import eventually, leading
 
@@ -136,18 +137,19 @@ def test_every_kind_of_function_can_ask(spark: SparkSession, job: str, hdfs_uri:
 SCRIPT = """
 import json, os, sys
 import ha.spark
+from ha.spark.lookups import lookups_of
 first = ha.spark.job_master()
 AT_THIS_POINT
 loaded = sorted(sys.modules)
 reader, writer = os.pipe()
-parents = ha.spark.worker._here()
+parents = lookups_of(None)
 child = os.fork()
 if child == 0:
     code = 1
     try:
         found = [ha.spark.job_master(), ha.spark.job_master()]
-        state = ha.spark.worker._here().client._checkpoints._from_files(found[0].job, None, 2.0)  # HDFS, too
-        assert ha.spark.worker._here() is not parents  # nobody would tell the child of changes
+        state = lookups_of(None).client._checkpoint_lookups()._from_files(found[0].job, None, 2.0)  # HDFS, too
+        assert lookups_of(None) is not parents  # nobody would tell the child of changes
         os.write(writer, json.dumps([found[0].address, found[1].epoch, state.epoch]).encode())
         code = 0
     finally:
@@ -242,17 +244,18 @@ def test_a_lookup_works_without_zookeeper(job: str, hdfs_uri: str, environment: 
 def test_an_endpoint_that_is_not_there(
     job: str, hdfs_uri: str, zookeeper_hosts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ha.spark.worker, "_lookups", None)
+    monkeypatch.setattr(lookups, "_clusters", {})
+    monkeypatch.setattr(lookups, "_present", None)
     monkeypatch.setenv("HA_FILES", hdfs_uri)
     monkeypatch.setenv("HA_ZOOKEEPER", zookeeper_hosts)
     try:
         with leading(job, hdfs_uri, zookeeper_hosts), pytest.raises(ha.spark.NoEndpoint, match="there is: jobmaster"):
             ha.spark.job_master(job, "rest")
     finally:
-        ha.spark.worker._here().client.close()
+        lookups.lookups_of(None).client.close()
 
 
 def test_no_job_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HA_JOB", raising=False)
     with pytest.raises(InvalidSettings, match="No job is named"):
-        ha.spark.worker._present_job()
+        job_of(None)

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from ha.client import Client
-from ha.spark import worker
-from ha.spark.worker import _Kept
+from ha.spark import kept as module
+from ha.spark.kept import Kept
 from store.errors import NotSent
 from store.zookeeper import Connection, Event, Exists, Kind
 
@@ -51,7 +51,8 @@ class Asked:
         self.times = 0
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def __call__(self) -> int:
+    def __call__(self, timeout: float) -> int:
+        assert timeout == 2.0
         self.times += 1
         self.meanwhile()
         return self.times
@@ -60,35 +61,35 @@ class Asked:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     time = SimpleNamespace(at=1000.0)
-    monkeypatch.setattr(worker, "now", lambda: time.at)
+    monkeypatch.setattr(module, "now", lambda: time.at)
     return time
 
 
-def keep(zookeeper: FakeZooKeeper | None, asked: Asked) -> _Kept[int]:
+def keep(zookeeper: FakeZooKeeper | None, asked: Asked) -> Kept[int]:
     settings = SimpleNamespace(audit=AUDIT)
     client: Any = SimpleNamespace(_stores=SimpleNamespace(zookeeper=zookeeper), settings=settings)
-    return _Kept(cast("Client", client), "/x", asked)
+    return Kept(cast("Client", client), "/x", asked)
 
 
 def test_a_watched_answer_is_kept_for_a_tenth_of_the_audit_interval(clock: SimpleNamespace) -> None:
     asked = Asked()
     kept = keep(FakeZooKeeper(), asked)
-    assert [kept.get() for _ in range(100)] == [1] * 100
+    assert [kept.get(2.0) for _ in range(100)] == [1] * 100
     clock.at += AUDIT / 10 - 0.01
-    assert kept.get() == 1
+    assert kept.get(2.0) == 1
     clock.at += 0.02
-    assert kept.get() == 2
+    assert kept.get(2.0) == 2
 
 
 def test_a_change_is_asked_for_at_once_and_only_once(clock: SimpleNamespace) -> None:
     del clock
     zookeeper, asked = FakeZooKeeper(), Asked()
     kept = keep(zookeeper, asked)
-    assert kept.get() == 1
+    assert kept.get(2.0) == 1
     zookeeper.change()
-    assert [kept.get(), kept.get()] == [2, 2]
+    assert [kept.get(2.0), kept.get(2.0)] == [2, 2]
     zookeeper.change()
-    assert [kept.get(), kept.get()] == [3, 3]
+    assert [kept.get(2.0), kept.get(2.0)] == [3, 3]
 
 
 def test_an_answer_that_changed_while_it_was_asked_for_is_not_kept(clock: SimpleNamespace) -> None:
@@ -96,31 +97,31 @@ def test_an_answer_that_changed_while_it_was_asked_for_is_not_kept(clock: Simple
     zookeeper, asked = FakeZooKeeper(), Asked()
     kept = keep(zookeeper, asked)
     asked.meanwhile = zookeeper.change
-    assert [kept.get(), kept.get()] == [1, 2]
+    assert [kept.get(2.0), kept.get(2.0)] == [1, 2]
     asked.meanwhile = lambda: None
-    assert [kept.get(), kept.get()] == [3, 3]
+    assert [kept.get(2.0), kept.get(2.0)] == [3, 3]
 
 
 @pytest.mark.parametrize("state", [Connection.SUSPENDED, Connection.LOST, Connection.READ_ONLY])
 def test_without_a_connection_an_answer_is_kept_for_a_second(clock: SimpleNamespace, state: Connection) -> None:
     zookeeper, asked = FakeZooKeeper(), Asked()
     kept = keep(zookeeper, asked)
-    assert kept.get() == 1
+    assert kept.get(2.0) == 1
     zookeeper.become(state)
-    assert [kept.get(), kept.get()] == [2, 2]
+    assert [kept.get(2.0), kept.get(2.0)] == [2, 2]
     clock.at += 0.99
-    assert kept.get() == 2
+    assert kept.get(2.0) == 2
     clock.at += 0.02
-    assert kept.get() == 3
+    assert kept.get(2.0) == 3
     zookeeper.become(Connection.CONNECTED)
-    assert [kept.get(), kept.get()] == [4, 4]
+    assert [kept.get(2.0), kept.get(2.0)] == [4, 4]
 
 
 def test_without_zookeeper_an_answer_is_kept_for_a_second(clock: SimpleNamespace) -> None:
     kept = keep(None, Asked())
-    assert [kept.get(), kept.get()] == [1, 1]
+    assert [kept.get(2.0), kept.get(2.0)] == [1, 1]
     clock.at += 1.01
-    assert kept.get() == 2
+    assert kept.get(2.0) == 2
 
 
 def test_an_error_is_not_kept(clock: SimpleNamespace) -> None:
@@ -133,6 +134,6 @@ def test_an_error_is_not_kept(clock: SimpleNamespace) -> None:
 
     asked.meanwhile = fail
     with pytest.raises(OSError, match="both are down"):
-        kept.get()
+        kept.get(2.0)
     asked.meanwhile = lambda: None
-    assert [kept.get(), kept.get()] == [2, 2]
+    assert [kept.get(2.0), kept.get(2.0)] == [2, 2]

@@ -4,15 +4,13 @@ Only for the drill of a rolling upgrade. Names in HDFS are what all versions sha
 format asks HDFS.
 """
 
-from leader import checkpoints, information
-
-NEXT = information.FORMAT + 1
+from leader import checkpoint_state, information
 
 
 def main() -> None:
     """Run the command line with the next format."""
-    information.FORMAT = NEXT
-    checkpoints.FORMAT = NEXT  # type: ignore[attr-defined]  # it has it from the other
+    information.FORMAT += 1
+    checkpoint_state.FORMAT += 1
     from ha.cli import main as run  # noqa: PLC0415  # after the change
 
     run()

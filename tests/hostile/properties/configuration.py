@@ -9,6 +9,7 @@ import msgspec
 
 from ha.cli.options import A_DAY, Seconds, endpoints, printable
 from ha.listening import parse_listen
+from ha.restart import INFINITE
 from ha.settings import Settings, load
 from leader.errors import InvalidName, InvalidSettings
 from leader.information import LeaderInformation, check_endpoints, decode, encode
@@ -36,7 +37,8 @@ def _loaded(arguments: Mapping[str, Any], environment: Mapping[str, str]) -> Non
         return
     for name in NAMES:
         value = getattr(settings, name)
-        assert isinstance(value, str) or 0 <= value <= LONGEST
+        most = INFINITE if isinstance(value, int) else LONGEST  # a number of times, or of seconds
+        assert isinstance(value, str) or 0 <= value <= most
     assert check_word(settings.contender, "a contender") == settings.contender
     given = msgspec.structs.asdict(settings)
     assert load(given, {}) == settings, "what was read can be given again"

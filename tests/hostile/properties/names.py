@@ -7,7 +7,7 @@ every driver takes, whose content the copy in ZooKeeper can carry.
 from contextlib import suppress
 
 from leader import names
-from leader.checkpoints import QueryEntry, parse_query, query_entry
+from leader.checkpoint import Checkpoint, CheckpointEntry, Metadata, fit
 from leader.errors import InvalidName
 from leader.information import EndpointEntry, LeaderInformation, Record, check_endpoints, decode, encode
 from leader.lease import Lease, Mode, check_contender
@@ -81,16 +81,17 @@ def history(text: str) -> None:
 
 def query(text: str) -> None:
     """The name of a query's entry, and the name of any query."""
-    found = parse_query(text)
+    found = CheckpointEntry.parse(text)
     if found is not None:
-        name, entry = found
-        assert query_entry(name, entry.batch, entry.writing) == text
+        assert found.name == text
+        assert fit(found.checkpoint) == found.checkpoint
         assert paths.check(text) == text
-    with suppress(InvalidName):
-        written = query_entry(text, 7, 3)
-        assert parse_query(written) == (text, QueryEntry(7, 3))
-        assert paths.check(written) == written
-        assert not paths.hidden(written)
+    for checkpoint in (Checkpoint(text, 7, 3, Metadata(rows=0)), Checkpoint("daily", 7, 3, Metadata(offsets=text))):
+        with suppress(InvalidName):
+            entry = CheckpointEntry(fit(checkpoint), names.MAX_WRITING)
+            assert CheckpointEntry.parse(entry.name) == entry
+            assert paths.check(entry.name) == entry.name
+            assert not paths.hidden(entry.name)
 
 
 def job(text: str) -> None:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from ha.agent import wire
 from ha.agent.wire import MAX_SNAPSHOT_BYTES, Origin
 from ha.belief import FARTHEST, BeliefReader
-from leader import checkpoints, information, whereabouts
-from leader.checkpoints import MAX_ID
+from leader import checkpoint_state, information, whereabouts
+from leader.checkpoint import MAX_ID
 from leader.information import MAX_RECORD_BYTES, MAX_VERSION, Record, endpoint_entries
 from leader.lease import Lease, Mode
 from leader.names import MAX_EPOCH, LeaderDirectory, is_session_id
@@ -40,16 +40,21 @@ def leader_record(data: bytes) -> None:
 
 def checkpoints_record(data: bytes) -> None:
     """The copy of the checkpoints."""
-    found = checkpoints.decode(data, "orders")
+    found = checkpoint_state.decode(data, "orders")
     if found is None:
         return
     assert len(data) <= MAX_RECORD_BYTES
     assert (found.job, is_session_id(found.session_id)) == ("orders", True)
     assert 0 < found.epoch <= MAX_EPOCH
-    assert 0 < found.next_id <= MAX_ID + 1
-    assert all(0 <= batch <= MAX_ID + 1 for batch in found.queries.values())
-    assert checkpoints.decode(checkpoints.encode(found), "orders") == found
-    assert checkpoints.decode(data, "payments") is None
+    assert 0 < found.next_id <= MAX_ID
+    assert all(0 <= batch <= MAX_ID for batch in found.queries.values())
+    assert all(0 < each.id <= MAX_ID for each in found.latest.values())
+    written = checkpoint_state.encode(found)
+    assert written is not None
+    again = checkpoint_state.decode(written, "orders")
+    assert again is not None
+    assert (again.next_id, again.queries) == (found.next_id, found.queries)
+    assert checkpoint_state.decode(data, "payments") is None
 
 
 def incarnation(data: bytes) -> None:

@@ -49,7 +49,7 @@ def test_stopped_server(server: Server) -> None:
         started = now()
         with pytest.raises(errors.NotSent):
             zookeeper.call(Get("/"), PATIENCE_S)
-        late = zookeeper._link._kazoo.create_async("/late")  # as one that slips in while the connection breaks
+        late = zookeeper._here()._kazoo.create_async("/late")  # as one that slips in while the connection breaks
         assert now() - started < 0.5
         kept = zookeeper.session
         assert kept is not None

@@ -54,8 +54,8 @@ for number, _ in enumerate(sys.stdin, 1):
         assert now() < end, heard
         threading.Event().wait(0.01)
     zookeeper.call(Get("/"), 5)
-    while zookeeper._link.calls._outstanding:
-        assert now() < end, zookeeper._link.calls._outstanding
+    while zookeeper._here().calls._outstanding:
+        assert now() < end, zookeeper._here().calls._outstanding
         threading.Event().wait(0.01)
     print(json.dumps([*resources(), heard.count(Connection.CONNECTED)]), flush=True)
 """

@@ -7,6 +7,7 @@ import pytest
 
 from store import errors
 from store.zookeeper import Connection, Create, Exists, Get, Session, Sync, ZooKeeper
+from store.zookeeper.link import Link
 from tests.store.zookeeper.helpers import CONNECTED, LOST, PATIENCE_S, SUSPENDED, Heard, bare, connected, submit, until
 
 
@@ -15,7 +16,7 @@ def test_session_expired_by_somebody_else(zookeeper: ZooKeeper, hosts: str) -> N
     heard, first = Heard(), zookeeper.session
     zookeeper.call(Create("/mine", ephemeral=True), 5)
     zookeeper.add_listener(heard)
-    with bare(hosts, client_id=zookeeper._link._kazoo.client_id):
+    with bare(hosts, client_id=zookeeper._here()._kazoo.client_id):
         pass
     until(lambda: heard.all[-1:] == [CONNECTED] and LOST in heard.all)
     # The two may have taken the session from each other a few times before it was closed.
@@ -37,7 +38,7 @@ def test_a_listener_may_fail_and_may_leave(zookeeper: ZooKeeper, caplog: pytest.
     zookeeper.add_listener(fail)
     zookeeper.add_listener(heard)
     zookeeper.remove_listener(left)
-    zookeeper._link._kazoo.cut()
+    zookeeper._here()._kazoo.cut()
     assert heard.wait(2) == [SUSPENDED, CONNECTED]
     assert left.all == []
     assert "ZeroDivisionError" in caplog.text
@@ -69,13 +70,13 @@ def test_fork(zookeeper: ZooKeeper) -> None:
     heard, session = Heard(), zookeeper.session
     zookeeper.add_listener(heard)
     reader, writer = os.pipe()
-    link = zookeeper._link
+    link = zookeeper._here()
     # The worst case: every lock that a thread of ours might hold is held when the child is made.
     with link._lock, link.calls._lock, link._kazoo._connection._write_sock._lock:
         child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
-            os.write(writer, _in_the_child(zookeeper, session).encode())
+            os.write(writer, _in_the_child(zookeeper, session, link).encode())
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as pipe:
@@ -87,8 +88,8 @@ def test_fork(zookeeper: ZooKeeper) -> None:
     assert heard.all == []  # the connection did not even flicker
 
 
-def _in_the_child(zookeeper: ZooKeeper, session: Session | None) -> str:
-    inherited = zookeeper._link._kazoo._connection._socket
+def _in_the_child(zookeeper: ZooKeeper, session: Session | None, parents: Link) -> str:
+    inherited = parents._kazoo._connection._socket
     with contextlib.suppress(errors.NotSent):
         zookeeper.call(Get("/mine"), 5)  # starts the child's own client
         return "answered without a connection"

@@ -46,7 +46,7 @@ def test_watches_are_lost_with_the_connection(zookeeper: ZooKeeper) -> None:
     heard = Heard()
     zookeeper.call(Exists("/none", watch=heard), 5)
     zookeeper.call(Children("/", watch=heard), 5)
-    zookeeper._link._kazoo.cut()
+    zookeeper._here()._kazoo.cut()
     assert set(heard.wait(2)) == {Event(Kind.LOST, "/none"), Event(Kind.LOST, "/")}
     assert zookeeper.wait(PATIENCE_S, CONNECTED) is CONNECTED
     zookeeper.call(Create("/none"), 5)

@@ -1,0 +1,263 @@
+"""What a Spark driver pays for having its checkpoints published: with and without, in turns, of one running query.
+
+A stateful query runs a batch a second, its checkpoint below the leader directory in real HDFS. Publication is switched
+on and off while it runs; and in a third kind of turn PySpark's own listener hears the events, and does nothing. Of each
+turn there is
+
+- *CPU*: what all threads of the driver's Python program used, per batch; of it the publisher's own thread. What the
+  turns without publication used is idleness: leases, connections, the interpreter itself.
+- *batch*: how long Spark says that a batch took.
+- *requests*: what the publication asked of the NameNode, counted where drivers are asked.
+
+The JVM's own work for an event is not in the CPU time; if it delayed batches, their durations would show it.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQuery
+
+import ha
+from benchmarks.context import Context, servers
+from benchmarks.drawing import dots
+from benchmarks.result import Picture, Result, Target
+from ha.leadership import Leadership
+from ha.sandbox.polling import until
+from ha.settings import load
+from ha.spark import checkpoint_location
+from ha.spark.driver import CheckpointPublisher, publish_checkpoints
+from ha.stores import Stores
+from leader.names import LeaderDirectory
+from leader.runtime import Runtime
+
+NAME = "spark_publishing"
+TITLE = "What it costs a Spark driver to have its checkpoints published"
+
+JOB, QUERY = "publishing", "counts"
+WITH, WITHOUT, PYSPARK = "published", "not published", "not published, but a listener of PySpark's"
+KINDS = (WITHOUT, WITH, PYSPARK)
+TURN_S, QUICK_TURN_S = 20, 5
+SETTLE_S = 3.0
+"""Seconds from switching over until a turn begins."""
+
+WARM_BATCHES = 10
+PATIENCE = 120.0
+BATCH_MS = 1000.0
+SHARE, REQUESTS = 1.0, 3.0
+"""At most: percent of a batch's time, and requests to the NameNode a batch."""
+
+SPARK = {
+    "spark.driver.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.numRecentProgressUpdates": "40",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Some batches in a row.
+
+    Attributes:
+        batch_ms: how long each batch took.
+        cpu_ms: of all threads of the Python program, per batch.
+        thread_ms: of the publisher's thread, per batch; of it alone.
+        requests: to the NameNode, per publication.
+    """
+
+    batch_ms: list[float]
+    cpu_ms: float
+    thread_ms: float
+    requests: float
+
+
+class Idle(StreamingQueryListener):
+    """Hears everything, and does nothing."""
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """A query starts."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """A batch is complete."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """A query ends."""
+
+
+class Driver:
+    """A driver program with a running query, which leads its job."""
+
+    def __init__(self, spark: SparkSession, leadership: Leadership, query: StreamingQuery) -> None:
+        self._spark = spark
+        self._query = query
+        # A leadership of its own over the same directory, as a command has under its sidecar: its requests are counted.
+        self._asked: list[str] = []
+        settings = load({"files": leadership.directory.rsplit("/", 2)[0], "snapshots": "off"})
+        self._stores = Stores(
+            settings, on_requests=lambda operation, requests: self._asked.extend([operation] * requests)
+        )
+        self._runtime = Runtime("bench", settings.timing, self._stores.files, None)
+        directory = LeaderDirectory(leadership.epoch, leadership.session_id)
+        self._counted = Leadership(JOB, directory, self._stores, self._runtime, leadership.is_leader)
+
+    def turn(self, kind: str, seconds: float) -> Turn:
+        """Watch the query for so long."""
+        publisher = publish_checkpoints(self._spark, self._counted) if kind == WITH else None
+        idle = Idle()
+        if kind == PYSPARK:
+            self._spark.streams.addListener(idle)
+        time.sleep(SETTLE_S)
+        first, asked = self._newest(), len(self._asked)
+        cpu, thread = time.process_time(), _thread_time(publisher)
+        time.sleep(seconds)
+        cpu, thread = time.process_time() - cpu, _thread_time(publisher) - thread
+        requests = per_publication(self._asked[asked:])
+        if publisher is not None:
+            publisher.close()
+        if kind == PYSPARK:
+            self._spark.streams.removeListener(idle)
+        found = [each for each in self._query.recentProgress if each.batchId > first]
+        batches = len(found)
+        if not batches:
+            raise TimeoutError(f"Within {seconds:g} s no batch was completed.")
+        took = [float(each.batchDuration) for each in found]
+        return Turn(took, cpu * 1e3 / batches, thread * 1e3 / batches, requests)
+
+    def close(self) -> None:
+        """Stop the query."""
+        self._query.stop()
+        self._runtime.close()
+        self._stores.close()
+
+    def warm(self) -> None:
+        """Wait until the query runs as it will go on."""
+        until(lambda: None if self._newest() >= WARM_BATCHES else "it is cold", PATIENCE, "The query does not get warm")
+
+    def _newest(self) -> int:
+        progress = self._query.lastProgress
+        return progress.batchId if progress is not None else -1
+
+
+def per_publication(asked: Sequence[str]) -> float:
+    """Return how many requests each publication took; each begins with a list. 0 if there are no two of them."""
+    lists = [place for place, operation in enumerate(asked) if operation == "list"]
+    return (lists[-1] - lists[0]) / (len(lists) - 1) if len(lists) > 1 else 0.0
+
+
+def run(context: Context) -> Result:
+    """Measure.
+
+    Raises:
+        SandboxError: the servers did not come up.
+        TimeoutError: the query does not get on.
+    """
+    seconds = QUICK_TURN_S if context.quick else TURN_S
+    rounds: list[dict[str, Turn]] = []
+    with servers(context) as sandbox:
+        stores = sandbox.environment()
+        with _driver(context, stores["HA_FILES"], stores["HA_ZOOKEEPER"]) as driver:
+            driver.warm()
+            for number in range(context.repeats()):
+                context.say(f"Round {number + 1} of {context.repeats()}")
+                first = number % len(KINDS)
+                order = (*KINDS[first:], *KINDS[:first])
+                rounds.append({kind: driver.turn(kind, seconds) for kind in order})
+    return _result(rounds)
+
+
+@contextmanager
+def _driver(context: Context, files: str, zookeeper: str) -> Iterator[Driver]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    warehouse = {"spark.sql.warehouse.dir": str(context.folder.absolute() / "warehouse")}
+    spark = SparkSession.builder.master("local[1]").config(map={**SPARK, **warehouse}).getOrCreate()
+    try:
+        with ha.lead(JOB, {"jobmaster": "here:1"}, timeout=PATIENCE, files=files, zookeeper=zookeeper) as leadership:
+            counts = spark.readStream.format("rate").load().selectExpr("value % 100 AS key").groupBy("key").count()
+            query = (
+                counts.writeStream.queryName(QUERY)
+                .outputMode("update")
+                .option("checkpointLocation", checkpoint_location(leadership, QUERY))
+                .trigger(processingTime="1 second")
+                .format("noop")
+                .start()
+            )
+            driver = Driver(spark, leadership, query)
+            try:
+                yield driver
+            finally:
+                driver.close()
+    finally:
+        spark.stop()
+
+
+def _thread_time(publisher: CheckpointPublisher | None) -> float:
+    """Seconds that the publisher's thread has used a processor."""
+    ident = publisher._thread.ident if publisher is not None else None  # noqa: SLF001  # it is what is measured
+    return time.clock_gettime(time.pthread_getcpuclockid(ident)) if ident is not None else 0.0
+
+
+def _result(rounds: Sequence[Mapping[str, Turn]]) -> Result:
+    cpu = {kind: [turns[kind].cpu_ms - turns[WITHOUT].cpu_ms for turns in rounds] for kind in (WITH, PYSPARK)}
+    took = [median(turns[WITH].batch_ms) / median(turns[WITHOUT].batch_ms) for turns in rounds]
+    requests = median(turns[WITH].requests for turns in rounds)
+    share = median(cpu[WITH]) / BATCH_MS * 100
+    rows = tuple(
+        (
+            kind,
+            sum(len(turns[kind].batch_ms) for turns in rounds),
+            median(median(turns[kind].batch_ms) for turns in rounds),
+            median(turns[kind].cpu_ms for turns in rounds),
+            median(turns[kind].thread_ms for turns in rounds),
+            median(turns[kind].requests for turns in rounds),
+        )
+        for kind in KINDS
+    )
+    title = "CPU time of the Python program, per batch, in each round"
+    series = {kind: [turns[kind].cpu_ms for turns in rounds] for kind in KINDS}
+    return Result(
+        NAME,
+        TITLE,
+        (
+            "checkpoints",
+            "batches",
+            "batch p50 (ms)",
+            "CPU (ms a batch)",
+            "of it publisher's thread",
+            "requests a batch",
+        ),
+        rows,
+        (
+            Target("CPU time of publication, of the time of a batch a second", SHARE, share, "%", True),
+            Target("Requests to the NameNode for each batch published", REQUESTS, requests, "", True),
+        ),
+        (
+            "Medians of the rounds; in each, turns of all kinds while one query runs, in changing order.",
+            (
+                f"A batch with publication takes {median(took):.3f} times as long as one without: the median of the "
+                f"rounds, which are from {min(took):.3f} to {max(took):.3f}. The query never waits for publication."
+            ),
+            "CPU: all threads of the driver's Python program. What is left without publication is its idleness.",
+            (
+                f"PySpark's own listener takes {median(cpu[PYSPARK]):.1f} ms a batch to make Python objects of an "
+                "event; publication reads the event's JSON."
+            ),
+            "The publisher lists the commits, takes an id and renames one name; Spark's own requests are not counted.",
+        ),
+        (Picture("cpu", title, dots(title, "ms", series)),),
+        {
+            "rounds": [{kind: asdict(turn) for kind, turn in turns.items()} for turns in rounds],
+            "cpu_ms": cpu,
+            "took": took,
+        },
+    )

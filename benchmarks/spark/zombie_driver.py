@@ -1,0 +1,144 @@
+"""The driver that :mod:`benchmarks.spark.zombie` freezes inside a batch, and its successor: the same program.
+
+    ha run JOB -- python -m benchmarks.spark.zombie_driver PLAN NAME
+
+PLAN is a JSON file. Each of its cases is a query of its own over the same input; ``fenced`` ones use ``ha``, the others
+do what Spark's documentation says: a checkpoint somewhere, and ``foreachBatch`` that appends.
+"""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import ha.spark
+from ha.leadership import Leadership
+from leader.errors import Fenced
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+STORES = {
+    "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+GATED_BATCH = 1
+"""In which the first driver waits at the gate, inside of ``foreachBatch``."""
+
+SETTINGS = {
+    "spark.driver.memory": "768m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+class Gate:
+    """A local directory by which a benchmark holds the first driver up, and is told what happens."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = name
+
+    def say(self, what: str, text: str = "") -> None:
+        """Let a file appear, whole."""
+        staged = self.folder / f".{self.name}-{what}"
+        staged.write_text(text)
+        staged.rename(self.folder / f"{self.name}-{what}")
+
+    def pass_through(self, case: str, batch_id: int) -> None:
+        """Wait until it is open, if this is the first driver's batch, and the first time."""
+        if self.name == "first" and batch_id == GATED_BATCH and not (self.folder / f"first-inside-{case}").exists():
+            self.say(f"inside-{case}")
+            while not (self.folder / "open").exists():
+                threading.Event().wait(0.05)
+
+
+class Late(ha.spark.Output):
+    """One that waits at the gate when all that is left to do is to publish: rows and state are written."""
+
+    gate: Gate
+    case: str
+
+    def _publish(self, staged: str, batch_id: int) -> bool:
+        self.gate.pass_through(self.case, batch_id)
+        return super()._publish(staged, batch_id)
+
+
+def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable[[DataFrame, int], None]:
+    """What a query does with each batch."""
+    name, source, target = case["name"], case["format"], case["target"]
+    output = Late(leadership, target, name, source=source) if case["fenced"] else None
+    if output is not None:
+        output.gate, output.case = gate, name
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        if case["asleep"] == "writing":
+            gate.pass_through(name, batch_id)
+        rows = batch.coalesce(1)
+        try:
+            if output is not None:
+                output(rows, batch_id)
+            else:
+                rows.write.format(source).mode("append").save(target)
+        except Exception as error:
+            gate.say(f"wrote-{name}", outcome(error, leadership))
+            raise
+        gate.say(f"wrote-{name}", "written")
+
+    return write
+
+
+def outcome(error: Exception, leadership: Leadership) -> str:
+    """In words: whether it was the fence that refused, and what."""
+    if not isinstance(ha.spark.explain(error, leadership), Fenced):
+        return f"failed: {type(error).__name__}"
+    return "publication refused" if isinstance(error, Fenced) else "state refused"
+
+
+def start(spark: SparkSession, leadership: Leadership, case: dict[str, Any], plan: dict[str, Any], gate: Gate) -> Any:
+    """Start one query; the state store is chosen when it starts."""
+    spark.conf.set(PROVIDER, STORES[case["store"]])
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(plan["input"])
+    stream = lines.dropDuplicates(["value"]).writeStream.queryName(case["name"]).outputMode("append")
+    if not case["fenced"]:
+        stream = stream.option("checkpointLocation", case["checkpoint"])
+    return stream.foreachBatch(writer(case, leadership, gate)).start()
+
+
+def finish(queries: dict[str, StreamingQuery], leadership: Leadership, gate: Gate) -> None:
+    """Wait until each has done all there is, or has failed; the first failure is raised when all have ended."""
+    failed: Exception | None = None
+    for name, query in queries.items():
+        try:
+            query.processAllAvailable()
+            gate.say(f"ended-{name}", "well")
+        except Exception as error:  # noqa: BLE001  # Spark's or py4j's: it is reported
+            explained = ha.spark.explain(error, leadership)
+            gate.say(f"ended-{name}", str(explained or type(error).__name__))
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+def main() -> None:
+    """Run until all input is done."""
+    plan = json.loads(Path(sys.argv[1]).read_text())
+    gate = Gate(Path(plan["gate"]), sys.argv[2])
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master("local[2]").config(map=dict(SETTINGS)).getOrCreate()
+    gate.say("session")
+    with ha.spark.lead(plan["job"], spark) as leadership:
+        finish({each["name"]: start(spark, leadership, each, plan, gate) for each in plan["cases"]}, leadership, gate)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Calling the job master, and answering as one, with the session id in every request: no zombie is ever obeyed.
+
+A worker calls with the session id and epoch of the leader that it knows; the job master rejects any other than its own,
+and everything when it leads no more. So a request reaches the leader that it was meant for, or nobody. The caller
+learns one of three outcomes: answered, refused (not executed), or unknown.
+
+It does NOT promise that the leader still leads when its answer arrives, nor that what it did was not undone by a fence.
+Imports are lazy: a worker never pays for the server's side.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ha.jobmaster.caller import Caller
+    from ha.jobmaster.errors import CallRefused, CallUnknown
+    from ha.jobmaster.exchange import Reply
+    from ha.jobmaster.guard import GuardedApplication, guarded
+    from ha.jobmaster.line import admit
+    from ha.jobmaster.master import JobMaster, NoEndpoint
+    from ha.jobmaster.verdict import Rejected, Verdict, check
+
+_PLACES = {
+    "CallRefused": "errors",
+    "CallUnknown": "errors",
+    "Caller": "caller",
+    "GuardedApplication": "guard",
+    "JobMaster": "master",
+    "NoEndpoint": "master",
+    "Rejected": "verdict",
+    "Reply": "exchange",
+    "Verdict": "verdict",
+    "admit": "line",
+    "check": "verdict",
+    "guarded": "guard",
+}
+
+__all__ = [
+    "CallRefused",
+    "CallUnknown",
+    "Caller",
+    "GuardedApplication",
+    "JobMaster",
+    "NoEndpoint",
+    "Rejected",
+    "Reply",
+    "Verdict",
+    "admit",
+    "check",
+    "guarded",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'ha.jobmaster' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415  # laziness is the point
+
+    return globals().setdefault(name, getattr(import_module(f"ha.jobmaster.{_PLACES[name]}"), name))

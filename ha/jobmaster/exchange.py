@@ -1,0 +1,123 @@
+"""One HTTP request to one job master, with the session id that it is meant for, on a connection of its own."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+
+import msgspec
+
+from ha.jobmaster.connecting import connect
+from ha.jobmaster.errors import Lost, NotExecuted
+from ha.jobmaster.master import JobMaster, reach
+from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, VERDICT_HEADER, Verdict
+
+MAX_REPLY_BYTES = 64 << 20
+"""What is longer is no answer to hold in memory."""
+
+_METHOD = re.compile("[A-Z]{1,20}")
+_PATH = re.compile("/[!-~]{0,8000}")
+_HEADER = re.compile("[!-9;-~]{1,200}")
+_OURS = {name.lower() for name in (SESSION_ID_HEADER, EPOCH_HEADER, VERDICT_HEADER, "Connection", "Content-Length")}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a job master.
+
+    Attributes:
+        method: of HTTP.
+        path: with the query, escaped as in a URL.
+        body: empty for none.
+        headers: those of the call itself are added.
+
+    Raises:
+        ValueError: one of them cannot be sent; the message says which.
+    """
+
+    method: str
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if not _METHOD.fullmatch(self.method):
+            raise ValueError(f"{self.method!r} is not a method: give one such as 'POST'.")
+        if not _PATH.fullmatch(self.path):
+            raise ValueError(f"{self.path[:100]!r} is not a path: begin with a slash, and escape what is not ASCII.")
+        for name, value in self.headers.items():
+            if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
+                raise ValueError(f"The header {name!r} cannot be sent: use printable ASCII characters.")
+            if name.lower() in _OURS:
+                raise ValueError(f"The header {name!r} is the call's own: leave it out.")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a job master answered, as the leader that it was asked as.
+
+    Attributes:
+        status: of HTTP; also 404 or 500 are answers.
+        headers: by their names in lower case; of several with one name the last.
+        body: of at most 64 MiB.
+        master: who answered.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    master: JobMaster
+
+
+def exchange(master: JobMaster, request: Request, deadline: float) -> Reply:
+    """Send a request, and return the answer of that very leader.
+
+    Raises:
+        InvalidName: the leader's address is not one that can be called.
+        Lost: it may have been executed, and there is no answer that counts.
+        NotExecuted: it was refused, or reached nobody.
+    """
+    host, port, prefix = reach(master)
+    connection = HTTPConnection(host, port)
+    connection.sock = connect(host, port, deadline)
+    headers = {
+        **request.headers,
+        SESSION_ID_HEADER: master.session_id,
+        EPOCH_HEADER: str(master.epoch),
+        "Connection": "close",
+    }
+    try:
+        connection.request(request.method, prefix + request.path, request.body or None, headers)
+        response = connection.getresponse()
+        body = response.read(MAX_REPLY_BYTES + 1)
+    except (OSError, HTTPException) as error:
+        raise Lost(f"{host}:{port} did not answer ({error!r})") from error
+    finally:
+        connection.close()
+    _weigh(master, response, body)
+    return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, body, master)
+
+
+def _weigh(master: JobMaster, response: HTTPResponse, body: bytes) -> None:
+    """Raise unless that is an answer of this leader, while it led."""
+    said = response.headers.get(VERDICT_HEADER)
+    if said in {verdict.value for verdict in Verdict if not verdict.executed}:
+        verdict = Verdict(said)
+        raise NotExecuted(f"{master.address}: {_sentence(body) or verdict.value}", in_vain=verdict is Verdict.MISSING)
+    if said != Verdict.ACCEPTED.value or response.headers.get(SESSION_ID_HEADER) != master.session_id:
+        words = _sentence(body) or "it names no session id"
+        raise Lost(f"{master.address} answered {response.status}, but not as the leader: {words}")
+    if len(body) > MAX_REPLY_BYTES:
+        raise Lost(f"{master.address} answered with more than {MAX_REPLY_BYTES:,} bytes")
+
+
+class _Said(msgspec.Struct):
+    error: str = ""
+
+
+def _sentence(body: bytes) -> str:
+    """What a body says went wrong."""
+    try:
+        return msgspec.json.decode(body, type=_Said).error[:200]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""

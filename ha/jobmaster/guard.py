@@ -1,0 +1,110 @@
+"""What a job master's author puts around handlers: a decorator for functions, a middleware for WSGI applications.
+
+Nothing is sent before the last look at the leadership, so an answer is held in memory until it is complete.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from http import HTTPStatus
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, Leading, Rejected, accept, dismiss
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MAX_ANSWER_BYTES = 64 << 20
+"""What is longer is no answer to hold in memory: hand out where it can be read."""
+
+Headers = Mapping[str, str]
+
+
+def guarded(
+    leader: Leading,
+) -> Callable[[Callable[Concatenate[Headers, P], T]], Callable[Concatenate[Headers, P], T]]:
+    """Have a function answer only requests that are meant for this leader, and only while it leads.
+
+    The function's first argument must be the request's headers. What it returns is the caller's to send, with
+    :func:`ha.jobmaster.verdict.dismiss` for the headers by which clients know that a leader has answered.
+
+    The decorated function raises:
+        Rejected: instead of running, or instead of returning; send its ``status``, ``headers`` and ``body``.
+    """
+
+    def decorate(handler: Callable[Concatenate[Headers, P], T]) -> Callable[Concatenate[Headers, P], T]:
+        @wraps(handler)
+        def handle(headers: Headers, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            accept(leader, _header(headers, SESSION_ID_HEADER), _header(headers, EPOCH_HEADER))
+            answer = handler(headers, *args, **kwargs)
+            dismiss(leader)
+            return answer
+
+        return handle
+
+    return decorate
+
+
+def _header(headers: Headers, name: str) -> str | None:
+    """Servers write names as they came, or in lower case."""
+    found = headers.get(name)
+    return found if found is not None else headers.get(name.lower())
+
+
+StartResponse = Callable[..., Any]
+Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
+
+
+class GuardedApplication:
+    """A WSGI application that is asked only what is meant for this leader, and answers only while it leads."""
+
+    def __init__(self, application: Application, leader: Leading) -> None:
+        """Put this around ``application``."""
+        self._application = application
+        self._leader = leader
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> list[bytes]:
+        """See PEP 3333.
+
+        Raises:
+            ValueError: the answer is longer than :data:`MAX_ANSWER_BYTES`.
+        """
+        try:
+            accept(self._leader, environ.get(_variable(SESSION_ID_HEADER)), environ.get(_variable(EPOCH_HEADER)))
+            status, headers, body = _answer(self._application, environ)
+            headers += dismiss(self._leader).items()
+        except Rejected as rejected:
+            phrase = HTTPStatus(rejected.status).phrase
+            start_response(f"{rejected.status} {phrase}", list(rejected.headers.items()))
+            return [rejected.body]
+        start_response(status, headers)
+        return [body]
+
+
+def _answer(application: Application, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+    """Have the application answer, and hold what it says."""
+    said: list[tuple[str, list[tuple[str, str]]]] = []
+    parts: list[bytes] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
+        del exc_info  # nothing has been sent, so what was said before may always be replaced
+        said.append((status, list(headers)))
+        return parts.append
+
+    found = application(environ, start_response)
+    try:
+        length = 0
+        for part in found:
+            length += len(part)
+            if length > MAX_ANSWER_BYTES:
+                raise ValueError(f"An answer may have {MAX_ANSWER_BYTES:,} bytes: hand out where it can be read.")
+            parts.append(part)
+    finally:
+        close = getattr(found, "close", None)
+        if close is not None:
+            close()
+    status, headers = said[-1]
+    return status, headers, b"".join(parts)
+
+
+def _variable(header: str) -> str:
+    return f"HTTP_{header.upper().replace('-', '_')}"

@@ -1,0 +1,1 @@
+"""Checkpoint directories as a whole: into a job, and out of it."""
