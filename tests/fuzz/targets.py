@@ -9,14 +9,16 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from leader import checkpoint_state, information, whereabouts
+from leader import checkpoint_state, information, results, whereabouts
 from leader.checkpoint import Checkpoint, CheckpointEntry, Metadata
 from leader.checkpoint_state import CheckpointState
 from leader.information import EndpointEntry, LeaderInformation
 from leader.job import NOBODY
 from leader.lease import Lease, Mode, first_lease
 from leader.names import LeaderDirectory
+from leader.results import Result
 from leader.snapshot import Snapshot
+from leader.status import Status
 from leader.whereabouts import Whereabouts
 
 # The properties are imported by the target that needs them: each is fuzzed in a process of its own, and some need much.
@@ -75,6 +77,9 @@ def _names() -> Target:
         *queries,
         "orders",
         "a/b.c",
+        "status=FINISHED~cleaning-0123abcd~2",
+        "state/0/0/7_3f2b-9a.zip",
+        "sources/0/9.compact",
     )
     return Target(_texts(*names.ALL), tuple(each.encode() for each in seeds))
 
@@ -91,7 +96,11 @@ def _records() -> Target:
     bodies = tuple(each[9:-1] for each in sealed)
     where = Whereabouts("2001:db8::1", 4711, "5eed" * 8)
     abouts = (whereabouts.encode("a", where), where.greeting)
-    plain = (information.encode(leader), checkpoint_state.encode(state) or b"", *abouts, b"cafe0123", belief, b"")
+    ended = results.encode(Result(Status.FAILED, b"why"))
+    store = {"stateSchemaFilePaths": ["hdfs://n:1/a/state/0/_stateSchema/default/0_1"]}
+    operator = f"v2\n{json.dumps({'stateStoreInfo': [store]})}".encode()
+    copies = (information.encode(leader), checkpoint_state.encode(state) or b"")
+    plain = (*copies, *abouts, ended, operator, b"cafe0123", belief, b"")
     return Target(records.ALL, (*plain, *sealed, *bodies))
 
 

@@ -8,8 +8,10 @@ rest, of a later batch, is left out. What is left is what a crash right after th
 import re
 from collections.abc import Iterable, Mapping
 
-_LOG = re.compile(r"(?:commits|offsets|sources/[^/]+)/([0-9]+)(?:\.compact)?")
-_STATE = re.compile(r"state/(?:.*/)?([0-9]+)(?:_[0-9A-Za-z-]+)?\.(?:delta|snapshot|changelog|zip)")
+_NUMBER = r"[0-9]{1,19}"  # Spark's are of 64 bits
+_BATCH = re.compile(_NUMBER)
+_LOG = re.compile(rf"(?:commits|offsets|sources/[^/]+)/({_NUMBER})(?:\.compact)?")
+_STATE = re.compile(rf"state/(?:.*/)?({_NUMBER})(?:_[0-9A-Za-z-]+)?\.(?:delta|snapshot|changelog|zip)")
 
 
 def kept(listing: Mapping[str, int]) -> dict[str, int]:
@@ -20,7 +22,7 @@ def kept(listing: Mapping[str, int]) -> dict[str, int]:
 def newest_commit(paths: Iterable[str]) -> int | None:
     """Return the newest batch in the commit log, given paths of its files; None if nothing was committed."""
     names = (path.rpartition("/")[2] for path in paths)
-    return max((int(name) for name in names if name.isascii() and name.isdecimal()), default=None)
+    return max((int(name) for name in names if _BATCH.fullmatch(name)), default=None)
 
 
 def consistent(listing: Mapping[str, int], newest: int) -> dict[str, int]:

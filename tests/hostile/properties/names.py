@@ -5,7 +5,9 @@ every driver takes, whose content the copy in ZooKeeper can carry.
 """
 
 from contextlib import suppress
+from itertools import pairwise
 
+from ha.spark.bulk.prefix import consistent, newest_commit
 from leader import names
 from leader.checkpoint import Checkpoint, CheckpointEntry, Metadata, fit
 from leader.errors import InvalidName
@@ -13,6 +15,7 @@ from leader.information import EndpointEntry, LeaderInformation, Record, check_e
 from leader.lease import Lease, Mode, check_contender
 from leader.names import MAX_EPOCH, LeaderDirectory
 from leader.operations import PastGrant
+from leader.status import Status, StatusEntry, pick
 from store import paths
 from store.errors import Invalid
 from store.files import MAX_COMPONENT_BYTES
@@ -136,4 +139,27 @@ def path(text: str) -> None:
         assert paths.sibling(text, "x").rpartition("/")[0] == paths.parent(text)
 
 
-ALL = (leader_directory, lease, endpoint, escaped, history, query, job, contender, record, path)
+def status(text: str) -> None:
+    """The name of a job's state: of several, one counts whatever their order is."""
+    found = StatusEntry.parse(text)
+    if found is not None:
+        assert found.name == text
+        assert paths.check(text) == text
+        assert found.sequence <= names.MAX_SEQUENCE
+        other = StatusEntry(Status.RUNNING, sequence=3).name
+        assert pick([text, other]) == pick([other, text])
+
+
+def checkpoint_file(text: str) -> None:
+    """A path in a checkpoint: with an export of it comes what was there before, whatever it is called."""
+    listing = {text: 1}
+    newest = newest_commit([text])
+    kept = [consistent(listing, batch) for batch in range(4)]
+    assert all(earlier.keys() <= later.keys() for earlier, later in pairwise(kept)), "more of it with each batch"
+    assert newest is None or newest >= 0
+
+
+ALL = (
+    *(leader_directory, lease, endpoint, escaped, history, query, job, contender, record, path),
+    *(status, checkpoint_file),
+)

@@ -7,7 +7,8 @@ from contextlib import suppress
 from ha.agent import wire
 from ha.agent.wire import MAX_SNAPSHOT_BYTES, Origin
 from ha.belief import FARTHEST, BeliefReader
-from leader import checkpoint_state, information, whereabouts
+from ha.spark.moved import at
+from leader import checkpoint_state, information, results, whereabouts
 from leader.checkpoint import MAX_ID
 from leader.information import MAX_RECORD_BYTES, MAX_VERSION, Record, endpoint_entries
 from leader.lease import Lease, Mode
@@ -16,6 +17,7 @@ from leader.nodes import SESSIONS, CreateNode, Node, NodeCommand, ReadNode, Writ
 from leader.session import SessionKeeper
 from leader.whereabouts import GREETING_BYTES, MAX_PORT, Whereabouts, greeted_by
 from store.clock import now
+from store.errors import Invalid
 from store.outcome import Outcome
 from store.zookeeper.address import check_path
 from tests.hostile.properties.names import OWNER
@@ -141,4 +143,22 @@ def greeting(data: bytes) -> None:
     assert process is None or len(data) == GREETING_BYTES
 
 
-ALL = (leader_record, checkpoints_record, incarnation, belief, snapshot, beat, session_about, greeting)
+def result(data: bytes) -> None:
+    """How something has ended: for good, or it cannot be read."""
+    with suppress(Invalid):
+        found = results.decode(data, dirty=True)
+        assert found.status.globally_terminal
+        assert results.decode(results.encode(found), dirty=True) == found
+
+
+def operator_metadata(data: bytes) -> None:
+    """What Spark has noted of an operator of a query: it is moved once, and then it is there."""
+    with suppress(Invalid):
+        moved = at("hdfs://n:1/ha/orders/x/spark/daily", data)
+        assert at("hdfs://n:1/ha/orders/x/spark/daily", moved) == moved
+
+
+ALL = (
+    *(leader_record, checkpoints_record, incarnation, belief, snapshot, beat, session_about, greeting),
+    *(result, operator_metadata),
+)
