@@ -7,13 +7,13 @@ import pytest
 
 from leader import checkpoint_list, job
 from leader.checkpoint import MAX_ID, Checkpoint, Metadata
-from leader.checkpoints import RETAINED, Checkpoints
+from leader.checkpoints import ATTEMPTS, RETAINED, Checkpoints
 from leader.errors import Fenced
 from leader.job import NOBODY
 from leader.names import LeaderDirectory
 from store.bounded import BoundedFiles
 from store.counting import REQUESTS, CountedFiles
-from store.errors import NotWritable, StoreError
+from store.errors import NotWritable, StoreError, Unknown
 from tests.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, Place
 from tests.leader.samples import A, B
 
@@ -84,6 +84,25 @@ def test_adding_and_dropping_is_one_step(led: Place, retained: int) -> None:
     assert list(seen) == [before]
     assert len(entries(led)) == len(before) == retained
     assert len(set(entries(led)) & set(before)) == retained - 1
+
+
+@pytest.mark.parametrize("retained", [1, 2, 3])
+@pytest.mark.parametrize("changes", range(1, 14))
+def test_a_leader_that_dies_after_any_of_its_changes_leaves_what_it_had(
+    led: Place, retained: int, changes: int
+) -> None:
+    first, acknowledged = hand(led, retained), changes // 2 - 1  # each batch takes two
+    led.faulty.fates.extend([*[OK] * changes, *[DROPPED] * ATTEMPTS])
+    for batch in range(acknowledged + 1):
+        first.completed("daily", batch, METADATA)
+    with pytest.raises(Unknown):
+        first.completed("daily", acknowledged + 1, METADATA)
+    led.direct.rename(f"orders/{DIRECTORY.name}", f"orders/{NEXT.name}")
+    second = hand(led, retained, NEXT)
+    assert batches(second) == list(range(max(0, acknowledged - retained + 1), acknowledged + 1))
+    second.completed("daily", acknowledged + 1)
+    found = second.retained("daily")
+    assert len({each.id for each in found}) == len(found) == min(retained, acknowledged + 2)
 
 
 def test_a_refusal_drops_nothing(led: Place) -> None:
