@@ -168,14 +168,14 @@ class Checkpoints:
         newest, doubted = found.newest(wanted.query), self._doubted.get(wanted.query)
         if newest is not None and newest.checkpoint.batch >= wanted.batch:
             says = newest.checkpoint
-            if says.batch == wanted.batch and says.metadata == NOTHING:
-                says = fit(replace(says, metadata=wanted.metadata))
-            if says == newest.checkpoint and newest == self._acknowledged.get(wanted.query):
-                return None
         elif doubted is not None and doubted.checkpoint.batch == wanted.batch:
             says = doubted.checkpoint  # it may still be executed: then it is the same one, and not another
         else:
             return CheckpointEntry(fit(replace(wanted, id=self._take())))
+        if says.batch == wanted.batch and says.metadata == NOTHING:
+            says = fit(replace(says, metadata=wanted.metadata))
+        if newest is not None and newest == self._acknowledged.get(wanted.query) and newest.checkpoint == says:
+            return None
         tried = [each.writing for each in (newest, doubted) if each and each.checkpoint.order == says.order]
         return CheckpointEntry(says, max(tried) % names.MAX_WRITING + 1)
 

@@ -227,6 +227,17 @@ def test_what_is_known_of_a_batch_may_come_after_it(led: Place) -> None:
     assert ids.retained("daily") == [Checkpoint("daily", 4, 1, METADATA)]
 
 
+@pytest.mark.parametrize("fate", [LOST, LATE, DROPPED])
+def test_what_is_known_of_a_batch_may_come_after_a_lost_answer(led: Place, fate: str) -> None:
+    ids = hand(led, 2)
+    led.faulty.fates.extend([OK, *[fate] * ATTEMPTS])
+    with pytest.raises(Unknown):
+        ids.completed("daily", 4)
+    ids.completed("daily", 4, METADATA)
+    led.faulty.catch_up()
+    assert ids.retained("daily") == [Checkpoint("daily", 4, 1, METADATA)]
+
+
 def test_metadata_that_no_name_has_room_for_are_tried_once(led: Place) -> None:
     ids = hand(led, 2)
     query, known = "q" * 207, Metadata(MAX_ID, MAX_ID, MAX_ID, MAX_ID)
