@@ -6,9 +6,11 @@ from collections import deque
 import pytest
 
 from leader import checkpoint_list, job
+from leader import checkpoints as hand_module
 from leader.checkpoint import MAX_ID, Checkpoint, Metadata
-from leader.checkpoints import ATTEMPTS, RETAINED, Checkpoints
-from leader.errors import Fenced
+from leader.checkpoint_folder import ATTEMPTS
+from leader.checkpoints import RETAINED, Checkpoints
+from leader.errors import Fenced, InvalidName
 from leader.job import NOBODY
 from leader.names import LeaderDirectory
 from store.bounded import BoundedFiles
@@ -66,6 +68,18 @@ def test_there_is_room_for_each_query(led: Place) -> None:
         ids.completed("daily", batch)
     assert [each.batch for each in ids.retained("hourly")] == [1]
     assert batches(ids) == [3, 4]
+
+
+def test_there_is_not_room_for_queries_without_end(led: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hand_module, "MOST_QUERIES", 3)
+    ids = hand(led, 2)
+    for number in range(3):
+        ids.completed(f"query-{number}", 0)
+    before = led.names(HOME)
+    with pytest.raises(InvalidName, match="has checkpoints of 3 queries, and those of 'query-3' are too many"):
+        ids.completed("query-3", 0)
+    assert led.names(HOME) == before, "nor does it take an id"
+    assert ids.completed("query-0", 1).queries["query-0"] == 1
 
 
 @pytest.mark.parametrize("retained", [1, 2])
