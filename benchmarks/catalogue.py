@@ -14,6 +14,8 @@ MODULES = (
     "benchmarks.availability",
     "benchmarks.thousand_jobs",
     "benchmarks.scale",
+    "benchmarks.spark.first_call",
+    "benchmarks.spark.workers",
 )
 """In the order in which they are run and reported."""
 
@@ -23,7 +25,7 @@ class Benchmark:
     """One of them.
 
     Attributes:
-        name: one word, the last part of its module's name.
+        name: one word, that of its module: ``spark_workers`` is in ``benchmarks.spark.workers``.
         title: what it measures, in a few words.
         run: measures it.
     """
@@ -35,7 +37,7 @@ class Benchmark:
 
 def names() -> list[str]:
     """Return the names of all benchmarks, in their order."""
-    return [module.rpartition(".")[2] for module in MODULES]
+    return [_name(module) for module in MODULES]
 
 
 def find(wanted: Iterable[str] = ()) -> list[Benchmark]:
@@ -48,7 +50,11 @@ def find(wanted: Iterable[str] = ()) -> list[Benchmark]:
     chosen = set(wanted)
     if unknown := chosen - set(names()):
         raise ValueError(f"There is no benchmark {min(unknown)!r}: they are {', '.join(names())}.")
-    return [_load(module) for module in MODULES if not chosen or module.rpartition(".")[2] in chosen]
+    return [_load(module) for module in MODULES if not chosen or _name(module) in chosen]
+
+
+def _name(module: str) -> str:
+    return module.removeprefix("benchmarks.").replace(".", "_")
 
 
 def _load(name: str) -> Benchmark:
