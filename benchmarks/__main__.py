@@ -55,7 +55,7 @@ def main(
         raise click.UsageError(str(error)) from error
     if listing:
         for each in found:
-            click.echo(f"{each.name:<16}{each.title}")
+            click.echo(f"{each.name:<20}{each.title}")
         return
     logging.getLogger("ha").setLevel(logging.ERROR)  # what leaders say of themselves
     entries, failed = [], []
