@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ha.client import Client
-from ha.jobmaster import Caller, CallRefused, CallUnknown, GuardedApplication
+from ha.jobmaster import Caller, CallRefused, CallUnknown, GuardedApplication, Verdict
 from ha.jobmaster.connecting import connect
 from ha.jobmaster.errors import NotExecuted
 from leader.answers import Answer
@@ -44,6 +44,8 @@ def test_the_leader_answers(lead: Lead, client: Client, job: str) -> None:
     assert reply.headers["x-mine"] == "yes"
     assert (reply.master.epoch, reply.master.session_id) == (1, master.leadership.session_id)
     assert master.executed == [("/offsets", b"17")]
+    assert master.leadership.check(reply.master.session_id, reply.master.epoch) is Verdict.ACCEPTED
+    assert master.leadership.check(reply.master.session_id, 0) is Verdict.OLD
 
 
 def test_the_next_leader_is_told_the_old_ones_session_is_over(lead: Lead, client: Client, job: str) -> None:

@@ -272,6 +272,33 @@ def test_a_lookup_imports_nothing_of_the_driver_or_the_server(
     assert not {name.partition(".")[0] for name in loaded} & {"pyspark", *NOTHING_FOR_WORKERS}
 
 
+FORK_WHILE_KAZOO_IS_IMPORTED = """
+begun_by = threading.Thread(target=lambda: importlib.import_module("ha.spark").job_master())
+begun_by.start()
+assert begun.wait(10)
+child = os.fork()  # while the other thread has the lock of a module
+if child == 0:
+    code = 1
+    try:
+        code = 0 if importlib.import_module("ha.spark").job_master().address == "here:1" else 2
+    finally:
+        os._exit(code)
+_, status = os.waitpid(child, 0)
+begun_by.join()
+print(json.dumps({"status": status}), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_fork_while_another_thread_imports_kazoo(
+    job: str, hdfs_uri: str, zookeeper_hosts: str, environment: dict[str, str]
+) -> None:
+    script = SLOW_IMPORT.replace("hdfs_native._internal", "kazoo.client").replace("hdfs_native", "kazoo.client")
+    script += "import importlib, json, os\n" + FORK_WHILE_KAZOO_IS_IMPORTED
+    with leading(job, hdfs_uri, zookeeper_hosts):
+        assert run(script, environment) == {"status": 0}
+
+
 STORE_CLIENTS = {"kazoo", "hdfs_native", "hdfs", "requests"}
 
 
