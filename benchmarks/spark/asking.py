@@ -12,8 +12,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-PAUSE = 0.02
-"""Seconds between two calls of a worker."""
+PAUSE = 0.05
+"""Seconds between two calls of a worker: 200 of them must leave two cores some room."""
 
 MOST_ERRORS = 20
 """Of one worker, that are told in full."""

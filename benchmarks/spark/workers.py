@@ -1,7 +1,7 @@
 """Hundreds of real Python workers of Spark ask who leads, while leader after leader is killed.
 
 One PySpark program in ``local[200]`` has 200 Python workers, forked by Spark itself, each of which calls
-``ha.spark.job_master()`` every 20 ms. The job's leader is killed by SIGKILL; the standby takes over and publishes its
+``ha.spark.job_master()`` every 50 ms. The job's leader is killed by SIGKILL; the standby takes over and publishes its
 address. When HDFS held that address stands in the history of the new leader, on the boot clock that all of the host
 share; when each worker was told of it first, the worker says. With an agent on the host, and without one.
 """
@@ -263,7 +263,7 @@ def summarise(runs: Mapping[str, Run], workers: int) -> Result:
         tuple(targets),
         (
             "Seconds from the moment in which HDFS held the new leader's address until a worker was first told of it.",
-            "The 20 ms between two calls of a worker are included; medians over the failovers.",
+            "The 50 ms between two calls of a worker are included; medians over the failovers.",
             "Errors: calls that raised, or told an epoch below one seen before, or an address that nobody published.",
             "Late: who was told after 1 s, or never.",
             "The workers are real: Spark's own, forked by its daemon, in one program in local mode.",
