@@ -17,6 +17,8 @@ MODULES = (
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
     "benchmarks.spark.failover",
+    "benchmarks.spark.first_call",
+    "benchmarks.spark.workers",
 )
 """In the order in which they are run and reported."""
 
@@ -26,7 +28,7 @@ class Benchmark:
     """One of them.
 
     Attributes:
-        name: one word, that of its module: ``spark_failover`` is in ``benchmarks.spark.failover``.
+        name: one word, that of its module: ``spark_workers`` is in ``benchmarks.spark.workers``.
         title: what it measures, in a few words.
         run: measures it.
     """

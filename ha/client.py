@@ -11,6 +11,7 @@ from ha.stores import Stores
 from leader.answers import Answer
 from leader.errors import InvalidSettings
 from leader.reader import Reader
+from store.imports import will_import
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -109,6 +110,7 @@ class Client:
         return (self._checkpoints or self._checkpoint_lookups()).checkpoint(job, timeout)
 
     def _checkpoint_lookups(self) -> "CheckpointLookups":
+        will_import("leader.checkpoint_reader")
         from leader.checkpoint_reader import CheckpointReader  # noqa: PLC0415  # only who asks for them pays for it
 
         # No lock, which a forked child might find held: the first of several threads wins.

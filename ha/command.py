@@ -4,9 +4,7 @@ import logging
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -71,7 +69,7 @@ class Command:
         self._runs = 0
         self._kill_at = NEVER
         self._restarting = False
-        self._since = time.time()
+        self._since = now()
 
     @property
     def runs(self) -> bool:
@@ -87,7 +85,7 @@ class Command:
         """Start it, with a grant or without one."""
         self._runs += 1
         self._grant = None if leader else Path(self._directory.name, f"grant-{self._runs}")
-        self._epoch, self._restarting, self._since = 0, False, time.time()
+        self._epoch, self._restarting, self._since = 0, False, now()
         settings = self._node.settings
         # What is empty here hides what another sidecar has told this one, if it is a command itself.
         environment = {
@@ -143,7 +141,7 @@ class Command:
 
         A program that ends well before it has taken what was granted to it has not done the job's work.
         """
-        self._child, self._kill_at, self._since = None, NEVER, time.time()
+        self._child, self._kill_at, self._since = None, NEVER, now()
         return self._code, self._code == 0 and (self._grant is None or granting.taken(self._grant))
 
     def restarting(self) -> None:
@@ -152,7 +150,7 @@ class Command:
 
     def given_up(self) -> None:
         """The leadership is over."""
-        self._restarting, self._since = False, time.time()
+        self._restarting, self._since = False, now()
 
     def close(self) -> None:
         """Kill it if it runs, and forget what was shared with it."""
@@ -162,7 +160,7 @@ class Command:
         self._directory.cleanup()
 
     def shown(self) -> dict[str, Any]:
-        """Return what can be seen of it; the memory is that of all its processes, in bytes."""
+        """Return what can be seen of it: its state and for how many seconds, and what all its processes take."""
         child, grant, since = self._child, self._grant, self._since
         if child is None:
             state = CommandState.RESTARTING if self._restarting else CommandState.COLD
@@ -175,14 +173,14 @@ class Command:
         processes, memory = memory_of(child.pid) if child is not None else (0, 0)
         return {
             "state": state.value,
-            "since": datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds"),
+            "seconds": round(max(0.0, now() - since), 1),
             "starts": self._runs,
             "processes": processes,
             "memory_bytes": memory,
         }
 
     def _runs_in(self, leader: LeaderDirectory) -> None:
-        self._epoch, self._since = leader.epoch, time.time()
+        self._epoch, self._since = leader.epoch, now()
         self._node.stores.history.ran(self._job, leader.epoch, running=True)
 
     def _wait(self, child: Supervised) -> None:

@@ -34,11 +34,13 @@ def taken(path: Path) -> bool:
 
 
 def awaited_since(path: Path) -> float | None:
-    """Return since when somebody has waited for a grant there, in seconds since 1970; None if nobody has."""
+    """Return since when, by the boot clock, somebody has waited for a grant there; None if nobody has."""
     try:
-        return _awaited(path).stat().st_mtime
+        return float(_awaited(path).read_text())
     except OSError:
         return None
+    except ValueError:  # it is being written, or was made by another language's program, which need not say when
+        return now()
 
 
 def take(path: Path, timeout: float | None) -> LeaderDirectory:
@@ -54,7 +56,7 @@ def take(path: Path, timeout: float | None) -> LeaderDirectory:
     deadline = float("inf") if timeout is None else now() + timeout
     pause = threading.Event()
     with suppress(OSError):  # it is only shown, and if the directory is gone, that is said below
-        _awaited(path).touch()
+        _awaited(path).write_text(str(now()))
     while not path.exists():
         if now() >= deadline:
             raise NotLeader(f"The sidecar was not granted the job in {timeout:g} s.")

@@ -3,9 +3,11 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 
 from ha.jobmaster.verdict import Verdict, check
-from ha.moves import Moves, staged_path
+from ha.moves import Moves
+from ha.publishing import publish, staged_path
 from ha.stores import Stores
 from leader.checkpoint_state import CheckpointState, encode
 from leader.checkpoints import Checkpoints
@@ -70,7 +72,6 @@ class Leadership:
         self.results = Results(self._own)
         self.blobs = Shelf(self._own, BLOBS, "a blob")
         self.cleanup = Cleanup(self._own)
-        self._moves: dict[str, Moves] = {}
         self.queries = Queries(self._own)
         self._runtime = runtime
         self._copy = Copy(runtime, checkpoints_path(job))
@@ -139,8 +140,8 @@ class Leadership:
             StoreError: it stayed unknown whether it was published.
         """
         relative = staged_path(self, staged)
-        asked = Moves(self, final)
-        return self._moves.setdefault(asked.root, asked).publish(relative, self._own.staging(), asked.outside)
+        with closing(Moves(self, final)) as moves:
+            return publish(moves, relative, self._own.staging())
 
     def fenced_by(self) -> Fenced | None:
         """Ask HDFS whether another leader has taken over; return the error that says who, or None if nobody has.
@@ -191,8 +192,6 @@ class Leadership:
             callbacks, self._callbacks = self._callbacks, []
         for callback in reversed(callbacks):
             _call(callback)
-        for moves in list(self._moves.values()):
-            moves.close()
 
 
 def _call(callback: Callable[[], object]) -> None:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from leader.errors import Fenced, InvalidName, InvalidSettings
-from leader.names import BLOBS, CHECKPOINTS, GRAPH, HISTORY, OUT, RECORD, RESULTS, SPARK, STAGED, STATUS, TRASH
-from store.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotSent, NotWritable, StoreError, Unknown
+from leader.errors import Fenced, InvalidSettings
+from leader.names import RECORD, LeaderDirectory
+from store.errors import AlreadyExists, Invalid, NotFound, NotSent, NotWritable, Unknown
 from store.files import Entry, Files
 from store.opening import open_files
 
@@ -29,8 +29,6 @@ CALL_TIMEOUT = 5.0
 
 RETRY = 0.5
 """Seconds between two tries."""
-
-_PROTOCOL = {BLOBS, CHECKPOINTS, GRAPH, HISTORY, OUT, RECORD, RESULTS, SPARK, STAGED, TRASH}
 
 
 class Directory(Protocol):
@@ -154,32 +152,19 @@ class Moves:
         with suppress(NotFound):
             self.do(lambda files: files.delete(path, recursive=True))
 
-    def publish(self, staged: str, folder: str, final: str) -> bool:
-        """Move something out for good; returns False, and drops it, if the target was there.
-
-        Args:
-            staged: what to move, relative to the leader directory.
-            folder: a path that nobody has used, likewise; what a crash leaves there is for the next leader to sweep.
-            final: where to, relative to the root.
+    def sweep(self) -> None:
+        """Delete what fenced drivers have brought back to life: directories of earlier epochs beside this true one.
 
         Raises:
-            Fenced, NotFound, StoreError: as :meth:`move`.
+            Fenced: another leader has taken over.
+            StoreError: the store did not answer.
         """
-        folder = f"{self.inside}/{folder}"
-        self.make_folders(folder)
-        self.move(f"{self.inside}/{staged}", f"{folder}/it")
-        if not self.move(f"{folder}/it", final):
-            with suppress(StoreError):
-                self.remove(folder)
-            return False
-        try:
-            # A NameNode may show what its successor has never heard of: an empty folder deleted proves the move.
-            self.do(lambda files: files.delete(folder))
-        except NotFound:
-            self.check()
-        except NotEmpty as error:
-            raise Unknown(f"{final!r} was seen, and is not there any more: publish it again.") from error
-        return True
+        self.check()
+        job = posixpath.dirname(self.inside)
+        for entry in self.list(job):
+            found = LeaderDirectory.parse(entry.name)
+            if found is not None and found.epoch < self._epoch:  # which no rename makes the leader directory again
+                self.remove(f"{job}/{entry.name}")
 
     def close(self) -> None:
         """Let go of the file system."""
@@ -191,22 +176,6 @@ class Moves:
             return any(entry.name == name for entry in self.do(lambda files: files.list(parent)))
         except NotFound:
             return False
-
-
-def staged_path(leadership: Directory, staged: str) -> str:
-    """Return the path, relative to the leader directory, of what a program has staged there.
-
-    Raises:
-        InvalidName: it is not there, or it is the protocol's own.
-    """
-    relative = staged.removeprefix(f"{leadership.directory}/")
-    parts = relative.split("/")
-    if relative == staged or {"", ".", ".."} & set(parts) or parts[0] in _PROTOCOL or parts[0].startswith(STATUS):
-        raise InvalidName(
-            f"{staged!r} cannot be published: stage it at leadership.path('work/...') and give that URI; "
-            f"{', '.join(sorted(_PROTOCOL))} are the protocol's own folders."
-        )
-    return relative
 
 
 def make_parents(files: Files, path: str) -> None:

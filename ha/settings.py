@@ -3,21 +3,17 @@
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ha.restart import INFINITE, Dice, ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartStrategy
+from ha.setting_sources import check, config_path, from_file, printable, shown
 from leader.errors import InvalidSettings
 from leader.names import RETAINED, check_word
 from leader.timing import LONGEST, Timing
-
-CONFIG_FILE = "ha.toml"
-
-MAX_FILE_BYTES = 1_000_000
-"""A longer file has no settings in it."""
 
 FRESHNESSES_PER_AUDIT = 10
 """At least: an agent that is frozen right after it was told something stale must not be believed beyond the audit."""
@@ -44,12 +40,6 @@ RESTARTS = {
 
 MOST_RETAINED = 1000
 """More checkpoints would not come in one answer of a NameNode."""
-
-KINDS = {str: "a text", float: "a number", int: "a whole number"}
-"""What an error calls the type of a setting."""
-
-SHOWN = 100
-"""Characters of a wrong value that an error shows."""
 
 
 def _in_file(field: str) -> str:
@@ -196,7 +186,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=_in_file):
         kind = RESTARTS.get(self.restart_strategy_type.lower())
         if kind is None:
             raise InvalidSettings(
-                f"restart-strategy.type is {_shown(self.restart_strategy_type)}: it must be one of "
+                f"restart-strategy.type is {shown(self.restart_strategy_type)}: it must be one of "
                 f"{', '.join(map(repr, strategies))}."
             )
         return strategies[kind]
@@ -219,13 +209,14 @@ def load(
         InvalidSettings: one is unknown, of the wrong kind, or clashes with another; the message says which and where.
     """
     environment = os.environ if environment is None else environment
+    known = {field.encode_name: field.type for field in msgspec.structs.fields(Settings)}
     values: dict[str, Any] = {}
     for where, found in (
-        (_printable(_config_path(environment)), _from_file(environment)),
+        (printable(config_path(environment)), from_file(environment, known)),
         ("the environment", _from_environment(environment)),
         (source, {_in_file(key): value for key, value in (arguments or {}).items() if value is not None}),
     ):
-        _check(found, where)
+        check(found, where, known)
         values.update(found)
     settings: Settings = msgspec.convert(values, Settings, strict=False)
     settings = msgspec.structs.replace(
@@ -245,11 +236,11 @@ def load(
         )
     _check_snapshots(settings)
     if settings.suspicion not in (SUSPICION_ON, SUSPICION_OFF):
-        raise InvalidSettings(f"suspicion is {_shown(settings.suspicion)}: it must be 'on' or 'off'.")
+        raise InvalidSettings(f"suspicion is {shown(settings.suspicion)}: it must be 'on' or 'off'.")
     if settings.standby not in (COLD, WARM):
-        raise InvalidSettings(f"standby is {_shown(settings.standby)}: it must be 'cold' or 'warm'.")
+        raise InvalidSettings(f"standby is {shown(settings.standby)}: it must be 'cold' or 'warm'.")
     if settings.cleanup not in (CLEANUP_ON, CLEANUP_OFF):
-        raise InvalidSettings(f"cleanup is {_shown(settings.cleanup)}: it must be 'on' or 'off'.")
+        raise InvalidSettings(f"cleanup is {shown(settings.cleanup)}: it must be 'on' or 'off'.")
     _ = settings.timing  # raises if durations clash
     settings.restart_strategy(float)  # raises if one of its options is out of range; nothing is rolled
     return settings
@@ -259,83 +250,13 @@ def _check_snapshots(settings: Settings) -> None:
     where, fresh, longest = settings.snapshots, settings.snapshot_fresh, settings.audit / FRESHNESSES_PER_AUDIT
     if where and where != SNAPSHOTS_OFF and (not where.startswith("/") or "\0" in where):
         raise InvalidSettings(
-            f"snapshots is {_shown(where)}: it must be an absolute path, or {SNAPSHOTS_OFF!r} to do without them."
+            f"snapshots is {shown(where)}: it must be an absolute path, or {SNAPSHOTS_OFF!r} to do without them."
         )
     if fresh > longest:
         raise InvalidSettings(
             f"snapshot_fresh ({fresh:g} s) and audit ({settings.audit:g} s) clash: a snapshot that is used for more "
             f"than a tenth of audit ({longest:g} s) could be stale for longer than that."
         )
-
-
-def _check(values: Mapping[str, Any], where: str) -> None:
-    known = {field.encode_name: field.type for field in msgspec.structs.fields(Settings)}
-    for key, value in values.items():
-        if key not in known:
-            import difflib  # noqa: PLC0415  # only mistakes need it
-
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
-            raise InvalidSettings(f"{_shown(key)} in {where} is not a setting: {hint}")
-        try:
-            msgspec.convert(value, known[key], strict=False)
-        except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for bytes that are not UTF-8
-            raise InvalidSettings(f"{key} in {where} is {_shown(value)}: it must be {KINDS[known[key]]}.") from None
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an integer of more than 4,300 digits; a table in a table in a table ...
-        return "more than can be shown"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-
-
-def _config_path(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("HA_CONFIG") or CONFIG_FILE)
-
-
-def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
-    path = _config_path(environment)
-    where = _printable(path)
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        if environment.get("HA_CONFIG"):
-            raise InvalidSettings(f"HA_CONFIG names {where}, and there is no such file.") from None
-        return {}
-    except OSError as error:
-        raise InvalidSettings(f"{where} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # a zero character, or one that the locale cannot encode
-        raise InvalidSettings(f"HA_CONFIG names {where}, which cannot be a path ({error}).") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise InvalidSettings(f"{where} is too long for settings: it has more than {MAX_FILE_BYTES:,} bytes.")
-    import tomllib  # noqa: PLC0415  # Python workers have no such file
-
-    try:
-        return dict(_flat(tomllib.loads(data.decode())))
-    except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python
-        raise InvalidSettings(f"{where} is not valid TOML: {error}.") from error
-    except RecursionError as error:
-        raise InvalidSettings(f"{where} is not valid TOML: its values are nested too deeply.") from error
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Give what is in the tables that names with dots stand for under these names."""
-    known = [field.encode_name for field in msgspec.structs.fields(Settings)]
-    for key, value in table.items():
-        name = prefix + key
-        if isinstance(value, dict) and any(each.startswith(f"{name}.") for each in known):
-            yield from _flat(value, f"{name}.")
-        else:
-            yield name, value
-
-
-def _printable(path: Path) -> str:
-    """A path as an error shows it: one that would break the line or command a terminal only in quotes."""
-    text = str(path)
-    return text if text.isprintable() else repr(text)
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Nothing is skipped: whatever cannot be read may be the newest checkpoint, so it 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from leader.checkpoint import Checkpoint, CheckpointEntry
@@ -38,6 +38,10 @@ class CheckpointList:
         """The query's checkpoints, the newest one last; each once, also if it was written more than once."""
         last = {entry.checkpoint.order: entry.checkpoint for entry in self.entries.get(query, ())}
         return list(last.values())
+
+    def replaced(self, query: str, entries: list[CheckpointEntry]) -> "CheckpointList":
+        """The same with these entries of that query, the newest one last."""
+        return replace(self, entries=MappingProxyType({**self.entries, query: tuple(entries)}))
 
     def state(self, job: str, directory: LeaderDirectory) -> CheckpointState:
         """What readers are told of it."""

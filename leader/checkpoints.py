@@ -8,13 +8,12 @@ of, is renamed once more, to a name that says the same. See decision 18.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from types import MappingProxyType
 
 from leader import names
 from leader.checkpoint import MAX_ID, NOTHING, Checkpoint, CheckpointEntry, Metadata, fit
-from leader.checkpoint_folder import CheckpointFolder
+from leader.checkpoint_folder import CheckpointFolder, attempts
 from leader.checkpoint_list import CheckpointList
 from leader.checkpoint_state import CheckpointState
 from leader.errors import InvalidName
@@ -22,8 +21,8 @@ from leader.names import RETAINED, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 
-ATTEMPTS = 4
-"""Tries of one change whose outcome stays unknown, each within the call time-out."""
+MOST_QUERIES = 256
+"""Queries of one job; more mean that names are made up anew each time, and nothing here would ever be forgotten."""
 
 
 class Checkpoints:
@@ -130,14 +129,14 @@ class Checkpoints:
 
         Raises:
             Fenced: another leader has taken over.
-            InvalidName: the query's name or a number cannot be stored.
+            InvalidName: the query's name or a number cannot be stored, or it is a query too many.
             StoreError: it stayed unknown whether it was published.
             Unreadable: as in :meth:`state`.
         """
         wanted = Checkpoint(query, batch, MAX_ID, metadata)
         fit(wanted)  # refused before anything is read
         with self._lock:
-            for last in _attempts():
+            for last in attempts():
                 entry = self._intend(self._peek(), wanted)
                 if entry is None:
                     return self._tell()  # a new leader's copy in ZooKeeper begins with what it found
@@ -152,7 +151,7 @@ class Checkpoints:
                     self._doubted.pop(query, None)
                     self._acknowledged[query] = entry
                     kept = [each for each in found.entries.get(query, ()) if each != gives_way]
-                    self._known = _with(found, query, self._drop([*kept, entry]))
+                    self._known = found.replaced(query, self._drop([*kept, entry]))
                     return self._tell()
                 self._doubted[query] = entry
                 self._folder.judge(changed, last=last)
@@ -165,16 +164,24 @@ class Checkpoints:
         newest, doubted = found.newest(wanted.query), self._doubted.get(wanted.query)
         if newest is not None and newest.checkpoint.batch >= wanted.batch:
             says = newest.checkpoint
-            if says.batch == wanted.batch and says.metadata == NOTHING:
-                says = fit(replace(says, metadata=wanted.metadata))
-            if says == newest.checkpoint and newest == self._acknowledged.get(wanted.query):
-                return None
         elif doubted is not None and doubted.checkpoint.batch == wanted.batch:
             says = doubted.checkpoint  # it may still be executed: then it is the same one, and not another
         else:
+            self._check_room(found, wanted.query)
             return CheckpointEntry(fit(replace(wanted, id=self._take())))
+        if says.batch == wanted.batch and says.metadata == NOTHING:
+            says = fit(replace(says, metadata=wanted.metadata))
+        if newest is not None and newest == self._acknowledged.get(wanted.query) and newest.checkpoint == says:
+            return None
         tried = [each.writing for each in (newest, doubted) if each and each.checkpoint.order == says.order]
         return CheckpointEntry(says, max(tried) % names.MAX_WRITING + 1)
+
+    def _check_room(self, found: CheckpointList, query: str) -> None:
+        if query not in found.entries and len(found.entries) >= MOST_QUERIES:
+            raise InvalidName(
+                f"Job {self._folder.job!r} has checkpoints of {MOST_QUERIES} queries, and those of {query!r} are too "
+                f"many: give queries names that stay the same, or remove old entries from {self._folder.path}."
+            )
 
     def _gives_way(self, found: CheckpointList, entry: CheckpointEntry) -> CheckpointEntry | None:
         """The entry to rename: the one of the same checkpoint, or the oldest, if there are as many as are kept."""
@@ -203,7 +210,7 @@ class Checkpoints:
 
     def _move(self, target: Callable[[int], int]) -> int:
         """Rename the counter from the number that is found to its target, and return the former."""
-        for last in _attempts():
+        for last in attempts():
             found = self._fresh()
             old, new = found.next_id, target(found.next_id)
             if new > MAX_ID:  # could not be read back: the ids would begin anew
@@ -240,12 +247,3 @@ class Checkpoints:
         state = self._peek().state(self._folder.job, self._folder.directory)
         self._changed(state)
         return state
-
-
-def _with(found: CheckpointList, query: str, entries: list[CheckpointEntry]) -> CheckpointList:
-    return replace(found, entries=MappingProxyType({**found.entries, query: tuple(entries)}))
-
-
-def _attempts() -> Iterator[bool]:
-    """One item an attempt; whether it is the last."""
-    return (number == ATTEMPTS for number in range(1, ATTEMPTS + 1))

@@ -5,7 +5,7 @@ of which come twice. When each is inside of batch 1, the driver and its sidecar 
 takes over and does everything to the end. Then the driver alone goes on, its sidecar does not: nobody tells it that it
 leads no more. It writes and publishes the batch that it was in, and only the fence can keep that out.
 
-    python -m benchmarks zombie
+    python -m benchmarks spark_zombie
 """
 
 import io
@@ -27,7 +27,7 @@ from store.errors import NotFound
 from store.files import Files
 from store.opening import driver_of
 
-NAME = "zombie"
+NAME = "spark_zombie"
 TITLE = "A driver that wakes up inside a batch after it was replaced"
 
 STORES = ("hdfs", "rocksdb")

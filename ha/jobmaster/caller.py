@@ -27,6 +27,9 @@ T = TypeVar("T")
 TIMEOUT = 10.0
 """Seconds for a call, all attempts and lookups included; enough for a failover after a crash."""
 
+LOOKUP_TIMEOUT = 2.0
+"""Seconds of it for one lookup; as long as other lookups have that may wait for this one."""
+
 PAUSE = 0.1
 """Seconds, on average, between two attempts at the same leader."""
 
@@ -149,11 +152,12 @@ class _Search:
     def next(self) -> Answer:
         """Return who leads; who was tried last is reported first, and given a moment if it leads still."""
         now = self._clock.now()
+        timeout = min(LOOKUP_TIMEOUT, self._deadline - now)
         if not self._tried or now < self._report_at:
-            answer = self._finder.leader(self._job, self._deadline - now)
+            answer = self._finder.leader(self._job, timeout)
         else:
             self._report_at = now + REPORT_AGAIN
-            answer = self._finder.report(self._job, self._tried, self._deadline - now)
+            answer = self._finder.report(self._job, self._tried, timeout)
         if answer.session_id == self._tried:
             self.pause()
         else:

@@ -1,5 +1,6 @@
 """A TCP connection on which everything ends in time: looking the name up, connecting, every byte in and out."""
 
+import os
 import socket
 import threading
 from typing import Any
@@ -14,6 +15,15 @@ MOST_LOOKUPS = 8
 """Names that are being looked up at the same time; a resolver that hangs must not cost a thread for each call."""
 
 _lookups = threading.BoundedSemaphore(MOST_LOOKUPS)
+
+
+def _after_fork() -> None:
+    """Those that look names up are not here."""
+    global _lookups  # noqa: PLW0603  # one for the process
+    _lookups = threading.BoundedSemaphore(MOST_LOOKUPS)
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class TimedSocket(socket.socket):
@@ -78,8 +88,8 @@ def connect(host: str, port: int, deadline: float) -> TimedSocket:
 
 def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
     """Look the name up on a thread: the system's resolver knows no deadline."""
-    rest = deadline - now()
-    if rest <= 0 or not _lookups.acquire(timeout=rest):
+    rest, lookups = deadline - now(), _lookups
+    if rest <= 0 or not lookups.acquire(timeout=rest):
         raise NotExecuted(f"the name {host} could not be looked up in time")
     found: list[tuple[int, Any]] = []
     failed: list[str] = []
@@ -90,7 +100,7 @@ def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
         except (OSError, UnicodeError) as error:
             failed.append(f"{error}")
         finally:
-            _lookups.release()
+            lookups.release()
 
     if _is_address(host):
         look_up()  # which asks nobody

@@ -153,10 +153,12 @@ class CheckpointPublisher:
 
     def _publish(self, query: str) -> None:
         try:
-            location = checkpoint_location(self._leadership, query)
-        except InvalidName as error:
+            self._publish_newest(query)
+        except InvalidName as error:  # this one's name, or there are too many: the others go on
             self._warn(query, f"The checkpoints of a query are not published: {error}")
-            return
+
+    def _publish_newest(self, query: str) -> None:
+        location = checkpoint_location(self._leadership, query)
         commits = [int(name) for name in self._leadership.names(f"{SPARK}/{query}/commits") if name.isdecimal()]
         progress = self._progress.get(query)
         if commits:

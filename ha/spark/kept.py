@@ -47,24 +47,25 @@ class Kept(Generic[T]):
         """Return the answer; of several threads that find it too old, one asks, for that many seconds at most."""
         if now() < self._good_until:
             return self._value  # type: ignore[return-value]  # it is there, or the time would be minus infinity
+        end = now() + timeout
         with self._asking:
             if now() < self._good_until:
                 return self._value  # type: ignore[return-value]  # likewise
             changes = self._changes  # what changes from here on is not in the answer, or may not be
-            watched = self._watch()
-            value = self._ask(timeout)
+            watched = self._watch(min(WATCH_TIMEOUT, timeout / 4))
+            value = self._ask(max(0.1 * timeout, end - now()))
             with self._lock:
                 if changes == self._changes:
                     self._value = value
                     self._good_until = now() + (self._watched_for if watched else min(UNWATCHED, self._watched_for))
             return value
 
-    def _watch(self) -> bool:
+    def _watch(self, timeout: float) -> bool:
         """Have this told of the next change; kazoo keeps equal watches once, so setting it again costs nothing."""
         if self._zookeeper is None or self._zookeeper.state is not zk.Connection.CONNECTED:
             return False
         try:
-            self._zookeeper.call(zk.Exists(self._path, self), WATCH_TIMEOUT)
+            self._zookeeper.call(zk.Exists(self._path, self), timeout)
         except StoreError:
             return False
         return True

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -131,8 +130,6 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         if ha.leading.supervised(self._job):
             # Whatever the program waits for is not to come, and its own end may wait for it, too.
             logging.shutdown()
-            sys.stderr.write(f"ha: {self._without_jvm()}\n")
-            sys.stderr.flush()
             os._exit(JVM_ENDED)
         if self._leadership is not None:
             self._leadership.resign()

@@ -73,7 +73,9 @@ class Lookups:
 
     def _keep(self, job: str, kept: Kept[Answer] | None, timeout: float) -> Answer:
         """Answer without an agent."""
-        self._connect()
+        end = now() + timeout
+        self._connect(timeout)
+        timeout = max(0.1 * timeout, end - now())
         if kept is None and len(self._leaders) >= MOST_KEPT:
             return self.client.leader(job, timeout)
         if kept is None:
@@ -83,7 +85,7 @@ class Lookups:
 
     def checkpoint(self, job: str) -> "CheckpointState":
         """Return the newest checkpoints."""
-        self._connect()
+        self._connect(TIMEOUT)
         kept = self._checkpoints.get(job)
         if kept is None and len(self._checkpoints) >= MOST_KEPT:
             return self._ask_checkpoint(job, TIMEOUT)
@@ -92,13 +94,13 @@ class Lookups:
             kept = self._checkpoints.setdefault(job, made)
         return kept.get(TIMEOUT)
 
-    def _connect(self) -> None:
+    def _connect(self, timeout: float) -> None:
         """Connect to ZooKeeper, or go on trying in the background; takes 0.3 s at most, and only the first time."""
         if self._connected:
             return
         if (zookeeper := self.client._stores.zookeeper) is not None:  # noqa: SLF001  # see Kept
             zookeeper.start()  # now: a watch can be set only when there is a connection
-            zookeeper.wait(FIRST_CONNECTION)
+            zookeeper.wait(min(FIRST_CONNECTION, timeout / 4))
         self._connected = True
 
     def _ask_checkpoint(self, job: str, timeout: float) -> "CheckpointState":

@@ -144,6 +144,7 @@ class Output:
         moves = self._moves
         moves.do(lambda files: make_parents(files, moves.outside))
         moves.make_folders(f"{moves.inside}/{OUT}", self._home, f"{self._home}/staged", f"{self._home}/ready")
+        moves.sweep()
         for entry in moves.list(f"{self._home}/staged"):
             if entry.name != attempt:  # gone for good, so that no rename of it that is late can be executed
                 moves.remove(f"{self._home}/staged/{entry.name}")

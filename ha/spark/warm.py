@@ -47,7 +47,6 @@ until then, and what it is loading is needed anyway."""
 CALL_TIMEOUT = 10.0
 LOOK = 0.05
 
-JOB = "rehearsal"
 DIRECTORY = ".rehearsal-"
 """No job's name begins with a dot, and Spark passes over such names where it lists files of a directory above."""
 
@@ -111,12 +110,12 @@ def warm_up(
         )
     if _granted():
         return False
-    rehearsing = _Rehearsing(spark, start, sample, batches, load(settings).files)
+    rehearsing = _Rehearsing(spark, start, sample, batches, timeout, load(settings).files)
     rehearsing.begin()
     deadline = now() + timeout
     while not rehearsing.over.wait(LOOK) and now() < deadline and not _granted():
         pass
-    return rehearsing.end(timeout)
+    return rehearsing.end()
 
 
 def _granted() -> bool:
@@ -134,15 +133,18 @@ class _Rehearsing:
         start: Callable[[Rehearsal], StreamingQuery],
         sample: Sample,
         batches: int,
+        timeout: float,
         root: str,
     ) -> None:
         self._spark = spark
         self._start = start
         self._sample = sample
         self._batches = batches
+        self._timeout = timeout
         self._root = root.rstrip("/")
         self.over = threading.Event()
         self._stop = threading.Event()
+        self._plays = threading.Event()
         self._done = 0
         self._thread = threading.Thread(target=self._run, name="ha-rehearsal", daemon=True)
         self._began = now()
@@ -151,11 +153,11 @@ class _Rehearsing:
         """Start."""
         self._thread.start()
 
-    def end(self, timeout: float) -> bool:
+    def end(self) -> bool:
         """Stop it if it still runs; returns whether it had come to its end."""
         complete = self.over.is_set() and self._done >= self._batches
         self._stop.set()
-        if not self.over.wait(STOP_WITHIN):
+        if not self.over.wait(STOP_WITHIN if self._plays.is_set() else 0):  # without a query nobody has to wait
             _log.warning("The rehearsal does not end; the program goes on without it.")
         elif complete:
             _log.info("The query is warm after %.1f s.", now() - self._began)
@@ -164,7 +166,7 @@ class _Rehearsing:
         elif self._done < self._batches:
             _log.warning(
                 "The rehearsal had %d of %d batches within %.1f s (of %.0f): the query is not warm.",
-                *(self._done, self._batches, now() - self._began, timeout),
+                *(self._done, self._batches, now() - self._began, self._timeout),
             )
         return complete
 
@@ -179,10 +181,12 @@ class _Rehearsing:
 
     def _in_scratch(self, files: BoundedFiles) -> None:
         name = f"{DIRECTORY}{uuid.uuid4().hex[:12]}"
-        files.call(JOB, lambda files: _prepare(files, name), CALL_TIMEOUT)
+        files.call("rehearsal", lambda files: _prepare(files, name), CALL_TIMEOUT)
         try:
             where = f"{self._root}/{name}"
-            alone = lead(JOB, timeout=LONGEST, files=where, zookeeper="", history="", snapshots="off")
+            # A name that no real job has: of that one the program's own sidecar would be asked.
+            job = name.removeprefix(".")
+            alone = lead(job, timeout=self._timeout, files=where, zookeeper="", history="", snapshots="off")
             with (
                 alone as leadership,
                 publish_checkpoints(self._spark, leadership),
@@ -190,9 +194,10 @@ class _Rehearsing:
                 self._play(files, Rehearsal(leadership, f"{where}/input", f"{where}/output"), f"{name}/input")
         finally:
             with suppress(StoreError):  # a later rehearsal drops it
-                files.call(JOB, lambda files: files.delete(name, recursive=True), CALL_TIMEOUT)
+                files.call("rehearsal", lambda files: files.delete(name, recursive=True), CALL_TIMEOUT)
 
     def _play(self, files: BoundedFiles, rehearsal: Rehearsal, inside: str) -> None:
+        self._plays.set()
         if self._stop.is_set():
             return
         query = self._start(rehearsal)
@@ -202,7 +207,7 @@ class _Rehearsing:
                     self._sample(rehearsal.input)
                 elif self._sample is not None:
                     path, data = f"{inside}/sample-{number}", self._sample
-                    files.call(JOB, lambda files, path=path, data=data: files.write(path, data), CALL_TIMEOUT)  # type: ignore[misc]
+                    files.call("rehearsal", lambda files, path=path, data=data: files.write(path, data), CALL_TIMEOUT)  # type: ignore[misc]
                 while self._completed(query) <= number:
                     if self._stop.wait(LOOK):
                         return

@@ -75,11 +75,15 @@ def test_a_program_that_ends_before_it_was_granted_anything_has_not_finished_the
 
 
 def test_a_grant_that_cannot_be_told_is_given_to_another(workplace: Workplace, notes: Notes) -> None:
+    leader = run(workplace, "a", STAYS)
+    notes.until(1, leader)
     in_the_way = warm().replace("import ha\n", "import ha\nos.mkdir(os.environ['HA_GRANT'] + '.staged')\n")
-    first = run(workplace, "a", in_the_way, "--standby", "warm", **UNHURRIED)
-    first.until_said("could not be told that it leads: Is a directory")
-    second = run(workplace, "b", STAYS)
-    wait_until(lambda: "b" in [name for name, *_ in notes.all()], what=f"b leads; a said: {first.said}")
-    assert first.process.poll() is None, "it stays a standby"
-    assert all(what == "warm" for name, what, *_ in notes.all() if name == "a")
-    assert "granted at epoch" in second.said
+    standby = run(workplace, "b", in_the_way, "--standby", "warm", **UNHURRIED)
+    notes.until(2, standby)
+    leader.send(signal.SIGTERM)
+    standby.until_said("could not be told that it leads: Is a directory")
+    third = run(workplace, "c", STAYS)
+    wait_until(lambda: "c" in [name for name, *_ in notes.all()], what=f"c leads; b said: {standby.said}")
+    assert standby.process.poll() is None, "it stays a standby"
+    assert all(what == "warm" for name, what, *_ in notes.all() if name == "b"), "and was granted nothing"
+    assert "granted at epoch" in third.said

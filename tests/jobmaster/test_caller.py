@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ha.client import Client
-from ha.jobmaster import Caller, CallRefused, CallUnknown, GuardedApplication
+from ha.jobmaster import Caller, CallRefused, CallUnknown, GuardedApplication, Verdict
 from ha.jobmaster.connecting import connect
 from ha.jobmaster.errors import NotExecuted
 from leader.answers import Answer
@@ -44,6 +44,8 @@ def test_the_leader_answers(lead: Lead, client: Client, job: str) -> None:
     assert reply.headers["x-mine"] == "yes"
     assert (reply.master.epoch, reply.master.session_id) == (1, master.leadership.session_id)
     assert master.executed == [("/offsets", b"17")]
+    assert master.leadership.check(reply.master.session_id, reply.master.epoch) is Verdict.ACCEPTED
+    assert master.leadership.check(reply.master.session_id, 0) is Verdict.OLD
 
 
 def test_the_next_leader_is_told_the_old_ones_session_is_over(lead: Lead, client: Client, job: str) -> None:
@@ -100,8 +102,8 @@ def test_nobody_listens_until_the_deadline(lead: Lead, client: Client, job: str)
     finder = Counting(client)
     began = now()
     with pytest.raises(CallRefused, match="Connection refused"):
-        Caller(finder, job).http("POST", "/", timeout=0.5)
-    assert now() - began >= 0.4  # it has used its time
+        Caller(finder, job).http("POST", "/", timeout=2.0)
+    assert now() - began >= 1.8  # it has used its time
     assert finder.reports  # and has said so
 
 
@@ -110,7 +112,7 @@ def test_an_answer_that_is_lost_is_not_asked_for_again(lead: Lead, client: Clien
     with socket.create_server(("127.0.0.1", 0)) as server:
         master.leadership.confirm({"jobmaster": f"127.0.0.1:{server.getsockname()[1]}"})
         with pytest.raises(CallUnknown, match="is not known"):
-            Caller(client, job).http("POST", "/", timeout=0.3)  # it is connected, and nobody ever answers
+            Caller(client, job).http("POST", "/", timeout=1.5)  # it is connected, and nobody ever answers
         connection, _ = server.accept()
         with connection:
             assert connection.recv(1000).startswith(b"POST / HTTP/1.1")
@@ -151,15 +153,17 @@ def test_a_proxy_that_drops_the_headers_is_named_at_once(lead: Lead, client: Cli
     master = lead()
     inner = GuardedApplication(master, master.leadership)
 
+    attempts = []
+
     def drops(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        attempts.append(environ["PATH_INFO"])
         kept = {name: value for name, value in environ.items() if not name.startswith("HTTP_X_HA")}
         return inner(kept, start_response)
 
     master.leadership.confirm({"jobmaster": serve(drops)})
-    began = now()
     with pytest.raises(CallRefused, match="names no leader: send X-Ha-Session-Id"):
         Caller(client, job).http("POST", "/", timeout=30.0)
-    assert now() - began < 15.0
+    assert len(attempts) == 1
     assert master.executed == []
 
 
@@ -227,7 +231,7 @@ def test_a_trickle_of_bytes_ends_at_the_deadline(lead: Lead, client: Client, job
         master.leadership.confirm({"jobmaster": f"127.0.0.1:{server.getsockname()[1]}"})
         try:
             with pytest.raises(CallUnknown):
-                Caller(client, job).http("GET", "/", timeout=0.4)
+                Caller(client, job).http("GET", "/", timeout=1.5)
         finally:
             stop.set()
             thread.join(10)

@@ -128,6 +128,6 @@ def test_a_server_of_another_protocol_is_refused_until_the_deadline(lead: Lead, 
         thread.start()
         leadership.confirm({"raw": f"127.0.0.1:{server.getsockname()[1]}"})
         with pytest.raises(CallRefused, match=r"does not know this protocol|did not answer"):
-            Caller(client, job, "raw").connect(timeout=0.6)
+            Caller(client, job, "raw").connect(timeout=2.0)
         server.shutdown(socket.SHUT_RDWR)
         thread.join(10)

@@ -7,8 +7,9 @@ import pytest
 
 from leader import checkpoint_list, job
 from leader.checkpoint import MAX_ID, Checkpoint
+from leader.checkpoint_folder import ATTEMPTS
 from leader.checkpoint_state import CheckpointState
-from leader.checkpoints import ATTEMPTS, Checkpoints
+from leader.checkpoints import Checkpoints
 from leader.errors import Fenced, InvalidName, Unreadable
 from leader.job import NOBODY
 from leader.names import LeaderDirectory

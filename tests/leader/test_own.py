@@ -5,6 +5,7 @@ import random
 import pytest
 
 from leader.errors import Fenced
+from leader.lease import Lease, Mode
 from leader.own import MAX_BYTES
 from store.errors import AlreadyExists, Invalid, NotFound, StoreError
 from tests.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, Place
@@ -46,6 +47,26 @@ def test_a_name_that_is_taken_and_an_entry_that_is_gone_are_told(hurt: Owned) ->
         hurt.own.settle("a", "b")
     with pytest.raises(NotFound):
         hurt.own.settle("x", "y")
+
+
+def test_it_says_by_whom_it_was_fenced(owned: Owned) -> None:
+    assert owned.own.fenced_by() is None
+    later = owned.claim()
+    lease = Lease(2, Mode.HDFS, 6000, SECOND.session_id, "", "second")
+    owned.direct.make_directory(f"orders/{SECOND.name}/record/{lease.name}")
+    assert later.fenced_by() is None
+    says = f"was fenced: second has taken over, and the job is at epoch 2, session {SECOND.session_id}, now."
+    assert says in str(owned.own.fenced_by())
+
+
+def test_a_directory_that_spark_has_brought_back_to_life_is_none(owned: Owned) -> None:
+    owned.claim()
+    for path in (HOME, f"{HOME}/spark"):
+        owned.direct.make_directory(path)
+    with pytest.raises(Fenced):
+        owned.own.check()
+    with pytest.raises(Fenced):
+        owned.own.rename("status=CREATED", "status=RUNNING~2")
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -6,14 +6,16 @@ from collections import deque
 import pytest
 
 from leader import checkpoint_list, job
+from leader import checkpoints as hand_module
 from leader.checkpoint import MAX_ID, Checkpoint, Metadata
+from leader.checkpoint_folder import ATTEMPTS
 from leader.checkpoints import Checkpoints
-from leader.errors import Fenced
+from leader.errors import Fenced, InvalidName
 from leader.job import NOBODY
 from leader.names import RETAINED, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.counting import REQUESTS, CountedFiles
-from store.errors import NotWritable, StoreError
+from store.errors import NotWritable, StoreError, Unknown
 from tests.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, Place
 from tests.leader.samples import A, B
 
@@ -68,6 +70,18 @@ def test_there_is_room_for_each_query(led: Place) -> None:
     assert batches(ids) == [3, 4]
 
 
+def test_there_is_not_room_for_queries_without_end(led: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hand_module, "MOST_QUERIES", 3)
+    ids = hand(led, 2)
+    for number in range(3):
+        ids.completed(f"query-{number}", 0)
+    before = led.names(HOME)
+    with pytest.raises(InvalidName, match="has checkpoints of 3 queries, and those of 'query-3' are too many"):
+        ids.completed("query-3", 0)
+    assert led.names(HOME) == before, "nor does it take an id"
+    assert ids.completed("query-0", 1).queries["query-0"] == 1
+
+
 @pytest.mark.parametrize("retained", [1, 2])
 def test_adding_and_dropping_is_one_step(led: Place, retained: int) -> None:
     """A crash comes before it or after it; there is no time at which nothing, or less than what is kept, is there."""
@@ -84,6 +98,25 @@ def test_adding_and_dropping_is_one_step(led: Place, retained: int) -> None:
     assert list(seen) == [before]
     assert len(entries(led)) == len(before) == retained
     assert len(set(entries(led)) & set(before)) == retained - 1
+
+
+@pytest.mark.parametrize("retained", [1, 2, 3])
+@pytest.mark.parametrize("changes", range(1, 14))
+def test_a_leader_that_dies_after_any_of_its_changes_leaves_what_it_had(
+    led: Place, retained: int, changes: int
+) -> None:
+    first, acknowledged = hand(led, retained), changes // 2 - 1  # each batch takes two
+    led.faulty.fates.extend([*[OK] * changes, *[DROPPED] * ATTEMPTS])
+    for batch in range(acknowledged + 1):
+        first.completed("daily", batch, METADATA)
+    with pytest.raises(Unknown):
+        first.completed("daily", acknowledged + 1, METADATA)
+    led.direct.rename(f"orders/{DIRECTORY.name}", f"orders/{NEXT.name}")
+    second = hand(led, retained, NEXT)
+    assert batches(second) == list(range(max(0, acknowledged - retained + 1), acknowledged + 1))
+    second.completed("daily", acknowledged + 1)
+    found = second.retained("daily")
+    assert len({each.id for each in found}) == len(found) == min(retained, acknowledged + 2)
 
 
 def test_a_refusal_drops_nothing(led: Place) -> None:
@@ -205,6 +238,17 @@ def test_what_is_known_of_a_batch_may_come_after_it(led: Place) -> None:
     ids.completed("daily", 4)
     assert ids.completed("daily", 4, METADATA).latest["daily"] == Checkpoint("daily", 4, 1, METADATA)
     assert ids.completed("daily", 4, Metadata(rows=1)).latest["daily"].metadata == METADATA, "it is said once"
+    assert ids.retained("daily") == [Checkpoint("daily", 4, 1, METADATA)]
+
+
+@pytest.mark.parametrize("fate", [LOST, LATE, DROPPED])
+def test_what_is_known_of_a_batch_may_come_after_a_lost_answer(led: Place, fate: str) -> None:
+    ids = hand(led, 2)
+    led.faulty.fates.extend([OK, *[fate] * ATTEMPTS])
+    with pytest.raises(Unknown):
+        ids.completed("daily", 4)
+    ids.completed("daily", 4, METADATA)
+    led.faulty.catch_up()
     assert ids.retained("daily") == [Checkpoint("daily", 4, 1, METADATA)]
 
 

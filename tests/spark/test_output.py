@@ -2,6 +2,7 @@
 
 import random
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +14,7 @@ from ha import moves
 from ha.leadership import Leadership
 from ha.spark import Output
 from leader.errors import Fenced, InvalidSettings
+from leader.names import LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, ConnectionLost, NotSent, StoreError
 from store.files import Entry
@@ -312,6 +314,16 @@ def many_batches(leadership: Leadership, out: Path, hurt: FaultyFiles, choose: r
             if choose.random() < 0.5:
                 hurt.catch_up()
     hurt.catch_up()
+
+
+def test_what_a_zombies_spark_has_brought_back_to_life_is_swept_away(leadership: Leadership, tmp_path: Path) -> None:
+    jobs = Path(leadership.directory.removeprefix("file://")).parent
+    earlier, later = (LeaderDirectory(epoch, str(uuid.uuid4())).name for epoch in (0, 2))
+    for name in (earlier, later, "somebody-elses"):
+        (jobs / name / "out" / "staged").mkdir(parents=True)
+    Output(leadership, (tmp_path / "out").as_uri()).close()
+    assert not (jobs / earlier).exists()
+    assert {later, "somebody-elses"} < {path.name for path in jobs.iterdir()}
 
 
 def test_two_outputs_of_a_job_have_nothing_to_do_with_each_other(leadership: Leadership, tmp_path: Path) -> None:

@@ -274,6 +274,19 @@ def test_a_query_that_has_its_checkpoint_elsewhere_is_said_once(
     assert caplog.text.count("'two words' cannot be the name of a query") == 1
 
 
+def test_a_query_whose_name_is_too_long_does_not_hold_up_the_others(
+    session: SparkSession, streams: Streams, leadership: Leadership, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = "q" + "_" * 100  # each of these takes three bytes
+    with publish_checkpoints(session, leadership):
+        for batch in range(2):
+            for query in (long, "clicks"):
+                commit(leadership, query, batch)
+                streams.progress(query, batch)
+            eventually(lambda batch=batch: published(leadership) == {"clicks": batch})  # type: ignore[misc]
+    assert caplog.text.count(f"The name of query '{long}' is too long") == 1
+
+
 def test_names_below_the_leader_directory(leadership: Leadership) -> None:
     assert leadership.names("spark") == []
     assert leadership.names("spark/not-there") == []

@@ -1,6 +1,7 @@
 """A rehearsal of a query: it runs for real, on the real stores, and leaves nothing of itself and of the job behind."""
 
 import logging
+import socket
 import threading
 from pathlib import Path
 
@@ -149,3 +150,14 @@ def test_what_a_killed_rehearsal_left_is_dropped_when_it_is_old(
 def test_what_cannot_be_a_rehearsal(spark: SparkSession, words: Words, wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidSettings, match="cannot be"):
         ha.spark.warm_up(spark, words.start, SAMPLE, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("root")
+def test_a_store_that_does_not_answer_keeps_nobody_from_standing_by(
+    spark: SparkSession, words: Words, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, caplog.at_level(logging.WARNING, "ha"):
+        monkeypatch.setenv("HA_FILES", f"hdfs://127.0.0.1:{silent.getsockname()[1]}/jobs")
+        assert not ha.spark.warm_up(spark, words.start, SAMPLE, timeout=0.5)
+    assert words.began == []
+    assert "The rehearsal does not end" in caplog.text

@@ -8,15 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from pyspark import cloudpickle
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
+import ha
 import ha.spark
 from ha.spark import lookups
 from ha.spark.task import job_of
@@ -117,6 +120,40 @@ def test_a_worker_sees_the_next_job_master(spark: SparkSession, job: str, hdfs_u
 
 
 @pytest.mark.spark
+def test_one_worker_serves_tasks_of_two_clusters(
+    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str
+) -> None:
+    spark.conf.set("spark.ha.job", job)
+    elsewhere = f"{hdfs_uri}-elsewhere"
+    try:
+        with leading(job, hdfs_uri, zookeeper_hosts), leading(job, elsewhere) as other:
+            other.confirm({"jobmaster": "elsewhere:1"})
+            found = [in_worker(spark)]
+            spark.conf.set("spark.ha.files", elsewhere)
+            spark.conf.set("spark.ha.zookeeper", f"{zookeeper_hosts}/elsewhere")  # where there is no record of it
+            found.append(in_worker(spark))
+            spark.conf.unset("spark.ha.files")
+            spark.conf.unset("spark.ha.zookeeper")
+            found.append(in_worker(spark))
+        assert [each["address"] for each in found] == ["here:1", "elsewhere:1", "here:1"]
+        assert len({each["pid"] for each in found}) == 1
+    finally:
+        spark.conf.unset("spark.ha.files")
+        spark.conf.unset("spark.ha.zookeeper")
+
+
+@pytest.mark.spark
+def test_a_setting_of_the_session_that_is_wrong_is_named(spark: SparkSession, job: str) -> None:
+    spark.conf.set("spark.ha.job", job)
+    spark.conf.set("spark.ha.audit", "often")
+    try:
+        with pytest.raises(PythonException, match=r"audit in Spark's properties spark\.ha\.\* is 'often'"):
+            in_worker(spark)
+    finally:
+        spark.conf.unset("spark.ha.audit")
+
+
+@pytest.mark.spark
 def test_every_kind_of_function_can_ask(spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str) -> None:
     spark.conf.set("spark.ha.job", job)
     spark.sparkContext.setLocalProperty("spark.ha.job", job)
@@ -136,6 +173,7 @@ def test_every_kind_of_function_can_ask(spark: SparkSession, job: str, hdfs_uri:
 
 SCRIPT = """
 import json, os, sys
+import ha
 import ha.spark
 from ha.spark.lookups import lookups_of
 first = ha.spark.job_master()
@@ -232,6 +270,66 @@ def test_a_lookup_imports_nothing_of_the_driver_or_the_server(
     with leading(job, hdfs_uri, zookeeper_hosts):
         loaded = run(SCRIPT, environment)["loaded"]
     assert not {name.partition(".")[0] for name in loaded} & {"pyspark", *NOTHING_FOR_WORKERS}
+
+
+FORK_WHILE_KAZOO_IS_IMPORTED = """
+begun_by = threading.Thread(target=lambda: importlib.import_module("ha.spark").job_master())
+begun_by.start()
+assert begun.wait(10)
+child = os.fork()  # while the other thread has the lock of a module
+if child == 0:
+    code = 1
+    try:
+        code = 0 if importlib.import_module("ha.spark").job_master().address == "here:1" else 2
+    finally:
+        os._exit(code)
+_, status = os.waitpid(child, 0)
+begun_by.join()
+print(json.dumps({"status": status}), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_fork_while_another_thread_imports_kazoo(
+    job: str, hdfs_uri: str, zookeeper_hosts: str, environment: dict[str, str]
+) -> None:
+    script = SLOW_IMPORT.replace("hdfs_native._internal", "kazoo.client").replace("hdfs_native", "kazoo.client")
+    script += "import importlib, json, os\n" + FORK_WHILE_KAZOO_IS_IMPORTED
+    with leading(job, hdfs_uri, zookeeper_hosts):
+        assert run(script, environment) == {"status": 0}
+
+
+STORE_CLIENTS = {"kazoo", "hdfs_native", "hdfs", "requests"}
+
+
+@contextmanager
+def agent(job: str, environment: dict[str, str]) -> Iterator[None]:
+    """Run ``ha agent``; inside it has been told of the job."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ha.cli", "agent", job], env=environment, stderr=subprocess.DEVNULL
+    )
+    settings = {name: environment[f"HA_{name.upper()}"] for name in ("files", "zookeeper", "snapshots")}
+    try:
+        with ha.connect(**settings) as client:
+            eventually(lambda: client.told(job), 30.0)
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_where_an_agent_answers_no_client_of_any_store_is_imported(
+    job: str, hdfs_uri: str, zookeeper_hosts: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment["HA_SNAPSHOTS"] = str(tmp_path / "snapshots")
+    with leading(job, hdfs_uri, zookeeper_hosts), agent(job, environment):
+        answered = run(SCRIPT, environment)
+        environment["HA_SNAPSHOTS"] = "off"
+        alone = run(SCRIPT, environment)
+    assert not STORE_CLIENTS & {name.partition(".")[0] for name in answered["loaded"]}
+    # The canary: what the stores were asked for without an agent.
+    assert STORE_CLIENTS & {name.partition(".")[0] for name in alone["loaded"]} == {"kazoo"}
+    assert answered["first"] == alone["first"] == "here:1"
 
 
 def test_a_lookup_works_without_zookeeper(job: str, hdfs_uri: str, environment: dict[str, str]) -> None:

@@ -12,19 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ha import memory
+
 WORST = "1000"
 
 
 def descendants(root: int) -> list[int]:
     """Process ids of a process and everything below it, parents first."""
-    found = [root]
-    for parent in found:
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in children.read_text().split()]
-            except OSError:
-                continue  # it has ended meanwhile
-    return found
+    return [root, *memory.descendants(root)]
 
 
 def _command(pid: int) -> list[str]:

@@ -1,0 +1,144 @@
+"""The first ``ha.spark.job_master()`` of a fresh Python worker, its imports included, and every further one.
+
+A fresh interpreter imports what PySpark's own worker has imported by then; what comes after that is measured: the
+import of ``ha.spark``, the connection if there is no agent, and the answer.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from statistics import median
+from threading import Event
+
+from benchmarks.context import Context, servers
+from benchmarks.drawing import dots
+from benchmarks.programs import await_answer, client, ha_program
+from benchmarks.result import Picture, Result, Target
+from leader.retrieval import Source
+
+NAME = "spark_first_call"
+TITLE = "The first call of job_master() in a fresh Python worker"
+
+JOB = "first"
+ROUNDS, QUICK = 15, 3
+AGENT, ALONE = "an agent on the host", "no agent"
+FIRST_WITHIN_MS, FURTHER_WITHIN_US = 100.0, 100.0
+
+PROGRAM = """
+import json, os, sys, time
+import pyspark.daemon, pyspark.worker
+began, began_cpu = time.perf_counter(), time.process_time()
+import ha.spark
+ha.spark.job_master
+imported = time.perf_counter()
+master = ha.spark.job_master()
+answered, cpu = time.perf_counter(), time.process_time() - began_cpu
+further = []
+for _ in range(2000):
+    at = time.perf_counter()
+    ha.spark.job_master()
+    further.append(time.perf_counter() - at)
+print(json.dumps({
+    "imports": imported - began,
+    "first": answered - began,
+    "cpu": cpu,
+    "further": sorted(further)[1000],
+    "source": master.source.value,
+    "clients": sorted({"kazoo", "hdfs_native", "hdfs", "requests"} & set(sys.modules)),
+}), flush=True)
+os._exit(0)  # as PySpark's workers end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """One worker's. Seconds; ``cpu`` is its own processor time until the first answer, ``further`` the median later."""
+
+    imports: float
+    first: float
+    cpu: float
+    further: float
+    source: str
+    clients: list[str]
+
+
+def run(context: Context) -> Result:
+    """Measure.
+
+    Raises:
+        SandboxError: the servers did not come up.
+        CalledProcessError: a worker found nothing.
+    """
+    with servers(context) as sandbox:
+        found = sandbox.environment()
+        settings = {"files": found["HA_FILES"], "zookeeper": found["HA_ZOOKEEPER"]}
+        snapshots = {AGENT: str(context.folder.absolute() / "snapshots"), ALONE: "off"}
+        lead = ["daemon", JOB, "--endpoint", "jobmaster=host-1:6123"]
+        with (
+            ha_program(lead, {**settings, "snapshots": "off"}, context.folder / "leader.log"),
+            ha_program(["agent", JOB], {**settings, "snapshots": snapshots[AGENT]}, context.folder / "agent.log"),
+        ):
+            with client({**settings, "snapshots": snapshots[AGENT]}) as asked:
+                await_answer(asked, JOB, Source.SNAPSHOT)
+            return summarise(measure(context, settings, snapshots))
+
+
+def measure(context: Context, settings: Mapping[str, str], snapshots: Mapping[str, str]) -> dict[str, list[First]]:
+    """Start workers with and without an agent in turns."""
+    firsts: dict[str, list[First]] = {name: [] for name in snapshots}
+    for number in range(context.repeats(ROUNDS, QUICK)):
+        context.say(f"Round {number + 1}")
+        for name, place in snapshots.items():
+            Event().wait(0.2)  # the last one's end is not the next one's burden
+            told = {f"HA_{key.upper()}": value for key, value in {**settings, "snapshots": place, "job": JOB}.items()}
+            ended = subprocess.run(
+                [sys.executable, "-c", PROGRAM],
+                env={**os.environ, **told},
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            )
+            firsts[name].append(First(**json.loads(ended.stdout)))
+    return firsts
+
+
+def summarise(firsts: Mapping[str, list[First]]) -> Result:
+    """Say what was found."""
+    rows, targets = [], []
+    for name, found in firsts.items():
+        first_ms = median(each.first for each in found) * 1e3
+        further_us = median(each.further for each in found) * 1e6
+        slowest_ms = max(each.first for each in found) * 1e3
+        cpu_ms = median(each.cpu for each in found) * 1e3
+        imports_ms = median(each.imports for each in found) * 1e3
+        clients = ", ".join(sorted({client for each in found for client in each.clients})) or "none"
+        rows.append((name, found[0].source, imports_ms, first_ms, slowest_ms, cpu_ms, further_us, clients))
+        targets.append(Target(f"The first call with {name}", FIRST_WITHIN_MS, first_ms, "ms", at_most=True))
+        targets.append(Target(f"A further call with {name}", FURTHER_WITHIN_US, further_us, "us", at_most=True))
+    series = {name: [each.first * 1e3 for each in found] for name, found in firsts.items()}
+    return Result(
+        NAME,
+        TITLE,
+        (
+            "with",
+            "answered by",
+            "imports, ms",
+            "first call with imports, ms",
+            "slowest first call, ms",
+            "processor time of a first call, ms",
+            "further call, us",
+            "store clients imported",
+        ),
+        tuple(rows),
+        tuple(targets),
+        (
+            "Medians; each round is a fresh interpreter that has imported what PySpark's worker imports itself.",
+            "A further call with an agent reads its snapshot file; without one it answers from memory, under a watch.",
+        ),
+        (Picture("first", TITLE, dots(TITLE, "ms", series)),),
+        {name: [asdict(each) for each in found] for name, found in firsts.items()},
+    )

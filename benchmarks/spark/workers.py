@@ -1,0 +1,273 @@
+"""Hundreds of real Python workers of Spark ask who leads, while leader after leader is killed.
+
+One PySpark program in ``local[200]`` has 200 Python workers, forked by Spark itself, each of which calls
+``ha.spark.job_master()`` every 50 ms. The job's leader is killed by SIGKILL; the standby takes over and publishes its
+address. When HDFS held that address stands in the history of the new leader, on the boot clock that all of the host
+share; when each worker was told of it first, the worker says. With an agent on the host, and without one.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from threading import Event
+from typing import Any
+
+from benchmarks.context import Context, servers
+from benchmarks.drawing import dots
+from benchmarks.figures import percentile
+from benchmarks.programs import END_S, await_answer, client, ha_program
+from benchmarks.result import Picture, Result, Target
+from ha.history.events import Published, load
+from ha.sandbox.polling import until
+from leader.retrieval import Source
+
+NAME = "spark_workers"
+TITLE = "200 Python workers through a failover"
+
+JOB = "workers"
+WORKERS, QUICK_WORKERS = 200, 20
+AGENT, ALONE = "an agent on the host", "no agent"
+WITHIN = 1.0
+
+READY_S = 300.0
+"""Seconds until all workers ask: two cores start some four of them in a second."""
+
+PUBLISHED_S = 60.0
+"""Seconds in which a standby takes over at the latest."""
+
+SETTLED_S = 8.0
+"""Seconds after which a new standby has settled: its own session is believed, and it watches the leader's process."""
+
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """One of them, as all workers saw it.
+
+    Attributes:
+        epoch: of the new leader.
+        after: seconds from the publication until each worker was told of it first, ascending; infinite if it was not.
+        strangers: workers that were told of another address under that epoch.
+    """
+
+    epoch: int
+    after: list[float]
+    strangers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All failovers of one run, and what the workers say of all their calls.
+
+    Attributes:
+        failovers: in their order.
+        workers: how many processes asked.
+        calls: of all of them.
+        failed: of these.
+        back: calls that were answered with an epoch below one that this worker had seen.
+        slowest: seconds; the longest call.
+        errors: some of what went wrong.
+    """
+
+    failovers: list[Failover]
+    workers: int
+    calls: int
+    failed: int
+    back: int
+    slowest: float
+    errors: list[str]
+
+
+def run(context: Context) -> Result:
+    """Measure.
+
+    Raises:
+        SandboxError: the servers did not come up, or nobody took over.
+    """
+    workers = QUICK_WORKERS if context.quick else WORKERS
+    with servers(context) as sandbox:
+        found = sandbox.environment()
+        settings = {"files": found["HA_FILES"], "zookeeper": found["HA_ZOOKEEPER"]}
+        return summarise({name: measure(context, settings, workers, name) for name in (AGENT, ALONE)}, workers)
+
+
+def measure(context: Context, settings: Mapping[str, str], workers: int, name: str) -> Run:
+    """Kill leader after leader while so many workers ask.
+
+    Args:
+        context: how often, and whom to tell.
+        settings: of the stores.
+        workers: how many.
+        name: with or without an agent.
+    """
+    folder = context.folder.absolute() / name.replace(" ", "-")
+    folder.mkdir()
+    rounds, job = context.repeats(), f"{JOB}-{'agent' if name == AGENT else 'alone'}"
+    snapshots = str(folder / "snapshots") if name == AGENT else "off"
+    with ExitStack() as stack:
+        if name == AGENT:
+            stack.enter_context(ha_program(["agent", job], {**settings, "snapshots": snapshots}, folder / "agent.log"))
+        leaders = Leaders(job, settings, folder)
+        stack.callback(leaders.end)
+        leaders.start()
+        with client({**settings, "snapshots": snapshots}) as asked:
+            await_answer(asked, job, Source.SNAPSHOT if name == AGENT else Source.ZOOKEEPER)
+        leaders.start()
+        told = {**settings, "snapshots": snapshots, "job": job}
+        with asking(folder, told, workers, READY_S + rounds * (PUBLISHED_S + 2 * SETTLED_S)):
+            context.say(f"{workers} workers ask; {name}")
+            for number in range(rounds):
+                Event().wait(SETTLED_S)
+                epoch = leaders.fail_over()
+                context.say(f"{name}: failover {number + 1} of {rounds}, epoch {epoch}")
+                Event().wait(2 * WITHIN)  # who has not seen it by then never counts as in time
+                leaders.start()
+        return judge(json.loads((folder / "said.json").read_text(encoding="utf-8")), leaders.publications()[1:])
+
+
+class Leaders:
+    """Contenders of one job, each with an address of its own; the one that leads is killed, and another one started."""
+
+    def __init__(self, job: str, settings: Mapping[str, str], folder: Path) -> None:
+        self._job = job
+        self._settings = {**settings, "snapshots": "off", "history": str(folder / "history")}
+        self._folder = folder
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._programs = ExitStack()
+        self._started = 0
+        (folder / "history").mkdir()
+
+    def start(self) -> None:
+        """Start one more."""
+        self._started += 1
+        arguments = ["daemon", self._job, "--endpoint", f"jobmaster=host-{self._started}:6123"]
+        log = self._folder / f"leader-{self._started}.log"
+        self._running.append(self._programs.enter_context(ha_program(arguments, self._settings, log)))
+
+    def publications(self) -> list[Published]:
+        """Return the first publication of each epoch: when HDFS held its address."""
+        first: dict[int, Published] = {}
+        for event in load(self._folder / "history"):
+            if isinstance(event, Published) and (event.epoch not in first or event.at < first[event.epoch].at):
+                first[event.epoch] = event
+        return [first[epoch] for epoch in sorted(first)]
+
+    def fail_over(self) -> int:
+        """Kill who leads, wait until the next one has published its address, and return its epoch."""
+        before = len(self.publications())
+        self._running.pop(0).kill()
+        until(
+            lambda: None if len(self.publications()) > before else "nobody has published an address",
+            PUBLISHED_S,
+            "There is no other leader",
+        )
+        return self.publications()[-1].epoch
+
+    def end(self) -> None:
+        """End all."""
+        self._programs.close()
+
+
+@contextmanager
+def asking(folder: Path, told: Mapping[str, str], workers: int, seconds: float) -> Iterator[None]:
+    """Have Spark's workers ask; inside all of them do, and at the end they say what they saw."""
+    environment = {f"HA_{name.upper()}": value for name, value in told.items()}
+    with (folder / "spark.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.spark.asking", str(folder), str(workers), str(seconds)],
+            env={**os.environ, **environment, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+
+        def missing() -> str | None:
+            ready = len(list(folder.glob("ready-*")))
+            if process.poll() is not None:
+                return f"the program has ended: see {folder / 'spark.log'}"
+            return None if ready == workers else f"{ready} of {workers} do"
+
+        until(missing, READY_S, "Not all workers ask")
+        yield
+        (folder / "stop").touch()
+        process.wait(READY_S)
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def judge(said: list[dict[str, Any]], publications: list[Published]) -> Run:
+    """Compare what workers saw with what was published."""
+    failovers = []
+    for published in publications:
+        key, after, strangers = str(published.epoch), [], 0
+        for worker in said:
+            at, address = worker["seen"].get(key, (NEVER, None))
+            after.append(at - published.at)
+            strangers += address not in (None, published.endpoints["jobmaster"])
+        failovers.append(Failover(published.epoch, sorted(after), strangers))
+    return Run(
+        failovers,
+        len({worker["pid"] for worker in said}),
+        sum(worker["calls"] for worker in said),
+        sum(worker["failed"] for worker in said),
+        sum(worker["back"] for worker in said),
+        max(worker["slowest"] for worker in said),
+        [error for worker in said for error in worker["errors"]][:50],
+    )
+
+
+def summarise(runs: Mapping[str, Run], workers: int) -> Result:
+    """Say what was found."""
+    rows, targets = [], []
+    for name, found in runs.items():
+        middles = [percentile(each.after, 0.5) for each in found.failovers]
+        last = [each.after[-1] for each in found.failovers]
+        late = sum(after > WITHIN for each in found.failovers for after in each.after)
+        errors = found.failed + found.back + sum(each.strangers for each in found.failovers)
+        figures = (found.workers, len(found.failovers), found.calls, errors, late)
+        rows.append((name, *figures, median(middles), median(last), max(last), found.slowest))
+        targets += [
+            Target(f"Errors and wrong answers with {name}", 0.0, float(errors), "calls", at_most=True),
+            Target(f"The last of {workers} workers after the publication with {name}", WITHIN, max(last), "s", True),
+            Target(f"Worker processes with {name}", float(workers), float(found.workers), "processes", at_most=False),
+        ]
+    series = {name: [after for each in found.failovers for after in each.after] for name, found in runs.items()}
+    return Result(
+        NAME,
+        TITLE,
+        (
+            "with",
+            "workers",
+            "failovers",
+            "calls",
+            "errors",
+            "late",
+            "median worker, s",
+            "last worker, s",
+            "last worker of the worst failover, s",
+            "slowest call, s",
+        ),
+        tuple(rows),
+        tuple(targets),
+        (
+            "Seconds from the moment in which HDFS held the new leader's address until a worker was first told of it.",
+            "The 50 ms between two calls of a worker are included; medians over the failovers.",
+            "Errors: calls that raised, or told an epoch below one seen before, or an address that nobody published.",
+            "Late: who was told after 1 s, or never.",
+            "The workers are real: Spark's own, forked by its daemon, in one program in local mode.",
+        ),
+        (Picture("after", TITLE, dots(TITLE, "s", {name: values[:400] for name, values in series.items()})),),
+        {name: asdict(found) for name, found in runs.items()},
+    )
