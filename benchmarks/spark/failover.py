@@ -36,8 +36,9 @@ WARM_WITHIN, FASTER = 2.5, 6.0
 BEFORE = 2
 """Batches that the leader commits before it is killed: it is at work, and so is its JVM."""
 
-SETTLED = 3.0
-"""Seconds for which a standby has stood by: it has found the leader's process to watch, and its own JVM is quiet."""
+SETTLED = 25.0
+"""Seconds for which a standby has stood by: it knows which process to watch after the leader's next renewal, one in
+20 s, and its own JVM is quiet by then. Python workers that are idle live for a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def summarise(failovers: Sequence[Failover]) -> Result:
             "The query counts words and has a Python function: one file a batch, the next at once; state in HDFS.",
             "Each batch is published by ha.spark.Output.",
             "granted: until the standby's sidecar knows that it leads; what comes after is Spark's, and the program's.",
-            "A standby has been ready for some seconds: its Python workers, which live for a minute, are there still.",
+            f"A standby has been ready for {SETTLED:g} s: it watches the leader; its Python workers live.",
             "Where only the driver is killed, its sidecar waits until the JVM has ended, too; it is ended then.",
         ),
         pictures=(
