@@ -36,9 +36,10 @@ WARM_WITHIN, FASTER = 2.5, 6.0
 BEFORE = 2
 """Batches that the leader commits before it is killed: it is at work, and so is its JVM."""
 
-SETTLED = 25.0
-"""Seconds for which a standby has stood by: it knows which process to watch after the leader's next renewal, one in
-20 s, and its own JVM is quiet by then. Python workers that are idle live for a minute."""
+SETTLED = 15.0
+"""Seconds for which a standby has stood by: it watches the leader's process after some 6 s, when its own ZooKeeper
+session has been confirmed for long enough, and its own JVM is quiet by then. Python workers that are idle live for a
+minute."""
 
 
 @dataclass(frozen=True, slots=True)
