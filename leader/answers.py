@@ -1,13 +1,13 @@
 """What a reader answers, and what one look of a watch found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from leader.retrieval import Known, Source
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """Who leads a job.
 
     Attributes:
@@ -31,8 +31,7 @@ class Answer:
     stale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What one look found; see :meth:`leader.reader.Reader.looks`.
 
     Attributes:

@@ -1,6 +1,8 @@
 """What a leader writes about itself once it is granted: its endpoints, then a line of history."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from leader.events import Delete, MakeDirectory, Rename
 from leader.information import EndpointEntry, LeaderInformation, check_endpoints, endpoint_entries
@@ -76,7 +78,7 @@ class Confirmation:
     def doubted(self, change: Change) -> None:
         """Nobody knows whether the change was made, and a list would not tell whether it stays: publish anew."""
         if change.added is not None and self.information is not None:
-            self.information = replace(self.information, version=self.information.version + 1)
+            self.information = msgspec.structs.replace(self.information, version=self.information.version + 1)
 
     def refused(self, change: Change) -> None:
         """The store refused the change. A line for people is not worth a second try; the endpoints are."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -29,8 +28,7 @@ _ENDPOINT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderInformation:
+class LeaderInformation(msgspec.Struct, frozen=True):
     """Who leads a job, and where it can be reached.
 
     Attributes:
@@ -44,7 +42,7 @@ class LeaderInformation:
     job: str
     epoch: int
     session_id: str
-    endpoints: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    endpoints: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     version: int = 1
 
 
@@ -74,8 +72,7 @@ REMEMBERED = 1024
 """Names of which it is known what they say: whoever reads a record has read most of them before."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class EndpointEntry:
+class EndpointEntry(msgspec.Struct, frozen=True, order=True):
     """One entry of a publication. A publication counts only when all its ``count`` entries are there.
 
     A leader without endpoints publishes one entry with an empty name and the count 0.
@@ -119,8 +116,7 @@ def endpoint_entries(information: LeaderInformation) -> frozenset[EndpointEntry]
     return frozenset(EndpointEntry(epoch, version, count, name, address) for name, address in endpoints.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, cache_hash=True):
     """One listing of the record directory.
 
     Attributes:

@@ -10,7 +10,7 @@ The node that attests and the node that informs are two: damage to the copy then
 incarnation and the ZooKeeper session id, so after a wipe, when every node is missing, nobody takes that for a death.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 SESSIONS = "/sessions"
 
@@ -48,8 +48,7 @@ def incarnation_of(token: str) -> str:
     return token.partition("-")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A node as it was read.
 
     Attributes:
@@ -63,23 +62,20 @@ class Node:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(msgspec.Struct, frozen=True):
     """Bring the server that we talk to up to date with the ensemble."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadNode:
+class ReadNode(msgspec.Struct, frozen=True):
     """Read a node; with ``watch``, tell once when it changes, comes or goes, or when the connection breaks."""
 
     path: str
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateNode:
+class CreateNode(msgspec.Struct, frozen=True):
     """Create a node, and persistent parents as needed."""
 
     path: str
@@ -87,8 +83,7 @@ class CreateNode:
     ephemeral: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class WriteNode:
+class WriteNode(msgspec.Struct, frozen=True):
     """Replace the data of a node that has this version."""
 
     path: str
@@ -96,8 +91,7 @@ class WriteNode:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteNode:
+class DeleteNode(msgspec.Struct, frozen=True):
     """Delete a node that has this version."""
 
     path: str

@@ -1,13 +1,13 @@
 """What an agent of this host was told of a job, as other processes of the host find it. No I/O."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from leader.information import LeaderInformation
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """One answer that an agent was given, and for how long it may be passed on.
 
     Attributes:

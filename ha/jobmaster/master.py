@@ -1,7 +1,8 @@
 """Where the leader of a job can be reached, and in which version."""
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from leader.answers import Answer
 from leader.errors import InvalidName, LeaderError
@@ -19,8 +20,7 @@ class NoEndpoint(LeaderError):
     """The job has a leader, and it publishes no endpoint of that name; the message says which there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobMaster:
+class JobMaster(msgspec.Struct, frozen=True):
     """Where the leader of a job can be reached.
 
     Attributes:

@@ -1,11 +1,10 @@
 """What one can ask of ZooKeeper, as plain values: made anywhere, sent by ``ZooKeeper.call`` or ``submit``."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
+import msgspec
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import EventType
 
@@ -22,8 +21,7 @@ included), which would suspend everybody who shares this client: such a request 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(msgspec.Struct, frozen=True):
     """What ZooKeeper knows about a node.
 
     Attributes:
@@ -52,8 +50,7 @@ class Kind(Enum):
     """The connection broke and the watch with it: anything may have happened, so read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """A watch went off; it was its only time.
 
     Attributes:
@@ -75,8 +72,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Watch:
+class _Watch(msgspec.Struct, frozen=True):
     """A watcher as kazoo calls it.
 
     Kazoo keeps watches in sets: equal ones are one, so who reads again and again with the same function piles up
@@ -91,8 +87,7 @@ class _Watch:
         self.watcher(Event(_KINDS.get(event.type, Kind.LOST), self.path))
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(msgspec.Struct, frozen=True):
     """What an operation needs to send itself.
 
     Attributes:
@@ -110,8 +105,7 @@ class Wire:
         return self.chroot + path if path != "/" else self.chroot or "/"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(ABC, Generic[T]):
+class Operation(msgspec.Struct, Generic[T], frozen=True):
     """Something to ask of ZooKeeper.
 
     Attributes:
@@ -133,17 +127,16 @@ class Operation(ABC, Generic[T]):
         check_path(self.path)
         _check_size(self.path, b"")
 
-    @abstractmethod
     def send(self, wire: Wire) -> Any:
         """Send it without blocking, and return kazoo's pending result."""
+        raise NotImplementedError
 
-    @abstractmethod
     def answer(self, raw: Any) -> T:
         """Turn kazoo's answer into ours."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class Get(Operation[tuple[bytes, Stat]]):
+class Get(Operation[tuple[bytes, Stat]], frozen=True):
     """Read a node's data; ``NotFound`` if there is none. The watch is set either way."""
 
     watch: Watcher | None = None
@@ -163,8 +156,7 @@ class Get(Operation[tuple[bytes, Stat]]):
         return data or b"", _stat(stat)  # a node made without data has null there
 
 
-@dataclass(frozen=True, slots=True)
-class Exists(Operation[Stat | None]):
+class Exists(Operation[Stat | None], frozen=True):
     """Ask for a node's stat; None if there is no such node. The watch is set either way."""
 
     watch: Watcher | None = None
@@ -178,8 +170,7 @@ class Exists(Operation[Stat | None]):
         return None if raw is None else _stat(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class Children(Operation[list[str]]):
+class Children(Operation[list[str]], frozen=True):
     """List the names of a node's children, sorted; ``NotFound``, and no watch, if there is no such node."""
 
     watch: Watcher | None = None
@@ -193,8 +184,7 @@ class Children(Operation[list[str]]):
         return sorted(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class Create(Operation[Stat]):
+class Create(Operation[Stat], frozen=True):
     """Create a node.
 
     The answer's ``ephemeral_owner`` is the session that it was created in. Refused with ``AlreadyExists``; with
@@ -240,8 +230,7 @@ class Create(Operation[Stat]):
         return _stat(raw[1])
 
 
-@dataclass(frozen=True, slots=True)
-class Set(Operation[Stat]):
+class Set(Operation[Stat], frozen=True):
     """Replace a node's data; ``Conflict`` unless it has this version (-1: any), ``NotFound`` if there is no node."""
 
     data: bytes
@@ -263,8 +252,7 @@ class Set(Operation[Stat]):
         return _stat(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(Operation[None]):
+class Delete(Operation[None], frozen=True):
     """Delete a node; ``Conflict`` unless it has this version (-1: any), ``NotEmpty`` if it has children."""
 
     version: int
@@ -285,8 +273,7 @@ class Delete(Operation[None]):
         return
 
 
-@dataclass(frozen=True, slots=True)
-class Sync(Operation[None]):
+class Sync(Operation[None], frozen=True):
     """Have the server catch up with the ensemble's leader before it answers what is asked after this.
 
     It needs a quorum of nothing, but it does need the leader: a server that is cut off cannot answer it.

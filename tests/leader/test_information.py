@@ -1,13 +1,13 @@
 """Leader information: in HDFS as names, in ZooKeeper as bytes that anybody may have written."""
 
 import json
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from leader.errors import InvalidName
 from leader.information import (
@@ -52,7 +52,7 @@ def names_of(information: LeaderInformation) -> list[str]:
 def test_what_is_published_as_names_is_read_back(information: LeaderInformation) -> None:
     directory = LeaderDirectory(information.epoch, information.session_id)
     found = Record.parse(names_of(information)).published("orders", directory)
-    assert found == replace(information, endpoints=MappingProxyType(dict(information.endpoints)))
+    assert found == structs.replace(information, endpoints=MappingProxyType(dict(information.endpoints)))
 
 
 PARTS = st.tuples(
@@ -85,7 +85,7 @@ def test_a_publication_counts_only_when_all_its_entries_are_there() -> None:
 
 
 def test_the_newest_complete_publication_counts() -> None:
-    newer = replace(INFORMATION, version=10, endpoints={"rest": "b:1", "ui": "b:2"})
+    newer = structs.replace(INFORMATION, version=10, endpoints={"rest": "b:1", "ui": "b:2"})
     half = names_of(newer)[:1]
     assert Record.parse(names_of(INFORMATION) + half).published("orders", DIRECTORY) == INFORMATION
     assert Record.parse(names_of(INFORMATION) + names_of(newer)).published("orders", DIRECTORY) == newer
@@ -99,7 +99,7 @@ def test_a_leader_without_endpoints_is_published_too() -> None:
 
 def test_endpoints_of_another_epoch_are_ignored() -> None:
     for epoch in (6, 8):
-        others = names_of(replace(INFORMATION, epoch=epoch, version=99))
+        others = names_of(structs.replace(INFORMATION, epoch=epoch, version=99))
         assert Record.parse(others).published("orders", DIRECTORY) is None
         assert Record.parse(others + names_of(INFORMATION)).published("orders", DIRECTORY) == INFORMATION
 

@@ -1,9 +1,9 @@
 """The copy in ZooKeeper, one answer at a time: repaired for ever, but nothing foreign is ever deleted."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from leader.nodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
 from leader.publication import FIRST_PAUSE, LONGEST_PAUSE, NEVER, QUIET, Publication

@@ -1,11 +1,11 @@
 """What a reader believes: HDFS wins every comparison; apart from that, what is known only gets newer."""
 
-from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from leader.information import LeaderInformation, Record, endpoint_entries
 from leader.lease import Lease, Mode
@@ -319,7 +319,7 @@ def test_epochs_never_go_back_except_from_what_was_never_claimed(
 
 def test_verified_means_that_hdfs_said_the_same_not_something_like_it(told: Told) -> None:
     told.files(5)
-    other = replace(information(5), endpoints=MappingProxyType({"rest": "forged:1"}), version=2)
+    other = structs.replace(information(5), endpoints=MappingProxyType({"rest": "forged:1"}), version=2)
     assert told.knowledge.hear_zookeeper(other, 20.0)
     assert told.knowledge.known is not None
     assert not told.knowledge.known.verified

@@ -37,7 +37,7 @@ class Copies:
             case Get(path):
                 if path not in self.nodes:
                     raise NotFound(path)
-                stat = dict.fromkeys(Stat.__slots__, 0)
+                stat = dict.fromkeys(Stat.__struct_fields__, 0)
                 return self.nodes[path], Stat(**stat)
             case Sync():
                 return None
