@@ -30,13 +30,26 @@ def ha_program(arguments: Sequence[str], settings: Mapping[str, str], log: Path)
         settings: by name, as for :func:`ha.connect`.
         log: takes what it says.
     """
+    with program(["-m", "ha.cli", *arguments], settings, log) as process:
+        yield process
+
+
+@contextmanager
+def program(
+    arguments: Sequence[str], settings: Mapping[str, str], log: Path, **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run this Python with these arguments, and end it politely.
+
+    Args:
+        arguments: such as ``-m`` and a module.
+        settings: by name, as for :func:`ha.connect`.
+        log: takes what it says.
+        variables: others of its environment.
+    """
     environment = {f"HA_{name.upper()}": value for name, value in settings.items()}
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ha.cli", *arguments],
-            env={**os.environ, **environment},
-            stdout=output,
-            stderr=output,
+            [sys.executable, *arguments], env={**os.environ, **environment, **variables}, stdout=output, stderr=output
         )
     try:
         yield process

@@ -7,7 +7,6 @@ share; when each worker was told of it first, the worker says. With an agent on 
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from typing import Any
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dots
 from benchmarks.figures import percentile
-from benchmarks.programs import END_S, await_answer, client, ha_program
+from benchmarks.programs import await_answer, client, ha_program, program
 from benchmarks.result import Picture, Result, Target
 from ha.history.events import Published, load
 from ha.sandbox.polling import until
@@ -178,15 +177,9 @@ class Leaders:
 @contextmanager
 def asking(folder: Path, told: Mapping[str, str], workers: int, seconds: float) -> Iterator[None]:
     """Have Spark's workers ask; inside all of them do, and at the end they say what they saw."""
-    environment = {f"HA_{name.upper()}": value for name, value in told.items()}
-    with (folder / "spark.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.spark.asking", str(folder), str(workers), str(seconds)],
-            env={**os.environ, **environment, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-            stdout=log,
-            stderr=log,
-        )
-    try:
+    arguments = ["-m", "benchmarks.spark.asking", str(folder), str(workers), str(seconds)]
+    spark = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    with program(arguments, told, folder / "spark.log", **spark) as process:
 
         def missing() -> str | None:
             ready = len(list(folder.glob("ready-*")))
@@ -198,13 +191,6 @@ def asking(folder: Path, told: Mapping[str, str], workers: int, seconds: float) 
         yield
         (folder / "stop").touch()
         process.wait(READY_S)
-    finally:
-        process.terminate()
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def judge(said: list[dict[str, Any]], publications: list[Published]) -> Run:
