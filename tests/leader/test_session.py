@@ -112,10 +112,10 @@ def test_step_by_step_to_an_attestation() -> None:
 
 def test_nothing_is_believed_of_a_session_that_has_not_settled() -> None:
     hand = Hand().confirmed_once()
-    assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), usable=False)
+    assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), answers=True), "others can be asked about"
     for at in (1.7, 3.2):
         hand.confirm(at)
-        assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), usable=False)
+        assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), answers=True)
     hand.confirm(4.7)
     assert hand.keeper.attestation.usable
 
@@ -126,7 +126,7 @@ def test_after_a_silence_it_has_to_settle_again() -> None:
     until = hand.keeper.attestation.until
     for at in (9.3, 10.8, 12.3):
         hand.confirm(at)
-        assert hand.keeper.attestation == Attestation(TOKEN, until, usable=False), "what was proven stays proven"
+        assert hand.keeper.attestation == Attestation(TOKEN, until, answers=True), "what was proven stays proven"
     hand.confirm(13.8)
     assert hand.keeper.attestation.until == pytest.approx(10.8 + 9 * 0.99)
     assert hand.keeper.attestation.usable
@@ -168,6 +168,10 @@ def test_what_is_nearly_over_is_not_usable_while_an_answer_is_awaited() -> None:
     assert hand.tick(ends - 0.01) is None
     assert hand.keeper.attestation.usable
     assert hand.tick(ends) is None
+    assert not hand.keeper.attestation.usable
+    silent = hand.keeper.wake_at()
+    assert ends < silent < ends + 1, "it is asked no more about others either, soon after"
+    assert hand.tick(silent) is None
     assert hand.keeper.attestation == Attestation(TOKEN, until + 1.5, usable=False)
     assert hand.keeper.wake_at() == NEVER
     hand.answer(own())
