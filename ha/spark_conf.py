@@ -11,7 +11,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ha.spark.location import executor_settings
+from ha.settings import load
+from ha.spark.location import told_to_executors
 from leader.errors import InvalidSettings
 from leader.names import SPARK
 
@@ -58,12 +59,7 @@ def spark_environment(overlay: Path, environment: Mapping[str, str]) -> dict[str
     ours = {
         "spark.sql.streaming.checkpointLocation": f"{environment['HA_LEADER_DIRECTORY']}/{SPARK}",
         "spark.ha.job": environment["HA_JOB"],
-        **executor_settings(
-            environment["HA_JOB"],
-            files=environment["HA_FILES"],
-            zookeeper=environment["HA_ZOOKEEPER"],
-            snapshots=environment["HA_SNAPSHOTS"],
-        ),
+        **told_to_executors(load({}, environment), environment["HA_JOB"]),
     }
     lines = [f"{name} {value.translate(_ESCAPES)}" for name, value in ours.items()]
     (overlay / DEFAULTS).write_text("\n".join([_content(users, DEFAULTS), *lines, ""]))  # of two, the later counts

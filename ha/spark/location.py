@@ -73,8 +73,17 @@ def executor_settings(job: str | None = None, **settings: Any) -> dict[str, str]
         InvalidName: that is not a job's name.
         InvalidSettings: a setting is wrong.
     """
-    found, usual = load(settings), Settings()
-    values = {name: getattr(found, name) for name in SETTINGS if getattr(found, name) != getattr(usual, name)}
-    if job := job or os.environ.get("HA_JOB"):
+    return told_to_executors(load(settings), job or os.environ.get("HA_JOB"))
+
+
+def told_to_executors(settings: Settings, job: str | None) -> dict[str, str]:
+    """Return what :func:`executor_settings` does, of these settings and no others; ``job`` is None for none.
+
+    Raises:
+        InvalidName: that is not a job's name.
+    """
+    usual = Settings()
+    values = {name: getattr(settings, name) for name in SETTINGS if getattr(settings, name) != getattr(usual, name)}
+    if job:
         values["job"] = check_job(job)
     return {f"spark.executorEnv.HA_{name.upper()}": str(value) for name, value in sorted(values.items())}
