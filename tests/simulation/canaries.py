@@ -357,7 +357,7 @@ CANARIES = (
         60,
     ),
     Canary("a renewal that is listed is taken for done", _of(Holding, see=_see_and_confirm), S1, 800),
-    Canary("a seizure that is listed is taken for done", _of(Election, _seize=_seize_or_hold), S1, 60),
+    Canary("a seizure that is listed is taken for done", _of(Election, _seize=_seize_or_hold), S1, 500),
     Canary("a claim that is listed is taken for done", _of(Election, _claim=_claim_or_grant), S3, 60),
     Canary("a batch that is listed is taken for published", _of(Checkpoints, _peek=_peek_and_acknowledge), S5, 60),
     Canary(
