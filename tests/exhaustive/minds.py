@@ -132,7 +132,7 @@ class Minds:
             case "confirm" if token is not None:
                 events = [Attested(self._attestation(token))]
             case "new session" if token is not None:
-                events = [Attested(Attestation()), Attested(self._attestation(token))]
+                events = [Attested(Attestation()), Attested(Attestation(token, answers=True))]  # it settles by confirmations
             case "suspend":
                 events = [Attested(Attestation(known.token, NOW + known.until, usable=False))]
             case "checked" if token is not None:
