@@ -83,10 +83,11 @@ class SessionKeeper:
     def wake_at(self) -> float:
         """Boot-clock seconds of the next confirmation, unless an answer is awaited, or of the end of what is usable."""
         known = self.attestation
-        ends = min(
-            known.until - self._reserve if known.usable else NEVER,
-            self._answers_until if known.answers else NEVER,
-        )
+        ends = NEVER
+        if known.usable:
+            ends = known.until - self._reserve
+        elif known.answers:
+            ends = self._answers_until
         return ends if self._under_way is not None else min(ends, self._next_due)
 
     def connected(self, session: int, timeout: float, now: float) -> NodeCommand | None:

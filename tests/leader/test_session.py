@@ -15,7 +15,7 @@ from leader.nodes import (
     make_token,
     session_path,
 )
-from leader.session import NEVER, SessionKeeper, check_attestation
+from leader.session import HEARD_AFTER, NEVER, SessionKeeper, check_attestation
 from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound, NotSent, PermissionDenied, StoreError
 from store.outcome import Outcome
 from tests.leader.samples import A
@@ -176,6 +176,18 @@ def test_what_is_nearly_over_is_not_usable_while_an_answer_is_awaited() -> None:
     assert hand.keeper.wake_at() == NEVER
     hand.answer(own())
     assert hand.keeper.attestation.usable, "it was only slow"
+
+
+@pytest.mark.parametrize("heard_after", [HEARD_AFTER, 0.0])
+def test_who_is_woken_sleeps_on(heard_after: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by a canary that trusts its session for longer: it was woken for ever, at one time."""
+    monkeypatch.setattr("leader.session.HEARD_AFTER", heard_after)
+    hand = Hand().attested()
+    hand.tick(hand.keeper.wake_at())
+    for _ in range(3):
+        woken = hand.keeper.wake_at()
+        hand.tick(woken)
+        assert hand.keeper.wake_at() > woken or woken == NEVER
 
 
 def test_nothing_is_attested_before_the_own_node_was_read() -> None:
