@@ -15,7 +15,8 @@ from leader.nodes import (
     make_token,
     session_path,
 )
-from leader.session import HEARD_AFTER, NEVER, SessionKeeper, check_attestation
+from leader.session import NEVER, SessionKeeper, check_attestation
+from leader.timing import HEARD_AFTER
 from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound, NotSent, PermissionDenied, StoreError
 from store.outcome import Outcome
 from tests.leader.samples import A
@@ -168,11 +169,11 @@ def test_what_is_nearly_over_is_not_usable_while_an_answer_is_awaited() -> None:
     assert hand.tick(ends - 0.01) is None
     assert hand.keeper.attestation.usable
     assert hand.tick(ends) is None
-    assert not hand.keeper.attestation.usable
+    assert hand.keeper.attestation == Attestation(TOKEN, until + 1.5, answers=True)
     silent = hand.keeper.wake_at()
     assert ends < silent < ends + 1, "it is asked no more about others either, soon after"
     assert hand.tick(silent) is None
-    assert hand.keeper.attestation == Attestation(TOKEN, until + 1.5, usable=False)
+    assert hand.keeper.attestation == Attestation(TOKEN, until + 1.5)
     assert hand.keeper.wake_at() == NEVER
     hand.answer(own())
     assert hand.keeper.attestation.usable, "it was only slow"
