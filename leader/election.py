@@ -86,7 +86,7 @@ class Election(Following):
             case FilesDone(_, outcome):
                 self._answered(outcome, now)
             case Attested(attestation):
-                if attestation.usable != self.attestation.usable and self.phase is Phase.STANDBY:
+                if attestation.answers != self.attestation.answers and self.phase is Phase.STANDBY:
                     self._watched_otherwise(now)
                 self.attestation = attestation
                 self._holding.attest(attestation)

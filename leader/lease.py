@@ -92,12 +92,17 @@ class Attestation:
     Attributes:
         token: names the ephemeral node; None while there is none.
         until: boot-clock seconds until which no server can have declared that session dead.
-        usable: whether ZooKeeper answers now; when it does not, ``until`` still holds.
+        usable: whether a lease may rely on it now; when it may not, ``until`` still holds.
+        answers: whether ZooKeeper answers now, so that others' sessions can be asked about; what is usable answers.
     """
 
     token: str | None = None
     until: float = float("-inf")
     usable: bool = False
+    answers: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", self.answers or self.usable)
 
 
 class Holding:

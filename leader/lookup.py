@@ -286,7 +286,7 @@ class Lookup:
         if lease is not None and lease.mode is Mode.ZOOKEEPER and self._sources.connected:
             with self.lock:
                 self._observation.doubt(self._clock.now())
-                token = self._observation.check(Attestation(usable=True), self._clock.now())
+                token = self._observation.check(Attestation(answers=True), self._clock.now())
             if token is not None:
                 present = self._sources.attested(token, deadline)
                 with self.lock:

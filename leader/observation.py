@@ -129,4 +129,4 @@ class Observation:
         return self._rhythm.pause() if by_hdfs else self._timing.poll
 
     def _attestable(self, attestation: Attestation) -> bool:
-        return self.lease is not None and self.lease.mode is Mode.ZOOKEEPER and attestation.usable
+        return self.lease is not None and self.lease.mode is Mode.ZOOKEEPER and attestation.answers

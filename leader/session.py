@@ -13,6 +13,7 @@ within an unbroken row of confirmations; after a silence a new row has to settle
 import re
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
 from leader.lease import Attestation
 from leader.nodes import (
@@ -27,7 +28,7 @@ from leader.nodes import (
     make_token,
     session_path,
 )
-from leader.timing import CONFIRMATIONS_PER_SESSION, HEARD_AFTER, SETTLED_AFTER
+from leader.timing import CONFIRMATIONS_PER_SESSION, HEARD_AFTER, SESSION_SHARE, SETTLED_AFTER
 from store.errors import AlreadyExists, NotFound
 from store.outcome import Outcome
 
@@ -72,6 +73,7 @@ class SessionKeeper:
         self._under_way: NodeCommand | None = None
         self._asked_in: int | None = None
         self._next_due = NEVER
+        self._answers_until = NEVER_SAID
 
     @property
     def watched(self) -> str | None:
@@ -80,7 +82,12 @@ class SessionKeeper:
 
     def wake_at(self) -> float:
         """Boot-clock seconds of the next confirmation, unless an answer is awaited, or of the end of what is usable."""
-        ends = self.attestation.until - self._reserve if self.attestation.usable else NEVER
+        known = self.attestation
+        ends = NEVER
+        if known.usable:
+            ends = known.until - self._reserve
+        elif known.answers:
+            ends = self._answers_until
         return ends if self._under_way is not None else min(ends, self._next_due)
 
     def connected(self, session: int, timeout: float, now: float) -> NodeCommand | None:
@@ -96,7 +103,7 @@ class SessionKeeper:
     def disconnected(self) -> None:
         """There is no connection. What was confirmed stays confirmed; that is what ``until`` means."""
         self._next_due = NEVER
-        self._unusable()
+        self._silent()
 
     def doubt(self, now: float) -> NodeCommand | None:
         """Somebody touched the own node: confirm now."""
@@ -106,9 +113,10 @@ class SessionKeeper:
 
     def tick(self, now: float) -> NodeCommand | None:
         """Time has passed; returns what to ask ZooKeeper."""
-        if now >= self.attestation.until - self._reserve:
-            # Now, and not when the next confirmation has failed: if it is slow there is no time left then.
-            self._unusable()
+        # Now, and not when the next confirmation has failed: if it is slow there is no time left then.
+        known = self.attestation
+        usable = known.usable and now < known.until - self._reserve
+        self.attestation = replace(known, usable=usable, answers=known.answers and now < self._answers_until)
         if self._under_way is not None or now < self._next_due or self._session is None:
             return None
         self._next_due = now + self._timeout / CONFIRMATIONS_PER_SESSION
@@ -143,7 +151,7 @@ class SessionKeeper:
                 self._made_again()
                 self._incarnation = None
             case _:
-                self._unusable()
+                self._silent()
         return None
 
     def _incarnation_read(self, outcome: Answer, now: float) -> NodeCommand | None:
@@ -164,8 +172,11 @@ class SessionKeeper:
         proven = self._proven(self._sync_started)
         # The answer may come after the connection was lost: true, but no confirmation would follow it. And what is
         # nearly over is no ground to stand on.
-        usable = self._next_due != NEVER and now < proven - self._reserve
-        self.attestation = Attestation(self._token(), max(self.attestation.until, proven), usable)
+        connected = self._next_due != NEVER
+        usable = connected and now < proven - self._reserve
+        self._answers_until = self._sync_started + self._timeout * SESSION_SHARE * (1 - self._drift) - self._reserve
+        answers = connected and now < self._answers_until
+        self.attestation = Attestation(self._token(), max(self.attestation.until, proven), usable, answers)
 
     def _proven(self, started: float) -> float:
         """Until when the session surely lives, now that a confirmation has succeeded that was started then."""
@@ -181,12 +192,12 @@ class SessionKeeper:
         settled = self._row_began <= started - self._timeout * SETTLED_AFTER
         return row[0] + self._timeout * (1 - self._drift) if settled else NEVER_SAID
 
-    def _unusable(self) -> None:
-        known = self.attestation
-        self.attestation = Attestation(known.token, known.until, usable=False)
+    def _silent(self) -> None:
+        """What was confirmed stays confirmed; nothing more is, for now."""
+        self.attestation = replace(self.attestation, usable=False, answers=False)
 
     def _made_again(self) -> None:
-        self._unusable()
+        self._silent()
         self._created = False
         self._again += 1
 

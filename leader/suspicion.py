@@ -83,6 +83,7 @@ class Watch:
         if call is self._renewal:
             self._renewal = None
             if sign is Sign.ITSELF and self._line is not None:
+                self._lasted(now)
                 self._line.close()
                 self._line = call
             self._in(self._window, self._renew)
@@ -98,8 +99,7 @@ class Watch:
         self.close()
         if self._met and self._broke_at is None:
             self._broke_at = now
-            if now - self._heard_at >= STEADY:
-                self._tries = 0
+            self._lasted(now)
         elif sign in (Sign.REFUSED, Sign.ANOTHER) and self._broke_at is not None:
             if now - self._broke_at <= self._window:
                 self._gone()
@@ -107,6 +107,11 @@ class Watch:
             self._met, self._broke_at = False, None
         self._in(min(SLOWEST_RETRY, FIRST_RETRY * 2.0**self._tries), self._call)
         self._tries = min(self._tries + 1, 30)
+
+    def _lasted(self, now: float) -> None:
+        """A connection ends, or makes room for its renewal: the next one is called back quickly, if it was steady."""
+        if now - self._heard_at >= STEADY:
+            self._tries = 0
 
     def _in(self, seconds: float, then: Callable[[], None]) -> None:
         seconds *= 0.5 + self._jitter()

@@ -36,9 +36,8 @@ WARM_WITHIN, FASTER = 2.5, 6.0
 BEFORE = 2
 """Batches that the leader commits before it is killed: it is at work, and so is its JVM."""
 
-SETTLED = 15.0
-"""Seconds for which a standby has stood by: it watches the leader's process after some 6 s, when its own ZooKeeper
-session has been confirmed for long enough, and its own JVM is quiet by then. Python workers that are idle live for a
+SETTLED = 10.0
+"""Seconds for which a standby has stood by: its own JVM is quiet by then. Python workers that are idle live for a
 minute."""
 
 

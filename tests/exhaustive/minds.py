@@ -131,8 +131,8 @@ class Minds:
                 events = [Nudge()]
             case "confirm" if token is not None:
                 events = [Attested(self._attestation(token))]
-            case "new session" if token is not None:
-                events = [Attested(Attestation()), Attested(self._attestation(token))]
+            case "new session" if token is not None:  # which settles by confirmations
+                events = [Attested(Attestation()), Attested(Attestation(token, answers=True))]
             case "suspend":
                 events = [Attested(Attestation(known.token, NOW + known.until, usable=False))]
             case "checked" if token is not None:

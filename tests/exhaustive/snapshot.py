@@ -57,6 +57,7 @@ class Frozen(NamedTuple):
     token: str | None
     until: float
     usable: bool
+    answers: bool
     reason: str
     successor: str
     under_way: Step | None
@@ -126,6 +127,7 @@ class Freezer:
             token=election.attestation.token,
             until=after(election.attestation.until),
             usable=election.attestation.usable,
+            answers=election.attestation.answers,
             reason=election._reason if exact else REASON,
             successor=election._successor if exact or releasing else "",
             under_way=election._under_way,
@@ -167,7 +169,7 @@ class Freezer:
         election = Election(self.job, frozen.contender, self.timing, lambda: frozen.session_id)
         election._new_session_id = new_session_id
         election.phase, election.contending, election.directory = frozen.phase, frozen.contending, frozen.directory
-        election.attestation = Attestation(frozen.token, NOW + frozen.until, frozen.usable)
+        election.attestation = Attestation(frozen.token, NOW + frozen.until, frozen.usable, frozen.answers)
         election._reason, election._successor = frozen.reason, frozen.successor
         election._under_way, election._sent_at = frozen.under_way, NOW + frozen.sent_at
         election._looked_at, election._look_due = NOW + frozen.looked_at, NOW + frozen.look_due

@@ -36,6 +36,19 @@ def test_a_process_that_ends_is_succeeded_at_once(arena: Arena) -> None:
     assert arena.leaders() == [standby]
 
 
+def test_a_standby_that_has_just_come_sees_it_as_well(arena: Arena) -> None:
+    """Seen on real hosts: one that was 5 s old took over when ZooKeeper had ended the session, after 9.5 s."""
+    (leader,) = arena.start_led()
+    standby = arena.start("b")
+    arena.run(TIMING.renewal)
+    assert not standby.candidacy().election.attestation.usable, "its own session has not settled"
+    leader.crash()
+    assert arena.until_leader(AT_ONCE)[0] is standby
+    assert reasons(standby) == ["process-gone"]
+    arena.run(30)
+    assert arena.lease.mode is Mode.ZOOKEEPER
+
+
 def test_one_of_many_standbys_succeeds_and_all_watch_the_next_one(arena: Arena) -> None:
     processes = list(arena.start_led("b", "c", "d"))
     while len(processes) > 1:

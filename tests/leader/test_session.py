@@ -16,6 +16,7 @@ from leader.nodes import (
     session_path,
 )
 from leader.session import NEVER, SessionKeeper, check_attestation
+from leader.timing import HEARD_AFTER
 from store.errors import AlreadyExists, Conflict, ConnectionLost, NotFound, NotSent, PermissionDenied, StoreError
 from store.outcome import Outcome
 from tests.leader.samples import A
@@ -112,10 +113,10 @@ def test_step_by_step_to_an_attestation() -> None:
 
 def test_nothing_is_believed_of_a_session_that_has_not_settled() -> None:
     hand = Hand().confirmed_once()
-    assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), usable=False)
+    assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), answers=True), "others can be asked about"
     for at in (1.7, 3.2):
         hand.confirm(at)
-        assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), usable=False)
+        assert hand.keeper.attestation == Attestation(TOKEN, float("-inf"), answers=True)
     hand.confirm(4.7)
     assert hand.keeper.attestation.usable
 
@@ -126,7 +127,7 @@ def test_after_a_silence_it_has_to_settle_again() -> None:
     until = hand.keeper.attestation.until
     for at in (9.3, 10.8, 12.3):
         hand.confirm(at)
-        assert hand.keeper.attestation == Attestation(TOKEN, until, usable=False), "what was proven stays proven"
+        assert hand.keeper.attestation == Attestation(TOKEN, until, answers=True), "what was proven stays proven"
     hand.confirm(13.8)
     assert hand.keeper.attestation.until == pytest.approx(10.8 + 9 * 0.99)
     assert hand.keeper.attestation.usable
@@ -168,10 +169,26 @@ def test_what_is_nearly_over_is_not_usable_while_an_answer_is_awaited() -> None:
     assert hand.tick(ends - 0.01) is None
     assert hand.keeper.attestation.usable
     assert hand.tick(ends) is None
-    assert hand.keeper.attestation == Attestation(TOKEN, until + 1.5, usable=False)
+    assert hand.keeper.attestation == Attestation(TOKEN, until + 1.5, answers=True)
+    silent = hand.keeper.wake_at()
+    assert ends < silent < ends + 1, "it is asked no more about others either, soon after"
+    assert hand.tick(silent) is None
+    assert hand.keeper.attestation == Attestation(TOKEN, until + 1.5)
     assert hand.keeper.wake_at() == NEVER
     hand.answer(own())
     assert hand.keeper.attestation.usable, "it was only slow"
+
+
+@pytest.mark.parametrize("heard_after", [HEARD_AFTER, 0.0])
+def test_who_is_woken_sleeps_on(heard_after: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by a canary that trusts its session for longer: it was woken for ever, at one time."""
+    monkeypatch.setattr("leader.session.HEARD_AFTER", heard_after)
+    hand = Hand().attested()
+    hand.tick(hand.keeper.wake_at())
+    for _ in range(3):
+        woken = hand.keeper.wake_at()
+        hand.tick(woken)
+        assert hand.keeper.wake_at() > woken or woken == NEVER
 
 
 def test_nothing_is_attested_before_the_own_node_was_read() -> None:

@@ -194,6 +194,17 @@ def test_a_connection_that_holds_is_made_anew_now_and_then(hand: Hand) -> None:
     assert hand.gone == 1
 
 
+def test_who_dies_just_after_a_renewal_is_called_at_once(hand: Hand) -> None:
+    """Found by the simulator: what counted was how long the new connection had lasted, not how long there was one."""
+    hand.watch()
+    hand.hear(*[Sign.NOTHING] * 6, Sign.ITSELF)
+    hand.wait()
+    hand.calls[-1].hear(Sign.ITSELF)
+    hand.at += STEADY / 2
+    hand.calls[-1].hear(Sign.BROKEN)
+    assert hand.wait() == pytest.approx(FIRST_RETRY)
+
+
 @pytest.mark.parametrize("sign", [*ENDS, Sign.ANOTHER])
 def test_a_renewal_that_fails_says_nothing_while_the_old_connection_holds(hand: Hand, sign: Sign) -> None:
     hand.watch()

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 from unittest.mock import patch
 
+import msgspec
+
 from ha.agent.agent import snapshot_of
 from leader import session
 from leader.answers import Look
@@ -216,10 +218,6 @@ def _claim_afresh_after_a_release(self: Election, now: float) -> Step | None:
 # --- what is only listed
 
 
-def _see_and_confirm(self: Holding, lease: Lease) -> None:
-    self.confirm(lease) if lease != self.current else None
-
-
 _seize = Election._seize
 
 
@@ -301,7 +299,7 @@ def _believe_all_of_an_agent(self: Knowledge, snapshot: Snapshot) -> bool:
 
 
 def _snapshot_for_ever(job: str, look: Look, fresh: float) -> Snapshot:
-    return replace(snapshot_of(job, look, fresh), good_until=float("inf"))
+    return msgspec.structs.replace(snapshot_of(job, look, fresh), good_until=float("inf"))
 
 
 def _of(owner: object, **replaced: object) -> Callable[[], list[Patch]]:
@@ -331,7 +329,7 @@ CANARIES = (
         S1,
         60,
     ),
-    Canary("a confirmation is read without sync", _of(SessionKeeper, tick=_tick_without_sync), S1, 4000),
+    Canary("a confirmation is read without sync", _of(SessionKeeper, tick=_tick_without_sync), S1, 300),
     Canary("the last confirmation is believed as if all had heard it", _of(session, HEARD_AFTER=0.0), S1, 1000),
     Canary(
         "it seizes without reading the node after the lease",
@@ -356,7 +354,6 @@ CANARIES = (
         frozenset({"OWN"}),
         60,
     ),
-    Canary("a renewal that is listed is taken for done", _of(Holding, see=_see_and_confirm), S1, 800),
     Canary("a seizure that is listed is taken for done", _of(Election, _seize=_seize_or_hold), S1, 500),
     Canary("a claim that is listed is taken for done", _of(Election, _claim=_claim_or_grant), S3, 60),
     Canary("a batch that is listed is taken for published", _of(Checkpoints, _peek=_peek_and_acknowledge), S5, 60),
