@@ -79,7 +79,7 @@ def main(
 
 def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) -> reports.Entry | None:
     """Run one; None if it failed, which is said."""
-    folder = report / "work" / benchmark.name
+    folder = (report / "work" / benchmark.name).absolute()  # programs are run in folders of their own
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     when, machine = time.strftime("%Y-%m-%d %H:%M %Z"), this_machine()

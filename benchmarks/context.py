@@ -22,7 +22,7 @@ class Context:
         quick: whether to look only if everything works: the figures are not worth much then.
         rounds: how often to repeat; None for what suits the benchmark.
         say: is told what is being done, in one sentence.
-        folder: for files of this run; it exists, and belongs to this benchmark alone.
+        folder: for files of this run; absolute; it exists, and belongs to this benchmark alone.
     """
 
     quick: bool
@@ -50,7 +50,7 @@ def servers(context: Context, *, zookeepers: int = 1, namenodes: int = 1) -> Ite
     Raises:
         SandboxError: they did not start.
     """
-    sandbox = Sandbox(context.folder.absolute() / "sandbox")
+    sandbox = Sandbox(context.folder / "sandbox")
     sandbox.down(wipe=True)  # what an interrupted run has left
     try:
         sandbox.up(zookeepers, namenodes, context.say)

@@ -75,7 +75,7 @@ def run(context: Context) -> Result:
     with servers(context) as sandbox:
         found = sandbox.environment()
         settings = {"files": found["HA_FILES"], "zookeeper": found["HA_ZOOKEEPER"]}
-        snapshots = {AGENT: str(context.folder.absolute() / "snapshots"), ALONE: "off"}
+        snapshots = {AGENT: str(context.folder / "snapshots"), ALONE: "off"}
         lead = ["daemon", JOB, "--endpoint", "jobmaster=host-1:6123"]
         with (
             ha_program(lead, {**settings, "snapshots": "off"}, context.folder / "leader.log"),

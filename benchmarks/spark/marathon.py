@@ -219,7 +219,7 @@ def summarise(marathon: Marathon) -> Result:
 )
 def main(failovers: int, seed: int, report: Path) -> None:
     """Run a marathon. Exit code 0: nothing was lost, doubled or repeated; 1: something was, or it did not finish."""
-    folder = report / "work" / NAME / f"{time.time_ns():x}"
+    folder = (report / "work" / NAME / f"{time.time_ns():x}").absolute()
     folder.mkdir(parents=True)
     began, when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
 
@@ -227,7 +227,7 @@ def main(failovers: int, seed: int, report: Path) -> None:
         click.echo(f"{now() - began:6.0f} s  {sentence}", err=True)
 
     with servers(Context(quick=False, rounds=None, say=say, folder=folder)) as sandbox:
-        result = summarise(run(sandbox, folder.absolute(), failovers, seed, say))
+        result = summarise(run(sandbox, folder, failovers, seed, say))
     command = shlex.join(["python", "-m", "benchmarks.spark.marathon", *sys.argv[1:]])
     reports.write(report, [reports.Entry(when, command, this_machine(), result)], merge=True)
     for target in result.targets:

@@ -179,7 +179,7 @@ def run(context: Context) -> Result:
 @contextmanager
 def _driver(context: Context, files: str, zookeeper: str) -> Iterator[Driver]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    warehouse = {"spark.sql.warehouse.dir": str(context.folder.absolute() / "warehouse")}
+    warehouse = {"spark.sql.warehouse.dir": str(context.folder / "warehouse")}
     spark = SparkSession.builder.master("local[1]").config(map={**SPARK, **warehouse}).getOrCreate()
     try:
         with ha.lead(JOB, {"jobmaster": "here:1"}, timeout=PATIENCE, files=files, zookeeper=zookeeper) as leadership:

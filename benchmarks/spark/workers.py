@@ -106,7 +106,7 @@ def measure(context: Context, settings: Mapping[str, str], workers: int, name: s
         workers: how many.
         name: with or without an agent.
     """
-    folder = context.folder.absolute() / name.replace(" ", "-")
+    folder = context.folder / name.replace(" ", "-")
     folder.mkdir()
     rounds, job = context.repeats(), f"{JOB}-{'agent' if name == AGENT else 'alone'}"
     snapshots = str(folder / "snapshots") if name == AGENT else "off"

@@ -122,14 +122,14 @@ class Scene:
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HA_")},
             **given,
-            "HA_SNAPSHOTS": snapshots or str(context.folder.absolute() / "snapshots"),
+            "HA_SNAPSHOTS": snapshots or str(context.folder / "snapshots"),
         }
         self._processes: list[Daemon] = []
 
     def start(self) -> Daemon:
         """Start one more process."""
         name = f"process-{next(_numbers)}"
-        self._processes.append(Daemon(name, self._names, self._environment, self._context.folder.absolute()))
+        self._processes.append(Daemon(name, self._names, self._environment, self._context.folder))
         return self._processes[-1]
 
     def rests(self, of: int = 0) -> list[Rest]:
