@@ -24,6 +24,8 @@ class Observation:
         self._gone: str | None = None
         self._present: str | None = None
         self._checking: str | None = None
+        self._doubted = False
+        """Whether something has changed since ZooKeeper was asked: the answer may be older than that."""
         self._orphan: tuple[str, str] | None = None
         """Session id and attestation of a lease whose process is gone."""
         self._own = False
@@ -93,7 +95,7 @@ class Observation:
             return None
         if self._checking is not None or self._gone == self.lease.attestation:
             return None
-        self._checking = self.lease.attestation
+        self._checking, self._doubted = self.lease.attestation, False
         return self._checking
 
     def checked(self, token: str, present: bool | None, now: float) -> None:
@@ -103,12 +105,12 @@ class Observation:
         self._checking = None
         # A node that is gone never comes back: its session is over.
         self._gone = token if present is False else None
-        self._present = token if present else None
-        self.check_due = now + self._timing.poll if present is None else NEVER
+        self._present = token if present and not self._doubted else None
+        self.check_due = now + self._timing.poll if present is None else now if self._doubted else NEVER
 
     def doubt(self, now: float) -> None:
-        """Something has changed: what ZooKeeper said must be asked again."""
-        self._present, self.check_due = None, now
+        """Something has changed: what ZooKeeper said, or is saying, must be asked again."""
+        self._present, self.check_due, self._doubted = None, now, True
 
     def process_gone(self) -> None:
         """The process that holds the lease has ended.

@@ -40,6 +40,9 @@ class Publication:
         self._read = False
         self._synced = False
         self._under_way = False
+        self._overtaken = False
+        """Whether the watch went off while something was under way: of the server's two messages, either may come
+        first, for a client hands on answers and events in different threads."""
         self._repaired_at = float("-inf")
         self._fresh = False
         self._pause = 0.0
@@ -78,6 +81,7 @@ class Publication:
         """A connection is there."""
         self._session = session
         self._read = self._synced = False
+        self._overtaken = self._under_way
         return self.tick(now)
 
     def disconnected(self) -> None:
@@ -87,6 +91,7 @@ class Publication:
     def changed(self, now: float) -> NodeCommand | None:
         """The watch went off."""
         self._read = self._synced = False
+        self._overtaken = self._under_way
         return self.tick(now)
 
     def tick(self, now: float) -> NodeCommand | None:
@@ -100,13 +105,15 @@ class Publication:
     def answered(self, command: NodeCommand, outcome: Outcome[Node | None], now: float) -> NodeCommand | None:
         """ZooKeeper has answered; returns what to ask next."""
         self._under_way = False
+        overtaken, self._overtaken = self._overtaken, False
         if isinstance(command, ReadNode):
-            self._read = outcome.done or isinstance(outcome.error, NotFound)
+            answered = outcome.done or isinstance(outcome.error, NotFound)
+            self._read = answered and not overtaken
             self._node = outcome.value if outcome.done else None
             if self._node is not None and self._node.data == self._sent:
                 self._ours = self._sent
             self.touched = self._touched()
-            if not self._read:
+            if not answered:
                 self._not_before = now + FIRST_PAUSE
         elif isinstance(command, Sync):
             self._read, self._synced = False, outcome.done

@@ -30,8 +30,9 @@ from store.errors import StoreError
 from store.files import Files
 from store.opening import open_files
 
-BATCHES = 2
-"""The first loads classes, the second one finds them, and reads a state that is not empty."""
+BATCHES = 3
+"""The first loads classes, the second one finds them, and reads a state that is not empty. Before the last one the query
+is stopped and started again: so a successor begins, from a checkpoint."""
 
 TIMEOUT = 120.0
 LONGEST = 1800.0
@@ -93,7 +94,7 @@ def warm_up(
             else changed; returns the query.
         sample: of the input. The content of one file, or a function that puts something into the input directory,
             whose URI it is given, and is called once for each batch; None if ``start`` reads something else.
-        batches: with rows, after which the query is warm.
+        batches: with rows, after which the query is warm; before the last of several it is stopped and started again.
         timeout: seconds; what has not ended then is stopped.
         settings: as for :func:`ha.connect`.
 
@@ -198,17 +199,23 @@ class _Rehearsing:
 
     def _play(self, files: BoundedFiles, rehearsal: Rehearsal, inside: str) -> None:
         self._plays.set()
-        if self._stop.is_set():
+        at_first = max(1, self._batches - 1)
+        for numbers in (range(at_first), range(at_first, self._batches)):
+            self._act(files, rehearsal, inside, numbers)
+
+    def _act(self, files: BoundedFiles, rehearsal: Rehearsal, inside: str, numbers: range) -> None:
+        """Start the query and have it complete these batches."""
+        if self._stop.is_set() or not numbers:
             return
         query = self._start(rehearsal)
         try:
-            for number in range(self._batches):
+            for number in numbers:
                 if callable(self._sample):
                     self._sample(rehearsal.input)
                 elif self._sample is not None:
                     path, data = f"{inside}/sample-{number}", self._sample
                     files.call("rehearsal", lambda files, path=path, data=data: files.write(path, data), CALL_TIMEOUT)  # type: ignore[misc]
-                while self._completed(query) <= number:
+                while self._completed(query) <= number - numbers.start:
                     if self._stop.wait(LOOK):
                         return
                 self._done = number + 1

@@ -39,7 +39,7 @@ _ELECTION = """
     _retry_at _held_off_until _give_up_at _history_due _warned _complaints _commands
 """
 _OBSERVATION = """
-    _contender _timing _since _own_sessions _own _gone _present _checking _orphan _rhythm lease
+    _contender _timing _since _own_sessions _own _gone _present _checking _doubted _orphan _rhythm lease
     check_due
 """
 _HOLDING = "_drift _promises _attested _highest current present"
@@ -78,6 +78,7 @@ class Frozen(NamedTuple):
     gone: str | None
     present: str | None
     checking: str | None
+    doubted: bool
     orphan: tuple[str, str] | None
     check_due: float
     held: Lease | None
@@ -148,6 +149,7 @@ class Freezer:
             gone=observation._gone,
             present=observation._present,
             checking=observation._checking,
+            doubted=observation._doubted and (exact or observation._checking is not None),
             orphan=observation._orphan,
             check_due=after(observation.check_due),
             held=holding.current,
@@ -182,7 +184,8 @@ class Freezer:
         observation._own_sessions.extend(frozen.own_sessions)
         observation._own = frozen.own
         observation._gone, observation._present = frozen.gone, frozen.present
-        observation._checking, observation.check_due = frozen.checking, NOW + frozen.check_due
+        observation._checking, observation._doubted = frozen.checking, frozen.doubted
+        observation.check_due = NOW + frozen.check_due
         observation._orphan = frozen.orphan
         holding.current, holding.present, holding._highest = frozen.held, frozen.renamed, frozen.highest
         holding._promises = {lease: NOW + start for lease, start in frozen.promises}

@@ -148,6 +148,18 @@ def test_the_answer_to_another_question_is_ignored() -> None:
     assert observation.seizable(100.2) == "session-gone"
 
 
+def test_what_changed_while_it_was_asked_is_asked_again() -> None:
+    """A watch that goes off may overtake the answer to the read that has set it."""
+    observation = asked(seen(ZOOKEEPER))
+    observation.doubt(100.05)
+    assert observation.check(USABLE, 100.06) is None, "one question at a time"
+    observation.checked(TOKEN, present=True, now=100.1)
+    assert observation.poll_interval(USABLE) == TIMING.poll
+    assert observation.check(USABLE, 100.1) == TOKEN
+    observation.checked(TOKEN, present=True, now=100.2)
+    assert observation.check(USABLE, 1e9) is None
+
+
 def test_who_cannot_say_is_asked_again_after_the_poll_interval() -> None:
     observation = asked(seen(ZOOKEEPER))
     observation.checked(TOKEN, present=None, now=100.1)

@@ -102,6 +102,17 @@ class Store:
         return [command for command in self.asked if not isinstance(command, ReadNode | Sync)]
 
 
+@pytest.mark.parametrize("found", [None, Node(b"theirs", THEIRS, 0)], ids=["none", "theirs"])
+def test_a_change_that_is_told_before_the_answer_is_read_once_more(found: Node | None) -> None:
+    """Seen in a benchmark: a watch that went off overtook the read that had set it, and nothing was heard any more."""
+    publication = Publication(PATH, observe=True)
+    assert publication.connected(OURS, 0.0) == LOOK
+    assert publication.changed(0.001) is None, "one command at a time"
+    error = None if found is not None else NotFound(PATH)
+    assert publication.answered(LOOK, Outcome(found, error, 0.0, 0.002), 0.002) == LOOK
+    assert publication.answered(LOOK, Outcome(found, error, 0.002, 0.003), 0.003) is None
+
+
 def test_nothing_is_read_while_nothing_is_wanted() -> None:
     store = Store().connect()
     assert store.asked == []
