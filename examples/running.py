@@ -33,9 +33,12 @@ SETTINGS = {
     # A driver that fails as soon as a NameNode or DataNode does would turn every trouble of HDFS into a restart: it has
     # a minute and more to find another one. Whether it still leads meanwhile is not its business but the sidecar's.
     "spark.hadoop.dfs.client.failover.max.attempts": "200",
-    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "9",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "13",
     "spark.hadoop.dfs.client.write.exclude.nodes.cache.expiry.interval.millis": "2000",
     "spark.hadoop.dfs.client.max.block.acquire.failures": "20",
+    # Who closes a file before the DataNode has reported its block asks again: usually after 400 ms, which is as long as
+    # a batch of these, and a batch closes five files.
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
 }
 
 
