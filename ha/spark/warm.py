@@ -31,8 +31,8 @@ from store.files import Files
 from store.opening import open_files
 
 BATCHES = 3
-"""The first loads classes, the second one finds them, and reads a state that is not empty. Before the last one the query
-is stopped and started again: so a successor begins, from a checkpoint."""
+"""The first loads classes, the second one finds them, and reads a state that is not empty. Before the last one the
+query is stopped and started again: so a successor begins, from a checkpoint."""
 
 TIMEOUT = 120.0
 LONGEST = 1800.0
