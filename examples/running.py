@@ -30,6 +30,9 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.pythonUDF.arrow.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
+    # Whoever takes over reads all deltas since the last snapshot, and a driver takes the first one after this interval
+    # (60 s): of drivers that live for less nobody ever takes one.
+    "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
     # A driver that fails as soon as a NameNode or DataNode does would turn every trouble of HDFS into a restart: it has
     # a minute and more to find another one. Whether it still leads meanwhile is not its business but the sidecar's.
     "spark.hadoop.dfs.client.failover.max.attempts": "200",
