@@ -22,7 +22,7 @@ A leader renews the lease by renaming it, and switches its mode the same way: ``
 process's session, ``hdfs`` otherwise.
 """
 
-from dataclasses import replace
+from msgspec import structs
 
 from leader.events import (
     AttestationChecked,
@@ -229,7 +229,8 @@ class Election(Following):
         held = self._holding.present
         if held is None:
             return None
-        return self._change(replace(held, mode=Mode.RELEASED, ttl_ms=0, attestation="", successor=self._successor), now)
+        released = structs.replace(held, mode=Mode.RELEASED, ttl_ms=0, attestation="", successor=self._successor)
+        return self._change(released, now)
 
     def _confirm(self, now: float) -> Step | None:
         if now < self._history_due and self._confirmation.information is None:
@@ -243,8 +244,8 @@ class Election(Following):
             return None
         if self.attestation.usable and self.attestation.token is not None:
             token, ttl_ms = self.attestation.token, self.timing.long_ttl_ms
-            return replace(held, mode=Mode.ZOOKEEPER, ttl_ms=ttl_ms, attestation=token)
-        return replace(held, mode=Mode.HDFS, ttl_ms=self.timing.short_ttl_ms, attestation="")
+            return structs.replace(held, mode=Mode.ZOOKEEPER, ttl_ms=ttl_ms, attestation=token)
+        return structs.replace(held, mode=Mode.HDFS, ttl_ms=self.timing.short_ttl_ms, attestation="")
 
     def _renewal_due(self) -> float:
         held = self._holding.current
@@ -261,7 +262,7 @@ class Election(Following):
         held = self._holding.present
         if held is None or wanted is None:
             return None
-        target = self._holding.pending(wanted) or replace(wanted, sequence=self._holding.next_sequence)
+        target = self._holding.pending(wanted) or structs.replace(wanted, sequence=self._holding.next_sequence)
         self._holding.send(target, now)
         return Step(self._rename_lease(held, target), lease=target)
 

@@ -5,8 +5,9 @@ that entry to one with a higher sequence, so no name ever comes back and every r
 """
 
 import re
-from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
 
 from leader import names
 
@@ -32,8 +33,7 @@ _LEASE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(msgspec.Struct, frozen=True):
     """One lease entry.
 
     Attributes:
@@ -77,7 +77,7 @@ class Lease:
 
     def asked_to(self, successor: str) -> "Lease":
         """The entry by which an operator asks the holder to hand over."""
-        return replace(self, sequence=self.sequence + 1, successor=successor)
+        return msgspec.structs.replace(self, sequence=self.sequence + 1, successor=successor)
 
 
 def first_lease(session_id: str) -> Lease:
@@ -85,8 +85,7 @@ def first_lease(session_id: str) -> Lease:
     return Lease(0, Mode.RELEASED, 0, session_id, "", "nobody")
 
 
-@dataclass(frozen=True, slots=True)
-class Attestation:
+class Attestation(msgspec.Struct, frozen=True):
     """What ZooKeeper has confirmed of this process's session.
 
     Attributes:
@@ -102,7 +101,7 @@ class Attestation:
     answers: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "answers", self.answers or self.usable)
+        msgspec.structs.force_setattr(self, "answers", self.answers or self.usable)
 
 
 class Holding:
@@ -151,7 +150,7 @@ class Holding:
         """
         for lease in self._promises:
             last = lease.sequence == self._highest and lease != self.present
-            if last and replace(lease, sequence=like.sequence) == like:
+            if last and msgspec.structs.replace(lease, sequence=like.sequence) == like:
                 return lease
         return None
 

@@ -27,8 +27,9 @@ seen, but never renamed.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from leader.errors import InvalidName
 from store.files import MAX_COMPONENT_BYTES
@@ -162,8 +163,7 @@ def is_session_id(text: str) -> bool:
     return re.fullmatch(_SESSION_ID, text) is not None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LeaderDirectory:
+class LeaderDirectory(msgspec.Struct, frozen=True, order=True):
     """The directory that holds a job's state; its name is the epoch and the session id of its leader."""
 
     epoch: int

@@ -13,7 +13,8 @@ within an unbroken row of confirmations; after a silence a new row has to settle
 import re
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from leader.lease import Attestation
 from leader.nodes import (

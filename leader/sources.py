@@ -2,7 +2,8 @@
 
 import random
 import threading
-from dataclasses import dataclass
+
+import msgspec
 
 from leader.nodes import Node, ReadNode, leader_path
 from leader.pace import PAUSE, Bucket, Pace
@@ -27,8 +28,7 @@ LEAST_ASKED = 3
 """So many times in an audit interval HDFS is asked at least about what ZooKeeper says nothing of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waker:
+class Waker(msgspec.Struct, frozen=True):
     """Wakes a watching thread; equal to itself, so that a client keeps it once."""
 
     changed: threading.Event

@@ -3,15 +3,15 @@
 Every driver (``local``, ``hdfs``, ``webhdfs``) offers exactly this, and one contract test suite runs over all of them.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 MAX_COMPONENT_BYTES = 255
 """Longest name of one entry, in UTF-8 bytes: POSIX ``NAME_MAX``, ``dfs.namenode.fs-limits.max-component-length``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One name in a directory.
 
     Attributes:

@@ -1,15 +1,15 @@
 """How a store call ended: done, refused or unknown."""
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from store.errors import Refused, StoreError, Unknown
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class Outcome(msgspec.Struct, Generic[T], frozen=True):
     """The end of one store call.
 
     Attributes:

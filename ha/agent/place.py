@@ -14,9 +14,10 @@ import json
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 from ha.settings import SNAPSHOTS_OFF
 from store.errors import Invalid
@@ -33,8 +34,7 @@ WANTED = "want-"
 LEADER = "leader-"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A directory of snapshots.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Where ZooKeeper is: ``host:port,host:port/chroot``, and which paths it accepts."""
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from store.errors import Invalid
 
@@ -16,8 +17,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?")
 _IPV6 = re.compile(r"(?=[^%]*:)[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A ZooKeeper ensemble and the directory in it that is ours.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Whether there is a connection, and whether the session can still be alive: a small machine without threads."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 
 class Connection(Enum):
@@ -16,8 +17,7 @@ class Connection(Enum):
     """The session is over, by ZooKeeper's word or by our own clock, or there never was one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """One session with ZooKeeper.
 
     Attributes:

@@ -13,6 +13,8 @@ from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from leader.events import FilesCommand, ListRecord, MakeDirectory, Rename
 from leader.lease import Lease
 from leader.names import LeaderDirectory
@@ -144,11 +146,11 @@ class Renamer:
 
     def lease(self, lease: Lease) -> Lease:
         """A lease under another sequence."""
-        return replace(lease, sequence=self._sequences.get(lease.sequence, lease.sequence))
+        return structs.replace(lease, sequence=self._sequences.get(lease.sequence, lease.sequence))
 
     def directory(self, directory: LeaderDirectory) -> LeaderDirectory:
         """A leader directory under another epoch."""
-        return replace(directory, epoch=self._epochs.get(directory.epoch, directory.epoch))
+        return structs.replace(directory, epoch=self._epochs.get(directory.epoch, directory.epoch))
 
     def path(self, path: str) -> str:
         """A path, or a name, under other numbers."""

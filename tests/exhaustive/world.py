@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from leader.events import Command
 from leader.lease import Mode, first_lease
 from leader.names import LeaderDirectory
@@ -58,7 +60,9 @@ class World:
         return starts
 
     def _new(self) -> State:
-        store = self._sides.store(LeaderDirectory(EPOCH, NOBODY), replace(first_lease(NOBODY), sequence=SEQUENCE))
+        store = self._sides.store(
+            LeaderDirectory(EPOCH, NOBODY), structs.replace(first_lease(NOBODY), sequence=SEQUENCE)
+        )
         one, other = (self._newcomer(index) for index in range(2))
         return self._settle(State(store, store, granted=True, sides=(one, other)))
 

@@ -1,10 +1,9 @@
 """The lease: its name, and what its holder may believe."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from leader.errors import InvalidName
 from leader.lease import ANYBODY, Attestation, Holding, Lease, Mode, check_contender, first_lease

@@ -1,8 +1,9 @@
 """When a standby may seize somebody else's lease, and when it has to ask or to look again."""
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from leader.lease import ANYBODY, Attestation, Lease, Mode
 from leader.observation import NEVER, REMEMBERED_SESSIONS, Observation
@@ -233,7 +234,7 @@ def test_the_rhythm_of_one_holder_says_nothing_of_the_next() -> None:
 
 def test_a_named_successor_is_waited_for_until_it_has_surely_looked() -> None:
     """Without ZooKeeper it looks when the next renewal would be due, however short the courtesy was set."""
-    timing = replace(TIMING, hand_over=0.1)
+    timing = dataclasses.replace(TIMING, hand_over=0.1)
     observation = Observation("b", timing)
     observation.see(replace(RELEASED, successor="c"), 100.0)
     assert observation.seizable(100.0 + timing.renewal) is None

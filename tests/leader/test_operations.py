@@ -1,9 +1,9 @@
 """What an operator does from outside, on a real directory and without ZooKeeper."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from leader import job
 from leader.errors import InvalidName, NoLeader

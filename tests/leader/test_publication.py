@@ -328,6 +328,7 @@ def test_one_command_at_a_time() -> None:
     assert publication.want(b"1", 0.0) is None
     assert publication.changed(0.0) is None
     assert publication.tick(0.0) is None
+    assert publication.answered(LOOK, Outcome(None, NotFound("x"), 0, 0), 0.0) == LOOK, "it has changed since"
     assert publication.answered(LOOK, Outcome(None, NotFound("x"), 0, 0), 0.0) == CreateNode(PATH, b"1")
 
 

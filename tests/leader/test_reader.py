@@ -5,10 +5,10 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from leader import job
 from leader.answers import Answer

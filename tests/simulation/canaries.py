@@ -11,7 +11,7 @@ more luck than a thousand seeds have: that a confirmation is two syncs. Its plan
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 from unittest.mock import patch
 
@@ -126,7 +126,7 @@ _confirmed = SessionKeeper._confirmed
 def _confirmed_until_lost(self: SessionKeeper, node: Node | None, now: float) -> None:
     _confirmed(self, node, now)
     if self.attestation.usable:
-        self.attestation = replace(self.attestation, until=float("inf"))
+        self.attestation = msgspec.structs.replace(self.attestation, until=float("inf"))
 
 
 def _disconnected_is_forgiven(self: SessionKeeper) -> None:
