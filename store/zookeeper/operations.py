@@ -1,5 +1,6 @@
 """What one can ask of ZooKeeper, as plain values: made anywhere, sent by ``ZooKeeper.call`` or ``submit``."""
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
@@ -105,7 +106,11 @@ class Wire(msgspec.Struct, frozen=True):
         return self.chroot + path if path != "/" else self.chroot or "/"
 
 
-class Operation(msgspec.Struct, Generic[T], frozen=True):
+class _Abstract(msgspec.StructMeta, ABCMeta):
+    """Of structs that have abstract methods."""
+
+
+class Operation(msgspec.Struct, Generic[T], frozen=True, metaclass=_Abstract):
     """Something to ask of ZooKeeper.
 
     Attributes:
@@ -127,13 +132,13 @@ class Operation(msgspec.Struct, Generic[T], frozen=True):
         check_path(self.path)
         _check_size(self.path, b"")
 
+    @abstractmethod
     def send(self, wire: Wire) -> Any:
         """Send it without blocking, and return kazoo's pending result."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, raw: Any) -> T:
         """Turn kazoo's answer into ours."""
-        raise NotImplementedError
 
 
 class Get(Operation[tuple[bytes, Stat]], frozen=True):
