@@ -64,6 +64,8 @@ class Lookup:
         """ZooKeeper's last record: as a rule the next one is the same."""
         self.watched_at = float("-inf")
         """Boot-clock seconds when somebody last relied on ZooKeeper's watch, and had not been told of a change."""
+        self.unanswered = False
+        """Whether ZooKeeper did not answer who asked last to watch: the watch may not be set."""
         self._graced = False
         self._fell_back = False
         self._remembers = False
@@ -106,7 +108,11 @@ class Lookup:
             self._ask_zookeeper(timeout * ZOOKEEPER_SHARE, watcher)
         except Fallback as fallback:
             kind, sentence = fallback.kind, fallback.sentence
+            if watcher is not None:
+                self.unanswered = kind == "error"
         else:
+            if watcher is not None:
+                self.unanswered = False
             self._graced = self._fell_back = False
             self.audit_if_due()
             return self.answer()
@@ -207,9 +213,9 @@ class Lookup:
 
     # --- ZooKeeper
 
-    def _ask_zookeeper(self, timeout: float, watcher: Waker | None) -> None:
+    def _ask_zookeeper(self, timeout: float, watcher: Waker | None = None, *, hurried: bool = False) -> None:
         """Ask ZooKeeper; raises :class:`Fallback` unless it is believed."""
-        data = self._sources.get(self.job, timeout, watcher)
+        data = self._sources.get(self.job, timeout, watcher, hurried=hurried)
         if data != self._decoded[0]:
             self._decoded = data, decode(data, self.job)
         information = self._decoded[1]
@@ -230,7 +236,7 @@ class Lookup:
         while (rest := end - self._clock.now()) > 0:
             self._clock.sleep(min(rest, self._sources.spread(PAUSE)))
             try:
-                self._ask_zookeeper(max(rest, PAUSE), None)
+                self._ask_zookeeper(max(rest, PAUSE), hurried=True)
             except Fallback as fallback:
                 if fallback.kind != "no_node":
                     return False

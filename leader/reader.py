@@ -18,7 +18,7 @@ from leader.lookup import PAUSE, Lookup, nobody
 from leader.names import check_job
 from leader.retrieval import Source
 from leader.snapshot import Snapshots
-from leader.sources import Sources, Waker
+from leader.sources import SULK, Sources, Waker
 from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.clock import BOOT_CLOCK, Clock
@@ -38,6 +38,10 @@ SNAPSHOT_PAUSE = 0.1
 
 WATCHED = 2
 """So many times in an audit interval ZooKeeper is asked at least about a job that it watches for us."""
+
+UNANSWERED = 1.25 * SULK
+"""Seconds, on average, until a watch looks again that ZooKeeper did not answer: it may not be set. Never before
+ZooKeeper is asked again at all."""
 
 STRANGERS = 1024
 """Names of jobs, asked for lately, of which nothing is known: what is kept of them. All others' memory is that of jobs
@@ -185,40 +189,40 @@ class Reader:
         ask_again = float("-inf")
         try:
             while not stop.is_set():
-                started, answer, reached, pause = self._clock.now(), None, True, self._interval
+                started, answer, reached, by_agent = self._clock.now(), None, True, False
                 if changed.is_set() or started >= ask_again:
                     changed.clear()
                     ask_again = float("-inf")
                     try:
                         answer = self._look(lookup, timeout, watcher)
-                        if answer.source is Source.SNAPSHOT:
-                            pause = SNAPSHOT_PAUSE
-                        elif answer.source is Source.ZOOKEEPER and self.sources.connected:
+                        by_agent = answer.source is Source.SNAPSHOT
+                        if answer.source is Source.ZOOKEEPER and self.sources.connected and not lookup.unanswered:
                             ask_again = started + self.sources.spread(self.sources.audit / WATCHED)
-                            pause = min(pause, lookup.audit_in)
                     except NoLeader as said:
-                        pause = SNAPSHOT_PAUSE if isinstance(said, _NobodySaysAgent) else pause
+                        by_agent = isinstance(said, _NobodySaysAgent)
                     except Unreachable as error:
                         _log.info("%s", error)
                         reached = False
                 else:
                     lookup.watched_at = started
                     lookup.audit_if_due()
-                    pause = min(pause, lookup.audit_in)
                     with suppress(NoLeader):  # HDFS said so at the last audit
                         answer = lookup.answer()
                 yield Look(started, answer, reached, lookup.knowledge.known)
                 if reached:
-                    self._wait(changed, stop, min(every, pause))
+                    pause = SNAPSHOT_PAUSE if by_agent else self._pause(lookup)
+                    self._wait(changed, stop, min(every, pause, lookup.audit_in if ask_again > started else every))
                 else:
                     self._clock.wait(changed, self.sources.timing.poll)
         finally:
             if zookeeper is not None:
                 zookeeper.remove_listener(watcher)
 
-    @property
-    def _interval(self) -> float:
-        return self.sources.audit if self.sources.connected else 4 * self.sources.timing.poll
+    def _pause(self, lookup: Lookup) -> float:
+        """Seconds until a watch looks again, unless it is told of a change."""
+        if not self.sources.connected:
+            return 4 * self.sources.timing.poll
+        return UNANSWERED if lookup.unanswered else self.sources.audit
 
     def _wait(self, changed: threading.Event, stop: threading.Event, interval: float) -> None:
         end = self._clock.now() + self.sources.spread(interval)

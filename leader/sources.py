@@ -86,8 +86,14 @@ class Sources:
         """Return at most so many seconds."""
         return self._dice.uniform(0.0, seconds)
 
-    def get(self, job: str, timeout: float, watcher: Waker | None) -> bytes:
+    def get(self, job: str, timeout: float, watcher: Waker | None, *, hurried: bool = False) -> bytes:
         """Read ZooKeeper's record.
+
+        Args:
+            job: the job's name.
+            timeout: seconds.
+            watcher: told of the next change, if it is there.
+            hurried: it has so little time that no answer says nothing about it.
 
         Raises:
             Fallback: there is none, or no answer.
@@ -104,8 +110,13 @@ class Sources:
         except NotFound:
             raise Fallback("no_node", "it holds no record.") from None
         except StoreError as error:
-            self._failed(error)
+            if not hurried:
+                self._failed(error)
             raise Fallback("error", f"{error}") from error
+
+    def answered(self) -> None:
+        """ZooKeeper has answered somebody else of this process just now: it need not be left alone."""
+        self._sulking_until = float("-inf")
 
     def attested(self, token: str, deadline: float) -> bool | None:
         """Whether ZooKeeper has the session node of that token; None if it does not say, now or a moment ago."""

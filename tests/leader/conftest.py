@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.leader.faulty import Place, opened
+from tests.leader.grants import Grants
 from tests.leader.owned import STORES, Owned, on
 
 
@@ -29,3 +30,8 @@ def owned(request: pytest.FixtureRequest) -> Iterator[Owned]:
     made.direct.delete("orders", recursive=True)
     made.direct.close()
     made.files.close()
+
+
+@pytest.fixture
+def grants(place: Place) -> Grants:
+    return Grants(place)

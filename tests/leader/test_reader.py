@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,58 +14,19 @@ from leader import job
 from leader.answers import Answer
 from leader.errors import InvalidName, NoLeader, Unreachable
 from leader.flight import Flight
-from leader.information import LeaderInformation, endpoint_entries
-from leader.job import NOBODY
 from leader.lease import Lease, Mode
-from leader.names import LeaderDirectory
 from leader.reader import STRANGERS, Reader
 from leader.retrieval import Source
-from leader.sources import Fallback
-from leader.timing import Timing
 from store.clock import now
-from store.errors import ConnectionLost, DeadlineExceeded
+from store.errors import ConnectionLost
 from store.files import Entry
-from store.zookeeper import Connection, ZooKeeper
+from store.zookeeper import ZooKeeper
 from tests.leader.faulty import Place, in_threads
+from tests.leader.grants import FIRST, LEASE, QUICK, SECOND, Grants
 from tests.leader.samples import A, B
 
-FIRST, SECOND = LeaderDirectory(1, A), LeaderDirectory(2, B)
-LEASE = Lease(5, Mode.ZOOKEEPER, 60_000, A, "cafe0123-1001", "a")
 PAUSE_S = 0.4
 """Less than a reader pauses before it looks for a successor: it looks once."""
-QUICK = Timing(short_ttl=0.6, long_ttl=10, session_timeout=2)
-
-
-class Grants:
-    """Plays leaders: writes their names into the directory."""
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.directory = LeaderDirectory(0, NOBODY)
-        job.create(place.direct, "orders")
-
-    def claim(self, directory: LeaderDirectory, lease: Lease = LEASE) -> None:
-        old = self.record
-        (name,) = [name for name in self.place.names(old) if Lease.parse(name)]
-        self.place.direct.rename(f"{old}/{name}", f"{old}/{replace(lease, owner=directory.session_id).name}")
-        self.place.direct.rename(f"orders/{self.directory.name}", f"orders/{directory.name}")
-        self.directory = directory
-
-    def publish(self, address: str, version: int = 1) -> None:
-        information = LeaderInformation(
-            "orders", self.directory.epoch, self.directory.session_id, {"rest": address}, version
-        )
-        for entry in endpoint_entries(information):
-            self.place.direct.make_directory(f"{self.record}/{entry.name}")
-
-    @property
-    def record(self) -> str:
-        return f"orders/{self.directory.name}/record"
-
-
-@pytest.fixture
-def grants(place: Place) -> Grants:
-    return Grants(place)
 
 
 @pytest.fixture
@@ -456,42 +417,3 @@ def test_a_child_forked_in_the_middle_of_a_look_asks_for_itself(grants: Grants, 
                 os._exit(2)
         state.flight.flight = None
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-class Silent:
-    """A ZooKeeper that is connected and answers nothing."""
-
-    state = Connection.CONNECTED
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def start(self) -> None:
-        pass
-
-    def wait(self, timeout: float) -> None:
-        pass
-
-    def call(self, operation: Any, timeout: float) -> Any:
-        self.asked.append(f"{operation}")
-        raise DeadlineExceeded(f"{operation}: no answer in {timeout} s")
-
-
-def test_a_zookeeper_that_is_silent_is_waited_for_once_in_a_lookup(place: Place, grants: Grants) -> None:
-    """After HDFS has answered, its word on the leader's session is not waited for as well: that took all the time."""
-    grants.claim(FIRST)
-    grants.publish("a:1")
-    silent = Silent()
-    reader = Reader(place.files, cast(ZooKeeper, silent), QUICK)
-    assert reader.leader("orders", 30).source is Source.HDFS
-    assert silent.asked == ["Get /jobs/orders/leader"]
-
-
-def test_a_zookeeper_that_falls_silent_over_the_leaders_session_is_not_asked_for_a_while(place: Place) -> None:
-    silent = Silent()
-    sources = Reader(place.files, cast(ZooKeeper, silent), QUICK).sources
-    assert sources.attested("cafe0123-1001", now() + 30) is None
-    asked = len(silent.asked)
-    with pytest.raises(Fallback, match="a moment ago"):
-        sources.get("orders", 30, None)
-    assert len(silent.asked) == asked
