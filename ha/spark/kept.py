@@ -15,7 +15,7 @@ WATCH_TIMEOUT = 0.3
 """Seconds of a lookup to set a watch; without one the answer is just not kept as long."""
 
 UNWATCHED = 1.0
-"""Seconds for which an answer is kept that no watch guards."""
+"""Seconds for which an answer is kept that no watch guards, or that no store has just given."""
 
 REFRESHES_PER_AUDIT = 10
 """A watched answer is asked for again so often, because the audit's result shows only in the next answer."""
@@ -24,10 +24,22 @@ REFRESHES_PER_AUDIT = 10
 class Kept(Generic[T]):
     """One answer, and what asks for it again."""
 
-    def __init__(self, client: Client, path: str, ask: Callable[[float], T]) -> None:
+    def __init__(
+        self, client: Client, path: str, ask: Callable[[float], T], age: Callable[[T], float] = lambda _: 0.0
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            client: whose stores are watched.
+            path: ZooKeeper's node that changes when the answer does.
+            ask: asks, for so many seconds.
+            age: of an answer, seconds since a store said so; one that is the very object of the last time is older.
+        """
         self._zookeeper = client._stores.zookeeper  # noqa: SLF001  # one connection a worker is enough
+        self._sources = client._reader.sources  # noqa: SLF001  # likewise
         self._path = path
         self._ask = ask
+        self._age = age
         self._watched_for = client.settings.audit / REFRESHES_PER_AUDIT
         self._value: T | None = None
         self._good_until = float("-inf")
@@ -53,11 +65,15 @@ class Kept(Generic[T]):
                 return self._value  # type: ignore[return-value]  # likewise
             changes = self._changes  # what changes from here on is not in the answer, or may not be
             watched = self._watch(min(WATCH_TIMEOUT, timeout / 4))
-            value = self._ask(max(0.1 * timeout, end - now()))
+            asked = now()
+            value = self._ask(max(0.1 * timeout, end - asked))
+            # What was only remembered may have changed before the watch was set, which then has nothing to tell.
+            fresh = value is not self._value and self._age(value) <= now() - asked
             with self._lock:
                 if changes == self._changes:
                     self._value = value
-                    self._good_until = now() + (self._watched_for if watched else min(UNWATCHED, self._watched_for))
+                    good_for = self._watched_for if watched and fresh else min(UNWATCHED, self._watched_for)
+                    self._good_until = now() + good_for
             return value
 
     def _watch(self, timeout: float) -> bool:
@@ -68,4 +84,5 @@ class Kept(Generic[T]):
             self._zookeeper.call(zk.Exists(self._path, self), timeout)
         except StoreError:
             return False
+        self._sources.answered()
         return True

@@ -73,13 +73,13 @@ class Lookups:
 
     def _keep(self, job: str, kept: Kept[Answer] | None, timeout: float) -> Answer:
         """Answer without an agent."""
-        end = now() + timeout
-        self._connect(timeout)
-        timeout = max(0.1 * timeout, end - now())
+        timeout = self._connect(timeout)
         if kept is None and len(self._leaders) >= MOST_KEPT:
             return self.client.leader(job, timeout)
         if kept is None:
-            made = Kept(self.client, leader_path(check_job(job)), partial(self.client.leader, job))
+            made = Kept(
+                self.client, leader_path(check_job(job)), partial(self.client.leader, job), lambda answer: answer.age
+            )
             kept = self._leaders.setdefault(job, made)
         return kept.get(timeout)
 
@@ -94,14 +94,21 @@ class Lookups:
             kept = self._checkpoints.setdefault(job, made)
         return kept.get(TIMEOUT)
 
-    def _connect(self, timeout: float) -> None:
-        """Connect to ZooKeeper, or go on trying in the background; takes 0.3 s at most, and only the first time."""
+    def _connect(self, timeout: float) -> float:
+        """Connect to ZooKeeper, or go on trying in the background; returns what is left of the time.
+
+        It waits only the first time, and 0.3 s at most. Importing kazoo is not waiting: where hundreds of workers start
+        on one host that alone takes seconds, and the stores would have no time left to answer in.
+        """
         if self._connected:
-            return
+            return timeout
+        share = 0.0
         if (zookeeper := self.client._stores.zookeeper) is not None:  # noqa: SLF001  # see Kept
             zookeeper.start()  # now: a watch can be set only when there is a connection
-            zookeeper.wait(min(FIRST_CONNECTION, timeout / 4))
+            share = min(FIRST_CONNECTION, timeout / 4)
+            zookeeper.wait(share)
         self._connected = True
+        return timeout - share
 
     def _ask_checkpoint(self, job: str, timeout: float) -> "CheckpointState":
         end = now() + timeout

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def job_master(job: str | None = None, endpoint: str = "jobmaster") -> JobMaster:
-    """Return where the job's leader can be reached, from memory if possible, else within 2 s.
+    """Return where the job's leader can be reached, from memory if possible, else within 2 s after the first imports.
 
     Args:
         job: the job's name; default: Spark's property ``spark.ha.job`` within a task, else ``HA_JOB``.

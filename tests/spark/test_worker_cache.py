@@ -8,7 +8,11 @@ import pytest
 
 from ha.client import Client
 from ha.spark import kept as module
+from ha.spark import lookups
 from ha.spark.kept import Kept
+from ha.spark.lookups import Lookups
+from leader.answers import Answer
+from leader.retrieval import Source
 from store.errors import NotSent
 from store.zookeeper import Connection, Event, Exists, Kind
 
@@ -22,9 +26,13 @@ class FakeZooKeeper:
         self.state = Connection.CONNECTED
         self.watches: set[Callable[[Event], None]] = set()
         self.listeners: list[Callable[[Connection], None]] = []
+        self.heard = 0
 
     def add_listener(self, listener: Callable[[Connection], None]) -> None:
         self.listeners.append(listener)
+
+    def answered(self) -> None:
+        self.heard += 1
 
     def call(self, operation: Exists, timeout: float) -> None:
         assert timeout <= 0.5
@@ -65,10 +73,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return time
 
 
-def keep(zookeeper: FakeZooKeeper | None, asked: Asked) -> Kept[int]:
+def _new(_: int) -> float:
+    return 0.0
+
+
+def keep(
+    zookeeper: FakeZooKeeper | None, asked: Callable[[float], int], age: Callable[[int], float] = _new
+) -> Kept[int]:
+    return Kept(cast("Client", client_of(zookeeper)), "/x", asked, age)
+
+
+def client_of(zookeeper: FakeZooKeeper | None, **others: Any) -> Any:
+    reader = SimpleNamespace(sources=zookeeper)
     settings = SimpleNamespace(audit=AUDIT)
-    client: Any = SimpleNamespace(_stores=SimpleNamespace(zookeeper=zookeeper), settings=settings)
-    return Kept(cast("Client", client), "/x", asked)
+    return SimpleNamespace(_stores=SimpleNamespace(zookeeper=zookeeper), _reader=reader, settings=settings, **others)
 
 
 def test_a_watched_answer_is_kept_for_a_tenth_of_the_audit_interval(clock: SimpleNamespace) -> None:
@@ -124,6 +142,44 @@ def test_without_zookeeper_an_answer_is_kept_for_a_second(clock: SimpleNamespace
     assert kept.get(2.0) == 2
 
 
+def test_what_was_only_remembered_is_not_kept_although_there_is_a_watch(clock: SimpleNamespace) -> None:
+    """ZooKeeper can set the watch and then be too slow for the question: nothing more may change, and nobody asks."""
+    ages = iter((0.7, 0.0))
+    asked = Asked()
+    kept = keep(FakeZooKeeper(), asked, lambda _: next(ages))
+    assert [kept.get(2.0), kept.get(2.0)] == [1, 1]
+    clock.at += 1.01
+    assert kept.get(2.0) == 2
+    clock.at += AUDIT / 10 - 0.01
+    assert kept.get(2.0) == 2
+
+
+def test_the_same_as_before_was_only_remembered(clock: SimpleNamespace) -> None:
+    """What a store says is made anew each time."""
+    same = 1_000_000
+    asked: list[float] = []
+
+    def ask(timeout: float) -> int:
+        asked.append(timeout)
+        return same
+
+    kept = keep(FakeZooKeeper(), ask)
+    for number in (1, 2, 3):
+        assert kept.get(2.0) is same
+        assert len(asked) == number
+        clock.at += AUDIT / 10 + 0.01 if number == 1 else 1.01
+
+
+def test_a_watch_that_was_set_shows_that_zookeeper_answers(clock: SimpleNamespace) -> None:
+    del clock
+    zookeeper = FakeZooKeeper()
+    keep(zookeeper, Asked()).get(2.0)
+    assert zookeeper.heard == 1
+    zookeeper.become(Connection.SUSPENDED)
+    keep(zookeeper, Asked()).get(2.0)
+    assert zookeeper.heard == 1
+
+
 def test_an_error_is_not_kept(clock: SimpleNamespace) -> None:
     del clock
     asked = Asked()
@@ -137,3 +193,27 @@ def test_an_error_is_not_kept(clock: SimpleNamespace) -> None:
         kept.get(2.0)
     asked.meanwhile = lambda: None
     assert [kept.get(2.0), kept.get(2.0)] == [2, 2]
+
+
+def test_stores_have_their_time_also_if_imports_have_taken_long(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where hundreds of workers start on one host, kazoo's import takes seconds, and no store is to blame for them."""
+    monkeypatch.setattr(lookups, "now", lambda: clock.at)
+    zookeeper, given = FakeZooKeeper(), []
+
+    def start() -> None:
+        clock.at += 5.0
+
+    def leader(job: str, timeout: float) -> Answer:
+        given.append((job, timeout))
+        return Answer(job, 1, "x", {}, Source.ZOOKEEPER, 0.0, verified=True)
+
+    vars(zookeeper).update(start=start, wait=lambda timeout: timeout)
+    looked_up = Lookups((("files", "file:///x"),))
+    looked_up.client.close()
+    looked_up.client = client_of(zookeeper, told=lambda *_: None, leader=leader)
+    assert looked_up.leader("orders").epoch == 1
+    [(job, timeout)] = given
+    assert job == "orders"
+    assert 1.0 < timeout <= lookups.TIMEOUT
