@@ -47,7 +47,7 @@ def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
             newest = max(newest, master.epoch)
             if master.epoch not in seen:
                 seen[master.epoch] = at, master.address
-            if calls == 1:
+            if calls == 1 + failed:  # the first that was answered
                 Path(folder, f"ready-{number}").touch()
         time.sleep(PAUSE)
     return {

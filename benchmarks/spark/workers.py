@@ -40,6 +40,9 @@ READY_S = 300.0
 PUBLISHED_S = 60.0
 """Seconds in which a standby takes over at the latest."""
 
+DOTS = 400
+"""As many as a row of a picture can show."""
+
 SETTLED_S = 8.0
 """Seconds after which a new standby has settled: its own session is believed, and it watches the leader's process."""
 
@@ -214,6 +217,10 @@ def judge(said: list[dict[str, Any]], publications: list[Published]) -> Run:
     )
 
 
+def _shown(values: list[float]) -> list[float]:
+    return sorted(values, reverse=True)[:: -(-len(values) // DOTS)]
+
+
 def summarise(runs: Mapping[str, Run], workers: int) -> Result:
     """Say what was found."""
     rows, targets = [], []
@@ -253,7 +260,8 @@ def summarise(runs: Mapping[str, Run], workers: int) -> Result:
             "Errors: calls that raised, or told an epoch below one seen before, or an address that nobody published.",
             "Late: who was told after 1 s, or never.",
             "The workers are real: Spark's own, forked by its daemon, in one program in local mode.",
+            f"The picture has {DOTS} of all delays at most: every n-th, from the slowest on.",
         ),
-        (Picture("after", TITLE, dots(TITLE, "s", {name: values[:400] for name, values in series.items()})),),
+        (Picture("after", TITLE, dots(TITLE, "s", {name: _shown(values) for name, values in series.items()})),),
         {name: asdict(found) for name, found in runs.items()},
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.context import Context
-from benchmarks.spark.workers import ALONE, WITHIN, Failover, Run, judge, measure, summarise
+from benchmarks.spark.workers import ALONE, DOTS, WITHIN, Failover, Run, judge, measure, summarise
 from ha.history.events import Published
 
 SESSION = "11111111-1111-1111-1111-111111111111"
@@ -40,6 +40,14 @@ def test_a_run_without_fault_meets_its_targets() -> None:
     run = Run([Failover(2, [0.1, 0.2], 0)], workers=2, calls=20, failed=0, back=0, slowest=0.1, errors=[])
     assert all(target.met for target in summarise({ALONE: run}, 2).targets)
     assert all(target.measured <= WITHIN for target in summarise({ALONE: run}, 2).targets[:2])
+
+
+def test_the_picture_shows_the_slowest_however_many_there_are() -> None:
+    failovers = [Failover(epoch, [0.1] * 199 + [7.25 if epoch == 8 else 0.2], 0) for epoch in range(2, 9)]
+    run = Run(failovers, workers=200, calls=20, failed=0, back=0, slowest=0.1, errors=[])
+    svg = summarise({ALONE: run}, 200).pictures[0].svg
+    assert "7.25 s" in svg
+    assert svg.count('class="dot0"') <= DOTS
 
 
 @pytest.mark.hdfs
