@@ -48,8 +48,15 @@ class Leadership:
     """
 
     def __init__(
-        self, job: str, directory: LeaderDirectory, stores: Stores, runtime: Runtime, is_leader: Callable[[], bool]
+        self,
+        job: str,
+        directory: LeaderDirectory,
+        stores: Stores,
+        runtime: Runtime,
+        is_leader: Callable[[], bool],
+        copy: Copy | None = None,
     ) -> None:
+        """Hold what was granted to this process; ``copy`` is that of its checkpoints in ZooKeeper, if there is one."""
         self.job = job
         self.epoch = directory.epoch
         self.session_id = directory.session_id
@@ -74,8 +81,7 @@ class Leadership:
         self.cleanup = Cleanup(self._own)
         self.queries = Queries(self._own)
         self._runtime = runtime
-        self._copy = Copy(runtime, checkpoints_path(job))
-        runtime.attach(self._copy)
+        self._copy = copy or copy_of_checkpoints(runtime, job)
         self._is_leader = is_leader
         self._revoked = threading.Event()
         self._callbacks: list[Callable[[], object]] = []
@@ -182,16 +188,23 @@ class Leadership:
         raise NotLeader(f"Job {self.job!r} is led by the sidecar: `ha resign {self.job}` asks it.")
 
     def _copy_checkpoints(self, state: CheckpointState) -> None:
-        self._runtime.post(lambda: self._copy.want(encode(state)))
+        self._runtime.post(lambda: None if self._revoked.is_set() else self._copy.want(encode(state)))
 
     def end(self) -> None:
         """The leadership is over: have everybody called who asked for it."""
-        self._runtime.post(lambda: self._copy.want(None))
         with self._lock:
             self._revoked.set()
             callbacks, self._callbacks = self._callbacks, []
+        self._runtime.post(lambda: self._copy.want(None))  # whatever is published from now on is not copied
         for callback in reversed(callbacks):
             _call(callback)
+
+
+def copy_of_checkpoints(runtime: Runtime, job: str) -> Copy:
+    """Return one for all of a process's leaderships of a job: a runtime never forgets a copy."""
+    copy = Copy(runtime, checkpoints_path(job))
+    runtime.attach(copy)
+    return copy
 
 
 def _call(callback: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ from ha.grant import take
 from ha.leadership import Leadership
 from ha.settings import Settings, load
 from ha.stores import Stores
-from leader.errors import NotLeader
+from leader.errors import InvalidSettings, NotLeader
 from leader.information import check_endpoints
 from leader.names import LeaderDirectory, check_job
 from leader.runtime import Runtime
@@ -55,6 +55,12 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
         self._held: Contended | HandedDown | None = None
 
     def __enter__(self) -> Leadership:
+        """Wait for the grant.
+
+        Raises:
+            InvalidSettings: the sidecar that runs this program was given ``--spark``.
+            NotLeader: nothing was granted in time.
+        """
         self._held = HandedDown(self._settings) if supervised(self._job) else Contended(self._job, self._settings)
         try:
             return self._held.enter(self._endpoints, self._timeout)
@@ -86,8 +92,14 @@ class HandedDown:
         """Take what the environment says, or will be granted to a program that a standby has started.
 
         Raises:
+            InvalidSettings: the sidecar itself publishes what is committed here.
             NotLeader: the sidecar is gone, or was not granted the job within ``timeout`` seconds.
         """
+        if os.environ.get("HA_SPARK_JVM"):
+            raise InvalidSettings(
+                "`ha run --spark` publishes the checkpoints of a program that does not lead by itself, and this one "
+                "does: leave --spark out."
+            )
         if endpoints:
             _log.info("The endpoints are the sidecar's; those given to ha.lead are not published.")
         job = os.environ["HA_JOB"]

@@ -14,6 +14,7 @@ from ha.metrics.supervising import Restarts
 from ha.node import Node
 from ha.restart import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
 from ha.settings import WARM
+from ha.spark.following import Following
 from ha.spark_conf import check_command
 from leader.events import Grant
 from leader.information import check_endpoints
@@ -69,6 +70,7 @@ class Sidecar:
         self._inbox = Inbox(self._believed)
         self._command = Command(node, job, command, lambda: self._inbox.put(Wake(CHILD_ENDED)), spark=spark)
         node.commands[job] = self._command.shown
+        self._following = Following(node, job, self._leads) if spark else None
         self._leader: LeaderDirectory | None = None
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._strategy: RestartStrategy | None = None
@@ -136,6 +138,8 @@ class Sidecar:
         elif self._lifecycle.begin(self._leader):
             self._strategy = self._settings.restart_strategy(random.random)
             self._restart_at = NEVER
+            if self._following is not None:
+                self._following.begin(self._leader)
             self._hand_on(self._leader)
         else:
             _log.info("%s: the job has finished; --again runs it once more.", self._job)
@@ -169,7 +173,10 @@ class Sidecar:
 
     def _may_run(self) -> bool:
         """Whether the command may run, as far as this process knows; should it be wrong, the guard knows better."""
-        return self._strategy is not None and self._exit_code is None and now() < self._leads_until
+        return self._strategy is not None and self._exit_code is None and self._leads()
+
+    def _leads(self) -> bool:
+        return now() < self._leads_until
 
     def _stop_command(self, until: float | None) -> None:
         self._strategy, self._restart_at = None, NEVER
@@ -184,8 +191,11 @@ class Sidecar:
         if self._leader is None:
             self._ended_early()
             return
-        if finished and self._lifecycle.finish(self._leader):
-            self._exit_code = 0
+        if finished:
+            if self._following is not None:
+                self._following.finish()
+            if self._lifecycle.finish(self._leader):
+                self._exit_code = 0
         delay = self._delay_of_restart(self._leader) if code else None
         if delay is None:
             self._end_of_work(f"The command has ended with {code}.")
@@ -224,6 +234,8 @@ class Sidecar:
 
     def _give_back(self) -> None:
         successor, self._successor, self._leader = self._successor, "", None
+        if self._following is not None:
+            self._following.end()
         self._command.given_up()
         self._node.runtime.post(lambda: self._node.contender.release(self._job, successor))
         if self._exit_code is None:

@@ -45,7 +45,8 @@ def _contends(command: Command) -> Command:
 @click.option(
     "--spark",
     is_flag=True,
-    help="COMMAND is a PySpark program: have its queries keep their checkpoints where it leads.",
+    help="COMMAND is a PySpark program that imports nothing of this package: have its queries keep their checkpoints "
+    "where it leads, and publish what they complete.",
 )
 @click.option(
     "--standby",

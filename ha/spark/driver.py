@@ -16,12 +16,12 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from ha.leadership import Leadership
+from ha.spark.commits import newest_commit, queries
 from ha.spark.listener import QueryListener
-from ha.spark.location import check_query, checkpoint_location
+from ha.spark.location import checkpoint_location
 from ha.spark.progress import Progress
 from leader.checkpoint import NOTHING
 from leader.errors import Fenced, InvalidName
-from leader.names import SPARK
 from store.errors import StoreError
 
 MAX_WAITING = 256
@@ -144,11 +144,7 @@ class CheckpointPublisher:
 
     def _find(self) -> None:
         """Look at every query that has a checkpoint, also at those that have not said anything."""
-        for query in self._leadership.names(SPARK):
-            try:
-                check_query(query)
-            except InvalidName:
-                continue  # somebody else's
+        for query in queries(self._leadership):
             self.completed(query)
 
     def _publish(self, query: str) -> None:
@@ -159,10 +155,9 @@ class CheckpointPublisher:
 
     def _publish_newest(self, query: str) -> None:
         location = checkpoint_location(self._leadership, query)
-        commits = [int(name) for name in self._leadership.names(f"{SPARK}/{query}/commits") if name.isdecimal()]
+        batch = newest_commit(self._leadership, query)
         progress = self._progress.get(query)
-        if commits:
-            batch = max(commits)
+        if batch is not None:
             known = progress.metadata if progress is not None and progress.batch_id == batch else NOTHING
             self._leadership.checkpoints.completed(query, batch, known)
         elif progress is not None:

@@ -193,6 +193,20 @@ def test_no_thread_is_left_behind(quick: Path) -> None:
     assert quick.exists()
 
 
+def test_what_is_published_too_late_is_not_copied(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would take that copy back, where the process and its session live on."""
+    copied: list[bytes | None] = []
+    with ha.lead("orders") as leadership:
+        monkeypatch.setattr(leadership._copy, "want", copied.append)
+        assert leadership.checkpoints.next() == 1
+        leadership._runtime.ask(lambda: None, PATIENCE)
+        leadership.end()
+        assert leadership.checkpoints.next() == 2
+        leadership._runtime.ask(lambda: None, PATIENCE)
+        assert [data is not None for data in copied] == [True, False]
+    assert quick.exists()
+
+
 # --- inside a program that a sidecar runs
 
 
@@ -218,6 +232,9 @@ def test_the_sidecars_leadership_is_taken_as_it_is(
     assert not quick.exists(), "nothing was contended for"
     belief.close()
     with pytest.raises(NotLeader, match="The sidecar of job 'orders' is gone"):
+        ha.lead("orders").__enter__()
+    monkeypatch.setenv("HA_SPARK_JVM", "/x")  # that sidecar publishes checkpoints itself, and two must not
+    with pytest.raises(InvalidSettings, match="leave --spark out"):
         ha.lead("orders").__enter__()
 
 

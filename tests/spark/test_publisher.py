@@ -75,6 +75,7 @@ def test_what_an_earlier_driver_completed_is_published_at_the_start(
 ) -> None:
     for batch in (8, 9, 10):
         commit(leadership, "clicks", batch)
+    commit(leadership, "0aa3a1f0-9a3e-4e57-8a10-b6a9ad4b8d4f", 4)  # of one without a name, which Spark begins anew
     commit(leadership, "views", 3)
     with publish_checkpoints(session, leadership):
         eventually(lambda: published(leadership) == {"clicks": 10, "views": 3})
