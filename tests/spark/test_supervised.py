@@ -48,7 +48,7 @@ class Driver:
 
     @property
     def plain(self) -> list[str]:
-        return [sys.executable, str(DRIVERS / "plain.py"), self.source.as_uri(), self.target]
+        return [str(DRIVERS / "plain.py"), self.source.as_uri(), self.target]
 
     @property
     def said(self) -> str:
@@ -57,7 +57,8 @@ class Driver:
     @contextmanager
     def running(self, command: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
         known = {"HA_FILES": self.root, "HA_ZOOKEEPER": self.zookeeper, "HA_CONTENDER": "first"}
-        environment = {**os.environ, **known, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(self.conf)}
+        spark = {"SPARK_CONF_DIR": str(self.conf), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, **known, **spark}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
@@ -80,8 +81,9 @@ class Driver:
         return None
 
     def output(self) -> list[str]:
+        """What has been published; Spark's own directory there is older than the first batch."""
         try:
-            return names(self.target)
+            return [name for name in names(self.target) if not name.startswith("_")]
         except Exception:  # noqa: BLE001  # it is made by the driver
             return []
 
@@ -152,17 +154,31 @@ def leader(driver: Driver) -> str:
         return client.leader(driver.job).session_id
 
 
-def test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm(driver: Driver) -> None:
+SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
+
+
+@pytest.mark.parametrize(
+    ("with_what", "says"),
+    [
+        pytest.param(sys.executable, "the command's JVM has ended: the command is killed", id="python"),
+        pytest.param(SUBMIT, "the command has ended with 137", id="spark-submit"),  # it is the JVM
+    ],
+)
+def test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm(
+    driver: Driver, with_what: str, says: str
+) -> None:
     feed(driver.source, 0)
     again = ["--restart-strategy", "fixed-delay"]
-    with driver.running([*RUN, driver.job, "--spark", *again, "--", *driver.plain]) as process:
+    with driver.running([*RUN, driver.job, "--spark", *again, "--", with_what, *driver.plain]) as process:
         kill(driver, "java")
-        eventually(lambda: "the command's JVM has ended: the command is killed" in driver.said, 60)
+        eventually(lambda: says in driver.said, 60)
         feed(driver.source, 1)
         assert process.wait(120) == 0, "and an end of its own is not taken for its JVM's"
     assert driver.said.count("The setting is kept, the shell's kept.") == 2, "the user's configuration counts, too"
     with leading(driver.job, driver.root, driver.zookeeper) as successor:
         assert {"0", "1"} <= set(successor.names("spark/lines/commits")), "its checkpoints are fenced, and it went on"
+        newest = max(int(name) for name in successor.names("spark/lines/commits") if name.isdecimal())
+        assert successor.checkpoints.state().queries == {"lines": newest}, "the sidecar has published it, to the last"
         assert successor.status.read() is ha.Status.FINISHED
         assert successor.epoch == 2
 
