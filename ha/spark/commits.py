@@ -26,9 +26,13 @@ def newest_commit(leadership: Leadership, query: str) -> int | None:
 
     Raises:
         Fenced: another leader has taken over.
+        InvalidName: no query with a checkpoint here can be called that.
         StoreError: the store did not answer.
     """
-    return max((int(name) for name in leadership.names(f"{SPARK}/{query}/commits") if name.isdecimal()), default=None)
+    return max(
+        (int(name) for name in leadership.names(f"{SPARK}/{check_query(query)}/commits") if name.isdecimal()),
+        default=None,
+    )
 
 
 def _is_query(name: str) -> bool:

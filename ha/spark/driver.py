@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from ha.leadership import Leadership
 from ha.spark.commits import newest_commit, queries
 from ha.spark.listener import QueryListener
-from ha.spark.location import checkpoint_location
 from ha.spark.progress import Progress
 from leader.checkpoint import NOTHING
 from leader.errors import Fenced, InvalidName
+from leader.names import SPARK
 from store.errors import StoreError
 
 MAX_WAITING = 256
@@ -154,7 +154,6 @@ class CheckpointPublisher:
             self._warn(query, f"The checkpoints of a query are not published: {error}")
 
     def _publish_newest(self, query: str) -> None:
-        location = checkpoint_location(self._leadership, query)
         batch = newest_commit(self._leadership, query)
         progress = self._progress.get(query)
         if batch is not None:
@@ -163,8 +162,9 @@ class CheckpointPublisher:
         elif progress is not None:
             self._warn(
                 query,
-                f"Query {query!r} makes progress, and there is no commit at {location}, so its checkpoints are not "
-                "published: set its checkpointLocation to ha.spark.checkpoint_location(leadership, name).",
+                f"Query {query!r} makes progress, and there is no commit at {self._leadership.path(SPARK)}/{query}, so "
+                "its checkpoints are not published: set its checkpointLocation to ha.spark.checkpoint_location("
+                "leadership, name).",
             )
 
     def progressed(self, progress: Progress) -> None:

@@ -15,8 +15,7 @@ from ha.spark.task import SETTINGS
 from leader.errors import InvalidName
 from leader.names import SPARK, check_job
 
-_at_home: set[str] = set()
-_looking = threading.Lock()
+_bringing_home = threading.Lock()
 
 _QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -24,8 +23,8 @@ _QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 def checkpoint_location(leadership: Leadership, query: str) -> str:
     """Return the URI to give to Spark as the query's ``checkpointLocation``; call this before the query is started.
 
-    The first call in a leadership has what Spark has noted about the checkpoint's place follow it: see
-    :mod:`ha.spark.moved`. That takes a few milliseconds; for ``transformWithState``, half a second.
+    It has what Spark has noted about the checkpoint's place follow it: see :mod:`ha.spark.moved`. That takes a list,
+    and one more for each stateful operator; for ``transformWithState``, half a second once in a leadership.
 
     Args:
         leadership: of the job that the query belongs to.
@@ -38,10 +37,8 @@ def checkpoint_location(leadership: Leadership, query: str) -> str:
         StoreError: the store did not answer.
     """
     location = leadership.path(f"{SPARK}/{check_query(query)}")
-    with _looking:
-        if location not in _at_home:
-            bring_home(leadership.own, f"{SPARK}/{query}", location)
-            _at_home.add(location)
+    with _bringing_home:
+        bring_home(leadership.own, f"{SPARK}/{query}", location)
     return location
 
 

@@ -19,7 +19,9 @@ from ha.spark import checkpoint_location, driver, publish_checkpoints
 from ha.stores import Stores
 from leader.checkpoint import Checkpoint, Metadata
 from leader.errors import InvalidName, Unreadable
+from leader.names import SPARK
 from store.errors import DeadlineExceeded
+from tests.leader.test_moved import metadata
 from tests.spark.helpers import eventually, fence, leading
 
 
@@ -59,7 +61,7 @@ def leadership(tmp_path: Path) -> Iterator[Leadership]:
 
 def commit(leadership: Leadership, query: str, batch: int) -> None:
     """Complete a batch as Spark does."""
-    log = Path(checkpoint_location(leadership, query).removeprefix("file://"), "commits")
+    log = Path(leadership.path(f"{SPARK}/{query}/commits").removeprefix("file://"))
     log.mkdir(parents=True, exist_ok=True)
     (log / f".{batch}.crc").touch()
     (log / f".{batch}.0c6e.tmp").touch()
@@ -303,3 +305,16 @@ def test_names_that_a_query_cannot_have(leadership: Leadership, query: str) -> N
 
 def test_where_a_query_has_its_checkpoint(leadership: Leadership) -> None:
     assert checkpoint_location(leadership, "word_count-1.0") == f"{leadership.directory}/spark/word_count-1.0"
+
+
+def test_what_the_trash_gives_back_follows_too(leadership: Leadership) -> None:
+    """It was there before, in an earlier leader's directory, and this leadership has asked for the place already."""
+    elsewhere, here = "file:/jobs/orders/0000000001-a/spark/clicks", checkpoint_location(leadership, "clicks")
+    noted = Path(here.removeprefix("file://"), "state/0/_metadata/v2/0")
+    noted.parent.mkdir(parents=True)
+    noted.write_bytes(metadata(elsewhere))
+    leadership.queries.discard("clicks")
+    assert checkpoint_location(leadership, "clicks") == here
+    leadership.queries.restore("clicks")
+    assert checkpoint_location(leadership, "clicks") == here
+    assert noted.read_bytes() == metadata(here)
