@@ -3,11 +3,14 @@
 import logging
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import ha.spark
 from ha.spark import warm
@@ -79,6 +82,53 @@ def test_a_function_puts_its_own_samples(spark: SparkSession, words: Words, root
 
     assert ha.spark.warm_up(spark, words.start, put, batches=1)
     assert words.batches == [0]
+    assert names(root) == []
+
+
+class Seen(StatefulProcessor):
+    """Counts how often a key was seen."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._seen = handle.getValueState("seen", "times long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        del timerValues
+        known = self._seen.get()
+        times = (known[0] if known else 0) + sum(1 for _ in rows)
+        self._seen.update((times,))
+        yield Row(value=key[0], times=times)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def test_what_is_slowest_the_first_time_can_be_rehearsed(spark: SparkSession, root: str) -> None:
+    """RocksDB, a state that Python keeps, and Parquet; the query is stopped and goes on with its state in between."""
+    seen: list[tuple[int, list[int]]] = []
+
+    def start(rehearsal: ha.spark.Rehearsal) -> StreamingQuery:
+        output = ha.spark.Output(rehearsal.leadership, rehearsal.output, source="parquet")
+
+        def publish(batch: DataFrame, batch_id: int) -> None:
+            assert output.write(batch, batch_id)
+            published = spark.read.parquet(f"{rehearsal.output}/batch={batch_id}")
+            seen.append((batch_id, [row["times"] for row in published.collect()]))
+
+        lines = spark.readStream.text(rehearsal.input).groupBy("value")
+        location = ha.spark.checkpoint_location(rehearsal.leadership, QUERY)
+        return (
+            lines.transformWithState(Seen(), "value string, times long", "update", "None")
+            .writeStream.queryName(QUERY).outputMode("update")
+            .option("checkpointLocation", location).foreachBatch(publish).start()
+        )  # fmt: skip
+
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    try:
+        assert ha.spark.warm_up(spark, start, SAMPLE)
+    finally:
+        spark.conf.unset(provider)
+    assert seen == [(0, [1]), (1, [2]), (2, [3])]
     assert names(root) == []
 
 
