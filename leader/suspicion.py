@@ -47,7 +47,8 @@ class Watch:
             exchange: connects.
             where: the process.
             window: seconds after a connection broke in which a refusal counts, because addresses move from host to
-                host; and after which a connection that holds is made anew, because it may be broken at one end only.
+                host; and after which another one is made beside a connection that holds, because that may be broken
+                at the other end only, also before it was greeted on. Whichever is greeted on last is kept.
             jitter: gives a random number from 0 to 1, so that the standbys of a process do not call all at once.
             gone: called at most once.
         """
@@ -74,9 +75,13 @@ class Watch:
 
     def _call(self) -> None:
         self._line = _Call(self._exchange, self._where, self._heard)
+        self._in(self._window, self._renew)
 
     def _renew(self) -> None:
+        if self._renewal is not None:
+            self._renewal.close()
         self._renewal = _Call(self._exchange, self._where, self._heard)
+        self._in(self._window, self._renew)
 
     def _heard(self, call: "_Call", sign: Sign) -> None:
         now = self._exchange.now()
@@ -86,12 +91,9 @@ class Watch:
                 self._lasted(now)
                 self._line.close()
                 self._line = call
-            self._in(self._window, self._renew)
         elif sign is not Sign.ITSELF:
             self._ended(sign, now)
             return
-        else:
-            self._in(self._window, self._renew)
         if sign is Sign.ITSELF:
             self._met, self._heard_at, self._broke_at = True, now, None
 
@@ -114,6 +116,8 @@ class Watch:
             self._tries = 0
 
     def _in(self, seconds: float, then: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         seconds *= 0.5 + self._jitter()
         self._timer = self._exchange.call_at(self._exchange.now() + seconds, then)
 

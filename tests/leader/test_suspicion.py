@@ -194,6 +194,38 @@ def test_a_connection_that_holds_is_made_anew_now_and_then(hand: Hand) -> None:
     assert hand.gone == 1
 
 
+def test_who_does_not_greet_is_called_again_beside_the_connection_that_waits(hand: Hand) -> None:
+    """Found by the simulator: the greeting of a leader that had been paused was lost, and awaited ever after."""
+    hand.watch()
+    for _ in range(3):
+        assert hand.wait() == pytest.approx(WINDOW)
+        assert [call.open for call in hand.calls] == [True, *[False] * (len(hand.calls) - 2), True]
+    first, *_, new = hand.calls
+    new.hear(Sign.ITSELF)
+    assert (first.open, new.open) == (False, True)
+    assert hand.wait() == pytest.approx(WINDOW)
+    new.hear(Sign.BROKEN)
+    hand.wait()
+    hand.hear(Sign.REFUSED)
+    assert hand.gone == 1
+
+
+def test_who_is_paused_for_long_greets_on_the_connection_that_has_waited(hand: Hand) -> None:
+    """The others wait in its queue until that is full, and nobody would be greeted soon if the first had hung up."""
+    hand.watch()
+    hand.wait()
+    first, second = hand.calls
+    second.hear(Sign.NOTHING)
+    assert hand.wait() == pytest.approx(WINDOW), "a call that fails ends nothing, and does not hurry the next one"
+    first.hear(Sign.ITSELF)
+    hand.at += STEADY
+    first.hear(Sign.BROKEN)
+    assert not [call for call in hand.calls if call.open]
+    assert hand.wait() == pytest.approx(FIRST_RETRY)
+    hand.hear(Sign.REFUSED)
+    assert hand.gone == 1
+
+
 def test_who_dies_just_after_a_renewal_is_called_at_once(hand: Hand) -> None:
     """Found by the simulator: what counted was how long the new connection had lasted, not how long there was one."""
     hand.watch()

@@ -114,6 +114,12 @@ PLANS = {
             Step(36.0, "sever", "leader", 0.621),
         ),
     ),
+    "a standby waited for ever for the greeting of a leader that had been paused: it was lost on the way": Plan(
+        seed=20681,
+        timing=Timing(short_ttl=3, long_ttl=30, session_timeout=4, call_timeout=0.4, drift=0.02, hand_over=2),
+        rates=(1.0, 1.0, 1.0), servers=3, tick=2.0, seconds=37.60060589596572, audit=4.0, end="crash", suspicion=True,
+        steps=(Step(33.92, "freeze", "leader", 2.524), Step(34.892, "unseat", "", 7.137, ("isolate",))),
+    ),
     "the simulator let a read overtake what the same session had asked for": Plan(
         seed=6470, timing=TIGHT, audit=4.0, jitter=0.02, seconds=21.818,
         steps=(
