@@ -13,6 +13,7 @@ from ha.node import Node
 from ha.spark.commits import newest_commit, queries
 from leader.errors import InvalidName, NotLeader, Unreadable
 from leader.names import LeaderDirectory
+from store.clock import now
 from store.errors import StoreError
 
 SOONEST, LATEST = 1.0, 10.0
@@ -23,7 +24,10 @@ PATIENCE = 8
 """Looks, within 54 s, until a program without any checkpoint below the leader directory is spoken of."""
 
 CLOSE_WITHIN = 5.0
-"""Seconds that closing waits for what was completed last to be published."""
+"""Seconds in which what was completed last is to be published; closing waits for that, and no longer."""
+
+RETRY = 0.5
+"""Seconds between two tries of that."""
 
 _log = logging.getLogger("ha")
 
@@ -96,8 +100,11 @@ class Follower:
         self._wake.set()
         self._leadership.end()
 
-    def look(self) -> bool:
-        """Publish every batch that is newer than what was published; returns whether there was any.
+    def look(self) -> bool | None:
+        """Publish every batch that is newer than what was published.
+
+        Returns:
+            Whether there was any; None if the store did not take it, or did not say.
 
         Raises:
             Fenced: another leader has taken over.
@@ -109,7 +116,7 @@ class Follower:
             return bool([query for query in found if self._publish(query)])
         except StoreError as error:
             self._say(f"its checkpoints are published later: {error}")
-            return False
+            return None
 
     def _wonder(self, found: list[str]) -> None:
         """What a program keeps elsewhere nobody fences, and nobody would notice."""
@@ -138,6 +145,15 @@ class Follower:
 
     # --- the thread
 
+    def _look_once_more(self) -> None:
+        """Nobody comes after this one: the job is about to end."""
+        end = now() + CLOSE_WITHIN
+        while self.look() is None:
+            if now() >= end:
+                _log.warning("%s: what it completed last is not published.", self._leadership.job)
+                return
+            threading.Event().wait(RETRY)
+
     def _run(self) -> None:
         pause = SOONEST
         try:
@@ -146,7 +162,7 @@ class Follower:
                 if self._wake.wait(pause):
                     break
             if self._last_look:
-                self.look()
+                self._look_once_more()
         except NotLeader as error:
             _log.info("%s: no more checkpoints are published: %s", self._leadership.job, error)
         except Unreadable as error:

@@ -166,6 +166,46 @@ def test_closing_publishes_what_was_completed_last(leadership: Leadership, monke
     assert published(leadership) == {"clicks": 1}
 
 
+def test_closing_tries_again_for_nobody_comes_after_it(
+    leadership: Leadership, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(following, "SOONEST", 3600.0)
+    monkeypatch.setattr(following, "LATEST", 3600.0)
+    monkeypatch.setattr(following, "RETRY", 0.0)
+    completed, tries = leadership.checkpoints.completed, iter(range(3))
+
+    def at_last(query: str, batch: int) -> None:
+        if next(tries, None) is not None:
+            raise DeadlineExceeded("No answer in time.")
+        completed(query, batch)
+
+    follower = Follower(leadership)
+    follower.start()
+    eventually(lambda: follower._without == 1)
+    commit(leadership, "clicks", 0)
+    monkeypatch.setattr(leadership.checkpoints, "completed", at_last)
+    follower.close()
+    assert published(leadership) == {"clicks": 0}
+    assert next(tries, None) is None
+    assert "completed last is not published" not in caplog.text
+
+
+def test_closing_says_what_it_could_not_publish(
+    leadership: Leadership, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(following, "CLOSE_WITHIN", 0.0)
+
+    def fails(*_: object) -> None:
+        raise DeadlineExceeded("No answer in time.")
+
+    commit(leadership, "clicks", 0)
+    monkeypatch.setattr(leadership.checkpoints, "completed", fails)
+    follower = Follower(leadership)
+    follower.start()
+    follower.close()
+    eventually(lambda: "what it completed last is not published" in caplog.text)
+
+
 def test_it_looks_again_by_itself_and_less_and_less(leadership: Leadership, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 
