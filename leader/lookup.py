@@ -13,7 +13,7 @@ from leader.observation import Observation
 from leader.retrieval import Knowledge, Known
 from leader.snapshot import Snapshot
 from leader.sources import LEAST_ASKED, Fallback, Sources, Waker
-from store.errors import NotFound
+from store.errors import DeadlineExceeded, NotFound
 from store.outcome import Outcome
 
 ZOOKEEPER_SHARE = 0.4
@@ -28,6 +28,9 @@ PAUSE = 0.05
 
 FILES_SULK = 0.3
 """Seconds, on average, for which HDFS is not asked after it did not answer."""
+
+HURRIED = 0.3
+"""Seconds: that HDFS did not answer within less is no evidence against it."""
 
 AHEAD = 2.4
 """Seconds over which readers spread their first question to HDFS when ZooKeeper fails them; what they know is new."""
@@ -69,6 +72,8 @@ class Lookup:
         self._graced = False
         self._fell_back = False
         self._remembers = False
+        self._asking = 0
+        """Questions to HDFS that are under way, but for audits."""
         self._missing: tuple[str, Known | None] | None = None
         """HDFS has said that there is no such job, and what was known then."""
 
@@ -143,16 +148,26 @@ class Lookup:
                 raise NoLeader(self._missing[0])
             if self._remembers:
                 return None
-            if self._clock.now() + due >= deadline:
+            rest = deadline - self._clock.now()
+            if rest <= 0 or (due >= rest and not self._asking):
                 return "it did not answer a moment ago, and there was no time left to ask it again."
-            self._clock.sleep(due)
+            # Whoever asks now has taken what may be asked, and what it hears will do.
+            self._clock.sleep(min(due, rest, self._sources.spread(PAUSE)) if self._asking else due)
         rest = deadline - self._clock.now()
         if rest <= 0:
             self._pace.failed(float("-inf"))
             return "there was no time left to ask it."
         known = self._directory
-        outcome = self._sources.files.outcome("lookup", lambda driver: job_tree.read(driver, self.job, known), rest)
-        return self._heard(outcome, deadline)
+        self._count(1)
+        try:
+            outcome = self._sources.files.outcome("lookup", lambda driver: job_tree.read(driver, self.job, known), rest)
+            return self._heard(outcome, deadline, hurried=rest < HURRIED)
+        finally:
+            self._count(-1)  # now that others may remember it
+
+    def _count(self, more: int) -> None:
+        with self.lock:
+            self._asking += more
 
     def audit_if_due(self) -> None:
         """Have HDFS checked in the background, now and then; whoever looks up does not wait for it.
@@ -208,7 +223,7 @@ class Lookup:
 
     def forked(self) -> None:
         """Any lock may be held by a thread that is not here."""
-        self.lock = threading.Lock()
+        self.lock, self._asking = threading.Lock(), 0
         self.flight.forked()
 
     # --- ZooKeeper
@@ -258,11 +273,14 @@ class Lookup:
 
     # --- HDFS
 
-    def _heard(self, outcome: Outcome[tuple[LeaderDirectory, Record]], deadline: float) -> str | None:
+    def _heard(self, outcome: Outcome[tuple[LeaderDirectory, Record]], deadline: float, *, hurried: bool) -> str | None:
         if isinstance(outcome.error, NotFound):
             self._missing = f"{outcome.error}", self.knowledge.known
             self._pace.answered(self._clock.now(), news=True)
             raise NoLeader(self._missing[0])
+        if hurried and isinstance(outcome.error, DeadlineExceeded):
+            self._pace.failed(float("-inf"))
+            return f"{outcome.error}"
         if not outcome.done:
             self._remembers = False
             self._pace.failed(self._clock.now() + self._sources.spread(FILES_SULK))

@@ -120,6 +120,18 @@ PLANS = {
         rates=(1.0, 1.0, 1.0), servers=3, tick=2.0, seconds=37.60060589596572, audit=4.0, end="crash", suspicion=True,
         steps=(Step(33.92, "freeze", "leader", 2.524), Step(34.892, "unseat", "", 7.137, ("isolate",))),
     ),
+    "a reader's last moments were too short for HDFS, and it took that for a failure: it was not asked again": Plan(
+        seed=41022,
+        timing=Timing(short_ttl=10, long_ttl=20, session_timeout=6, call_timeout=0.9, drift=0.01, hand_over=1),
+        seconds=36.509492801754334, agent=True, servers=0, audit=4.0, jitter=0.02, misled=("b",),
+        steps=(
+            Step(7.516, "isolate", "r0", 4.912),
+            Step(11.41, "unseat", "", 10.291, ("resign",)),
+            Step(11.519, "fate", "", 8.704, ("seizure", "late", "8.924", "isolate")),
+            Step(14.305, "fate", "", 1.658, ("endpoint", "unwritten", "1.658", "pause")),
+            Step(17.664, "unseat", "", 10.69, ("resign",)),
+        ),
+    ),
     "the simulator let a read overtake what the same session had asked for": Plan(
         seed=6470, timing=TIGHT, audit=4.0, jitter=0.02, seconds=21.818,
         steps=(
