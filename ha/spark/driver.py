@@ -154,12 +154,12 @@ class CheckpointPublisher:
             self._warn(query, f"The checkpoints of a query are not published: {error}")
 
     def _publish_newest(self, query: str) -> None:
+        before = self._progress.get(query)
         batch = newest_commit(self._leadership, query)
-        progress = self._progress.get(query)
         if batch is not None:
-            known = progress.metadata if progress is not None and progress.batch_id == batch else NOTHING
-            self._leadership.checkpoints.completed(query, batch, known)
-        elif progress is not None:
+            said = {each.batch_id: each.metadata for each in (before, self._progress.get(query)) if each is not None}
+            self._leadership.checkpoints.completed(query, batch, said.get(batch, NOTHING))
+        elif before is not None:  # Spark commits a batch before it says so; what it has said since is yet to be found
             self._warn(
                 query,
                 f"Query {query!r} makes progress, and there is no commit at {self._leadership.path(SPARK)}/{query}, so "

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from ha import contended
 from ha.leadership import Leadership
 from ha.spark import checkpoint_location, driver, publish_checkpoints
+from ha.spark.commits import newest_commit
 from ha.stores import Stores
 from leader.checkpoint import Checkpoint, Metadata
 from leader.errors import InvalidName, Unreadable
@@ -275,6 +276,32 @@ def test_a_query_that_has_its_checkpoint_elsewhere_is_said_once(
         publisher.close()
     assert caplog.text.count("set its checkpointLocation") == 1
     assert caplog.text.count("'two words' cannot be the name of a query") == 1
+
+
+def test_a_batch_that_is_completed_during_a_look_is_not_missed_in_it(
+    session: SparkSession,
+    streams: Streams,
+    leadership: Leadership,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by CI: the list was older than what Spark had said meanwhile, and a checkpoint elsewhere was spoken of."""
+    looked = list[int | None]()
+
+    def look(leadership: Leadership, query: str) -> int | None:
+        looked.append(newest_commit(leadership, query))
+        if len(looked) in (1, 2):
+            commit(leadership, query, len(looked))
+            streams.progress(query, len(looked), numInputRows=len(looked))
+        return looked[-1]
+
+    monkeypatch.setattr("ha.spark.driver.newest_commit", look)
+    with publish_checkpoints(session, leadership) as publisher:
+        publisher.completed("clicks")
+        eventually(lambda: published(leadership) == {"clicks": 2})
+    assert looked[:3] == [None, 1, 2]
+    assert "set its checkpointLocation" not in caplog.text
+    assert [(each.batch, each.metadata.rows) for each in leadership.checkpoints.retained("clicks")] == [(1, 1), (2, 2)]
 
 
 def test_a_query_whose_name_is_too_long_does_not_hold_up_the_others(
