@@ -7,33 +7,47 @@ USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c '$(USABLE)' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
+# Most tests wait most of the time, so more of them run side by side than there are cores: tests/lanes.py.
+PROCESSES ?= 4
+PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadscope
+WITHOUT := not hdfs and not zookeeper and not spark and not containers and not programs and not slow
+
+# Tests start hundreds of processes: none of them may compile the product anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 SEEDS ?= 100000
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test unit bench soak fuzz lint install lock clean
+.PHONY: demo test unit bench soak fuzz lint docs install lock clean
 
 demo: install  ## a streaming job that survives kill -9, a ZooKeeper outage and a frozen leader, live on the terminal
 	$(BIN)/python -m examples.demo
 
-test: lint  ## everything: gates, unit, contract, protocol, integration and Spark tests
-	$(BIN)/python -m pytest
+test: lint  ## everything: gates, unit, contract, protocol, integration and Spark tests, and the quick drills
+	$(PYTEST)
 
-unit: install  ## only what needs no Java
-	$(BIN)/python -m pytest -m "not hdfs and not zookeeper and not spark"
+unit: install  ## what needs no servers and starts no programs, in less than a minute
+	$(PYTEST) -m "$(WITHOUT)" tests/unit
 
 bench: install  ## what it costs, beside what people use today: build/benchmarks; make bench BENCH='lookup --quick'
 	$(BIN)/python -m benchmarks $(BENCH)
 
 soak: install  ## many simulated runs of whole systems: make soak SEEDS=100000
-	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+	$(BIN)/python -m tests.system.simulation --seeds $(SEEDS)
 
 fuzz: install  ## every decoder under a coverage-guided fuzzer: make fuzz FUZZ_SECONDS=60
-	$(BIN)/python -m tests.fuzz all -max_total_time=$(FUZZ_SECONDS)
+	$(BIN)/python -m tests.system.fuzz all -max_total_time=$(FUZZ_SECONDS)
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: install  ## the reference from the code, and the site from docs/ into build/site; a broken link is an error
+	$(BIN)/python -m docs.reference.generate
+	@rm -rf build/site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env -b html docs build/site
+	@echo "open build/site/index.html"
 
 install: .venv/installed
 	@docker/java
@@ -64,5 +78,15 @@ up: images  ## ZooKeeper, HDFS and two sidecars in containers, until make down; 
 down:  ## remove these containers and their data
 	@docker/compose down --volumes --remove-orphans
 
-drills: images  ## every failover drill, also for jobs that others guard: more than an hour; build/drills/report
-	$(BIN)/ha drill run --all --against containers --guard hybrid-ha --guard kazoo --guard curator --report build/drills/report
+drills: images  ## every failover drill, some of them also with baselines: more than an hour; build/drills/report
+	$(BIN)/python -m benchmarks.drills --all --against containers --provider hybrid-ha --provider kazoo --provider curator --report build/drills/report
+
+.PHONY: matrix
+
+matrix: install  ## what holds on each version of Spark and Python, two to five minutes each: make matrix MATRIX='--spark 3.5.9'
+	$(BIN)/python -m tests.matrix $(MATRIX)
+
+.PHONY: places
+
+places: install  ## jobs on a real YARN whose drivers are killed, in client and cluster mode: some minutes
+	$(BIN)/python -m pytest tests/system/places/on_yarn.py

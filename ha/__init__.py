@@ -1,6 +1,6 @@
-"""High availability for PySpark streaming jobs: what people run and import.
+"""High availability for PySpark streaming jobs: the commands and the public API.
 
-``ha.lead`` contends for a job, ``ha.connect`` looks up who leads it. Imports are lazy: a Python worker that looks up
+``ha.lead`` contends for a job; ``ha.connect`` looks up its leader. Imports are lazy: a Python worker that looks up
 an address does not pay for what a sidecar needs.
 """
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ha.client import Client, connect
-    from ha.leadership import Leadership
-    from ha.leading import lead
-    from leader.answers import Answer
-    from leader.checkpoint import Checkpoint, Metadata
-    from leader.status import Status
+    from ha.leadership.lead import lead
+    from ha.leadership.leadership import Leadership
+    from leader.job.status import Status
+    from leader.layout.checkpoint import Checkpoint, Metadata
+    from leader.lookup.answers import Answer
 
 _PLACES = {
-    "Answer": "leader.answers",
-    "Checkpoint": "leader.checkpoint",
+    "Answer": "leader.lookup.answers",
+    "Checkpoint": "leader.layout.checkpoint",
     "Client": "ha.client",
-    "Leadership": "ha.leadership",
-    "Metadata": "leader.checkpoint",
-    "Status": "leader.status",
+    "Leadership": "ha.leadership.leadership",
+    "Metadata": "leader.layout.checkpoint",
+    "Status": "leader.job.status",
     "connect": "ha.client",
-    "lead": "ha.leading",
+    "lead": "ha.leadership.lead",
 }
 
 __all__ = ["Answer", "Checkpoint", "Client", "Leadership", "Metadata", "Status", "connect", "lead"]

@@ -1,4 +1,4 @@
-"""Every error that this package raises on purpose, in one place to import from."""
+"""Errors that this package raises on purpose, all importable from here."""
 
 from leader.errors import (
     Fenced,

@@ -1,7 +1,7 @@
-"""What can go wrong in the protocol, as seen by those who use it.
+"""Errors of the protocol, as its users see them.
 
     LeaderError
-    ├── InvalidName         a job, endpoint, contender or address that cannot be one
+    ├── InvalidName         the name of a job, endpoint, contender or address is not valid
     ├── InvalidSettings     timings or addresses that contradict each other
     ├── NotLeader           this process does not lead, or no longer does; nothing was written
     ├── Fenced              the store refused a write because another leader has taken over
@@ -18,11 +18,11 @@ class LeaderError(Exception):
 
 
 class InvalidName(LeaderError, ValueError):
-    """A name that cannot be one; the message says what is allowed."""
+    """A name is not valid; the message says what is allowed."""
 
 
 class InvalidSettings(LeaderError, ValueError):
-    """Settings that are wrong or contradict each other; the message says which."""
+    """Settings are wrong or contradict each other; the message says which."""
 
 
 class NotLeader(LeaderError):

@@ -5,17 +5,17 @@ from dataclasses import dataclass, fields
 from leader.errors import InvalidSettings
 
 HEARD_AFTER = 1 / 4
-"""Share of the ZooKeeper session timeout after which the quorum has heard what one of its servers has.
+"""Share of the ZooKeeper session timeout after which the quorum knows what one of its servers has heard.
 
-A server tells the quorum which clients it heard with its answers to the leader's pings, and those come every half tick.
+A server tells the quorum which clients it has heard when it answers the leader's pings, and those come every half tick.
 The smallest session timeout that a server grants is two ticks.
 """
 
 SETTLED_AFTER = 1 / 2
-"""Share of the session timeout for which a session is confirmed without a gap before any of it is believed.
+"""Share of the session timeout for which a session must be confirmed without a gap before it is believed.
 
-After a silence the quorum may be about to end the session, and if its leader stalls just then it answers what was asked
-before it ends it and hears of the client only afterwards. So one round of pings is not enough; this is two.
+After a silence the quorum may be about to end the session. If its leader stalls just then, it first answers what was
+asked, then ends the session, and hears of the client only afterwards. So one round of pings is not enough; this is two.
 """
 
 RENEWALS_PER_TTL = 3
@@ -25,12 +25,19 @@ CONFIRMATIONS_PER_SESSION = 6
 """The own node is read every sixth of the session timeout: one slow answer is survived within ``SESSION_SHARE``."""
 
 SESSION_SHARE = 1 - 2 / CONFIRMATIONS_PER_SESSION
-"""Share of the session timeout that is left at each of them: it proves the last but one (see :mod:`leader.session`)."""
+"""Share of the session timeout that is left at each confirmation, which proves the last but one (see
+:mod:`leader.election.attestation`)."""
 
+
+NEVER = float("inf")
+"""A time that never comes."""
+
+PAST = float("-inf")
+"""A time that has always passed."""
 
 SHORTEST = 0.001
 LONGEST = 999_999
-"""Seconds, eleven days: a lease says its time to live in milliseconds, with at most nine digits."""
+"""Seconds, eleven days: the name of a lease holds its time to live in milliseconds, with at most nine digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +45,13 @@ class Timing:
     """Durations in seconds.
 
     Attributes:
-        short_ttl: time to live of a lease that HDFS alone carries; also what a job without ZooKeeper is without a
-            leader after a crash.
-        long_ttl: time to live of a lease that ZooKeeper attests; only if the leader and ZooKeeper die together must
-            anybody wait for it. A leader that cannot write to HDFS stops after it.
-        session_timeout: requested of ZooKeeper; after a lost host its job is without a leader for as long.
-        call_timeout: after that a file-system call is abandoned. Default: 1.5, or less if the others demand it.
-        stop_margin: leadership ends that much before the belief does, so that work can be stopped. Default likewise.
+        short_ttl: time to live of a lease that HDFS alone carries. A job without ZooKeeper has no leader for so long
+            after a crash.
+        long_ttl: time to live of a lease that ZooKeeper attests. Others wait for it only if the leader and ZooKeeper
+            die together. A leader that cannot write to HDFS stops after it.
+        session_timeout: requested of ZooKeeper. After a lost host its job has no leader for so long.
+        call_timeout: a file-system call is abandoned after it. Default: 1.5, or less if the other durations demand it.
+        stop_margin: leadership ends so long before the belief does, for work to be stopped. Default: as call_timeout.
         drift: greatest relative error of any clock's rate.
         hand_over: how long a leader that stepped down leaves the job to others before it contends again.
     """
@@ -113,12 +120,12 @@ class Timing:
 
     @property
     def courtesy(self) -> float:
-        """How long a released lease is left to others, in seconds: until all have looked who have no ZooKeeper."""
+        """How long a released lease is left to others, in seconds: until all that lack ZooKeeper have looked."""
         return max(self.hand_over, self.renewal + self.retry)
 
     @property
     def poll(self) -> float:
-        """How often a standby reads a lease that nothing would tell it about, in seconds.
+        """How often a standby reads a lease of whose changes nothing notifies it, in seconds.
 
         A twelfth of the short time to live keeps the guarantee of a takeover within ``short_ttl`` + 1 s.
         """

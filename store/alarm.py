@@ -1,4 +1,4 @@
-"""One thread that ends what is overdue, for callers that do not wait themselves."""
+"""Alarm: one thread that ends overdue calls, whose callers do not wait themselves."""
 
 import heapq
 import itertools

@@ -2,7 +2,7 @@
 
 Drivers may block without limit: hdfs-native has no RPC timeout, and a stopped NameNode held a call for 40 seconds. So a
 call runs on a thread of our own. When its deadline passes, the caller gets an outcome and the thread is written off:
-Python cannot stop it, but nobody waits for it any more, and later calls use another thread and another driver.
+Python cannot stop it, but no caller waits for it any more, and later calls use another thread and another driver.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Self, TypeVar, cast
 
 from store.files import Files
 from store.outcome import Outcome
-from store.pool import Call, Hook, Pool
+from store.pool import Call, CallHook, Pool
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class BoundedFiles:
         *,
         workers: int = 8,
         max_stuck: int = 32,
-        on_call: Hook | None = None,
+        on_call: CallHook | None = None,
         uri: str = "",
     ) -> None:
         if workers < 1 or max_stuck < 1:
@@ -70,12 +70,12 @@ class BoundedFiles:
         """Run the operation and return its result.
 
         Args:
-            name: what the call is called in messages and metrics.
+            name: of the call, in messages and metrics.
             operation: what to do with the driver.
             timeout: seconds until the call is given up.
 
         Raises:
-            StoreError: it was refused, or nobody knows.
+            StoreError: it was refused, or its outcome is unknown.
         """
         return self.outcome(name, operation, timeout).result()
 
@@ -96,10 +96,10 @@ class BoundedFiles:
         """Run the operation, and tell ``done`` how it ended: exactly once, at the deadline at the latest.
 
         Args:
-            name: what the call is called in messages and metrics.
+            name: of the call, in messages and metrics.
             operation: what to do with the driver.
             timeout: seconds until the call is given up.
-            done: receives the outcome on an internal thread; it must not block, and what it raises is logged.
+            done: receives the outcome on an internal thread; it must not block, and its errors are logged.
         """
         self._pool.add(Call(name, operation, timeout, done))
 

@@ -11,13 +11,13 @@ def now() -> float:
     """Return seconds on the host's boot clock.
 
     Unlike ``CLOCK_MONOTONIC`` it goes on while the machine is suspended, so a belief does not outlive a closed laptop
-    lid or a suspended virtual machine; unlike the wall clock nobody can set it. All processes of one host share it.
+    lid or a suspended virtual machine; unlike the wall clock it cannot be set. All processes of one host share it.
     """
     return time.clock_gettime(_CLOCK)
 
 
 class Clock(Protocol):
-    """Time as somebody sees it who waits: the boot clock, or a simulation's."""
+    """Time for code that waits: the boot clock, or a simulation's."""
 
     def now(self) -> float:
         """Return seconds on the clock."""
@@ -40,4 +40,4 @@ class _BootClock:
 
 
 BOOT_CLOCK: Clock = _BootClock()
-"""The host's, as :func:`now` tells it."""
+"""The clock that :func:`now` reads."""

@@ -1,35 +1,89 @@
-"""What file-system calls cost the NameNode: its requests, counted where drivers are asked."""
+"""Counting: listeners hear of every call of every store of this process, and of its requests to the NameNode.
 
+A call is reported where it ends, in :mod:`store.pool` and :mod:`store.zookeeper.calls`, and a request where a driver is
+called. So a caller that opens a store need not think of it.
+"""
+
+import logging
+import weakref
 from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from store.files import Entry, Files
+from store.outcome import Outcome
 
 Requests = Callable[[str, int], None]
 """Told the operation, one of :class:`store.files.Files`, and how many requests it sends to the NameNode."""
 
+_WEB = {"list": 1, "make_directory": 2, "make_root": 1, "rename": 1, "read": 3, "write": 6, "delete": 1}
+
 REQUESTS: Mapping[str, Mapping[str, int]] = {
     "hdfs": {"list": 1, "make_directory": 1, "make_root": 1, "rename": 1, "read": 1, "write": 4, "delete": 1},
-    "webhdfs": {"list": 1, "make_directory": 2, "make_root": 1, "rename": 1, "read": 3, "write": 6, "delete": 1},
+    "webhdfs": _WEB,
+    "swebhdfs": _WEB,
 }
-"""Of each operation, by scheme, as long as nothing goes wrong; a ``file://`` root has no NameNode.
+"""Requests of each operation, by scheme, as long as nothing goes wrong; a ``file://`` root has no NameNode.
 
-``tests/store/test_counting.py`` compares them with what a NameNode itself has counted; those of ``webhdfs`` hold what
-DataNodes ask it to read and write. Not counted: a list of more than 1,000 entries costs one more for each further
-thousand, a file whose block is reported late is completed more than once, and a NameNode that is not the active one may
-be asked in vain before.
+``tests/unit/store/test_counting.py`` compares them with what a NameNode itself has counted; those of ``webhdfs``
+include what DataNodes ask it to read and write. Not counted: a list of more than 1,000 entries costs one more for each
+further thousand, a file whose block is reported late is completed more than once, and a NameNode that is not the active
+one may be asked in vain before.
 """
+
+_log = logging.getLogger(__name__)
+
+
+class CallListener(Protocol):
+    """Counts calls. Called from any thread; it must not block."""
+
+    def call_ended(self, store: str, operation: str, outcome: Outcome[Any]) -> None:
+        """Hear that a call of ``files`` or ``zookeeper`` has ended."""
+
+    def requests_sent(self, operation: str, requests: int) -> None:
+        """Hear that an operation is about to cost the NameNode that many requests."""
+
+
+_listeners: dict[int, "weakref.ref[CallListener]"] = {}
+"""By identity. Adding, removing and copying are atomic: no lock that a fork could leave held."""
+
+
+def listen(listener: CallListener) -> None:
+    """Tell this listener of every store of the process, for as long as anything else refers to it."""
+    key = id(listener)
+    _listeners[key] = weakref.ref(listener, lambda _: _listeners.pop(key, None))
+
+
+def call_ended(store: str, operation: str, outcome: Outcome[Any]) -> None:
+    """Tell all listeners how a call has ended."""
+    _tell(lambda listener: listener.call_ended(store, operation, outcome))
+
+
+def requests_sent(operation: str, requests: int) -> None:
+    """Tell all listeners what an operation costs."""
+    _tell(lambda listener: listener.requests_sent(operation, requests))
+
+
+def _tell(what: Callable[[CallListener], None]) -> None:
+    for reference in list(_listeners.values()):
+        listener = reference()
+        if listener is None:
+            continue
+        try:
+            what(listener)
+        except Exception:  # noqa: BLE001  # a broken metric must not break the election
+            _log.exception("A listener to store calls failed.")
 
 
 class CountedFiles:
     """A :class:`store.files.Files` that tells what each operation costs before it is done: a lost one costs as much."""
 
-    def __init__(self, files: Files, requests: Mapping[str, int], told: Requests) -> None:
-        """Stand before a driver.
+    def __init__(self, files: Files, requests: Mapping[str, int], told: Requests | None = None) -> None:
+        """Count the operations of a driver.
 
         Args:
             files: the driver.
             requests: what each operation costs.
-            told: called from any thread; it must not block.
+            told: likewise told of them, from any thread; it must not block.
         """
         self.uri = files.uri
         self._files = files
@@ -76,4 +130,7 @@ class CountedFiles:
         self._files.close()
 
     def _tell(self, operation: str) -> None:
-        self._told(operation, self._requests[operation])
+        requests = self._requests[operation]
+        requests_sent(operation, requests)
+        if self._told is not None:
+            self._told(operation, requests)

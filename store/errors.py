@@ -1,4 +1,4 @@
-"""What can go wrong between us and a store.
+"""Errors of a store: the operation was refused, or its outcome is unknown.
 
     StoreError
     ├── Refused             the operation did not happen and never will
@@ -11,11 +11,11 @@
     │   ├── NotWritable         safe mode, standby, or a read-only server: try again later
     │   ├── Invalid             the request itself makes no sense (bad name, wrong type of entry)
     │   └── NotSent             nothing was sent: no connection, or too many calls are stuck already
-    └── Unknown             nobody here knows whether it happened, or still will
+    └── Unknown             it may have happened, or still happen
         ├── DeadlineExceeded    no answer in time; the call was abandoned and may yet be executed
         └── ConnectionLost      the answer went missing
 
-The split at the root is what the protocol lives on: after ``Refused`` one may decide, after ``Unknown`` one must look.
+The protocol lives on the split at the root: after ``Refused`` it may decide, after ``Unknown`` it must look.
 A driver that cannot classify an error raises ``Unknown``, which is always safe.
 """
 
@@ -37,7 +37,7 @@ class AlreadyExists(Refused):
 
 
 class Conflict(Refused):
-    """The version given is not the present one: somebody else changed the entry."""
+    """The version given is not the present one: another client has changed the entry."""
 
 
 class NotEmpty(Refused):
@@ -65,7 +65,7 @@ class NotSent(Refused):
 
 
 class Unknown(StoreError):
-    """Nobody here knows whether the operation happened, or still will."""
+    """The operation may have happened, or may still happen."""
 
 
 class DeadlineExceeded(Unknown):

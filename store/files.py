@@ -10,6 +10,9 @@ import msgspec
 MAX_COMPONENT_BYTES = 255
 """Longest name of one entry, in UTF-8 bytes: POSIX ``NAME_MAX``, ``dfs.namenode.fs-limits.max-component-length``."""
 
+DIRECTORY_MODE = 0o755
+"""Permissions of directories that are made, unless something else is asked for."""
+
 
 class Entry(msgspec.Struct, frozen=True):
     """One name in a directory.
@@ -35,8 +38,8 @@ class Files(Protocol):
     own files, which listings leave out); the empty path is the root itself. Anything else raises
     :class:`store.errors.Invalid`.
 
-    Implementations raise only :class:`store.errors.StoreError`. They may block without limit: nobody calls them
-    directly, :class:`store.bounded.BoundedFiles` does, with a deadline. They are safe to call from several threads.
+    Implementations raise only :class:`store.errors.StoreError`. They may block without limit, so only
+    :class:`store.bounded.BoundedFiles` calls them, with a deadline. They are safe to call from several threads.
     """
 
     @property
@@ -54,7 +57,7 @@ class Files(Protocol):
     def make_directory(self, path: str) -> None:
         """Create one directory, unless it is there; its parent must exist, and is never created along the way.
 
-        HDFS says the same whether it created the directory or found it, and to know would take a second round trip.
+        HDFS answers the same whether it created the directory or found it; to know, it would take a second round trip.
         So nothing can be claimed with this: where exactly one must win, :meth:`rename` something into place.
 
         Raises:
@@ -69,6 +72,7 @@ class Files(Protocol):
         """Rename an entry atomically, with everything below it.
 
         Raises:
+            PermissionDenied: the user may not change one of the two directories; reported before a missing source.
             NotFound: the source, or the destination's parent, does not exist; a missing source is reported first.
             AlreadyExists: the destination exists, be it file or directory, empty or not.
         """
@@ -101,4 +105,4 @@ class Files(Protocol):
         """
 
     def close(self) -> None:
-        """Release what the driver holds; further calls may fail."""
+        """Release connections and descriptors; further calls may fail."""

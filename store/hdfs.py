@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from store import hadoop, paths
+from store import paths
 from store.errors import (
     AlreadyExists,
     ConnectionLost,
@@ -28,7 +28,8 @@ from store.errors import (
     StoreError,
     Unknown,
 )
-from store.files import Entry
+from store.files import DIRECTORY_MODE, Entry
+from store.hadoop_errors import configuration, in_turn, namenodes, refusal
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -39,13 +40,13 @@ _RPC_ERROR = re.compile(r'^(?:Fatal)?RPCError\("([^"]*)", "((?:[^"\\]|\\.)*)', r
 _RUST_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|(.))", re.DOTALL)
 _RUST_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
-# What hdfs-native finds wrong before it sends anything.
+# Errors that hdfs-native finds before it sends anything.
 _OWN_ERRORS: tuple[tuple[re.Pattern[str], type[StoreError]], ...] = (
     (re.compile(r"^(?:InvalidArgument|InvalidPath|UrlParseError|XmlParseError)\("), Invalid),
     (re.compile(r"^(?:SASLError|GSSAPIError|NoSASLMechanism)\b"), PermissionDenied),
 )
 
-# With these the connection was not made; any other I/O error may come after the request was sent.
+# These mean that no connection was made; any other I/O error may come after the request was sent.
 _NO_CONNECTION = re.compile(
     r"\(os error (?:99|101|111|113)\)$|^failed to lookup address information|^Connection refused"
 )
@@ -55,18 +56,18 @@ _ACTIVE_ONLY = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProx
 
 
 def _classify(error: BaseException) -> StoreError:
-    """Return what an error of hdfs-native proves; whatever proves nothing is Unknown."""
+    """Return the error that is proved by this one of hdfs-native; Unknown if it proves nothing."""
     text = str(error)
     line = text.partition("\n")[0]
     if isinstance(error, FileNotFoundError):
-        return hadoop.refusal("FileNotFoundException", text) or NotFound(line)
+        return refusal("FileNotFoundException", text) or NotFound(line)
     if isinstance(error, FileExistsError):
         return AlreadyExists(line)
     if isinstance(error, OSError):
         return NotSent(line) if _NO_CONNECTION.search(line) else ConnectionLost(line)
     if found := _RPC_ERROR.match(text):
         message = _RUST_ESCAPE.sub(_unescaped, found[2])
-        return hadoop.refusal(found[1], message) or Unknown(f"{found[1]}: {message.partition(chr(10))[0]}")
+        return refusal(found[1], message) or Unknown(f"{found[1]}: {message.partition(chr(10))[0]}")
     kind = next((kind for start, kind in _OWN_ERRORS if start.match(text)), Unknown)
     return kind(f"{type(error).__name__}: {line}")
 
@@ -100,12 +101,22 @@ class HdfsFiles:
         authority: ``host:port`` of a NameNode, or a nameservice that Hadoop's configuration knows.
         root: absolute path of the root directory.
         config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
-        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop.in_turn`.
+        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop_errors.in_turn`.
+        directory_mode: permissions of directories that are made.
     """
 
-    def __init__(self, authority: str, root: str, *, config: Mapping[str, str] | None = None, turn: int = 0) -> None:
+    def __init__(
+        self,
+        authority: str,
+        root: str,
+        *,
+        config: Mapping[str, str] | None = None,
+        turn: int = 0,
+        directory_mode: int = DIRECTORY_MODE,
+    ) -> None:
         self.uri = f"hdfs://{authority}{root}"
         self._root = "" if root == "/" else root
+        self._mode = directory_mode
         with _classified():
             self._client = _connect(authority, config or {}, turn)
         _every.add(self)
@@ -126,12 +137,12 @@ class HdfsFiles:
         """Create one directory; see :meth:`store.files.Files.make_directory`."""
         target = self._at(path)
         with _classified():
-            self._client.mkdirs(target, create_parent=False)
+            self._client.mkdirs(target, permission=self._mode, create_parent=False)
 
     def make_root(self) -> None:
         """Create the root and its parents; no error if it exists."""
         with _classified():
-            self._client.mkdirs(self._root or "/", create_parent=True)
+            self._client.mkdirs(self._root or "/", permission=self._mode, create_parent=True)
 
     def rename(self, source: str, destination: str) -> None:
         """Rename atomically, never over an existing entry; see :meth:`store.files.Files.rename`."""
@@ -184,8 +195,8 @@ class HdfsFiles:
         return f"{self._root}/{path}" if path else self._root or "/"
 
     def _stage(self, staged: str, data: bytes) -> None:
-        """Write the temporary file; whatever goes wrong here, the destination is as it was."""
-        from hdfs_native import WriteOptions  # noqa: PLC0415 - only who uses HDFS pays for the import
+        """Write the temporary file; an error leaves the destination as it was."""
+        from hdfs_native import WriteOptions  # noqa: PLC0415 - only users of HDFS pay for the import
 
         try:
             with _classified():
@@ -203,18 +214,18 @@ class HdfsFiles:
 
 
 def _connect(authority: str, config: Mapping[str, str], turn: int) -> "Client":
-    from hdfs_native import Client  # noqa: PLC0415 - 53 ms, which only those who use HDFS should pay
+    from hdfs_native import Client  # noqa: PLC0415 - 53 ms, which only users of HDFS should pay
 
     settings = dict(config)
     nodes = [authority]
     if ":" not in authority:
-        known = hadoop.in_turn(hadoop.configuration(config), authority, turn)
-        nodes = hadoop.namenodes(known, authority, "rpc-address")
+        known = in_turn(configuration(config), authority, turn)
+        nodes = namenodes(known, authority, "rpc-address")
         order = f"dfs.ha.namenodes.{authority}"
         settings[order] = known[order]
-        # An observer NameNode may answer late, and the protocol's reads are about what is true now.
+        # An observer NameNode may be behind, and the protocol must read the present state.
         settings[f"{_OBSERVERS}.{authority}"] = _ACTIVE_ONLY
-    # Ask each NameNode once and say at once what came of it: hdfs-native's own default tries for three minutes.
+    # Ask each NameNode once and report at once: by default hdfs-native tries for three minutes.
     settings["dfs.client.failover.max.attempts"] = str(len(nodes) - 1)
     settings["dfs.client.failover.sleep.base.millis"] = "0"
     settings["dfs.client.failover.sleep.max.millis"] = "0"
@@ -226,7 +237,7 @@ _every: "weakref.WeakSet[HdfsFiles]" = weakref.WeakSet()
 
 def _after_fork() -> None:
     # A client dropped in a forked child waits for ever for the parent's threads, also at the child's exit (seen with
-    # 0.14.7). One reference that nobody gives back keeps the copy alive until the process is gone.
+    # 0.14.7). One reference that is never returned keeps the copy alive until the process is gone.
     for each in list(_every):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(vars(each).get("_client")))

@@ -1,7 +1,7 @@
 """Files in a directory of this host (``file://``): the embedded default, for contenders that share one machine."""
 
 # Names are bytes here, whatever the locale, and pathlib takes only text.
-# ruff: noqa: PTH102, PTH103, PTH105, PTH106, PTH108, PTH117, PTH118
+# ruff: noqa: PTH101, PTH120, PTH102, PTH103, PTH105, PTH106, PTH108, PTH117, PTH118
 
 import ctypes
 import errno
@@ -11,7 +11,7 @@ import stat
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -29,7 +29,8 @@ from store.errors import (
     StoreError,
     Unknown,
 )
-from store.files import Entry
+from store.files import DIRECTORY_MODE, Entry
+from store.spare import SPARE
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
@@ -79,7 +80,7 @@ def _rename_exclusively(source: bytes, destination: bytes) -> None:
 
 @contextmanager
 def _classified(path: str) -> Iterator[None]:
-    """Turn whatever the system says into one of ours."""
+    """Turn an error of the system into one of ours."""
     try:
         yield
     except StoreError:
@@ -99,15 +100,18 @@ class LocalFiles:
 
     Args:
         root: absolute path of the root directory.
-        durable: whether to flush files and directories; without it a crash of the *host* may undo what was reported.
+        durable: whether to flush files and directories; without it a crash of the *host* may undo reported changes.
+        directory_mode: permissions of directories that are made, whatever the umask.
     """
 
-    def __init__(self, root: str | Path, *, durable: bool = True) -> None:
+    def __init__(self, root: str | Path, *, durable: bool = True, directory_mode: int = DIRECTORY_MODE) -> None:
         text = os.fspath(root)
         if not os.path.isabs(text) or "\0" in text:
             raise Invalid(f"The root {text!r} is not an absolute path; write file:///path/to/a/directory.")
         self._root = os.fsencode(os.path.normpath(text))
         self._durable = durable
+        self._mode = directory_mode
+        SPARE.keep()
         self.uri = "file://" + os.fsdecode(self._root)
 
     def list(self, path: str) -> list[Entry]:
@@ -120,7 +124,7 @@ class LocalFiles:
         with _classified(path):
             target = self._at(path)
             try:
-                os.mkdir(target)
+                self._make(target)
             except FileExistsError:
                 if not stat.S_ISDIR(os.lstat(target).st_mode):
                     raise
@@ -130,12 +134,20 @@ class LocalFiles:
     def make_root(self) -> None:
         """Create the root and its parents; no error if it exists."""
         with _classified(""):
-            os.makedirs(self._root, exist_ok=True)
+            os.makedirs(os.path.dirname(self._root), exist_ok=True)
+            with suppress(FileExistsError):
+                self._make(self._root)
+            if not os.path.isdir(self._root):  # noqa: PTH112  # names are bytes
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
     def rename(self, source: str, destination: str) -> None:
         """Rename atomically, never over an existing entry; see :meth:`store.files.Files.rename`."""
         with _classified(f"{source} -> {destination}"):
-            _rename_exclusively(self._at(source), self._at(destination))
+            try:
+                _rename_exclusively(self._at(source), self._at(destination))
+            except FileNotFoundError:
+                self._check_writable(source, destination)
+                raise
             self._flush_directories(source, destination)
 
     def read(self, path: str, limit: int) -> bytes:
@@ -172,20 +184,31 @@ class LocalFiles:
             elif not recursive:
                 os.rmdir(target)
             else:
-                # Out of sight first: nobody may see, or write into, a tree that is half gone.
+                # Out of sight first: a half-deleted tree must be neither seen nor written into.
                 doomed = self._own(paths.sibling(path, f"{paths.STAGING}-{uuid.uuid4().hex}"))
                 _rename_exclusively(target, doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
             self._flush_directories(path)
 
     def close(self) -> None:
-        """Release nothing: no descriptor stays open between calls."""
+        """Release nothing: no descriptor of a directory stays open between calls."""
 
     def _at(self, path: str, *, root: bool = False) -> bytes:
         return self._own(paths.check(path, root=root))
 
     def _own(self, path: str) -> bytes:
         return os.path.join(self._root, path.encode()) if path else self._root
+
+    def _make(self, target: bytes) -> None:
+        os.mkdir(target, self._mode)
+        if os.lstat(target).st_mode & 0o7777 != self._mode:  # the umask has taken something away
+            os.chmod(target, self._mode)
+
+    def _check_writable(self, *changed: str) -> None:
+        """Report a missing permission before a missing entry, as HDFS does."""
+        for folder in {self._own(paths.parent(each)) for each in changed}:
+            if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK):  # noqa: PTH112  # names are bytes
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def _stage(self, staged: bytes, data: bytes) -> None:
         descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -201,16 +224,31 @@ class LocalFiles:
             return
         for folder in {paths.parent(each) for each in changed}:
             try:
-                descriptor = os.open(self._own(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                _flush(self._own(folder))
             except FileNotFoundError:
-                continue  # renamed away since: whoever did that flushed the directory above, and with it this change
+                continue  # renamed away since; that rename flushed the directory above, and with it this change
             except OSError as error:
                 # It has happened already, so no errno of this call may be taken for a refusal.
                 raise Unknown(f"Done, but perhaps not on disk ({error.strerror}): {folder!r}") from error
+
+
+def _flush(folder: bytes) -> None:
+    """Flush a directory, also when the process has no descriptor left: a lease that is renewed must be kept."""
+    try:
+        _open_and_flush(folder)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        with SPARE.borrowed():
+            _open_and_flush(folder)
+
+
+def _open_and_flush(folder: bytes) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _entry(found: os.DirEntry[bytes]) -> Entry | None:

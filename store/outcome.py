@@ -1,4 +1,4 @@
-"""How a store call ended: done, refused or unknown."""
+"""Outcome: how a store call ended, as done, refused or unknown."""
 
 from typing import Generic, TypeVar
 
@@ -13,8 +13,8 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
     """The end of one store call.
 
     Attributes:
-        value: what the store answered; meaningless unless ``error`` is None.
-        error: why it was refused, or why nobody knows; None if it was done.
+        value: the store's answer; meaningless unless ``error`` is None.
+        error: why it was refused, or why its outcome is unknown; None if it was done.
         started: boot-clock seconds taken *before* anything was sent: promises are counted from here.
         ended: boot-clock seconds taken after the answer came: observations are counted from here.
     """

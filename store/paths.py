@@ -1,4 +1,4 @@
-"""Which paths every driver takes: one place, so that a name accepted on one file system is accepted on all."""
+"""Paths that every driver accepts, checked in one place: a name accepted on one file system is accepted on all."""
 
 import re
 
@@ -18,7 +18,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def check(path: str, *, root: bool = False) -> str:
-    """Return the path unchanged if every driver takes it.
+    """Return the path unchanged if every driver accepts it.
 
     Args:
         path: components joined by ``/``, relative to a driver's root.

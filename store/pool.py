@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from store import counting
 from store.alarm import Alarm
 from store.clock import now
 from store.errors import DeadlineExceeded, NotSent, Refused, StoreError, Unknown
@@ -15,13 +16,13 @@ from store.files import Files
 from store.outcome import Outcome
 
 MAX_QUEUED = 1000
-"""Calls that may wait for a thread; more than this means that the store is far too slow, and waiting helps nobody."""
+"""Calls that may wait for a thread. With more than this the store is far too slow, and waiting does not help."""
 
 EXIT_WITHIN = 0.5
 """Seconds that the end of the process waits for running calls. A stuck one is left behind."""
 
 Receiver = Callable[[Outcome[Any]], None]
-Hook = Callable[[str, Outcome[Any]], None]
+CallHook = Callable[[str, Outcome[Any]], None]
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class _Driver:
 
 
 class Call:
-    """One call. Its state changes only under the pool's lock; whoever settles it reports its outcome, once."""
+    """One call. Its state changes only under the pool's lock; the thread that settles it reports its outcome, once."""
 
     __slots__ = (
         "answered",
@@ -111,7 +112,9 @@ class Pool:
     They are daemons, so that a stuck call cannot keep the interpreter from ending.
     """
 
-    def __init__(self, open_driver: Callable[[], Files], workers: int, max_stuck: int, on_call: Hook | None) -> None:
+    def __init__(
+        self, open_driver: Callable[[], Files], workers: int, max_stuck: int, on_call: CallHook | None
+    ) -> None:
         self._open_driver = open_driver
         self._workers = workers
         self._max_stuck = max_stuck
@@ -139,7 +142,7 @@ class Pool:
         if call.done is None:
             self.expire(call)
         else:
-            self._alarm.add(now(), call)  # a receiver is never called on the thread of whoever submitted
+            self._alarm.add(now(), call)  # a receiver is never called on the submitter's thread
 
     def expire(self, call: Call) -> None:
         """End a call whose deadline has passed, unless it has just ended."""
@@ -319,6 +322,7 @@ class Pool:
 
     def _report(self, call: Call, outcome: Outcome[Any]) -> None:
         call.outcome = outcome
+        counting.call_ended("files", call.name, outcome)
         try:
             if self._on_call is not None:
                 self._on_call(call.name, outcome)
@@ -339,7 +343,7 @@ def _close_apart(files: Files) -> None:
     def close() -> None:
         try:
             files.close()
-        except Exception:  # noqa: BLE001 - nobody is left who could decide anything about it
+        except Exception:  # noqa: BLE001 - there is nobody left to decide anything about it
             _log.exception("A driver could not be closed.")
 
     try:

@@ -1,9 +1,9 @@
-"""Files on HDFS over HTTP (``webhdfs://``), through HdfsCLI: for where the RPC port cannot be reached.
+"""Files on HDFS over HTTP (``webhdfs://``, ``swebhdfs://``), through HdfsCLI: for where the RPC port cannot be reached.
 
-HdfsCLI's own methods cannot be used for changes: its plain ``rename`` moves *into* an existing directory, and with
-several NameNodes it repeats a request whose answer was lost, so that the second answer denies what the first try did.
-So its client is used one request at a time. And ``MKDIRS`` and ``CREATE`` bring missing parents back to life; what is
-new is therefore made in ``.staging`` below the root, and renamed into place, which fails if the parent is gone.
+HdfsCLI's own methods cannot be used for changes. Its plain ``rename`` moves *into* an existing directory, and with
+several NameNodes it repeats a request whose answer was lost, so that the second answer denies what the first request
+did. So its client is used one request at a time. And ``MKDIRS`` and ``CREATE`` create missing parents. A new entry is
+therefore made in ``.staging`` below the root and renamed into place, which fails if the parent is gone.
 """
 
 import getpass
@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from store import hadoop, paths
+from store import paths
 from store.errors import (
     AlreadyExists,
     ConnectionLost,
@@ -30,13 +30,14 @@ from store.errors import (
     StoreError,
     Unknown,
 )
-from store.files import Entry
+from store.files import DIRECTORY_MODE, Entry
+from store.hadoop_errors import configuration, in_turn, namenodes, refusal
 
 if TYPE_CHECKING:
     import requests
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""Longest answer that is read: a listing of some 200,000 entries. What is longer is not from a NameNode."""
+"""Longest answer that is read: a listing of some 200,000 entries. No NameNode sends more."""
 
 MAX_ERROR_BYTES = 1024 * 1024
 """Longest refusal that is read: an exception, two paths and a stack trace."""
@@ -46,7 +47,7 @@ _PREFIX = "/webhdfs/v1"
 
 @contextmanager
 def _classified() -> Iterator[None]:
-    """Turn what requests and urllib3 raise into one of ours; what is not known to be harmless is Unknown."""
+    """Turn errors of requests and urllib3 into ours; an error that is not known to be harmless is Unknown."""
     try:
         yield
     except StoreError:
@@ -62,6 +63,8 @@ def _classify(error: Exception) -> StoreError:
     reason = getattr(error.args[0] if error.args else None, "reason", None)
     if isinstance(error, requests.ConnectTimeout) or isinstance(reason, NewConnectionError):
         return NotSent(f"No connection: {reason or error}")
+    if isinstance(error, requests.exceptions.SSLError) and "certificate verify failed" in str(error):
+        return NotSent("The server's certificate is not signed by an authority that is trusted here: set webhdfs_ca.")
     if isinstance(error, requests.exceptions.InvalidURL):
         return Invalid(str(error))
     if isinstance(error, requests.Timeout):
@@ -83,7 +86,10 @@ class WebHdfsFiles:
         user: whose name is sent; by default ``HADOOP_USER_NAME``, else the user of this process.
         timeout: seconds to connect, and seconds between two bytes of an answer.
         config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
-        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop.in_turn`.
+        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop_errors.in_turn`.
+        directory_mode: permissions of directories that are made.
+        encrypted: whether to speak HTTPS, ``swebhdfs://``.
+        ca: file with the certificates (PEM) of the authorities that sign the servers'; empty for those of this host.
     """
 
     def __init__(
@@ -95,21 +101,27 @@ class WebHdfsFiles:
         timeout: tuple[float, float] = (2.0, 10.0),
         config: Mapping[str, str] | None = None,
         turn: int = 0,
+        directory_mode: int = DIRECTORY_MODE,
+        encrypted: bool = False,
+        ca: str = "",
     ) -> None:
-        import requests  # noqa: PLC0415 - 170 ms with hdfs, which only those who use WebHDFS should pay
-        from hdfs.client import InsecureClient  # noqa: PLC0415
+        import requests  # noqa: PLC0415 - 170 ms with hdfs, which only users of WebHDFS should pay
 
-        self.uri = f"webhdfs://{authority}{root}"
+        self.uri = f"{'swebhdfs' if encrypted else 'webhdfs'}://{authority}{root}"
+        self._scheme = "https" if encrypted else "http"
         self._root = "" if root == "/" else root
-        nodes = [authority]
+        self._permission = f"{directory_mode:o}"
+        nodes, known = [authority], configuration(config)
         if ":" not in authority:
-            known = hadoop.in_turn(hadoop.configuration(config), authority, turn)
-            nodes = hadoop.namenodes(known, authority, "http-address")
+            nodes = namenodes(in_turn(known, authority, turn), authority, f"{self._scheme}-address")
         self._session = requests.Session()
         self._session.trust_env = False  # proxies are for the internet, and looking for them costs a millisecond
-        self._session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=32, max_retries=0))
-        self._client = InsecureClient(
-            ";".join(f"http://{node}" for node in nodes), user=user or _user(), session=self._session, timeout=timeout
+        self._session.verify = ca or True
+        self._session.mount(f"{self._scheme}://", requests.adapters.HTTPAdapter(pool_maxsize=32, max_retries=0))
+        urls = ";".join(f"{self._scheme}://{node}" for node in nodes)
+        kerberos = known.get("hadoop.security.authentication", "").lower() == "kerberos"
+        self._client = (
+            _with_kerberos(urls, self._session, timeout) if kerberos else _by_name(urls, self._session, timeout, user)
         )
         self._timeout = timeout
         self._active = 0
@@ -128,7 +140,7 @@ class WebHdfsFiles:
         target = self._at(path)
         staged = self._staged()
         try:
-            self._send("PUT", staged, "MKDIRS")
+            self._send("PUT", staged, "MKDIRS", permission=self._permission)
         except Unknown as error:
             raise NotWritable(f"No directory could be staged, so none was put into place: {error}") from error
         try:
@@ -141,7 +153,7 @@ class WebHdfsFiles:
 
     def make_root(self) -> None:
         """Create the root and its parents; no error if it exists."""
-        self._send("PUT", self._root or "/", "MKDIRS")
+        self._send("PUT", self._root or "/", "MKDIRS", permission=self._permission)
 
     def rename(self, source: str, destination: str) -> None:
         """Rename atomically, never over an existing entry; see :meth:`store.files.Files.rename`."""
@@ -178,7 +190,7 @@ class WebHdfsFiles:
         if answer.get("boolean") is False:
             raise NotFound(f"No such entry: {path!r}")
         if answer.get("boolean") is not True:
-            raise Unknown(f"An answer that is none: {answer!r:.100}")
+            raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -210,7 +222,7 @@ class WebHdfsFiles:
         with _classified():
             answer = json.loads(self._send(method, path, operation, **parameters))
         if not isinstance(answer, dict):
-            raise Unknown(f"An answer that is none: {answer!r:.100}")
+            raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
         return answer
 
     def _ask(self, method: str, path: str, operation: str, **parameters: str) -> "requests.Response":
@@ -242,10 +254,10 @@ class WebHdfsFiles:
             return response
 
     def _follow(self, response: "requests.Response", method: str, limit: int, data: bytes | None = None) -> bytes:
-        """Go where the NameNode points to: a DataNode takes or gives the bytes."""
+        """Follow the NameNode's redirect to the DataNode that takes or gives the bytes."""
         location = response.headers.get("Location", "")
         _body(response, MAX_ANSWER_BYTES)
-        if response.status_code != HTTPStatus.TEMPORARY_REDIRECT or not location.startswith("http://"):
+        if response.status_code != HTTPStatus.TEMPORARY_REDIRECT or not location.startswith(f"{self._scheme}://"):
             raise Unknown(f"The NameNode answered with status {response.status_code} and points to {location!r:.100}.")
         with _classified():
             answer = self._session.request(
@@ -258,19 +270,22 @@ class WebHdfsFiles:
 
 
 def _error(response: "requests.Response") -> StoreError | None:
-    """Return what a NameNode or DataNode refused or failed with; None if it did neither."""
+    """Return the error with which a NameNode or DataNode refused or failed; None if it did neither."""
     status = response.status_code
     if status < HTTPStatus.BAD_REQUEST:
         return None
     body = _body(response, MAX_ERROR_BYTES)
     if status == HTTPStatus.UNAUTHORIZED:
-        return PermissionDenied("The NameNode asks for a login that this driver has not; use hdfs:// with Kerberos.")
+        return PermissionDenied(
+            "The NameNode asks for a login: get a Kerberos ticket, and let HADOOP_CONF_DIR name the configuration "
+            "with hadoop.security.authentication=kerberos."
+        )
     try:
         remote = json.loads(body)["RemoteException"]
         exception, message = str(remote["exception"]), str(remote["message"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return Unknown(f"Status {status} and no reason: {body[:100]!r}")
-    return hadoop.refusal(exception, message) or Unknown(f"{exception}: {message.partition(chr(10))[0]}")
+    return refusal(exception, message) or Unknown(f"{exception}: {message.partition(chr(10))[0]}")
 
 
 def _body(response: "requests.Response", limit: int) -> bytes:
@@ -282,10 +297,25 @@ def _body(response: "requests.Response", limit: int) -> bytes:
         return data
 
 
+def _with_kerberos(urls: str, session: "requests.Session", timeout: tuple[float, float]) -> Any:
+    try:
+        from hdfs.ext.kerberos import KerberosClient  # noqa: PLC0415
+    except ImportError as error:
+        raise Invalid("WebHDFS with Kerberos needs more libraries: pip install 'hybrid-ha[kerberos]'.") from error
+    # OPTIONAL: a refusal bears no proof of the server's identity, and is believed. TLS says who the server is.
+    return KerberosClient(urls, mutual_auth="OPTIONAL", session=session, timeout=timeout)
+
+
+def _by_name(urls: str, session: "requests.Session", timeout: tuple[float, float], user: str | None) -> Any:
+    from hdfs.client import InsecureClient  # noqa: PLC0415
+
+    return InsecureClient(urls, user=user or _user(), session=session, timeout=timeout)
+
+
 def _entry(status: dict[str, Any]) -> Entry:
     name, size, modified = status["pathSuffix"], status["length"], status["modificationTime"]
     if not isinstance(name, str) or not isinstance(size, int) or not isinstance(modified, int):
-        raise Unknown(f"An entry that is none: {status!r:.100}")
+        raise Unknown(f"Not an entry of a directory: {status!r:.100}")
     return Entry(name, status["type"] == "DIRECTORY", size, modified)
 
 

@@ -1,7 +1,7 @@
-"""The agent of a host: keeps the jobs warm that its processes ask for, and writes what it is told as snapshots.
+"""The agent of a host: keeps jobs warm for its processes, and writes what the stores say as snapshots.
 
-Every ``ha agent``, ``ha daemon`` and ``ha run`` has one. Of those that ask the same stores one writes; the others wait
-to take its place, and have it keep the jobs that they were given.
+Every ``ha agent``, ``ha daemon`` and ``ha run`` has one. Of the agents that ask the same stores one writes. The others
+wait to take its place, and have it keep the jobs that they were given.
 """
 
 import logging
@@ -9,99 +9,105 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 
-from ha.agent.bulletin import Bulletin
-from ha.agent.finding import WANTED_EVERY, leave_mark
-from ha.agent.place import Place, open_directory
-from ha.agent.warm import Looks, Warm
-from ha.agent.writing import SnapshotWriter
-from leader.answers import Look
-from leader.snapshot import Snapshot
+from ha.agent.finder import WANTED_EVERY, leave_mark
+from ha.agent.warmer import Subscriptions, Warmer
+from ha.agent.writer import SnapshotWriter
+from ha.config.snapshot_dir import SnapshotDirectory, open_directory
+from leader.lookup.answers import Look, Looks, Snapshot
 from store.clock import now
 
 LOOKS_PER_FRESHNESS = 3
-"""So that a snapshot is replaced twice before it runs out."""
+"""A snapshot is replaced twice before it runs out."""
 
 LEAST_PAUSE = 0.05
-"""Seconds between two looks at a job, however short a snapshot is fresh: then there is none now and then."""
+"""Seconds between two looks at a job at least. If a snapshot is fresh for less, there is none now and then."""
 
-SCAN = 0.05
-"""Seconds between two looks at what other processes ask for."""
+SCAN_EVERY_S = 0.05
+"""Seconds between two scans for the marks of other processes."""
 
-LOCK_AGAIN = 1.0
-"""Seconds between two tries to become the one that writes."""
+LOCK_EVERY_S = 0.2
+"""Seconds between two tries to become the agent that writes."""
 
-STOP_WITHIN = 2.0
+THREAD_ENDS_S = 2.0
+"""Seconds that :meth:`Agent.close` waits for the agent's thread."""
 
 _log = logging.getLogger("ha")
 
 
 class Agent:
-    """One process's part in it; works on threads of its own."""
+    """One process's agent. It works on its own threads."""
 
     def __init__(
-        self, reader: Looks, place: Place | None, named: Iterable[str], *, audit: float, fresh: float, http: str = ""
+        self,
+        reader: Looks,
+        place: SnapshotDirectory | None,
+        named: Iterable[str],
+        *,
+        audit: float,
+        fresh: float,
+        http: str = "",
     ) -> None:
         """Prepare.
 
         Args:
             reader: asks the stores.
             place: where the snapshots lie; None to write none.
-            named: jobs that are kept warm whether anybody asks or not.
+            named: jobs that are kept warm even if nobody asks for them.
             audit: seconds after which the reader compares what ZooKeeper says with HDFS; written into each snapshot.
             fresh: seconds for which a snapshot may be used.
-            http: where the HTTP API answers, for whoever looks into the directory.
+            http: where the HTTP API answers; written into the directory for people.
         """
         self._place = place
         self._named = frozenset(named)
         self._audit = audit
         self.fresh = fresh
         self.http = http
-        self.bulletin = Bulletin()
+        self.subscriptions = Subscriptions()
         self._writer: SnapshotWriter | None = None
         self._writing = threading.Lock()
-        self._complained = ""
+        self._last_complaint = ""
         self._stop = threading.Event()
-        self.warm = Warm(reader, max(LEAST_PAUSE, fresh / LOOKS_PER_FRESHNESS), self._told)
+        self.warmer = Warmer(reader, max(LEAST_PAUSE, fresh / LOOKS_PER_FRESHNESS), self._looked)
         self._thread = threading.Thread(target=self._run, name="ha-agent", daemon=True)
 
     @property
     def writes(self) -> bool:
-        """Whether this process is the one that writes."""
+        """Whether this process writes the snapshots of its host."""
         return self._writer is not None
 
     def latest(self, job: str) -> Look | None:
-        """What was found of the job, unless that is older than a snapshot may be."""
-        look = self.warm.latest(job)
+        """Return the last look at the job, unless it is older than a snapshot may be."""
+        look = self.warmer.latest(job)
         return look if look is not None and now() < look.started + self.fresh else None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the agent's thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Write nothing more, and take away what was written."""
+        """Stop, and remove what was written."""
         self._stop.set()
-        self.warm.close()
+        self.warmer.close()
         if self._thread.is_alive():
-            self._thread.join(STOP_WITHIN)
+            self._thread.join(THREAD_ENDS_S)
 
-    # --- what was found
+    # --- snapshots
 
-    def _told(self, job: str, look: Look) -> None:
+    def _looked(self, job: str, look: Look) -> None:
         if look.reached:
             self._write(job, look)
-            self.bulletin.tell(job)
+            self.subscriptions.notify(job)
 
     def _write(self, job: str, look: Look) -> None:
         snapshot = snapshot_of(job, look, self.fresh)
         with self._writing:
-            if self._writer is not None and self.warm.keeps(job):  # or its file would stay when it was forgotten
+            if self._writer is not None and self.warmer.keeps(job):  # otherwise the file of a forgotten job would stay
                 try:
                     self._writer.write(snapshot)
                 except OSError as error:
-                    self._let_go(error)
+                    self._stop_writing(error)
 
-    # --- the one that writes
+    # --- the agent that writes
 
     def _run(self) -> None:
         beat_at = mark_at = forget_at = float("-inf")
@@ -122,7 +128,7 @@ class Agent:
                 elif at >= mark_at:
                     mark_at = at + WANTED_EVERY
                     self._leave_marks()
-                self._stop.wait(SCAN if self._writer is not None else LOCK_AGAIN)
+                self._stop.wait(SCAN_EVERY_S if self._writer is not None else LOCK_EVERY_S)
         finally:
             with self._writing:
                 if self._writer is not None:
@@ -135,19 +141,19 @@ class Agent:
         try:
             writer = SnapshotWriter(self._place, self._audit)
         except BlockingIOError:
-            self._complained = ""
+            self._last_complaint = ""
             return
         except OSError as error:
             self._complain(error)
             return
-        self._complained = ""
+        self._last_complaint = ""
         with self._writing:
             self._writer = writer
         _log.info("This process answers lookups of this host, in %s.", self._place.path)
         for job in self._named:
-            self.warm.want(job)
-        for job in self.warm.jobs:
-            look = self.warm.latest(job)
+            self.warmer.want(job)
+        for job in self.warmer.jobs:
+            look = self.warmer.latest(job)
             if look is not None:
                 self._write(job, look)
 
@@ -157,29 +163,29 @@ class Agent:
                 try:
                     self._writer.beat(good_until, self.http)
                 except OSError as error:
-                    self._let_go(error)
+                    self._stop_writing(error)
 
     def _scan(self) -> None:
         with self._writing:
             try:
                 wanted = list(self._writer.wanted()) if self._writer is not None else []
             except OSError as error:
-                self._let_go(error)
+                self._stop_writing(error)
                 return
         for job in wanted:
-            self.warm.want(job)
+            self.warmer.want(job)
 
     def _forget(self) -> None:
         for job in self._named if self._writer is not None else ():
-            self.warm.want(job)
-        for job in self.warm.forget():
+            self.warmer.want(job)
+        for job in self.warmer.forget():
             with self._writing:
                 if self._writer is not None:
                     with suppress(OSError):
                         self._writer.remove(job)
 
     def _leave_marks(self) -> None:
-        """Have the one that writes keep what this process was given."""
+        """Ask the agent that writes to keep the jobs that this process was given."""
         if self._place is None:
             return
         with suppress(OSError):
@@ -187,23 +193,23 @@ class Agent:
             for job in self._named:
                 leave_mark(directory, job)
 
-    def _let_go(self, error: OSError) -> None:
-        """Begin anew, with the directory and the lock; called with the lock of the writer held."""
-        assert self._writer is not None, "only who writes can fail to"
+    def _stop_writing(self, error: OSError) -> None:
+        """Close the writer, to open the directory and take its lock anew; called with the writer's lock held."""
+        assert self._writer is not None, "only the agent that writes can fail to"
         self._writer.close()
         self._writer = None
         self._complain(error)
 
     def _complain(self, error: OSError) -> None:
         sentence = f"{error.strerror or error}"
-        if sentence != self._complained:
-            self._complained = sentence
+        if sentence != self._last_complaint:
+            self._last_complaint = sentence
             place = self._place.path if self._place is not None else ""
             _log.warning("This process writes no snapshots in %s (%s); it will try again.", place, sentence)
 
 
 def snapshot_of(job: str, look: Look, fresh: float) -> Snapshot:
-    """What a look at the stores has found, as it may be passed on: for ``fresh`` seconds from before it was begun."""
+    """Return a look as a snapshot, which may be used for ``fresh`` seconds from the beginning of the look."""
     known, good_until = look.known, look.started + fresh
     if known is None or known.epoch == 0:
         return Snapshot(job, 0, "", None, look.started, good_until, verified=known is not None)

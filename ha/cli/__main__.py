@@ -1,5 +1,5 @@
 """``python -m ha.cli`` is ``ha``."""
 
-from ha.cli import main
+from ha.cli.commands import main
 
 main()

@@ -1,4 +1,4 @@
-"""``ha check``: whether what the processes of one host have written down keeps the protocol's promises."""
+"""``ha check``: checks the history that the processes of one host have recorded against the protocol's guarantees."""
 
 import json
 from collections import Counter
@@ -20,41 +20,44 @@ from ha.history.events import (
     Granted,
     LookedUp,
     Stored,
+    Violation,
     load,
 )
 from ha.history.timeline import timeline
-from ha.history.violation import Violation
 
 _SHOWN = {
-    "S1": ("at most one believes to lead, or that nobody else can", (Believed,)),
-    "S2": ("nobody writes under an epoch that is not its own", (Stored,)),
-    "S3": ("epochs only grow", (Granted, Stored)),
-    "S4": ("checkpoint ids come once, checkpoints never go back", (Counted, Completed, CheckpointsRead)),
-    "S5": ("what was acknowledged stays", (Counted, Completed)),
-    "R1": ("no reader goes back", (LookedUp,)),
-    "R2": ("every answer was published before", (LookedUp,)),
+    "S1": ("at most one contender believes that it leads, or that no other can", (Believed,)),
+    "S2": ("a process writes only under its own epoch", (Stored,)),
+    "S3": ("epochs only increase", (Granted, Stored)),
+    "S4": ("each checkpoint id is used once; checkpoints never go back", (Counted, Completed, CheckpointsRead)),
+    "S5": ("nothing that was acknowledged is lost", (Counted, Completed)),
+    "R1": ("no reader is told an older epoch than before", (LookedUp,)),
+    "R2": ("every answer was published before it was given", (LookedUp,)),
 }
-"""What each guarantee says, and the events that it is seen in."""
+"""What each guarantee says, and the kinds of events that can show a violation."""
 
 
 class Unusable(click.ClickException):
-    """There is nothing that could be checked."""
+    """There is nothing to check."""
 
     exit_code = 2
 
 
 @click.command("check")
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--job", help="Only what happened to this job.")
+@click.option("--job", help="Check only the events of this job.  [default: all jobs]")
 @click.option(
     "--edits",
     "segments",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="A segment of the NameNode's edit log as `hdfs oev -p xml` prints it; give all that cover the time.",
+    help="A segment of the NameNode's edit log, as printed by `hdfs oev -p xml`. Give all segments of the time span.",
 )
-@click.option("--files", help="hdfs://... that holds the jobs, to find them in the edit log.  [HA_FILES]")
-@click.option("--timeline", "with_timeline", is_flag=True, help="Print first what changed, in order of time.")
+@click.option(
+    "--files",
+    help="URI of all jobs, `hdfs://...`, to find them in the edit log.  [env: HA_FILES]",
+)
+@click.option("--timeline", "with_timeline", is_flag=True, help="First print all changes in the order of time.")
 @json_option
 @click.pass_context
 def check_history(
@@ -68,8 +71,8 @@ def check_history(
 ) -> None:
     """Check the history that processes with the setting `history` have written into DIR.
 
-    Exits with 0 if it keeps every promise that can be seen in it, with 1 if it breaks one, with 2 if there is nothing
-    to check. Only processes of one host can be compared: their clock is the host's.
+    Exits with 0 if the history violates no guarantee, with 1 if it violates one, with 2 if there is nothing to check.
+    All processes must have run on one host, because only they share a clock.
     """
     events = _events(directory, segments, files)
     events = [event for event in events if job is None or event.job in ("", job)]
@@ -131,7 +134,7 @@ def _job(events: Sequence[Event]) -> dict[str, int]:
 
 
 def _seen(events: Sequence[Event], guarantee: str) -> int:
-    """The number of events in which a break of the guarantee could have been seen."""
+    """The number of events that could have shown a violation of the guarantee."""
     if guarantee == "S2":  # HDFS does not say who sent a change
         return sum(isinstance(event, Stored) and event.by != "" for event in events)
     _, kinds = _SHOWN[guarantee]

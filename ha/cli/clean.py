@@ -1,4 +1,4 @@
-"""``ha clean``, ``ha trash``: what a job that has ended for good leaves behind."""
+"""``ha clean`` and ``ha trash``: the leftovers of a job that has ended for good."""
 
 import contextlib
 import json
@@ -7,26 +7,30 @@ from typing import Any
 
 import click
 
-from ha.cli.bulk import lead_option, led, understood
-from ha.cli.operate import at_time, operations
+from ha.cli.adopt_export import lead_option, led, refusals_as_errors
+from ha.cli.operate import at_time, job_admin
 from ha.cli.options import json_option, stores
-from ha.spark.location import check_query
-from leader.cleanup import Cleanup, Trashed
+from ha.spark.locations import check_query
+from leader.job.cleanup import Cleanup, Trashed
 
 
 @click.command()
 @click.argument("job")
+@json_option
 @stores
-def clean(job: str, files: str | None, zookeeper: str | None) -> None:
-    """Move what JOB, which has ended for good, leaves into its trash: graph, blobs, Spark's checkpoints."""
+def clean(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+    """Move the leftovers of JOB into its trash: graph, blobs and Spark's checkpoints. JOB must have ended for good."""
     with _cleanup(job, files, zookeeper) as cleanup:
         name = cleanup.clean()
-    click.echo(f"{job}: cleaned up; `ha trash restore {job}` undoes it, `ha trash empty {job}` makes it final ({name})")
+    if as_json:
+        click.echo(json.dumps({"job": job, "trash": name}))
+        return
+    click.echo(f"{job}: cleaned up ({name}); `ha trash restore {job}` undoes it, `ha trash empty {job}` makes it final")
 
 
 @click.group()
 def trash() -> None:
-    """Look at what was cleaned up, take it back, or delete it for good."""
+    """List, restore or delete what was cleaned up."""
 
 
 @trash.command("list")
@@ -34,44 +38,54 @@ def trash() -> None:
 @json_option
 @stores
 def list_trash(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
-    """Print what is in the trash of JOB, oldest first: when, name, folders, whether it can be restored."""
+    """Print the trash of JOB, oldest first: time, name, folders, and whether it can be restored."""
     with _cleanup(job, files, zookeeper) as cleanup:
         found = cleanup.trash()
+    if as_json:
+        click.echo(json.dumps([_fields(each) for each in found]))
+        return
     for each in found:
-        click.echo(json.dumps(_fields(each)) if as_json else _sentence(each))
+        click.echo(_sentence(each))
 
 
 @trash.command()
 @click.argument("job")
-@click.option("--query", help="Take the checkpoint of QUERY back that was replaced last; nobody may lead JOB.")
+@click.option(
+    "--query",
+    help="Restore the checkpoint of QUERY that was replaced last. No process may lead JOB.",
+)
 @lead_option
+@json_option
 @stores
-def restore(job: str, query: str | None, timeout: float, files: str | None, zookeeper: str | None) -> None:
-    """Undo the last cleaning of JOB, unless it has been run again since."""
+def restore(
+    job: str, query: str | None, timeout: float, as_json: bool, files: str | None, zookeeper: str | None
+) -> None:
+    """Undo the last cleanup of JOB. That is not possible once JOB has been run again."""
     if query is None:
         with _cleanup(job, files, zookeeper) as cleanup:
             name = cleanup.restore()
     else:
         check_query(query)
-        with understood(), led(job, timeout, files, zookeeper) as leadership:
+        with refusals_as_errors(), led(job, timeout, files, zookeeper) as leadership:
             name = leadership.queries.restore(query)
-    click.echo(f"{job}: restored ({name})")
+    click.echo(json.dumps({"job": job, "restored": name}) if as_json else f"{job}: restored ({name})")
 
 
 @trash.command()
 @click.argument("job")
+@json_option
 @stores
-def empty(job: str, files: str | None, zookeeper: str | None) -> None:
-    """Delete what is in the trash of JOB, for good."""
+def empty(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+    """Delete everything in the trash of JOB for good."""
     with _cleanup(job, files, zookeeper) as cleanup:
         names = cleanup.empty()
-    click.echo(f"{job}: deleted {', '.join(names) or 'nothing'}")
+    deleted = f"{job}: deleted {', '.join(names) or 'nothing'}"
+    click.echo(json.dumps({"job": job, "deleted": list(names)}) if as_json else deleted)
 
 
 @contextlib.contextmanager
 def _cleanup(job: str, files: str | None, zookeeper: str | None) -> Iterator[Cleanup]:
-    """Open a job's hand."""
-    with operations(files, zookeeper) as opened, understood():
+    with job_admin(files, zookeeper) as opened, refusals_as_errors():
         yield Cleanup(opened.directory(job))
 
 
@@ -85,5 +99,5 @@ def _fields(each: Trashed) -> dict[str, Any]:
 
 
 def _sentence(each: Trashed) -> str:
-    restorable = "" if each.restorable else "  (not to be restored: the job has been run again since)"
+    restorable = "" if each.restorable else "  (cannot be restored: the job has been run again since)"
     return f"{at_time(each.at_ms)}  {each.name}  {' '.join(each.folders)}{restorable}"

@@ -1,4 +1,4 @@
-"""``ha drill``: break a real job's stores, networks and hosts, and see what comes of it."""
+"""``ha drill``: break a real job's stores, networks and hosts, and check that it survives."""
 
 import difflib
 import time
@@ -17,18 +17,21 @@ from ha.cli.options import json_option
 
 if TYPE_CHECKING:
     from ha.drill.drill import Drill
-    from ha.drill.ground import Ground
-    from ha.drill.guards import Guard
+    from ha.drill.environment import Environment
+    from ha.drill.ha_provider import HaProvider
     from ha.drill.outcome import Outcome
     from ha.history.events import Event
 
-_NEEDED = "Drills need more packages: install hybrid-ha[spark,drill]."
+OWN = "hybrid-ha"
+"""This project's HA provider; others take part through ``python -m benchmarks.drills``."""
+
+_NEEDED = "Drills need more packages: pip install 'hybrid-ha[spark,drill]'."
 _COLOURS = {"passed": "bold green", "failed": "bold red", "skipped": "bold yellow"}
 
 
 @click.group()
 def drill() -> None:
-    """Break the stores, networks and hosts of a real streaming job, and see what comes of it."""
+    """Break the stores, networks and hosts of a real streaming job, and check that it survives."""
 
 
 @drill.command("list")
@@ -44,7 +47,7 @@ def list_drills(as_json: bool) -> None:
                 "title": each.title,
                 "needs": sorted(each.needs),
                 "quick": each.quick,
-                "peers": each.peers,
+                "baselines": each.baselines,
             }
             for each in drills
         ]
@@ -60,32 +63,25 @@ def list_drills(as_json: bool) -> None:
 
 @drill.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "every", is_flag=True, help="Run all of them.")
-@click.option("--quick", is_flag=True, help="Run a short selection, of some twenty minutes.")
+@click.option("--all", "every", is_flag=True, help="Run all drills.")
+@click.option("--quick", is_flag=True, help="Run a short selection, which takes about twenty minutes.")
 @click.option(
     "--against",
     type=click.Choice(["auto", "containers", "sandbox"]),
     default="auto",
     show_default=True,
-    help="Where: containers if a Docker engine answers, else the sandbox, which cannot do everything.",
+    help="Where to run: `auto` means containers if a Docker engine answers, else the sandbox, which lacks some drills.",
 )
-@click.option(
-    "--guard",
-    "guards",
-    type=click.Choice(["hybrid-ha", "kazoo", "curator"]),
-    multiple=True,
-    help="Who guards the job; several to compare.  [default: hybrid-ha]",
-)
-@click.option("--report", "report", type=click.Path(path_type=Path, file_okay=False), help="Write a report there.")
-@click.option("--merge", is_flag=True, help="Keep what the report there says of other drills.")
+@click.option("--report", "report", type=click.Path(path_type=Path, file_okay=False), help="Write a report here.")
+@click.option("--merge", is_flag=True, help="Keep the results of other drills that are in the report already.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build/drills"),
     show_default=True,
-    help="For logs, histories and the sandbox.",
+    help="Directory for logs, histories and the sandbox.",
 )
-@click.option("--keep", is_flag=True, help="Leave the servers up afterwards.")
+@click.option("--keep", is_flag=True, help="Leave the servers running afterwards.")
 @click.pass_context
 def run_drills(
     context: click.Context,
@@ -93,69 +89,69 @@ def run_drills(
     every: bool,
     quick: bool,
     against: str,
-    guards: tuple[str, ...],
     report: Path | None,
     merge: bool,
     folder: Path,
     keep: bool,
+    providers: tuple[str, ...] = (OWN,),
 ) -> None:
-    """Run drills; exit with 1 if one failed, or if none could be run. Of several guards the first one counts.
+    """Run drills; exit with 1 if one failed, or if none could be run.
 
-    Each takes a minute or two: a PySpark job starts under two sidecars, files arrive, readers ask who leads, something
-    is broken and mended, and the job counts to the end. Then its history and its output are judged.
+    Each takes a minute or two. A PySpark job starts under two sidecars, files arrive, and readers look up the leader.
+    Then the drill breaks something and mends it, and the job counts to the end. Its history and output are judged.
     """
-    from ha.drill.guards import GUARDS  # noqa: PLC0415  # only those who drill pay for it
+    from ha.drill.ha_provider import PROVIDERS  # noqa: PLC0415  # only those who drill pay for it
     from ha.drill.report.writing import write  # noqa: PLC0415
     from ha.drill.runner import report as put_together  # noqa: PLC0415
-    from ha.drill.series import run_series, skip_series  # noqa: PLC0415
+    from ha.drill.runner import run_series, skip_series  # noqa: PLC0415
 
     chosen = _chosen(names, every=every, quick=quick)
     teller = _Teller()
-    by = [GUARDS[name] for name in guards or ("hybrid-ha",)]
-    ground, reason = _ground(against, folder, teller)
+    by = [PROVIDERS[name] for name in providers]
+    environment, reason = _environment(against, by, folder, teller)
     found: list[Outcome] = []
     histories: dict[tuple[str, str, str], Sequence[Event]] = {}
     earlier = _earlier(report) if merge else []
 
-    def begins(drill: "Drill", guard: "Guard") -> None:
-        teller.drill(drill.name, guard.name)
+    def begins(drill: "Drill", provider: "HaProvider") -> None:
+        teller.drill(drill.name, provider.name)
 
-    if ground is None:
+    if environment is None:
         series = skip_series(chosen, against, by, reason)
     else:
-        series = run_series(chosen, ground, by, folder, teller.step, begins)
+        series = run_series(chosen, environment, by, folder, teller.step, begins)
     try:
         for outcome, events in series:
             found.append(outcome)
             histories[_key(outcome)] = events
             teller.outcome(outcome)
-            if report is not None:  # after each: what has been found is not lost with what follows
+            if report is not None:  # after each drill: a failure later on loses nothing
                 others = [each for each in earlier if _key(each) not in histories]
                 write(put_together([*others, *found]), histories, report)
     finally:
-        if ground is not None and not keep:
+        if environment is not None and not keep:
             teller.step("Taking the servers down")
-            ground.down()
+            environment.down()
     teller.summary(found, report)
-    ours = [each.status for each in found if each.guard == by[0].name]  # the others are there to be compared with
+    ours = [each.status for each in found if each.provider == by[0].name]  # the others are there for comparison
     if "failed" in ours or set(ours) <= {"skipped"}:
         context.exit(1)
 
 
 def _key(outcome: "Outcome") -> tuple[str, str, str]:
-    return outcome.drill, outcome.ground, outcome.guard
+    return outcome.drill, outcome.environment, outcome.provider
 
 
 def _earlier(report: Path | None) -> "list[Outcome]":
     from ha.drill.report.writing import read  # noqa: PLC0415  # only those who drill pay for it
 
     if report is None:
-        raise click.UsageError("--merge goes with --report: say which one.")
+        raise click.UsageError("--merge needs --report: name the report.")
     return read(report).outcomes if (report / "report.json").exists() else []
 
 
 class _Teller:
-    """Says on the terminal how far it is."""
+    """Prints progress and verdicts on the terminal."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
@@ -164,9 +160,9 @@ class _Teller:
     def step(self, sentence: str) -> None:
         self._console.print(f"[dim]{time.monotonic() - self._began:7.1f} s[/]  {escape(sentence)}")
 
-    def drill(self, name: str, guard: str) -> None:
-        guarded = "" if guard == "hybrid-ha" else f", guarded by {guard}"
-        self._console.print(f"\n[bold]{escape(name)}{guarded}[/]")
+    def drill(self, name: str, provider: str) -> None:
+        by = "" if provider == OWN else f", with {provider}"
+        self._console.print(f"\n[bold]{escape(name)}{by}[/]")
 
     def outcome(self, outcome: "Outcome") -> None:
         for check in outcome.checks:
@@ -177,10 +173,10 @@ class _Teller:
 
     def summary(self, found: "Sequence[Outcome]", report: Path | None) -> None:
         self._console.print()
-        guards = dict.fromkeys(each.guard for each in found)
-        for guard in guards:
-            counts: Counter[str] = Counter(each.status for each in found if each.guard == guard)
-            whose = f"{guard}: " if len(guards) > 1 else ""
+        providers = dict.fromkeys(each.provider for each in found)
+        for provider in providers:
+            counts: Counter[str] = Counter(each.status for each in found if each.provider == provider)
+            whose = f"{provider}: " if len(providers) > 1 else ""
             said = ", ".join(f"{counts[status]} {status}" for status in _COLOURS)
             self._console.print(f"{whose}{said}")
         if report is not None:
@@ -201,24 +197,27 @@ def _chosen(names: tuple[str, ...], *, every: bool, quick: bool) -> "list[Drill]
             hint = f"did you mean {close[0]!r}?" if close else "`ha drill list` shows all of them."
             raise click.UsageError(f"There is no drill {name!r}: {hint}")
     if not (names or every or quick):
-        raise click.UsageError("Name some drills, or say --all or --quick; `ha drill list` shows them.")
+        raise click.UsageError("Name some drills, or use --all or --quick; `ha drill list` shows all drills.")
     return [each for each in drills.values() if every or each.name in names or (quick and each.quick)]
 
 
-def _ground(against: str, folder: Path, teller: _Teller) -> "tuple[Ground | None, str]":
-    """Where to drill; None if it cannot be there, and why."""
+def _environment(
+    against: str, providers: "Sequence[HaProvider]", folder: Path, teller: _Teller
+) -> "tuple[Environment | None, str]":
+    """Return the environment to drill in; None and the reason if it is not available."""
     try:
-        from ha.drill.container_ground import ContainerGround  # noqa: PLC0415
-        from ha.drill.ground import DrillError  # noqa: PLC0415
-        from ha.drill.sandbox_ground import SandboxGround  # noqa: PLC0415
+        from ha.drill.container_environment import ContainerEnvironment  # noqa: PLC0415
+        from ha.drill.environment import DrillError  # noqa: PLC0415
+        from ha.drill.sandbox_environment import SandboxEnvironment  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(f"{_NEEDED} ({error})") from error
     folder.mkdir(parents=True, exist_ok=True)
     if against != "sandbox":
         try:
-            return ContainerGround(folder), ""
+            packages = [each.package for each in providers if each.package is not None]
+            return ContainerEnvironment(folder, packages), ""
         except DrillError as error:
             if against == "containers":
                 return None, str(error)
-            teller.step(f"{error} So the drills that need containers are NOT RUN; the others run in the sandbox.")
-    return SandboxGround(folder / "sandbox"), ""
+            teller.step(f"{error} The drills that need containers are NOT RUN; the others run in the sandbox.")
+    return SandboxEnvironment(folder / "sandbox"), ""

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options and helpers that several commands share."""
 
 import math
 from collections.abc import Callable
@@ -6,49 +6,68 @@ from typing import Any, TypeVar
 
 import click
 
-from ha.settings import Settings, load
+from ha.config.durations import seconds_of
+from ha.config.settings import Settings, reference
+from ha.config.sources import load
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+LONGEST_S = 86_400
+"""The longest timeout: a day, more than anybody needs."""
 
-A_DAY = 86_400
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 class Seconds(click.FloatRange):
-    """A time to wait: more than nothing, and at most a day, which is more than anybody means."""
+    """A timeout, such as ``10``, ``10 s`` or ``1 min``: greater than 0 and at most a day."""
 
     def __init__(self) -> None:
-        super().__init__(min=0, max=A_DAY, min_open=True)
+        super().__init__(min=0, max=LONGEST_S, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the text; what is not a number is in no range either, though no comparison says so."""
-        seconds: float = super().convert(value, param, ctx)
+        """Read the text; "nan" is refused too, although no comparison with a bound does so."""
+        known = seconds_of(value) if isinstance(value, str) else None
+        seconds: float = super().convert(value if known is None else known, param, ctx)
         if math.isnan(seconds):
-            self.fail(f"{seconds} is not in the range 0<x<={A_DAY}.", param, ctx)
+            self.fail(f"{seconds} is not in the range 0<x<={LONGEST_S}.", param, ctx)
         return seconds
 
 
-timeout_option = click.option("--timeout", type=Seconds(), default=2.0, show_default=True, help="Seconds in all.")
+timeout_option = click.option(
+    "--timeout",
+    type=Seconds(),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wait this long for an answer, in seconds.",
+)
+
+
+def setting_option(name: str, flag: str = "", **more: Any) -> Callable[[Command], Command]:
+    """Return the option for a setting; its help is the setting's documentation.
+
+    Args:
+        name: the setting's, which is also the name of the command's parameter.
+        flag: empty for the setting's name.
+        more: passed on to ``click.option``.
+    """
+    documented = next(each for each in reference() if each.name == name)
+    text = f"{documented.text}  [env: {documented.variable}; default: {documented.default}]"
+    return click.option(flag or f"--{name.replace('_', '-')}", name, help=text, **more)
 
 
 def stores(command: Command) -> Command:
     """Add the options that say where the stores are."""
-    for option in (
-        click.option("--zookeeper", help="host:port,host:port/chroot.  [HA_ZOOKEEPER]"),
-        click.option("--files", help="hdfs://..., webhdfs://... or file://... that holds the jobs.  [HA_FILES]"),
-    ):
-        command = option(command)
-    return command
+    return setting_option("files", metavar="URI")(setting_option("zookeeper", metavar="ADDRESS")(command))
 
 
 def settings(**arguments: Any) -> Settings:
-    """Gather the settings; flags that were not given count for nothing."""
+    """Gather the settings; a flag that was not given does not count."""
     return load(arguments)
 
 
 def printable(text: str) -> str:
-    """Escape what would break a line or command a terminal; addresses and names of queries can be any text."""
+    """Escape what would break a line or command a terminal: addresses and names of queries can be any text."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
@@ -56,7 +75,7 @@ def endpoints(given: tuple[str, ...]) -> dict[str, str]:
     """Read ``NAME=ADDRESS`` options.
 
     Raises:
-        click.BadParameter: one of them is something else, or given twice.
+        click.BadParameter: one of them has another form, or a name is given twice.
     """
     found: dict[str, str] = {}
     for text in given:

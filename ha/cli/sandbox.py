@@ -21,12 +21,12 @@ _COLOURS = {"up": "green", "paused": "yellow", "down": "red"}
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that all commands of the group have."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
     return click.option(
         "--dir",
         "directory",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where the sandbox lives.  [default: hybrid-ha/sandbox in the user's state directory]",
+        help="Directory of the sandbox.  [default: hybrid-ha/sandbox in the user's state directory]",
     )(command)
 
 
@@ -37,10 +37,15 @@ def sandbox() -> None:
 
 @sandbox.command()
 @_common
-@click.option("--zookeepers", type=click.Choice(["1", "3"]), help="ZooKeeper servers.  [default: as before, or 1]")
-@click.option("--namenodes", type=click.Choice(["1", "2"]), help="NameNodes.  [default: as before, or 1]")
-def up(directory: Path | None, as_json: bool, zookeepers: str | None, namenodes: str | None) -> None:
-    """Start what is not running, and wait until everything serves."""
+@click.option(
+    "--zookeepers", type=click.Choice(["1", "3"]), help="ZooKeeper servers to run.  [default: as before, or 1]"
+)
+@click.option("--namenodes", type=click.Choice(["1", "2"]), help="NameNodes to run.  [default: as before, or 1]")
+@click.option("--secure", is_flag=True, default=None, help="With Kerberos and TLS, as clusters of companies have them.")
+def up(
+    directory: Path | None, as_json: bool, zookeepers: str | None, namenodes: str | None, secure: bool | None
+) -> None:
+    """Start all servers that are not running, and wait until all of them serve."""
     box = Sandbox(directory)
     console = Console(stderr=True, highlight=False)
     started = time.monotonic()
@@ -48,8 +53,8 @@ def up(directory: Path | None, as_json: bool, zookeepers: str | None, namenodes:
     def say(step: str) -> None:
         console.print(f"[dim]{time.monotonic() - started:5.1f} s[/dim]  {escape(step)}")
 
-    with console.status("Looking"):
-        changed = _asked(lambda: box.up(_number(zookeepers), _number(namenodes), progress=say))
+    with console.status("Looking at the servers"):
+        changed = _asked(lambda: box.up(_number(zookeepers), _number(namenodes), progress=say, secure=secure))
     if as_json:
         _print_json({"changed": changed, "servers": box.status(), "environment": box.environment()})
     elif changed:
@@ -62,9 +67,9 @@ def up(directory: Path | None, as_json: bool, zookeepers: str | None, namenodes:
 
 @sandbox.command()
 @_common
-@click.option("--wipe", is_flag=True, help="Also delete everything the sandbox made. By default its data stay.")
+@click.option("--wipe", is_flag=True, help="Also delete the sandbox's data.")
 def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
-    """Stop all servers; their data stay, unless you say --wipe."""
+    """Stop all servers. Their data are kept unless --wipe is given."""
     box = Sandbox(directory)
     stopped = _asked(lambda: box.down(wipe=wipe))
     if as_json:
@@ -77,7 +82,7 @@ def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
 @_common
 @click.pass_context
 def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
-    """Show each server; exit with 0 if all are up, else with 1."""
+    """Show each server. Exit with 0 if all are up, else with 1."""
     box = Sandbox(directory)
     servers = _asked(box.status)
     if as_json:
@@ -93,7 +98,7 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
 @sandbox.command()
 @_common
 def env(directory: Path | None, as_json: bool) -> None:
-    """Print the variables that make programs use the sandbox: eval "$(ha sandbox env)"."""
+    """Print the environment variables that make programs use the sandbox: eval "$(ha sandbox env)"."""
     variables = _asked(Sandbox(directory).environment)
     if as_json:
         _print_json(variables)
@@ -103,7 +108,7 @@ def env(directory: Path | None, as_json: bool) -> None:
 
 
 def _asked(question: Callable[[], _Answer]) -> _Answer:
-    """Turn the sandbox's errors into the command's."""
+    """Report the sandbox's errors as the command's."""
     try:
         return question()
     except SandboxError as error:

@@ -4,67 +4,137 @@ import queue
 import shutil
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ha.cli.options import endpoints, settings, stores
-from ha.logs import FORMATS, configure
-from leader.information import check_endpoints
-from leader.names import check_job
+from ha.cli.options import endpoints, setting_option, stores
+from ha.config.announce import announce
+from ha.config.log_setup import FORMATS, configure
+from ha.config.settings import Settings
+from ha.config.sources import gather
+from leader.layout.information import check_endpoints
+from leader.layout.names import check_job
+
+if TYPE_CHECKING:
+    from ha.agent.standalone import StandaloneAgent
+    from ha.daemon.process import ContendingProcess
+
+ANY_PORT = "127.0.0.1:0"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _serves(command: Command) -> Command:
     for option in (
-        click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True),
-        click.option("--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO"),
-        click.option("--listen", metavar="HOST:PORT", help="Serve the HTTP API there.  [HA_LISTEN]"),
+        click.option(
+            "--log-format",
+            type=click.Choice(FORMATS),
+            default="text",
+            show_default=True,
+            help="Write the log as text for people, or as one JSON object a line.",
+        ),
+        click.option(
+            "--log-level",
+            type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
+            default="INFO",
+            show_default=True,
+            help="Log messages of this level and above.",
+        ),
+        setting_option("listen", metavar="HOST:PORT"),
     ):
         command = option(command)
     return stores(command)
 
 
+def _announced(arguments: Mapping[str, Any]) -> Settings:
+    """Gather the settings of a process that serves; its first line names the stores."""
+    gathered = gather(arguments, source="the command line")
+    announce(gathered)
+    return gathered.settings
+
+
 def _contends(command: Command) -> Command:
     for option in (
-        click.option("--contender", metavar="NAME", help="Name of this process.  [default: host and process id]"),
+        setting_option("contender", metavar="NAME"),
         click.option(
-            "--endpoint", "given", metavar="NAME=ADDRESS", multiple=True, help="Publish an address while leading."
+            "--endpoint",
+            "given",
+            metavar="NAME=ADDRESS",
+            multiple=True,
+            help="Publish this address under this name while leading. May be given several times.",
         ),
     ):
         command = option(command)
     return _serves(command)
 
 
+class _LocalServices:
+    """What each of these processes offers on its host: the HTTP API, the agent, and an entry in the local registry."""
+
+    def __init__(
+        self, process: "ContendingProcess | StandaloneAgent", kind: str, listen: str | None, *, jobs: Iterable[str] = ()
+    ) -> None:
+        """Prepare; only the API's port is taken.
+
+        Args:
+            process: the services show this one.
+            kind: what the registry calls it: ``sidecar``, ``daemon`` or ``agent``.
+            listen: address of the HTTP API; None for no API.
+            jobs: the agent keeps their leaders at hand even if nobody asks.
+
+        Raises:
+            InvalidSettings: the API's address is not one, or is in use.
+        """
+        from ha.agent.http_feed import Feed  # noqa: PLC0415  # only processes that serve load the HTTP server
+        from ha.agent.standalone import agent_of  # noqa: PLC0415
+        from ha.daemon.http_api import HttpApi  # noqa: PLC0415
+        from ha.daemon.local_registry import LocalRegistry  # noqa: PLC0415
+        from ha.daemon.systemd import Systemd  # noqa: PLC0415
+        from ha.listening.access import access_of  # noqa: PLC0415
+
+        self._agent = agent_of(process.stores, process.reader, jobs, process.metrics)
+        self._api: HttpApi | None = None
+        if listen:
+            self._api = HttpApi(process, listen, Feed(self._agent), access_of(process.stores.settings))
+        self._registry = LocalRegistry(kind, lambda: list(process.statuses().values()))
+        self._systemd = Systemd(process.statuses)
+
+    def __enter__(self) -> None:
+        if self._api is not None:
+            self._api.start()
+            self._agent.http = self._api.address
+        self._agent.start()
+        self._registry.start()
+        self._systemd.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._systemd.close()
+        self._registry.close()
+        self._agent.close()
+        if self._api is not None:
+            self._api.close()
+
+
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("job")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--again", is_flag=True, help="Run the command even if the job has finished before.")
+@click.option("--again", is_flag=True, help="Run COMMAND even if the job had ended before this process began.")
 @click.option(
     "--spark",
     is_flag=True,
-    help="COMMAND is a PySpark program that imports nothing of this package: have its queries keep their checkpoints "
-    "where it leads, and publish what they complete.",
+    help="COMMAND is a PySpark program that does not import this package: store the checkpoints of its queries in the "
+    "leader's directory, and publish each completed batch.",
 )
-@click.option(
-    "--standby",
-    metavar="cold|warm",
-    help="warm: start COMMAND while standby; it must do nothing of the job before ha.lead returns.  [HA_STANDBY]",
-)
-@click.option(
-    "--cleanup",
-    metavar="on|off",
-    help="on: when the job has ended for good, move what it leaves into its trash, as `ha clean` does.  [HA_CLEANUP]",
-)
-@click.option(
-    "--restart-strategy",
-    "restart_strategy_type",
-    metavar="TYPE",
-    help="Start a COMMAND that failed again while leading: fixed-delay, failure-rate or exponential-delay, with their "
-    "options in ha.toml or the environment.  [HA_RESTART_STRATEGY_TYPE, default: none]",
-)
+@setting_option("standby", metavar="cold|warm")
+@setting_option("cleanup", metavar="on|off")
+@setting_option("rerun", metavar="on|off")
+@setting_option("class_data", metavar="on|off")
+@setting_option("restart_strategy_type", "--restart-strategy", metavar="TYPE")
 @_contends
 def run(
     job: str,
@@ -76,47 +146,35 @@ def run(
     log_format: str,
     **arguments: Any,
 ) -> None:
-    """Contend for JOB and run COMMAND while leading it; put -- before COMMAND.
+    """Contend for JOB and run COMMAND while leading it. Put -- before COMMAND.
 
-    COMMAND finds HA_JOB, HA_EPOCH, HA_SESSION_ID and HA_LEADER_DIRECTORY in its environment. It is asked to end (TERM)
-    and then killed before the leadership is over, and dies with this process. Exit code 0 of COMMAND ends the job;
-    another one gives the leadership back, so that a standby takes over, unless the restart strategy starts it again.
-    A COMMAND that is started while standby finds none of these but HA_JOB, and HA_GRANT, which ha.lead waits for.
+    COMMAND finds HA_JOB, HA_EPOCH, HA_SESSION_ID and HA_LEADER_DIRECTORY in its environment. Before the leadership
+    ends, COMMAND is asked to end (TERM) and then killed. It also dies with this process.
+
+    If COMMAND exits with 0, the job has finished. With any other exit code the leadership is given back, so that a
+    standby takes over, unless the restart strategy starts COMMAND again.
+
+    A warm COMMAND is started before this process leads. Of these variables it finds only HA_JOB, and HA_GRANT, which
+    ha.lead waits for. It must do nothing of the job's work before ha.lead returns.
     """
-    from ha.agent.alone import agent_of  # noqa: PLC0415  # only those who serve pay for the server
-    from ha.agent.feed import Feed  # noqa: PLC0415
-    from ha.api import Api  # noqa: PLC0415
-    from ha.node import Node  # noqa: PLC0415
-    from ha.presence import Presence  # noqa: PLC0415
-    from ha.sidecar import Sidecar  # noqa: PLC0415
+    from ha.daemon.process import ContendingProcess  # noqa: PLC0415
+    from ha.sidecar.sidecar import Sidecar  # noqa: PLC0415
 
     if shutil.which(command[0]) is None:
         raise click.UsageError(f"There is no command {command[0]!r}: check its path.")
     configure(level=log_level, style=log_format)
-    loaded = settings(**arguments)
-    node = Node(loaded)
+    loaded = _announced(arguments)
+    process = ContendingProcess(loaded)
     try:
-        # All that a person can have got wrong comes first: a sidecar holds things that only its end gives back.
+        # Every mistake of a person's is found before the sidecar is made: it holds things that only its end gives back.
         published = check_endpoints(endpoints(given))
         check_job(job)
-        agent = agent_of(node.stores, node.own_reader, [], node.metrics)
-        api = Api(node, loaded.listen, Feed(agent)) if loaded.listen else None
-        sidecar = Sidecar(node, job, command, published, again=again, spark=spark)
-        if api is not None:
-            api.start()
-            agent.http = api.address
-        agent.start()
-        presence = Presence("sidecar", node.seen)
-        presence.start()
-        try:
+        services = _LocalServices(process, "sidecar", loaded.listen or None)
+        sidecar = Sidecar(process, job, command, published, again=again, spark=spark)
+        with services:
             code = sidecar.run()
-        finally:
-            presence.close()
-            agent.close()
-        if api is not None:
-            api.close()
     finally:
-        node.close()
+        process.close()
     sys.exit(code)
 
 
@@ -124,36 +182,22 @@ def run(
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 @_contends
 def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_format: str, **arguments: Any) -> None:
-    """Contend for each JOB without running a command; serve health, leader and metrics over HTTP."""
-    from ha.agent.alone import agent_of  # noqa: PLC0415  # only those who serve pay for the server
-    from ha.agent.feed import Feed  # noqa: PLC0415
-    from ha.api import Api  # noqa: PLC0415
-    from ha.daemon import Daemon  # noqa: PLC0415
-    from ha.node import Node  # noqa: PLC0415
-    from ha.presence import Presence  # noqa: PLC0415
+    """Contend for each JOB without running a command. Serve health, leader and metrics over HTTP."""
+    from ha.daemon.daemon import Daemon  # noqa: PLC0415
+    from ha.daemon.process import ContendingProcess  # noqa: PLC0415
 
-    if twice := [job for number, job in enumerate(jobs) if job in jobs[:number]]:
+    named = [check_job(job) for job in jobs]
+    if twice := [job for number, job in enumerate(named) if job in named[:number]]:
         raise click.UsageError(f"Job {twice[0]!r} is given twice: name it once.")
     configure(level=log_level, style=log_format)
-    loaded = settings(**arguments)
-    node = Node(loaded)
+    loaded = _announced(arguments)
+    process = ContendingProcess(loaded)
     try:
-        server = Daemon(node, jobs, endpoints(given))
-        agent = agent_of(node.stores, node.own_reader, [], node.metrics)
-        api = Api(node, loaded.listen or "127.0.0.1:0", Feed(agent))
-        api.start()
-        agent.http = api.address
-        agent.start()
-        presence = Presence("daemon", node.seen)
-        presence.start()
-        try:
+        server = Daemon(process, named, endpoints(given))
+        with _LocalServices(process, "daemon", loaded.listen or ANY_PORT):
             code = server.run()
-        finally:
-            presence.close()
-            agent.close()
-        api.close()
     finally:
-        node.close()
+        process.close()
     sys.exit(code)
 
 
@@ -161,34 +205,24 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @_serves
 def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: Any) -> None:
-    """Answer lookups for all processes of this host: each JOB, and those that they ask about.
+    """Answer lookups for all processes of this host: for each JOB, and for every job that they ask about.
 
-    What it is told it writes into the directory of the setting ``snapshots``, where every process of the same user, or
-    of any user if this one is root, finds it without asking a store. It contends for nothing.
+    The agent writes each answer into the directory of the setting `snapshots`. Every process of the same user finds it
+    there without asking a store; if the agent runs as root, the processes of all users do. It contends for no job.
     """
-    from ha.agent.alone import Alone, agent_of  # noqa: PLC0415  # only those who serve pay for the server
-    from ha.agent.feed import Feed  # noqa: PLC0415
-    from ha.api import Api  # noqa: PLC0415
-    from ha.presence import Presence  # noqa: PLC0415
+    from ha.agent.standalone import StandaloneAgent  # noqa: PLC0415
 
     configure(level=log_level, style=log_format)
     named = [check_job(job) for job in jobs]
-    loaded = settings(**arguments)
-    process = Alone(loaded)
-    ended: queue.SimpleQueue[int] = queue.SimpleQueue()  # an event's lock could be held by whom a signal interrupts
+    loaded = _announced(arguments)
+    process = StandaloneAgent(loaded)
+    # Not an event: a signal may interrupt the thread while it holds the event's lock.
+    ended: queue.SimpleQueue[int] = queue.SimpleQueue()
     try:
-        answers = agent_of(process.stores, process.own_reader, named, process.metrics)
-        api = Api(process, loaded.listen or "127.0.0.1:0", Feed(answers))
+        services = _LocalServices(process, "agent", loaded.listen or ANY_PORT, jobs=named)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda signalled, _: ended.put(signalled))
-        api.start()
-        answers.http = api.address
-        answers.start()
-        presence = Presence("agent", list)
-        presence.start()
-        ended.get()
-        presence.close()
-        answers.close()
-        api.close()
+        with services:
+            ended.get()
     finally:
         process.close()

@@ -1,4 +1,4 @@
-"""``ha status``: what the processes of this host are doing, asked of themselves."""
+"""``ha status``: asks the processes of this host what they are doing."""
 
 import json
 from typing import Any
@@ -7,16 +7,16 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ha.cli.options import json_option
-from ha.presence import processes
+from ha.cli.options import json_option, printable
+from ha.daemon.local_registry import local_processes
 from leader.errors import LeaderError
-from leader.names import check_job
+from leader.layout.names import check_job
 
 MEBIBYTE = 2**20
 COLUMNS = ("JOB", "CONTENDER", "PROCESS", "ROLE", "EPOCH", "BELIEF", "COMMAND", "FOR", "STARTS", "MEMORY")
 RIGHT = ("EPOCH", "BELIEF", "FOR", "STARTS", "MEMORY")
 WIDTH = 160
-"""Columns of letters: a narrow terminal breaks a line, rather than that a name is cut."""
+"""Characters. A narrow terminal wraps the lines, so that no name is cut."""
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -25,28 +25,34 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 @click.argument("job", required=False)
 @json_option
 def status(job: str | None, as_json: bool) -> None:
-    """Show the sidecars, daemons and agents of this user on this host, or those of them that contend for JOB.
+    """Show the sidecars, daemons and agents of this user on this host, or only those that contend for JOB.
 
-    Of each job: whether it is led here, for how many seconds for certain, what its command is doing (cold, warming,
-    warm, running, restarting), for how long, how often it was started, and the memory that it takes with all it has
-    started. No store is asked: `ha list` shows the contenders of all hosts.
+    For each job: whether this host leads it, stands by, or is not eligible and why; for how many more seconds it leads
+    for certain; what the command is doing (cold, warming, warm, running, restarting) and since when, how often it was
+    started, and the memory of all its processes. No store is asked: `ha list` shows the contenders of all hosts.
     """
     try:
-        found = processes()
+        found = local_processes()
     except PermissionError as error:
-        raise LeaderError(f"{error.filename}: {error.strerror}; remove it, and start the processes again.") from error
+        raise LeaderError(f"{error.filename}: {error.strerror}. Remove it, and start the processes again.") from error
     if job is not None:
         wanted = check_job(job)
         found = [{**each, "jobs": [one for one in each["jobs"] if one["job"] == wanted]} for each in found]
         found = [each for each in found if each["jobs"]]
         if not found:
-            raise LeaderError(f"No process of this user contends for job {job!r} on this host: `ha list` shows others.")
+            raise LeaderError(
+                f"No process of this user contends for job {job!r} on this host. `ha list` shows all contenders."
+            )
     if as_json:
         click.echo(json.dumps(found))
         return
     if not found:
         click.echo("No sidecar, daemon or agent of this user runs on this host.", err=True)
         return
+    _print(found)
+
+
+def _print(found: list[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in RIGHT else "left")
@@ -54,6 +60,10 @@ def status(job: str | None, as_json: bool) -> None:
         for row in _rows(each):
             table.add_row(*row)
     Console(width=WIDTH, soft_wrap=True).print(table)
+    for each in found:
+        for one in each["jobs"]:
+            if one["not_eligible"]:
+                click.echo(f"{one['job']}, {one['contender']}: {printable(one['not_eligible'])}")
 
 
 def _rows(process: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -65,7 +75,7 @@ def _rows(process: dict[str, Any]) -> list[tuple[str, ...]]:
             one["job"],
             one["contender"],
             name,
-            "leader" if one["is_leader"] else "standby",
+            "leader" if one["is_leader"] else "not eligible" if one["not_eligible"] else "standby",
             "-" if one["epoch"] is None else str(one["epoch"]),
             f"{one['belief_seconds']:.1f} s" if one["is_leader"] else "-",
             *_command(one["command"]),
@@ -82,7 +92,7 @@ def _command(command: dict[str, Any] | None) -> tuple[str, str, str, str]:
 
 
 def _duration(seconds: float) -> str:
-    """Write it as people say it."""
+    """Write a duration in its largest unit."""
     for unit, length in UNITS:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"

@@ -1,8 +1,8 @@
-"""Failover drills: a real streaming job, real stores, one fault at a time, and a judgement of what came of it.
+"""Failover drills: a real streaming job on real stores, one fault at a time, and a verdict on the outcome.
 
-    catalogue ──> drill <── stage ──> ground (sandbox | containers)
-                              └────> judge ──> outcome ──> report
+    catalogue ──> drill ──> fixture ──> environment (sandbox | containers)
+                     └──────> judge ──> outcome ──> report
 
-A drill says what is broken and what may come of it; a stage sets up one job with its sidecars, readers and files; the
-ground is where all of them run; the judge reads the history; the report is what people see.
+A drill says what breaks and what may come of it. The fixture sets up one job with its contenders, readers and input;
+the environment is where all of them run. The judge reads the history, and the report shows what it found.
 """

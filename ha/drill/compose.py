@@ -1,4 +1,4 @@
-"""The compose file of the servers: found, brought up, taken down."""
+"""Compose file of the servers: finds it, brings it up, takes it down."""
 
 import os
 import shutil
@@ -10,15 +10,15 @@ from typing import Any
 import requests
 
 import ha
-from ha.drill.ground import DrillError
+from ha.drill.environment import DrillError
 
 FILES = ("compose.yaml", "compose.clocks.yaml")
-UP_LIMIT = 240.0
-ANSWER_LIMIT = 2.0
+UP_LIMIT_S = 240.0
+ANSWER_LIMIT_S = 2.0
 
 
 def folder() -> Path:
-    """Where the compose files are: ``HA_COMPOSE``, or beside the source tree.
+    """Return the folder of the compose files: ``HA_COMPOSE``, or the one of the source tree.
 
     Raises:
         DrillError: they are not there.
@@ -45,7 +45,7 @@ def down(clocks: Path) -> None:
 
 
 def command() -> list[str]:
-    """Return how Compose is called here: as the engine's plugin, or as the program of its first version.
+    """Return the command of Compose: the engine's plugin, or the program of its first version.
 
     Raises:
         DrillError: it is not there.
@@ -64,7 +64,7 @@ def command() -> list[str]:
 def bean(port: int, name: str) -> dict[str, Any]:
     """Return one of a NameNode's JMX beans; empty if it does not answer."""
     try:
-        answer = requests.get(f"http://127.0.0.1:{port}/jmx", params={"qry": name}, timeout=ANSWER_LIMIT)
+        answer = requests.get(f"http://127.0.0.1:{port}/jmx", params={"qry": name}, timeout=ANSWER_LIMIT_S)
         beans: list[dict[str, Any]] = answer.json()["beans"]
     except (requests.RequestException, ValueError, KeyError):
         return {}
@@ -80,10 +80,10 @@ def _compose(arguments: Sequence[str], clocks: Path) -> None:
             env={**os.environ, "HA_CLOCKS": str(clocks)},
             capture_output=True,
             text=True,
-            timeout=UP_LIMIT,
+            timeout=UP_LIMIT_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise DrillError(f"Compose took longer than {UP_LIMIT:.0f} s to {arguments[0]}.") from None
+        raise DrillError(f"Compose took longer than {UP_LIMIT_S:.0f} s to {arguments[0]}.") from None
     if done.returncode:
         raise DrillError(f"Compose failed to {arguments[0]}: {done.stderr.strip()[-500:]}")

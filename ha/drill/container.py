@@ -1,21 +1,37 @@
-"""A member in a container of its own."""
+"""Member in a container of its own, and calls of the Docker engine."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import cast
 
 import docker
-from docker.errors import APIError, NotFound
+import requests
+from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
-from ha.drill.engine import engine
-from ha.drill.ground import DrillError, Member
+from ha.drill.environment import DrillError, Member
 
 PREFIX = "hybrid-ha-"
 NETWORK = "hybrid-ha"
 DISK = "/tmp"  # noqa: S108  # of the container
 
-_KILL_MAIN = "kill -9 $(cat /proc/1/task/1/children)"  # of init there is one child: the main process
+_KILL = ("python3", "-m", "ha.drill.kill", "1")
+_KILL_MAIN = "kill -9 $(cat /proc/1/task/1/children)"  # init has one child: the main process
+
+
+@contextmanager
+def engine() -> Iterator[None]:
+    """Turn an error of the Docker engine into one of the drill: it ends this drill, and none of the next ones.
+
+    Also a decorator.
+
+    Raises:
+        DrillError: the engine refused a request, or does not answer.
+    """
+    try:
+        yield
+    except (DockerException, requests.RequestException) as error:
+        raise DrillError(f"The Docker engine did not do its part: {error}") from error
 
 
 class Contained(Member):
@@ -36,12 +52,12 @@ class Contained(Member):
     @property
     @engine()
     def exit_code(self) -> int | None:
-        """What its main process ended with; None if it has not ended, or was removed."""
+        """Exit code of its main process; None if it has not ended, or was removed."""
         return None if self._state() != "exited" else int(self._container.attrs["State"]["ExitCode"])
 
     def log(self) -> str:
-        """What it has printed until now."""
-        with suppress(NotFound, APIError):  # removed: what was read last
+        """Its output until now."""
+        with suppress(NotFound, APIError):  # it was removed: return what was read last
             self._log = self._container.logs().decode(errors="replace")
         return self._log
 
@@ -52,10 +68,14 @@ class Contained(Member):
         self._container.wait(timeout=30)
 
     @engine()
-    def strike(self, what: str, verb: str = "kill") -> int:
-        """Do something to a process below it."""
-        said = executed(self._container, ["python3", "-m", "ha.drill.programs.strike", "1", what, verb])
-        return int(said.strip() or 0)
+    def kill_child(self, kind: str) -> int:
+        """SIGKILL the processes of a kind below it."""
+        return int(executed(self._container, [*_KILL, kind, "kill"]))
+
+    @engine()
+    def expose_child(self, kind: str) -> int:
+        """Make them the first that the kernel ends."""
+        return int(executed(self._container, [*_KILL, kind, "expose"]))
 
     @engine()
     def freeze(self) -> None:
@@ -64,12 +84,12 @@ class Contained(Member):
 
     @engine()
     def thaw(self) -> None:
-        """Let all of them go on."""
+        """Let all of its processes go on."""
         self._container.unpause()
 
     @engine()
     def lose(self) -> None:
-        """Take the network away first: what dies afterwards cannot say so to anybody."""
+        """Take the network away first, so that no dying process can tell anybody."""
         self._docker.networks.get(NETWORK).disconnect(self._container, force=True)
         self._container.kill()
 
@@ -85,8 +105,8 @@ class Contained(Member):
 
     @engine()
     def exhaust_memory(self) -> None:
-        """Take all the memory there is, until the kernel has ended a process."""
-        self._container.exec_run(["python3", "-m", "ha.drill.programs.exhaust"], detach=True)
+        """Take all memory until the kernel has ended a process."""
+        self._container.exec_run([*_KILL, "jvm", "exhaust"], detach=True)
 
     def end(self) -> None:
         """Leave nothing of it behind."""
@@ -107,19 +127,19 @@ class Contained(Member):
 
 
 def executed(container: Container, command: Sequence[str]) -> str:
-    """Run a program in a container and return what it printed.
+    """Run a program in a container and return its output.
 
     Raises:
         DrillError: it failed.
     """
-    code, said, complained = run_in(container, command)
+    code, output, errors = run_in(container, command)
     if code:
-        raise DrillError(f"{' '.join(command)} failed with {code}: {(complained or said).strip()[-300:]}")
-    return said
+        raise DrillError(f"{' '.join(command)} failed with {code}: {(errors or output).strip()[-300:]}")
+    return output
 
 
 def run_in(container: Container, command: Sequence[str]) -> tuple[int, str, str]:
-    """Run a program in a container; return its exit code, what it printed, and what it complained of."""
+    """Run a program in a container; return its exit code, its output and its errors."""
     code, streams = container.exec_run(list(command), demux=True)
-    said, complained = cast("tuple[bytes | None, bytes | None]", streams)
-    return int(code or 0), (said or b"").decode(), (complained or b"").decode()
+    output, errors = cast("tuple[bytes | None, bytes | None]", streams)
+    return int(code or 0), (output or b"").decode(), (errors or b"").decode()

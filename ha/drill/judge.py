@@ -1,29 +1,29 @@
-"""What must be true after a drill, and what is measured."""
+"""Judge: checks what must be true after a drill, and takes its measures."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from ha.drill.clients import text, words
 from ha.drill.drill import Drill
-from ha.drill.ground import Ability
+from ha.drill.environment import Ability
+from ha.drill.observer import new_batches
 from ha.drill.outcome import Check, Span
-from ha.drill.programs.feed import text
-from ha.drill.programs.results import words
 from ha.history.checker import check
 from ha.history.edits import TOLERANCE
-from ha.history.events import Completed, Ended, Event, Granted, LookedUp, Ran
+from ha.history.events import Ended, Event, Granted, LookedUp, Ran
 from store.clock import now
 
-NOISE = 3.0
-"""Seconds by which a recovery may exceed its bound on a small machine that runs all of a drill; both are reported."""
+RECOVERY_SLACK_S = 3.0
+"""A recovery may exceed its bound by this: one small machine may run the whole drill. The report shows both figures."""
 
-LATE = 0.5
-"""Seconds by which a lookup may exceed its deadline for the same reason."""
+LOOKUP_SLACK_S = 0.5
+"""A lookup may exceed its timeout by this, for the same reason."""
 
 
 class Judge:
-    """Looks at one drill that is over."""
+    """Judges one drill that is over."""
 
     def __init__(
         self,
@@ -33,24 +33,24 @@ class Judge:
         over: float,
         durations: Mapping[str, float],
         *,
-        promises: bool,
+        keeps_guarantees: bool,
     ) -> None:
         """Take what is known.
 
         Args:
-            drill: what was done.
+            drill: its specification.
             events: the whole history, in order.
             faults: what was broken, and when.
-            over: when the drill was over, and the job was told to end.
+            over: when the drill was over and the job was told to end.
             durations: that were in force, in seconds.
-            promises: whether this project's guarantees apply.
+            keeps_guarantees: whether the history must keep this project's guarantees.
         """
         self._drill = drill
         self._events = events
         self._faults = faults
         self._over = over
         self._durations = durations
-        self._promises = promises
+        self._promises = keeps_guarantees
         self.checks: list[Check] = []
         self.measures: dict[str, float] = {}
 
@@ -59,11 +59,11 @@ class Judge:
 
         Args:
             fed: numbers of the files that were put into the input directory.
-            counted: each word's count, as the job has written it.
-            codes: exit codes of the sidecars that were to end by themselves, by name.
+            counted: each word's count in the job's output.
+            codes: exit codes of the contenders that had to end by themselves, by name.
         """
         if self._promises:
-            self._check_promises()
+            self._check_guarantees()
         self._check_words(fed, counted)
         self._check_lookups()
         self._check_changes()
@@ -77,8 +77,8 @@ class Judge:
 
     # ---
 
-    def _check_promises(self) -> None:
-        # Whose clock is set cannot say when something was written, only in which order.
+    def _check_guarantees(self) -> None:
+        # A server whose clock was set knows only in which order things were written, not when.
         tolerance = math.inf if Ability.CLOCK in self._drill.needs else TOLERANCE
         violations = check(self._events, tolerance=tolerance)
         first = f"; the first: {violations[0].guarantee}: {violations[0].sentence}" if violations else ""
@@ -100,11 +100,11 @@ class Judge:
     def _check_lookups(self) -> None:
         lookups = [each for each in self._events if isinstance(each, LookedUp)]
         answered = {each.reader: each.ended for each in reversed(lookups) if each.outcome == "leader"}
-        # Before its first answer a reader waits for a leader, and for the servers; that is not what a drill is about.
+        # Before its first answer, a reader waits for the servers and the first leader: no part of the drill.
         counted = [each for each in lookups if each.ended >= answered.get(each.reader, float("inf"))]
         failed = [each for each in counted if each.outcome == "unreachable"]
         unexcused = [each for each in failed if not (self._drill.expected.blind and self._broken(each))]
-        slow = [each for each in counted if each.ended - each.at > each.timeout + LATE]
+        slow = [each for each in counted if each.ended - each.at > each.timeout + LOOKUP_SLACK_S]
         slowest = max((each.ended - each.at for each in counted), default=0.0)
         by_source = Counter(each.source for each in counted if each.outcome == "leader")
         self.measures |= {
@@ -121,7 +121,7 @@ class Judge:
         self.add("lookups keep their deadline", not slow, f"the slowest took {slowest:.2f} s, {len(slow)} were late")
 
     def _broken(self, lookup: LookedUp) -> bool:
-        # For one deadline more: whoever has just lost a store has yet to find it again.
+        # For one timeout longer: a reader that has just lost a store has yet to find it again.
         return any(each.begins <= lookup.ended <= each.ends + lookup.timeout for each in self._faults)
 
     def _check_changes(self) -> None:
@@ -139,14 +139,14 @@ class Judge:
         took, limit = later[0].at - begun, bound({**self._durations, "outage": outage})
         self.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": round(limit, 3)}
         detail = f"{took:.1f} s until the next grant, promised within {limit:.1f} s ({bound.__doc__})"
-        self.add("recovered in time", took <= limit + NOISE, detail)
+        self.add("recovered in time", took <= limit + RECOVERY_SLACK_S, detail)
 
     def _check_end(self, codes: Mapping[str, int | None]) -> None:
-        told = ", ".join(f"{name}: {code}" for name, code in sorted(codes.items()))
-        self.add("the job finished", bool(codes) and set(codes.values()) == {0}, f"exit codes {told or 'none'}")
+        listed = ", ".join(f"{name}: {code}" for name, code in sorted(codes.items()))
+        self.add("the job finished", bool(codes) and set(codes.values()) == {0}, f"exit codes {listed or 'none'}")
 
     def _measure_batches(self) -> None:
-        ended = [each.ended for each in fresh(self._events)]
+        ended = [each.ended for each in new_batches(self._events)]
         self.measures["batches"] = len(ended)
         if len(ended) > 1:
             longest = max(after - before for before, after in pairwise(ended))
@@ -157,17 +157,6 @@ class Judge:
             after = [at for at in ended if at > min(changed)]
             if after:
                 self.measures["first_batch_seconds"] = round(after[0] - begun, 3)
-
-
-def fresh(events: Sequence[Event]) -> list[Completed]:
-    """Return the acknowledgements of batches that were new; a new leader acknowledges once more what it finds."""
-    newest: dict[str, int] = {}
-    found = []
-    for event in sorted((each for each in events if isinstance(each, Completed)), key=lambda each: each.ended):
-        if event.batch > newest.get(event.query, -1):
-            newest[event.query] = event.batch
-            found.append(event)
-    return found
 
 
 def overlap(events: Sequence[Ran | Ended]) -> float:

@@ -1,13 +1,13 @@
-"""What a drill sees while it runs: the histories of all members, as far as they are written.
+"""Observer: what a drill sees while it runs, from the histories that all members write.
 
-Everything that takes part writes its history into one folder of this host, so the drill itself needs neither ZooKeeper
-nor HDFS, and is not blinded by what it breaks.
+All members write their histories into one folder of this host. So the drill needs neither ZooKeeper nor HDFS, and its
+own faults do not blind it.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from ha.drill.judge import fresh
-from ha.drill.programs.feed import FED
+from ha.drill.clients import FED
 from ha.history.events import Completed, Ended, Event, Fault, Granted, LookedUp, decode, encode
 from store.clock import now
 
@@ -15,7 +15,7 @@ HISTORY = "history"
 
 
 class Observer:
-    """Reads a folder's histories on from where it was."""
+    """Reads the histories of a folder, each time from where it stopped."""
 
     def __init__(self, folder: Path) -> None:
         self.events: list[Event] = []
@@ -23,30 +23,27 @@ class Observer:
         """In the order in which they were seen."""
         self._history = folder / HISTORY
         self._fed = folder / FED
-        self._read: dict[Path, int] = {}
+        self._offsets: dict[Path, int] = {}
 
     def look(self) -> None:
-        """Take in what was written since."""
+        """Read what was written since the last call."""
         for path in sorted(self._history.glob("*.jsonl")):
             with path.open("rb") as file:
-                file.seek(self._read.get(path, 0))
-                # In one read: going by lines, the rest of a line that was being written would look like one of its own.
+                file.seek(self._offsets.get(path, 0))
+                # In one read: reading by lines, the rest of a half-written line would look like a line of its own.
                 written, end, _ = file.read().rpartition(b"\n")
-            self._read[path] = self._read.get(path, 0) + len(written) + len(end)
+            self._offsets[path] = self._offsets.get(path, 0) + len(written) + len(end)
             for event in decode((written + end).splitlines(keepends=True)):
-                self._take(event)
-
-    def _take(self, event: Event) -> None:
-        self.events.append(event)
-        if isinstance(event, Granted):
-            self.grants.append(event)
+                self.events.append(event)
+                if isinstance(event, Granted):
+                    self.grants.append(event)
 
     def completed(self, since: float) -> list[Completed]:
         """New batches that were acknowledged after a time, in that order."""
-        return [event for event in fresh(self.events) if event.ended >= since]
+        return [event for event in new_batches(self.events) if event.ended >= since]
 
     def answers(self, since: float) -> list[LookedUp]:
-        """The newest answer of each reader that was told of a leader after a time."""
+        """For each reader, the newest answer after a time that named a leader."""
         newest = {
             event.reader: event
             for event in self.events
@@ -61,14 +58,25 @@ class Observer:
         return [int(line) for line in self._fed.read_text(encoding="ascii").splitlines(keepends=True) if "\n" in line]
 
     def note(self, what: str) -> float:
-        """Write down what is being done to them all; returns when."""
+        """Write down what the drill does to the job; return the time."""
         return self._write(Fault(now(), "", what))
 
     def ended(self, contender: str) -> float:
-        """Write down that a contender is gone; returns when."""
+        """Write down that a contender is gone; return the time."""
         return self._write(Ended(now(), "", contender))
 
     def _write(self, event: Fault | Ended) -> float:
         with (self._history / "drill.jsonl").open("ab") as file:
             file.write(encode(event))
         return event.at
+
+
+def new_batches(events: Sequence[Event]) -> list[Completed]:
+    """Return the acknowledgements of new batches; a new leader acknowledges the batch that it finds once more."""
+    newest: dict[str, int] = {}
+    found = []
+    for event in sorted((each for each in events if isinstance(each, Completed)), key=lambda each: each.ended):
+        if event.batch > newest.get(event.query, -1):
+            newest[event.query] = event.batch
+            found.append(event)
+    return found

@@ -1,4 +1,4 @@
-"""What came of drills: the data behind a report."""
+"""Outcomes of drills: the data behind a report."""
 
 from typing import Literal
 
@@ -11,9 +11,9 @@ class Check(msgspec.Struct, frozen=True):
     """One thing that had to be true.
 
     Attributes:
-        name: in a few words, the same for all drills.
-        passed: whether it was.
-        detail: in one sentence, with figures.
+        name: a few words, the same for all drills.
+        passed: whether it was true.
+        detail: one sentence with figures.
     """
 
     name: str
@@ -30,30 +30,30 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one drill.
+    """Outcome of one drill.
 
     Attributes:
         drill: its name.
         title: what it does, in one sentence.
         group: the kind of fault: ``kills``, ``network``, ``zookeeper``, ``hdfs``, ``both``, ``pauses``, ``machine``,
             ``upgrade``, ``agent``.
-        ground: where it ran: ``sandbox`` or ``containers``.
-        guard: who guarded the job: ``hybrid-ha``, ``kazoo`` (its Election) or ``curator`` (its LeaderLatch).
-        status: skipped drills were not run; ``reason`` says why.
-        reason: why it was skipped, or what kept it from being carried out; empty otherwise.
+        environment: ``sandbox`` or ``containers``.
+        provider: what kept the job available: ``hybrid-ha``, or a baseline such as ``kazoo``.
+        status: ``skipped`` drills were not run; ``reason`` says why.
+        reason: why it was skipped, or could not be carried out; empty otherwise.
         began: boot-clock seconds of the host.
-        seconds: how long it took in all.
+        seconds: its whole duration.
         checks: what had to be true.
-        measures: figures by name; names end in their unit (``takeover_seconds``), counts have none.
+        measures: figures by name; a name ends in its unit (``takeover_seconds``), counts have none.
         faults: what was broken.
-        events: name of the Parquet file with its history, beside the report; empty if there is none.
+        events: Parquet file with its history, relative to the report; empty if there is none.
     """
 
     drill: str
     title: str
     group: str
-    ground: str
-    guard: str = "hybrid-ha"
+    environment: str
+    provider: str = "hybrid-ha"
     status: Status
     reason: str = ""
     began: float = 0.0
@@ -65,12 +65,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of several.
+    """Outcomes of several drills.
 
     Attributes:
         version: of this distribution.
         when: wall-clock time in ISO format; for display only.
-        machine: cores, memory, kernel, versions: whatever helps to compare figures.
+        machine: cores, memory, kernel and versions, which help to compare figures.
         settings: the durations of the protocol, in seconds, by name.
         outcomes: in the order in which they ran.
     """

@@ -1,8 +1,8 @@
-"""What HDFS has executed, as events: read from the NameNode's edit log, as ``hdfs oev -p xml`` prints it.
+"""Edits: the changes that HDFS has executed, read from the NameNode's edit log as ``hdfs oev -p xml`` prints it.
 
-Not from its audit log. A NameNode writes that after it has let go of its lock, so under load every third line is out of
-order; and it says "allowed" of a ``mkdirs`` that changed nothing. The edit log is numbered under the lock, and has
-nothing in it that was refused.
+The audit log would not do. A NameNode writes it after it has released its lock, so under load every third line is out
+of order, and it says "allowed" of a ``mkdirs`` that changed nothing. The edit log is numbered under the lock, and
+contains no request that was refused.
 """
 
 import io
@@ -20,20 +20,20 @@ from store.clock import now
 FILE = "hdfs.jsonl"
 
 TOLERANCE = 0.1
-"""Seconds by which these times may be off against the processes': they are the wall clock's, in milliseconds."""
+"""Seconds by which these times may differ from the processes': they come from the wall clock, in milliseconds."""
 
 _OPERATIONS = {
     "OP_RENAME": ("rename", "SRC"),
     "OP_RENAME_OLD": ("rename", "SRC"),
     "OP_MKDIR": ("make", "PATH"),
-    "OP_ADD": ("make", "PATH"),  # a file; what is written into it afterwards changes no name
+    "OP_ADD": ("make", "PATH"),  # a file; writing into it changes no name
     "OP_DELETE": ("delete", "PATH"),
 }
 _MANGLED = re.compile(r"\\([0-9a-f]{4,});")
 
 
 def save(segments: Iterable[str], files: str, job: str, folder: Path) -> None:
-    """Add to a history what HDFS has executed on the names of a job.
+    """Add the changes that HDFS has executed on the names of a job to a history.
 
     Args:
         segments: see :func:`stored`.
@@ -51,9 +51,9 @@ def save(segments: Iterable[str], files: str, job: str, folder: Path) -> None:
 def stored(segments: Iterable[str], files: str) -> list[Stored]:
     """Return every change of names of jobs, in the order in which HDFS executed them.
 
-    Paths are below the job's directory, which itself is ``.``. What is renamed into it was made, for the job; what is
-    renamed out of it was deleted. Times are the NameNode's, brought to this host's boot clock: good for showing, and in
-    order, but see :data:`TOLERANCE`.
+    Paths are relative to the job's directory, which itself is ``.``. To a job, an entry that is renamed into its
+    directory was made, and one that is renamed out of it was deleted. Times are the NameNode's, converted to this
+    host's boot clock: in order and good enough to show, but see :data:`TOLERANCE`.
 
     Args:
         segments: the edit log in XML, one document for each of its files, in any order.
@@ -70,7 +70,7 @@ def stored(segments: Iterable[str], files: str) -> list[Stored]:
     root = urlsplit(files).path.rstrip("/")
     offset = now() - time.time()
     latest: dict[str, float] = {}
-    """Of each job: the NameNode's clock may be set back, and what happened before that is no other job's business."""
+    """Of each job, since the NameNode's clock may be set back; one job's times do not push another's forward."""
     events = []
     for number in numbers:
         if (change := records[number]) is None:
@@ -118,7 +118,7 @@ def _text(record: ET.Element, tag: str) -> str:
 
 
 def _place(path: str, root: str) -> tuple[str, str]:
-    """The job that a path belongs to, and the path below that; no job for what is elsewhere, or only being staged."""
+    """The job that a path belongs to, and the path below it; no job if it lies elsewhere or is only being staged."""
     if not path.startswith(f"{root}/"):
         return "", path
     job, _, below = path.removeprefix(f"{root}/").partition("/")

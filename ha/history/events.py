@@ -1,11 +1,12 @@
-"""The events of a history, and how they are written: one JSON object a line.
+"""Events of a history, written as one JSON object a line, and the violations that a check finds in them.
 
-Times are boot-clock seconds of one host, or true time in a simulation: events of several hosts cannot be compared.
-A process that was killed leaves no event, so what it last believed counts until its time has run out, unless somebody
-took over because the process was gone.
+Times are boot-clock seconds of one host, or true time in a simulation, so events of several hosts cannot be compared.
+A process that is killed leaves no event. Its last belief counts until that has run out, unless a standby took over
+because the process was gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -67,7 +68,7 @@ class Ran(_Event, frozen=True):
 
 
 class Suspected(_Event, frozen=True):
-    """A standby has found that the process of a leader has ended, and does not wait for that one's belief to end.
+    """A standby has found that a leader's process has ended, and does not wait until its belief has run out.
 
     Attributes:
         contender: whose process has ended.
@@ -79,7 +80,7 @@ class Suspected(_Event, frozen=True):
 
 
 class Ended(_Event, frozen=True):
-    """A process ended: it believes nothing and does nothing any more; ``job`` is empty."""
+    """A process has ended: it no longer believes or does anything; ``job`` is empty."""
 
     contender: str
 
@@ -124,9 +125,9 @@ class LookedUp(_Event, frozen=True):
 
     Attributes:
         ended: when.
-        timeout: seconds it was given.
+        timeout: seconds that it was given; of a watch, that it took.
         outcome: ``leader``, ``none`` (there is no leader) or ``unreachable`` (no store answered).
-        reader: one process's reader; its answers are in order.
+        reader: its name; the answers of one reader are in order.
     """
 
     ended: float
@@ -167,8 +168,8 @@ class Copied(_Event, frozen=True):
         operation: ``create``, ``write`` or ``delete``.
         path: of the node.
         owner: session of the node, 0 if it is not ephemeral.
-        session: of who changed it, 0 if that was no session known here.
-        data: what the node holds now.
+        session: that changed it, 0 if it is not known here.
+        data: of the node, after the change.
     """
 
     operation: str
@@ -178,11 +179,11 @@ class Copied(_Event, frozen=True):
     data: str = ""
 
 
-# --- what was done to them all
+# --- faults
 
 
 class Fault(_Event, frozen=True):
-    """Something was broken, or mended; ``job`` is empty if it concerns all."""
+    """A drill has broken or mended something; ``job`` is empty if that concerns all jobs."""
 
     what: str
 
@@ -204,6 +205,26 @@ Event = (
     | Fault
 )
 
+# --- violations
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A promise that a history breaks.
+
+    Attributes:
+        guarantee: such as ``S1``; docs/protocol.md lists them.
+        at: when, in the history's own time.
+        sentence: what happened, for a person.
+    """
+
+    guarantee: str
+    at: float
+    sentence: str
+
+
+# --- files
+
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -214,7 +235,7 @@ def encode(event: Event) -> bytes:
 
 
 def decode(lines: Iterable[bytes]) -> Iterator[Event]:
-    """Read events, one a line; the last line may be cut off, because its writer may have been killed.
+    """Read events, one a line. The last line may be cut off, because its writer may have been killed.
 
     Raises:
         ValueError: another line is not an event.

@@ -1,7 +1,7 @@
-"""Each process writes its part of a history: into a file of its own, one line an event, one system call a line.
+"""Recorder: a history that is written down, one line an event and one system call a line.
 
-So a process that is killed loses at most the event that it was about to write, and no two processes' lines mix. What
-cannot be written is not: recording stops then, says so once, and the leader goes on.
+Each process writes a file of its own. So one that is killed loses at most the event it was about to write, and lines
+of two processes never mix. When an event cannot be written, recording stops with a warning; the leader goes on.
 """
 
 import errno
@@ -9,44 +9,28 @@ import logging
 import math
 import os
 import secrets
-import threading
-from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
-from ha.history.events import (
-    Believed,
-    CheckpointsRead,
-    Completed,
-    Counted,
-    Event,
-    Granted,
-    LookedUp,
-    Published,
-    Ran,
-    Revoked,
-    Suspected,
-    encode,
-)
-from ha.history.opening import CheckpointLookups, Checkpoints, Lookups, NoHistory
-from leader.answers import Answer
-from leader.candidacy import Leads
-from leader.checkpoint import NOTHING, Checkpoint, Metadata
-from leader.checkpoint_state import CheckpointState
-from leader.errors import NoLeader, Unreachable
-from leader.events import Grant, Revoke
-from leader.information import LeaderInformation
+from ha.history import events
+from ha.history.events import Event, encode
+from leader.contender.participant import Belief
+from leader.election.events import Grant, Publish, Revoke, Suspect
+from leader.job.checkpoints import BatchPublished, IdHandedOut
+from leader.lookup.observed import CheckpointsRead, LookupEnded
+from leader.observer import Observer
 from leader.timing import LONGEST
 from store.clock import now
 
 _log = logging.getLogger("ha")
 
 
-class Recorder(NoHistory):
-    """Writes into a directory; safe to use from several threads, and from a forked child, which begins its own file.
+class Recorder:
+    """A :class:`ha.history.history.History` in a directory.
 
-    There is no lock, which a fork could leave held for ever: a line is one write to a file that is open for appending.
-    An event costs some 8 microseconds on a local disk, and a belief changes a few times a second at most.
+    Safe to use from several threads, and from a forked child, which begins a file of its own. There is no lock, which
+    a fork could leave held for ever: a line is one write to a file that is open for appending. An event costs some
+    8 microseconds on a local disk, and a belief changes a few times a second at most.
     """
 
     def __init__(self, folder: str | Path, name: str) -> None:
@@ -54,7 +38,7 @@ class Recorder(NoHistory):
 
         Args:
             folder: made if it is not there.
-            name: of the contender, or of whoever looks up; the names of its files and of its readers begin with it.
+            name: of the contender, or of the process that looks up; its files and readers are named after it.
         """
         self._folder = Path(folder).absolute()
         self._name = name
@@ -62,36 +46,37 @@ class Recorder(NoHistory):
         self._over = False
         self._readers = count(1)
 
+    def observer(self, job: str, happened: object) -> None:
+        """Record a step of the contender, or of a leader's checkpoints."""
+        event = _event_of_contender(job, self._name, happened)
+        if event is not None:
+            self.write(event)
+
+    def reader(self) -> Observer:
+        """Return an observer that records one reader's answers; in a forked child it counts as another reader."""
+        number = next(self._readers)
+
+        def observe(job: str, happened: object) -> None:
+            event = _event_of_reader(job, f"{self._own_part().stem}.{number}", happened)
+            if event is not None:
+                self.write(event)
+
+        return observe
+
+    def ran(self, job: str, epoch: int, *, running: bool) -> None:
+        """Record that a leader's command, or a block of ``ha.lead``, is being started or has ended."""
+        self.write(events.Ran(now(), job, self._name, epoch, running))
+
     def write(self, event: Event) -> None:
         """Record an event."""
         if self._over:
             return
         try:
             self._own_part().append(encode(event))
-        except (OSError, ValueError) as error:  # the latter for a text that is no Unicode
+        except (OSError, ValueError) as error:  # ValueError: a text that cannot be encoded
             self._over = True
             cause = error.strerror if isinstance(error, OSError) else error
             _log.warning("The history in %s ends here (%s); nothing else is hurt.", self._folder, cause)
-
-    def ran(self, job: str, epoch: int, *, running: bool) -> None:
-        """A command of a leader is being started, or it has ended; so does a block of ``ha.lead``."""
-        self.write(Ran(now(), job, self._name, epoch, running))
-
-    def leads(self, leads: Leads) -> Leads:
-        """Return who is to be told about leadership, so that it is recorded."""
-        return _Leads(self.write, self._name, leads)
-
-    def checkpoints(self, job: str, epoch: int, checkpoints: Checkpoints) -> Checkpoints:
-        """Return a leader's hand on its checkpoints, so that what it does is recorded."""
-        return _Checkpoints(self.write, job, self._name, epoch, checkpoints)
-
-    def lookups(self, reader: Lookups) -> Lookups:
-        """Return a reader whose answers are recorded."""
-        return _Lookups(self.write, self._reader_name(), reader)
-
-    def checkpoint_lookups(self, reader: CheckpointLookups) -> CheckpointLookups:
-        """Return a reader of checkpoints whose answers are recorded."""
-        return _CheckpointLookups(self.write, self._reader_name(), reader)
 
     def close(self) -> None:
         """Record nothing more."""
@@ -105,14 +90,9 @@ class Recorder(NoHistory):
             part = self._part = _Part(self._folder, self._name)
         return part
 
-    def _reader_name(self) -> Callable[[], str]:
-        """What a reader is called: what it is in a forked child is another one than the parent's."""
-        number = next(self._readers)
-        return lambda: f"{self._own_part().stem}.{number}"
-
 
 class _Part:
-    """One process's part of a history. Its file is closed when nobody uses it any more: a thread may be about to."""
+    """One process's file of a history. It is closed when nobody refers to it: a thread may be about to write."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.pid = os.getpid()
@@ -133,154 +113,60 @@ class _Part:
             os.close(self._descriptor)
 
 
-Write = Callable[[Event], None]
+def _event_of_contender(job: str, contender: str, happened: object) -> Event | None:  # noqa: PLR0911  # one an event
+    """The event of the history for this; None if it is not recorded."""
+    at = now()
+    match happened:
+        case Belief(leads_until, holds_until):
+            return events.Believed(at, job, contender, _finite(leads_until), _finite(holds_until))
+        case Grant(epoch, session_id, reason):
+            return events.Granted(at, job, contender, epoch, session_id, reason)
+        case Revoke(session_id, reason):
+            return events.Revoked(at, job, contender, session_id, reason)
+        case Publish(information):
+            endpoints = dict(information.endpoints)
+            return events.Published(at, job, contender, information.epoch, information.session_id, endpoints)
+        case Suspect(suspected):
+            return events.Suspected(at, job, suspected, contender)
+        case IdHandedOut(started, epoch, number):
+            return events.Counted(started, job, at, contender, epoch, number)
+        case BatchPublished(started, epoch, query, batch):
+            return events.Completed(started, job, at, contender, epoch, query, batch)
+        case _:
+            return None
 
 
-class _Leads:
-    """Stands before who is told about leadership."""
+def _event_of_reader(job: str, reader: str, happened: object) -> Event | None:
+    match happened:
+        case LookupEnded():
+            return _looked_up(job, reader, happened)
+        case CheckpointsRead(started, state):
+            return events.CheckpointsRead(started, job, now(), reader, state.epoch, state.next_id, state.queries)
+        case _:
+            return None
 
-    def __init__(self, write: Write, contender: str, leads: Leads) -> None:
-        self._write = write
-        self._contender = contender
-        self._leads = leads
 
-    def granted(self, job: str, grant: Grant) -> None:
-        self._write(Granted(now(), job, self._contender, grant.epoch, grant.session_id, grant.reason))
-        self._leads.granted(job, grant)
-
-    def revoked(self, job: str, revoke: Revoke) -> None:
-        self._write(Revoked(now(), job, self._contender, revoke.session_id, revoke.reason))
-        self._leads.revoked(job, revoke)
-
-    def asked(self, job: str, successor: str) -> None:
-        self._leads.asked(job, successor)
-
-    def believed(self, job: str, leads_until: float, holds_until: float) -> None:
-        self._write(Believed(now(), job, self._contender, _finite(leads_until), _finite(holds_until)))
-        self._leads.believed(job, leads_until, holds_until)
-
-    def published(self, job: str, information: LeaderInformation) -> None:
-        session_id, endpoints = information.session_id, dict(information.endpoints)
-        self._write(Published(now(), job, self._contender, information.epoch, session_id, endpoints))
-        self._leads.published(job, information)
-
-    def suspected(self, job: str, contender: str) -> None:
-        self._write(Suspected(now(), job, contender, self._contender))
-        self._leads.suspected(job, contender)
-
-    def said(self, job: str, sentence: str) -> None:
-        self._leads.said(job, sentence)
+def _looked_up(job: str, reader: str, lookup: LookupEnded) -> events.LookedUp:
+    started, ended, answer = lookup.started, lookup.ended, lookup.answer
+    # JSON has no infinity; and a watch may wait for a change as long as it likes.
+    timeout = min(lookup.timeout, LONGEST) if lookup.timeout is not None else ended - started
+    if answer is None:
+        return events.LookedUp(started, job, ended, timeout, reader, "none" if lookup.reached else "unreachable")
+    return events.LookedUp(
+        started,
+        job,
+        ended,
+        timeout,
+        reader,
+        "leader",
+        answer.epoch,
+        answer.session_id,
+        dict(answer.endpoints),
+        answer.source.value,
+        answer.verified,
+        answer.stale,
+    )
 
 
 def _finite(until: float) -> float | None:
     return until if math.isfinite(until) else None
-
-
-class _Checkpoints:
-    """Stands before a leader's hand on its checkpoints; what raised is not recorded: nobody was told anything."""
-
-    def __init__(self, write: Write, job: str, contender: str, epoch: int, checkpoints: Checkpoints) -> None:
-        self._write = write
-        self._job = job
-        self._contender = contender
-        self._epoch = epoch
-        self._checkpoints = checkpoints
-
-    def state(self) -> CheckpointState:
-        return self._checkpoints.state()
-
-    def latest(self, query: str) -> Checkpoint | None:
-        return self._checkpoints.latest(query)
-
-    def retained(self, query: str) -> list[Checkpoint]:
-        return self._checkpoints.retained(query)
-
-    def next(self) -> int:
-        at = now()
-        number = self._checkpoints.next()
-        self._write(Counted(at, self._job, now(), self._contender, self._epoch, number))
-        return number
-
-    def set(self, number: int) -> int:
-        return self._checkpoints.set(number)
-
-    def completed(self, query: str, batch: int, metadata: Metadata = NOTHING) -> CheckpointState:
-        at = now()
-        state = self._checkpoints.completed(query, batch, metadata)
-        self._write(Completed(at, self._job, now(), self._contender, self._epoch, query, batch))
-        return state
-
-
-class _CheckpointLookups:
-    """Stands before a reader of checkpoints."""
-
-    def __init__(self, write: Write, name: Callable[[], str], reader: CheckpointLookups) -> None:
-        self._write = write
-        self._name = name
-        self._reader = reader
-
-    def checkpoint(self, job: str, timeout: float = 2.0) -> CheckpointState:
-        at = now()
-        state = self._reader.checkpoint(job, timeout)
-        self._write(CheckpointsRead(at, job, now(), self._name(), state.epoch, state.next_id, state.queries))
-        return state
-
-    def retained(self, job: str, timeout: float = 2.0) -> dict[str, list[Checkpoint]]:
-        return self._reader.retained(job, timeout)
-
-
-class _Lookups:
-    """Stands before a reader."""
-
-    def __init__(self, write: Write, name: Callable[[], str], reader: Lookups) -> None:
-        self._write = write
-        self._name = name
-        self._reader = reader
-
-    def leader(self, job: str, timeout: float = 2.0, *, stale: bool = False) -> Answer:
-        return self._recorded(job, timeout, lambda: self._reader.leader(job, timeout, stale=stale))
-
-    def report(self, job: str, session_id: str, timeout: float = 2.0) -> Answer:
-        return self._recorded(job, timeout, lambda: self._reader.report(job, session_id, timeout))
-
-    def watch(self, job: str, stop: threading.Event, timeout: float = 2.0) -> Iterator[Answer | None]:
-        at = now()
-        for answer in self._reader.watch(job, stop, timeout):
-            ended = now()
-            self._answered(job, at, ended, ended - at, answer)  # it may wait for a change as long as it likes
-            yield answer
-            at = now()
-
-    def _recorded(self, job: str, timeout: float, look: Callable[[], Answer]) -> Answer:
-        at, timeout = now(), min(timeout, LONGEST)  # JSON has no infinity
-        try:
-            answer = look()
-        except NoLeader:
-            self._answered(job, at, now(), timeout, None)
-            raise
-        except Unreachable:
-            self._write(LookedUp(at, job, now(), timeout, self._name(), "unreachable"))
-            raise
-        self._answered(job, at, now(), timeout, answer)
-        return answer
-
-    def _answered(self, job: str, at: float, ended: float, timeout: float, answer: Answer | None) -> None:
-        if answer is None:
-            self._write(LookedUp(at, job, ended, timeout, self._name(), "none"))
-            return
-        self._write(
-            LookedUp(
-                at,
-                job,
-                ended,
-                timeout,
-                self._name(),
-                "leader",
-                answer.epoch,
-                answer.session_id,
-                dict(answer.endpoints),
-                answer.source.value,
-                answer.verified,
-                answer.stale,
-            )
-        )

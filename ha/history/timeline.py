@@ -1,4 +1,4 @@
-"""A history as a person reads it: who believed to lead, what was broken, what readers were told."""
+"""Timeline: a history for people. It shows beliefs, grants, faults, and the answers that readers got."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,14 +15,14 @@ from ha.history.events import (
     Revoked,
     Stored,
     Suspected,
+    Violation,
 )
-from ha.history.violation import Violation
-from leader.lease import Lease
-from leader.names import LeaderDirectory
+from leader.layout.lease import Lease
+from leader.layout.names import LeaderDirectory
 
 
 def timeline(events: Sequence[Event], violations: Sequence[Violation] = ()) -> Iterator[str]:
-    """Yield a line for everything that changed, in order; what only confirms the line before is left out.
+    """Yield a line for every change, in order. An event that only confirms the line before has none.
 
     Args:
         events: in order.

@@ -1,11 +1,11 @@
-"""A job's names over time, played back from what the file system has executed."""
+"""Tree: the names of a job at any time, replayed from the changes that the file system has executed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ha.history.events import Event, Stored
-from leader.information import LeaderInformation, Record
-from leader.names import CHECKPOINTS, RECORD, LeaderDirectory
+from leader.layout.information import LeaderInformation, Record
+from leader.layout.names import CHECKPOINTS, RECORD, LeaderDirectory
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Tree:
     directory: LeaderDirectory | None = None
 
     def apply(self, event: Stored) -> None:
-        """Execute a change once more."""
+        """Replay a change."""
         if event.operation == "rename":
             moved = {name for name in self.names if name == event.path or name.startswith(event.path + "/")}
             self.names -= moved
@@ -44,7 +44,7 @@ class Tree:
 
     @property
     def published(self) -> LeaderInformation | None:
-        """What a reader finds there."""
+        """The information that a reader finds there."""
         return Record.parse(self.listed(RECORD)).published(self.job, self.directory) if self.directory else None
 
     @property
@@ -55,14 +55,14 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What readers could find from a time on."""
+    """The information that readers find from a time on."""
 
     since: float
     information: LeaderInformation | None
 
 
 def publications(events: Sequence[Event], job: str) -> Iterator[Publication]:
-    """Yield every change of what the file system tells readers, in order."""
+    """Yield every change of the information that readers find in the file system, in order."""
     tree = Tree(job)
     last: LeaderInformation | None = None
     for event in events:

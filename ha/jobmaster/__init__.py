@@ -1,10 +1,10 @@
-"""Calling the job master, and answering as one, with the session id in every request: no zombie is ever obeyed.
+"""Calls to a job master, and its side of them: each request names the leader it is meant for, so no zombie is obeyed.
 
-A worker calls with the session id and epoch of the leader that it knows; the job master rejects any other than its own,
+A worker calls with the session id and epoch of the leader that it knows. A job master rejects every other session id,
 and everything when it leads no more. So a request reaches the leader that it was meant for, or nobody. The caller
 learns one of three outcomes: answered, refused (not executed), or unknown.
 
-It does NOT promise that the leader still leads when its answer arrives, nor that what it did was not undone by a fence.
+It does NOT promise that the leader still leads when its answer arrives, nor that no fence undoes what the leader did.
 Imports are lazy: a worker never pays for the server's side.
 """
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ha.jobmaster.guard import GuardedApplication, guarded
     from ha.jobmaster.line import admit
     from ha.jobmaster.master import JobMaster, NoEndpoint
+    from ha.jobmaster.security import Security
+    from ha.jobmaster.serving import serve
     from ha.jobmaster.verdict import Rejected, Verdict, check
 
 _PLACES = {
@@ -28,10 +30,12 @@ _PLACES = {
     "NoEndpoint": "master",
     "Rejected": "verdict",
     "Reply": "exchange",
+    "Security": "security",
     "Verdict": "verdict",
     "admit": "line",
     "check": "verdict",
     "guarded": "guard",
+    "serve": "serving",
 }
 
 __all__ = [
@@ -43,10 +47,12 @@ __all__ = [
     "NoEndpoint",
     "Rejected",
     "Reply",
+    "Security",
     "Verdict",
     "admit",
     "check",
     "guarded",
+    "serve",
 ]
 
 

@@ -1,12 +1,12 @@
-"""Calls to a job's master that end in time, reach the leader that they were meant for, and say what became of them.
+"""The caller: sends requests to a job's master within a time-out, and tells one of three outcomes.
 
     answered    the leader of the session id that was sent has answered while it led
-    refused     nobody has executed it, and nobody will: no leader accepted it in time
-    unknown     somebody may have executed it; it is not sent again, unless the caller says that twice does no harm
+    refused     no master has executed the call, and none will: no leader accepted it in time
+    unknown     a master may have executed the call; it is sent again only if the user says that twice does no harm
 
-An attempt that was refused, or that reached nobody, is always tried again: first HDFS is asked who leads, by a report
-of the session id that failed. No retry library: workers should not pay for its import, and what to do next depends on
-the stores' answers.
+An attempt that was refused, or that reached no master, is always repeated. First its session id is reported, so that
+HDFS is asked who leads. No retry library: workers should not pay for its import, and what to do next depends on the
+stores' answers.
 """
 
 import random
@@ -17,52 +17,60 @@ from typing import Protocol, TypeVar
 from ha.jobmaster.errors import CallRefused, CallUnknown, Lost, NotExecuted
 from ha.jobmaster.exchange import Reply, Request, exchange
 from ha.jobmaster.line import open_line
-from ha.jobmaster.master import JobMaster, NoEndpoint, master_of
-from leader.answers import Answer
+from ha.jobmaster.master import MASTER_TIMEOUT_S, JobMaster, NoEndpoint, master_of
+from ha.jobmaster.security import Security, security_of
 from leader.errors import NoLeader, Unreachable
+from leader.lookup.answers import Answer
 from store.clock import BOOT_CLOCK, Clock
 
 T = TypeVar("T")
 
-TIMEOUT = 10.0
-"""Seconds for a call, all attempts and lookups included; enough for a failover after a crash."""
+FINDER_TIMEOUT_S = 2.0
+"""Seconds of a call for one lookup; as long as other lookups have, which may wait for this one."""
 
-LOOKUP_TIMEOUT = 2.0
-"""Seconds of it for one lookup; as long as other lookups have that may wait for this one."""
-
-PAUSE = 0.1
+ATTEMPT_PAUSE_S = 0.1
 """Seconds, on average, between two attempts at the same leader."""
 
-REPORT_AGAIN = 1.0
+REPORT_EVERY_S = 1.0
 """Seconds after which a leader that goes on refusing is reported again."""
 
 
 class Finder(Protocol):
-    """Who leads: a :class:`ha.Client`, or what a Python worker knows."""
+    """Finds the leader: a :class:`ha.Client`, or the client of a Python worker."""
 
     def leader(self, job: str, timeout: float) -> Answer:
         """Return who leads."""
 
     def report(self, job: str, session_id: str, timeout: float) -> Answer:
-        """That leader refused; return who leads, asked of HDFS."""
+        """Report that this leader refused; return who leads, as HDFS says."""
 
 
 class Caller:
-    """Calls the leader of one job, from any thread; every call has a connection of its own."""
+    """Calls the leader of one job, from any thread; every call has its own connection."""
 
-    def __init__(self, finder: Finder, job: str, endpoint: str = "jobmaster", clock: Clock = BOOT_CLOCK) -> None:
+    def __init__(
+        self,
+        finder: Finder,
+        job: str,
+        endpoint: str = "jobmaster",
+        clock: Clock = BOOT_CLOCK,
+        security: Security | None = None,
+    ) -> None:
         """Call nobody yet.
 
         Args:
-            finder: knows who leads, such as ``ha.connect()``; closed by whoever made it.
+            finder: finds the leader, such as ``ha.connect()``; not closed by the caller.
             job: the job's name.
-            endpoint: which of the leader's addresses; it must be ``host:port`` or ``http://host:port/prefix``.
+            endpoint: which of the leader's addresses; it must be ``host:port``, ``http://host:port/prefix`` or
+                ``https://host:port/prefix``.
             clock: the host's boot clock, unless in a test.
+            security: of TLS and tokens; default: what the settings of a :class:`ha.Client` say, for others none.
         """
         self._finder = finder
         self._job = job
         self._endpoint = endpoint
         self._clock = clock
+        self._security = security or security_of(getattr(finder, "settings", None))
 
     def http(
         self,
@@ -71,7 +79,7 @@ class Caller:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
         *,
-        timeout: float = TIMEOUT,
+        timeout: float = MASTER_TIMEOUT_S,
         idempotent: bool = False,
     ) -> Reply:
         """Send an HTTP request with the leader's session id, and return the leader's answer.
@@ -81,29 +89,35 @@ class Caller:
             path: with the query, escaped as in a URL.
             body: empty for none.
             headers: further ones.
-            timeout: seconds for all of it.
-            idempotent: whether to execute it twice does no harm: then it is sent again when an answer was lost.
+            timeout: seconds for the whole call.
+            idempotent: whether executing it twice does no harm: then it is sent again when an answer was lost.
 
         Raises:
-            CallRefused: nobody has executed it, and nobody will.
-            CallUnknown: somebody may have executed it.
+            CallRefused: no master has executed it, and none will.
+            CallUnknown: a master may have executed it.
             InvalidName: the job or the leader's address is not one.
             ValueError: the method, path or a header cannot be sent.
         """
         request = Request(method, path, body, headers or {})
-        return self._call(lambda master, deadline: exchange(master, request, deadline), timeout, idempotent=idempotent)
+        if self._security.token and any(each.lower() == "authorization" for each in request.headers):
+            raise ValueError("The header 'Authorization' cannot be sent: jobmaster_token has its place.")
+        return self._call(
+            lambda master, deadline: exchange(master, request, deadline, self._security), timeout, idempotent=idempotent
+        )
 
-    def connect(self, *, timeout: float = TIMEOUT) -> socket.socket:
-        """Return a TCP connection that the leader has accepted by :func:`ha.jobmaster.admit`; yours to close.
+    def connect(self, *, timeout: float = MASTER_TIMEOUT_S) -> socket.socket:
+        """Return a TCP connection that the leader has accepted with :func:`ha.jobmaster.admit`; close it yourself.
 
         Args:
-            timeout: seconds for all of it, and afterwards for each operation on the connection.
+            timeout: seconds until it is accepted, and afterwards for each operation on the connection.
 
         Raises:
             CallRefused: no leader accepted in time.
             InvalidName: the job or the leader's address is not one.
         """
-        return self._call(lambda master, deadline: open_line(master, deadline, timeout), timeout, idempotent=True)
+        return self._call(
+            lambda master, deadline: open_line(master, deadline, timeout, self._security), timeout, idempotent=True
+        )
 
     def _call(self, attempt: Callable[[JobMaster, float], T], timeout: float, *, idempotent: bool) -> T:
         deadline = self._clock.now() + timeout
@@ -128,14 +142,14 @@ class Caller:
                 search.pause()
         if doubt:
             raise CallUnknown(
-                f"Whether the master of job {self._job!r} has executed the call is not known: {cause}. Ask it, or call "
-                "again if twice does no harm."
+                f"It is not known whether the master of job {self._job!r} has executed the call: {cause}. "
+                "Ask it, or call again if twice does no harm."
             )
         raise CallRefused(f"No master of job {self._job!r} has executed the call within {timeout:g} s: {cause}.")
 
 
 class _Search:
-    """Whom to try next, if whoever was tried last did not accept."""
+    """Chooses the leader for the next attempt."""
 
     def __init__(self, finder: Finder, job: str, deadline: float, clock: Clock) -> None:
         self._finder = finder
@@ -146,17 +160,17 @@ class _Search:
         self._report_at = float("-inf")
 
     def over(self) -> bool:
-        """Whether the time is."""
+        """Whether the time is over."""
         return self._clock.now() >= self._deadline
 
     def next(self) -> Answer:
-        """Return who leads; who was tried last is reported first, and given a moment if it leads still."""
+        """Return who leads. The leader of the last attempt is reported first, and gets a moment if it still leads."""
         now = self._clock.now()
-        timeout = min(LOOKUP_TIMEOUT, self._deadline - now)
+        timeout = min(FINDER_TIMEOUT_S, self._deadline - now)
         if not self._tried or now < self._report_at:
             answer = self._finder.leader(self._job, timeout)
         else:
-            self._report_at = now + REPORT_AGAIN
+            self._report_at = now + REPORT_EVERY_S
             answer = self._finder.report(self._job, self._tried, timeout)
         if answer.session_id == self._tried:
             self.pause()
@@ -165,6 +179,6 @@ class _Search:
         return answer
 
     def pause(self) -> None:
-        """Wait a moment, and not beyond the deadline."""
-        pause = PAUSE * random.uniform(0.5, 1.5)  # noqa: S311  # spreads callers, hides nothing
+        """Wait a moment, but not beyond the deadline."""
+        pause = ATTEMPT_PAUSE_S * random.uniform(0.5, 1.5)  # noqa: S311  # spreads callers, hides nothing
         self._clock.sleep(max(0.0, min(pause, self._deadline - self._clock.now())))

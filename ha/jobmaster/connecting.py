@@ -1,24 +1,25 @@
-"""A TCP connection on which everything ends in time: looking the name up, connecting, every byte in and out."""
+"""TCP connections with one deadline for everything: the lookup of the name, connecting, every byte in and out."""
 
 import os
 import socket
+import ssl
 import threading
 from typing import Any
 
 from ha.jobmaster.errors import NotExecuted
 from store.clock import now
 
-CONNECT_TIMEOUT = 1.0
-"""Seconds for one address: a host that is lost drops what is sent to it, and another may lead by then."""
+ADDRESS_TIMEOUT_S = 1.0
+"""Seconds for one address: a lost host does not answer at all, and another one may lead by then."""
 
 MOST_LOOKUPS = 8
-"""Names that are being looked up at the same time; a resolver that hangs must not cost a thread for each call."""
+"""Names that are looked up at the same time: a resolver that hangs must not cost a thread for each call."""
 
 _lookups = threading.BoundedSemaphore(MOST_LOOKUPS)
 
 
 def _after_fork() -> None:
-    """Those that look names up are not here."""
+    """Count anew: the threads that look names up do not exist in a forked child."""
     global _lookups  # noqa: PLW0603  # one for the process
     _lookups = threading.BoundedSemaphore(MOST_LOOKUPS)
 
@@ -26,7 +27,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class TimedSocket(socket.socket):
+class _Timed(socket.socket):
     """A socket whose operations share one deadline; :meth:`socket.socket.makefile` reads by :meth:`recv_into`."""
 
     deadline = float("inf")
@@ -36,22 +37,22 @@ class TimedSocket(socket.socket):
         """Receive.
 
         Raises:
-            TimeoutError: the deadline is over.
+            TimeoutError: the deadline has passed.
         """
-        self._hurry()
+        self._set_timeout()
         return super().recv(*arguments)
 
     def recv_into(self, *arguments: Any) -> int:
         """Receive, as :meth:`recv` does."""
-        self._hurry()
+        self._set_timeout()
         return super().recv_into(*arguments)
 
     def sendall(self, *arguments: Any) -> None:
         """Send all of it, as :meth:`recv` receives."""
-        self._hurry()
+        self._set_timeout()
         super().sendall(*arguments)
 
-    def _hurry(self) -> None:
+    def _set_timeout(self) -> None:
         rest = self.deadline - now()
         if rest <= 0:
             raise TimeoutError("the time is over")
@@ -59,22 +60,38 @@ class TimedSocket(socket.socket):
             self.settimeout(rest)
 
 
-def connect(host: str, port: int, deadline: float) -> TimedSocket:
-    """Connect to the first address of this host that takes it.
+class TimedSocket(_Timed):
+    """A plain one."""
+
+
+class TimedTlsSocket(_Timed, ssl.SSLSocket):
+    """One with TLS. Its base class sends piece by piece with :meth:`send`."""
+
+    def send(self, *arguments: Any) -> int:
+        """Send some of it, as :meth:`recv` receives."""
+        self._set_timeout()
+        return super().send(*arguments)
+
+
+def connect(
+    host: str, port: int, deadline: float, context: ssl.SSLContext | None = None
+) -> TimedSocket | TimedTlsSocket:
+    """Connect to the first address of the host that accepts.
 
     Args:
         host: a name or an IP address.
-        port: of TCP.
-        deadline: boot-clock seconds; of the connection, too, until it is changed.
+        port: the TCP port.
+        deadline: boot-clock seconds; the connection keeps it until it is changed.
+        context: of TLS; None for a plain connection.
 
     Raises:
-        NotExecuted: nobody took it in time.
+        NotExecuted: no address accepted in time, or the server is not the one that its name says.
     """
     cause = f"{host} has no address"
     for family, address in _addresses(host, port, deadline):
         connection = TimedSocket(family, socket.SOCK_STREAM)
         try:
-            connection.settimeout(max(0.001, min(CONNECT_TIMEOUT, deadline - now())))
+            connection.settimeout(max(0.001, min(ADDRESS_TIMEOUT_S, deadline - now())))
             connection.connect(address)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
@@ -82,8 +99,23 @@ def connect(host: str, port: int, deadline: float) -> TimedSocket:
             cause = f"{host}:{port} cannot be connected to ({error.strerror or error})"
         else:
             connection.deadline = deadline
-            return connection
+            return connection if context is None else _secured(connection, host, port, context)
     raise NotExecuted(cause)
+
+
+def _secured(connection: TimedSocket, host: str, port: int, context: ssl.SSLContext) -> TimedTlsSocket:
+    """Begin TLS; within the connection's deadline."""
+    try:
+        connection.settimeout(max(0.001, connection.deadline - now()))
+        context.sslsocket_class = TimedTlsSocket
+        made = context.wrap_socket(connection, server_hostname=host.partition("%")[0])
+    except (OSError, ValueError) as error:  # ssl's own error is an OSError; ValueError: no name that TLS can check
+        connection.close()
+        reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or error
+        raise NotExecuted(f"TLS with {host}:{port} failed ({reason})") from error
+    assert isinstance(made, TimedTlsSocket), "the context was told which class"
+    made.deadline = connection.deadline
+    return made
 
 
 def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
@@ -103,7 +135,7 @@ def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
             lookups.release()
 
     if _is_address(host):
-        look_up()  # which asks nobody
+        look_up()  # this asks no resolver
     else:
         thread = threading.Thread(target=look_up, name="ha-resolver", daemon=True)
         thread.start()
@@ -118,7 +150,7 @@ def _resolve(host: str, port: int) -> list[tuple[int, int, int, str, Any]]:
 
 
 def _is_address(host: str) -> bool:
-    """Whether that is an IP address and no name."""
+    """Whether ``host`` is an IP address, not a name."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host.partition("%")[0])

@@ -1,11 +1,11 @@
-"""How a call can fail.
+"""The errors of calls to a job master.
 
     LeaderError
     └── CallError
         ├── CallRefused     no job master has executed it, and none will
         └── CallUnknown     a job master may have executed it
 
-Within one attempt the same split is :class:`NotExecuted` and :class:`Lost`; callers of this package never see these.
+The same split within one attempt is :class:`NotExecuted` and :class:`Lost`, which users never see.
 """
 
 from leader.errors import LeaderError
@@ -20,11 +20,11 @@ class CallRefused(CallError):
 
 
 class CallUnknown(CallError):
-    """Nobody here knows whether the call was executed, or still will be."""
+    """It is not known whether the call was executed, or still will be."""
 
 
 class NotExecuted(Exception):
-    """This attempt was refused, or never reached anybody: to try again is safe."""
+    """This attempt was refused, or reached no job master: trying again is safe."""
 
     def __init__(self, reason: str, *, in_vain: bool = False) -> None:
         """Say why; ``in_vain`` if another attempt would be refused as well."""
@@ -33,4 +33,4 @@ class NotExecuted(Exception):
 
 
 class Lost(Exception):
-    """This attempt may have been executed, and its answer did not come."""
+    """This attempt may have been executed, but its answer did not come."""

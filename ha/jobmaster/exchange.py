@@ -1,4 +1,4 @@
-"""One HTTP request to one job master, with the session id that it is meant for, on a connection of its own."""
+"""The exchange: one HTTP request to one job master, with the session id it is meant for, on its own connection."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,12 @@ import msgspec
 
 from ha.jobmaster.connecting import connect
 from ha.jobmaster.errors import Lost, NotExecuted
-from ha.jobmaster.master import JobMaster, reach
+from ha.jobmaster.master import JobMaster, has_tls, reach
+from ha.jobmaster.security import Security
 from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, VERDICT_HEADER, Verdict
 
 MAX_REPLY_BYTES = 64 << 20
-"""What is longer is no answer to hold in memory."""
+"""A longer reply is not held in memory."""
 
 _METHOD = re.compile("[A-Z]{1,20}")
 _PATH = re.compile("/[!-~]{0,8000}")
@@ -23,13 +24,13 @@ _OURS = {name.lower() for name in (SESSION_ID_HEADER, EPOCH_HEADER, VERDICT_HEAD
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a job master.
+    """A request to a job master.
 
     Attributes:
-        method: of HTTP.
+        method: the HTTP method.
         path: with the query, escaped as in a URL.
         body: empty for none.
-        headers: those of the call itself are added.
+        headers: further ones; the call adds its own.
 
     Raises:
         ValueError: one of them cannot be sent; the message says which.
@@ -54,13 +55,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a job master answered, as the leader that it was asked as.
+    """The answer of a job master that led as the leader the request was meant for.
 
     Attributes:
-        status: of HTTP; also 404 or 500 are answers.
+        status: the HTTP status; 404 and 500 are answers, too.
         headers: by their names in lower case; of several with one name the last.
-        body: of at most 64 MiB.
-        master: who answered.
+        body: at most 64 MiB.
+        master: the one that answered.
     """
 
     status: int
@@ -69,19 +70,21 @@ class Reply:
     master: JobMaster
 
 
-def exchange(master: JobMaster, request: Request, deadline: float) -> Reply:
-    """Send a request, and return the answer of that very leader.
+def exchange(master: JobMaster, request: Request, deadline: float, security: Security) -> Reply:
+    """Send a request, and return the answer of exactly this leader.
 
     Raises:
         InvalidName: the leader's address is not one that can be called.
-        Lost: it may have been executed, and there is no answer that counts.
-        NotExecuted: it was refused, or reached nobody.
+        Lost: the request may have been executed, and no valid answer came.
+        NotExecuted: the request was refused, or reached no master.
     """
     host, port, prefix = reach(master)
+    context, own = security.context(host, tls=has_tls(master)), security.headers()
     connection = HTTPConnection(host, port)
-    connection.sock = connect(host, port, deadline)
+    connection.sock = connect(host, port, deadline, context)
     headers = {
         **request.headers,
+        **own,
         SESSION_ID_HEADER: master.session_id,
         EPOCH_HEADER: str(master.epoch),
         "Connection": "close",
@@ -94,16 +97,19 @@ def exchange(master: JobMaster, request: Request, deadline: float) -> Reply:
         raise Lost(f"{host}:{port} did not answer ({error!r})") from error
     finally:
         connection.close()
-    _weigh(master, response, body)
+    _check(master, response, body)
     return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, body, master)
 
 
-def _weigh(master: JobMaster, response: HTTPResponse, body: bytes) -> None:
-    """Raise unless that is an answer of this leader, while it led."""
+def _check(master: JobMaster, response: HTTPResponse, body: bytes) -> None:
+    """Raise unless this is an answer of this leader, from when it led."""
     said = response.headers.get(VERDICT_HEADER)
     if said in {verdict.value for verdict in Verdict if not verdict.executed}:
         verdict = Verdict(said)
-        raise NotExecuted(f"{master.address}: {_sentence(body) or verdict.value}", in_vain=verdict is Verdict.MISSING)
+        raise NotExecuted(
+            f"{master.address}: {_sentence(body) or verdict.value}",
+            in_vain=verdict in (Verdict.MISSING, Verdict.DENIED),
+        )
     if said != Verdict.ACCEPTED.value or response.headers.get(SESSION_ID_HEADER) != master.session_id:
         words = _sentence(body) or "it names no session id"
         raise Lost(f"{master.address} answered {response.status}, but not as the leader: {words}")
@@ -116,7 +122,7 @@ class _Said(msgspec.Struct):
 
 
 def _sentence(body: bytes) -> str:
-    """What a body says went wrong."""
+    """Return the error that a body tells; empty if it tells none."""
     try:
         return msgspec.json.decode(body, type=_Said).error[:200]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

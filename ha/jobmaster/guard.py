@@ -1,6 +1,6 @@
-"""What a job master's author puts around handlers: a decorator for functions, a middleware for WSGI applications.
+"""Guards for a job master's handlers: a decorator for functions, and a middleware for WSGI applications.
 
-Nothing is sent before the last look at the leadership, so an answer is held in memory until it is complete.
+An answer is held in memory until it is complete, because the leadership is checked once more before anything is sent.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,8 +13,8 @@ from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, Leading, Rejec
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MAX_ANSWER_BYTES = 64 << 20
-"""What is longer is no answer to hold in memory: hand out where it can be read."""
+MAX_HELD_BYTES = 64 << 20
+"""A longer answer is not held in memory: answer with a place where it can be read."""
 
 Headers = Mapping[str, str]
 
@@ -22,10 +22,10 @@ Headers = Mapping[str, str]
 def guarded(
     leader: Leading,
 ) -> Callable[[Callable[Concatenate[Headers, P], T]], Callable[Concatenate[Headers, P], T]]:
-    """Have a function answer only requests that are meant for this leader, and only while it leads.
+    """Return a decorator: the function handles only requests that are meant for this leader, and only while it leads.
 
-    The function's first argument must be the request's headers. What it returns is the caller's to send, with
-    :func:`ha.jobmaster.verdict.dismiss` for the headers by which clients know that a leader has answered.
+    The function's first argument must be the request's headers. Send what it returns with the headers of
+    :func:`ha.jobmaster.verdict.dismiss`, by which clients know that a leader has answered.
 
     The decorated function raises:
         Rejected: instead of running, or instead of returning; send its ``status``, ``headers`` and ``body``.
@@ -45,7 +45,7 @@ def guarded(
 
 
 def _header(headers: Headers, name: str) -> str | None:
-    """Servers write names as they came, or in lower case."""
+    """Return a header; servers keep names as they came, or turn them to lower case."""
     found = headers.get(name)
     return found if found is not None else headers.get(name.lower())
 
@@ -55,10 +55,10 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
 class GuardedApplication:
-    """A WSGI application that is asked only what is meant for this leader, and answers only while it leads."""
+    """A WSGI application that gets only requests meant for this leader, and answers only while it leads."""
 
     def __init__(self, application: Application, leader: Leading) -> None:
-        """Put this around ``application``."""
+        """Wrap ``application``."""
         self._application = application
         self._leader = leader
 
@@ -66,7 +66,7 @@ class GuardedApplication:
         """See PEP 3333.
 
         Raises:
-            ValueError: the answer is longer than :data:`MAX_ANSWER_BYTES`.
+            ValueError: the answer is longer than :data:`MAX_HELD_BYTES`.
         """
         try:
             accept(self._leader, environ.get(_variable(SESSION_ID_HEADER)), environ.get(_variable(EPOCH_HEADER)))
@@ -81,12 +81,12 @@ class GuardedApplication:
 
 
 def _answer(application: Application, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
-    """Have the application answer, and hold what it says."""
+    """Return the application's whole answer."""
     said: list[tuple[str, list[tuple[str, str]]]] = []
     parts: list[bytes] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
-        del exc_info  # nothing has been sent, so what was said before may always be replaced
+        del exc_info  # nothing has been sent yet, so an earlier status may always be replaced
         said.append((status, list(headers)))
         return parts.append
 
@@ -95,8 +95,10 @@ def _answer(application: Application, environ: dict[str, Any]) -> tuple[str, lis
         length = 0
         for part in found:
             length += len(part)
-            if length > MAX_ANSWER_BYTES:
-                raise ValueError(f"An answer may have {MAX_ANSWER_BYTES:,} bytes: hand out where it can be read.")
+            if length > MAX_HELD_BYTES:
+                raise ValueError(
+                    f"An answer may have {MAX_HELD_BYTES:,} bytes: answer with a place where it can be read."
+                )
             parts.append(part)
     finally:
         close = getattr(found, "close", None)

@@ -1,9 +1,9 @@
-r"""For protocols other than HTTP: one line each way when a connection is made, and then it is the protocol's.
+r"""The opening line, for protocols other than HTTP: one line each way, then the connection is the protocol's.
 
     caller:      hybrid-ha <job> <epoch> <session id>\n
     job master:  hybrid-ha <verdict> <epoch> <session id>\n
 
-A connection that was accepted can outlive the leadership: whoever serves it closes it in ``leadership.on_revoked``.
+An accepted connection can outlive the leadership: its server must close it in ``leadership.on_revoked``.
 """
 
 import re
@@ -11,31 +11,33 @@ import socket
 
 from ha.jobmaster.connecting import connect
 from ha.jobmaster.errors import NotExecuted
-from ha.jobmaster.master import JobMaster, reach
+from ha.jobmaster.master import JobMaster, has_tls, reach
+from ha.jobmaster.security import Security
 from ha.jobmaster.verdict import Leading, Verdict, check
 from store.clock import now
 
 MAX_LINE_BYTES = 256
-"""Of one line: the longest name of a job, an epoch and a UUID fit."""
+"""The length of a line: the longest job name, an epoch and a UUID fit."""
 
 _CALL = re.compile(rb"hybrid-ha ([!-~]{1,128}) ([0-9]{1,18}) ([!-~]{1,36})\n")
 _ANSWER = re.compile(rb"hybrid-ha ([a-z-]{1,20}) ([0-9]{1,18}) ([!-~]{1,36})\n")
 
 
-def open_line(master: JobMaster, deadline: float, timeout: float) -> socket.socket:
+def open_line(master: JobMaster, deadline: float, timeout: float, security: Security) -> socket.socket:
     """Connect to a job master, and return the connection once it has accepted.
 
     Args:
-        master: which one.
+        master: the job master.
         deadline: boot-clock seconds.
         timeout: seconds for each operation on the connection afterwards.
+        security: of TLS; no token is sent.
 
     Raises:
-        InvalidName: its address is not one that can be called.
-        NotExecuted: it did not accept; nothing but the line was sent.
+        InvalidName: its address cannot be called.
+        NotExecuted: it did not accept; only the line was sent.
     """
     host, port, _ = reach(master)
-    connection = connect(host, port, deadline)
+    connection = connect(host, port, deadline, security.context(host, tls=has_tls(master)))
     try:
         _agree(connection, master, deadline)
     except OSError as error:
@@ -60,15 +62,15 @@ def _agree(connection: socket.socket, master: JobMaster, deadline: float) -> Non
 
 
 def admit(connection: socket.socket, leader: Leading, timeout: float = 5.0) -> Verdict:
-    """Read the line of whoever has connected to this job master, and answer it.
+    """Read the line of a caller that has connected to this job master, and answer it.
 
     Args:
-        connection: just accepted; it is not closed, and its own time-out is as before.
-        leader: this process's :class:`ha.leadership.Leadership`.
-        timeout: seconds for all of it.
+        connection: just accepted; it stays open, and keeps its time-out.
+        leader: this process's :class:`ha.leadership.leadership.Leadership`.
+        timeout: seconds for both lines.
 
     Returns:
-        Whether to go on: with anything but ``ACCEPTED``, close the connection.
+        The verdict: close the connection unless it is ``ACCEPTED``.
 
     Raises:
         OSError: the connection broke, or the line did not come in time.
@@ -86,7 +88,7 @@ def admit(connection: socket.socket, leader: Leading, timeout: float = 5.0) -> V
 
 
 def _line(connection: socket.socket, deadline: float) -> bytes:
-    """Receive until the end of a line, and no byte more: what follows is not ours."""
+    """Receive up to the end of a line, and no byte more: what follows belongs to the protocol."""
     line = b""
     while not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
         rest = deadline - now()

@@ -1,23 +1,25 @@
-"""Where the leader of a job can be reached, and in which version."""
+"""The job master: where the leader of a job can be reached, and which leader that is."""
 
 import re
 
 import msgspec
 
-from leader.answers import Answer
 from leader.errors import InvalidName, LeaderError
-from leader.retrieval import Source
+from leader.lookup.answers import Answer, Source
 
 MAX_PORT = 65535
 
+MASTER_TIMEOUT_S = 10.0
+"""Seconds for a call, with all attempts and lookups; enough for a failover after a crash."""
+
 _ADDRESS = re.compile(
-    r"(?:http://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[A-Za-z0-9._-]+))"
+    r"(?:https?://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[A-Za-z0-9._-]+))"
     r":(?P<port>[1-9][0-9]{0,4})(?P<prefix>(?:/[!-~]*)?)"
 )
 
 
 class NoEndpoint(LeaderError):
-    """The job has a leader, and it publishes no endpoint of that name; the message says which there are."""
+    """The job's leader publishes no endpoint of that name; the message lists its endpoints."""
 
 
 class JobMaster(msgspec.Struct, frozen=True):
@@ -25,11 +27,11 @@ class JobMaster(msgspec.Struct, frozen=True):
 
     Attributes:
         job: the job's name.
-        endpoint: which of its addresses this is.
-        address: of that endpoint.
-        epoch: orders answers; it never goes back.
-        session_id: the leader session's UUID, the version of the answer.
-        source: where the answer came from when it was asked for last.
+        endpoint: the name of the endpoint.
+        address: its address.
+        epoch: the number of this leadership. It orders answers and never goes back.
+        session_id: the UUID of the leader's session.
+        source: where the answer came from when it was last asked for.
     """
 
     job: str
@@ -41,10 +43,10 @@ class JobMaster(msgspec.Struct, frozen=True):
 
 
 def master_of(answer: Answer, endpoint: str) -> JobMaster:
-    """Return where an answer says that the leader is.
+    """Return where the leader of an answer can be reached.
 
     Raises:
-        NoEndpoint: it publishes no such endpoint.
+        NoEndpoint: the leader publishes no such endpoint.
     """
     address = answer.endpoints.get(endpoint)
     if address is None:
@@ -56,16 +58,21 @@ def master_of(answer: Answer, endpoint: str) -> JobMaster:
     return JobMaster(answer.job, endpoint, address, answer.epoch, answer.session_id, answer.source)
 
 
+def has_tls(master: JobMaster) -> bool:
+    """Whether its address begins with ``https://``."""
+    return master.address.startswith("https://")
+
+
 def reach(master: JobMaster) -> tuple[str, int, str]:
     """Return host, port and path prefix of an address such as ``host:6123`` or ``http://host:6123/api``.
 
     Raises:
-        InvalidName: it is something else.
+        InvalidName: the address has another form.
     """
     match = _ADDRESS.fullmatch(master.address)
     if match is None or int(match["port"]) > MAX_PORT:
         raise InvalidName(
             f"The endpoint {master.endpoint!r} of job {master.job!r} is {master.address!r} and cannot be called: "
-            "publish it as host:port or http://host:port/prefix."
+            "publish it as host:port, http://host:port/prefix or https://host:port/prefix."
         )
     return match["v6"] or match["host"], int(match["port"]), match["prefix"].rstrip("/")

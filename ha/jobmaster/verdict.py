@@ -1,7 +1,7 @@
-"""Whether a request is meant for this leader. No I/O.
+"""The verdict: whether a request is meant for this leader. No I/O.
 
-Asked before a request is handled, and whether this process still leads is asked again before it is answered: else a
-zombie could answer for an epoch that is over.
+It is asked for before a request is handled. Whether this process still leads is asked again before the answer is sent:
+otherwise a zombie could answer for an epoch that is over.
 """
 
 from enum import Enum
@@ -9,30 +9,32 @@ from typing import Protocol
 
 import msgspec
 
-from leader import names
+from leader.layout import names
 
 SESSION_ID_HEADER = "X-Ha-Session-Id"
 EPOCH_HEADER = "X-Ha-Epoch"
 VERDICT_HEADER = "X-Ha-Verdict"
 
 MAX_DIGITS = 18
-"""Of an epoch as text: more than any has, and Python reads as many in no time."""
+"""The length of an epoch as text: longer than any epoch, and short enough to be parsed at once."""
 
 
 class Verdict(Enum):
-    """What a job master says to a request."""
+    """A job master's verdict on a request."""
 
     ACCEPTED = "accepted"
     MISSING = "missing"
-    """It names no session id or no epoch, or none that can be read. It was not executed."""
+    """The request names no readable session id or epoch. It was not executed."""
     OLD = "old"
-    """It is meant for an earlier leader. It was not executed."""
+    """The request is meant for an earlier leader. It was not executed."""
     UNKNOWN = "unknown"
-    """It is meant for a leader that this one does not know: a later one, or a forged one. It was not executed."""
+    """The request is meant for a leader that is not known here, a later or a forged one. It was not executed."""
     NOT_LEADING = "not-leading"
-    """This process does not lead. It was not executed."""
+    """This process does not lead. The request was not executed."""
+    DENIED = "denied"
+    """The caller may not make this request, or it is too long. It was not executed."""
     ENDED = "ended"
-    """The leadership ended while the request was handled: whether that counts is for the next leader to say."""
+    """The leadership ended while the request was handled. Only the next leader can say whether it counts."""
 
     @property
     def executed(self) -> bool:
@@ -46,6 +48,7 @@ STATUSES = {
     Verdict.OLD: 409,
     Verdict.UNKNOWN: 409,
     Verdict.NOT_LEADING: 421,  # a misdirected request: RFC 9110 lets clients try elsewhere, whatever the method
+    Verdict.DENIED: 403,
     Verdict.ENDED: 503,
 }
 
@@ -54,12 +57,13 @@ _SENTENCES = {
     Verdict.OLD: "The request is meant for an earlier leader: look up the present one, and send it again.",
     Verdict.UNKNOWN: "The request is meant for a leader that is not known here: look it up again.",
     Verdict.NOT_LEADING: "This process does not lead the job: look up who does.",
+    Verdict.DENIED: "You may not make this request.",
     Verdict.ENDED: "The leadership ended while the request was handled: ask the next leader what became of it.",
 }
 
 
 class Leading(Protocol):
-    """What :class:`ha.leadership.Leadership` is to this."""
+    """The part of a :class:`ha.leadership.leadership.Leadership` that is used here."""
 
     job: str
     epoch: int
@@ -70,23 +74,23 @@ class Leading(Protocol):
 
 
 class Rejected(Exception):
-    """A request that is not answered as it wanted; what to say instead.
+    """A request was rejected; this is the answer to send.
 
     Attributes:
-        verdict: why.
-        status: of HTTP.
-        headers: likewise.
-        body: JSON: ``error`` (a sentence), ``verdict``, ``job``, and unless this process does not lead the present
-            ``epoch`` and ``session_id``.
+        verdict: the reason.
+        status: the HTTP status.
+        headers: the HTTP headers.
+        body: JSON: ``error`` (a sentence), ``verdict``, ``job``, and the present ``epoch`` and ``session_id`` unless
+            this process does not lead, or the caller is denied.
     """
 
     def __init__(self, leader: Leading, verdict: Verdict) -> None:
-        """Say what became of a request to this leader."""
+        """Make the answer to a request to this leader."""
         super().__init__(_SENTENCES[verdict])
         self.verdict = verdict
         self.status = STATUSES[verdict]
         said: dict[str, str | int] = {"error": _SENTENCES[verdict], "verdict": verdict.value, "job": leader.job}
-        if verdict not in (Verdict.NOT_LEADING, Verdict.ENDED):
+        if verdict not in (Verdict.NOT_LEADING, Verdict.DENIED, Verdict.ENDED):
             said |= {"epoch": leader.epoch, "session_id": leader.session_id}
         self.body = msgspec.json.encode(said)
         self.headers = {
@@ -97,7 +101,7 @@ class Rejected(Exception):
 
 
 def check(leader: Leading, session_id: str | None, epoch: str | int | None) -> Verdict:
-    """Say whether a request that names this session id and epoch is meant for this leader."""
+    """Return the verdict on a request that names this session id and epoch."""
     if not leader.is_leader():
         return Verdict.NOT_LEADING
     number = _epoch(epoch)
@@ -112,7 +116,7 @@ def accept(leader: Leading, session_id: str | None, epoch: str | int | None) -> 
     """Return if the request may be handled.
 
     Raises:
-        Rejected: it may not.
+        Rejected: it may not be handled.
     """
     verdict = check(leader, session_id, epoch)
     if verdict is not Verdict.ACCEPTED:
@@ -120,7 +124,7 @@ def accept(leader: Leading, session_id: str | None, epoch: str | int | None) -> 
 
 
 def dismiss(leader: Leading) -> dict[str, str]:
-    """Return the headers with which a request that was handled is answered.
+    """Return the headers for the answer to a request that was handled.
 
     Raises:
         Rejected: the leadership has ended meanwhile.

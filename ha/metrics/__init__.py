@@ -1,7 +1,7 @@
-"""What a process tells Prometheus: of its stores, its lookups, its leaderships and its agent.
+"""Metrics for Prometheus: of a process's stores, lookups and leaderships; ``ha.agent`` has those of the agent.
 
-Names and units follow Prometheus's conventions; ``docs/metrics.md`` lists all of them. What only a user of a store or a
-contender knows is counted as it happens; what can be read at any time is read when somebody asks. A label is never
-anything that a stranger can choose: there is none for the jobs that are looked up. A job's is ``job_name``, because
-``job`` is Prometheus's own word for what it scrapes.
+Names and units follow Prometheus's conventions; ``docs/metrics.md`` lists them all. Events are counted as they happen:
+:class:`leader.observer.Observer` and :class:`store.counting.CallListener` tell of them. A state is read when Prometheus
+asks. No label has values that a stranger can choose, so the jobs that are looked up have none. The label of a job is
+``job_name``, because ``job`` is Prometheus's own word for what it scrapes.
 """

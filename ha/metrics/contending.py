@@ -1,43 +1,65 @@
-"""Metrics of a process that contends: what happens to its leaderships, and how they stand.
+"""Metrics of a process that contends: what happens to its leaderships, how they stand, and restarts of its command."""
 
-What happens is seen at the two sides of a contender: the commands that it has executed, and what it tells. All of that
-comes on one thread, its own.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
-from ha.metrics.changes import LeaderChanges
-from leader import names
-from leader.candidacy import Leads
-from leader.environment import Environment, FilesAnswer, Line, NodeAnswer, Sign, Timer
-from leader.events import Delete, FilesCommand, Grant, ListJob, MakeDirectory, Rename, Revoke
-from leader.information import LeaderInformation
-from leader.lease import Lease
-from leader.names import LeaderDirectory
-from leader.nodes import NodeCommand
-from leader.whereabouts import Whereabouts
+from ha.metrics.lookups import LeaderChanges
+from leader.election.events import (
+    Delete,
+    FilesCommand,
+    FilesDone,
+    Grant,
+    ListJob,
+    MakeDirectory,
+    Rename,
+    Revoke,
+    Suspect,
+)
+from leader.layout import names
+from leader.layout.lease import Lease
+from leader.layout.names import LeaderDirectory
 from store.clock import now
 from store.errors import NotFound
-from store.outcome import Outcome
 
 TAKEOVER_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""A seizure and a claim are two renames: milliseconds, or as long as the store takes to come back."""
+"""A seizure and a claim are two renames: they take milliseconds, or as long as the store needs to come back."""
 
 REASONS = ("released", "session-gone", "process-gone", "expired", "successor-absent", "own")
-"""Why a lease may be free; see ``Observation.seizable``. Each is shown from the start: Prometheus takes the first value
-that it sees for what always was, so the first takeover of a reason would be none to ``increase``."""
+"""Why a lease may be free; see ``RivalLease.expired_reason``.
+
+Each is shown from the start. Prometheus takes the first value of a series for what always was, so ``increase`` would
+miss the first takeover of a reason.
+"""
 
 
 class ContendingMetrics:
-    """What happens to the leaderships of one process."""
+    """Counts what happens to the leaderships of one process; all of it happens on the contender's thread."""
 
-    def __init__(self, registry: CollectorRegistry, changes: LeaderChanges) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        changes: LeaderChanges,
+        contender: str,
+        clock: Callable[[], float] = now,
+    ) -> None:
+        """Register the metrics.
+
+        Args:
+            registry: where they are shown.
+            changes: told of every grant and every epoch that is seen in HDFS.
+            contender: the process's own name.
+            clock: gives boot-clock seconds.
+        """
         self._changes = changes
+        self._contender = contender
+        self._clock = clock
         self._grants = Counter(
             "ha_grants",
-            "Leaderships of this process that have begun, by why the lease was free: the word in ha history.",
+            "Leaderships of this process that have begun, by the reason why the lease was free, as in ha history.",
             ["job_name", "reason"],
             registry=registry,
         )
@@ -46,20 +68,20 @@ class ContendingMetrics:
         )
         self._fenced = Counter(
             "ha_fenced_operations",
-            "Writes of this process under an epoch of its own that HDFS refused, because a higher one had begun.",
+            "Writes of this process under its own epoch that HDFS refused, because a higher one had begun.",
             ["job_name"],
             registry=registry,
         )
         self._suspected = Counter(
             "ha_suspected",
-            "Leaders whose process this one has found gone, and whose lease it seized before their session ended.",
+            "Leaders whose process this one found gone, so that it seized the lease before their session ended.",
             ["job_name"],
             registry=registry,
         )
         self._takeover = Histogram(
             "ha_takeover_seconds",
-            "Time from when this process might seize the lease (given back, run out, or its session seen gone) until "
-            "it leads. How long a death went unnoticed before, it cannot know: up to the session timeout or the ttl.",
+            "Time from when this process could seize the lease (given back, run out, or its session gone) until it "
+            "leads. The time until a crash is noticed is not included: up to the session timeout or the ttl.",
             ["reason"],
             buckets=TAKEOVER_SECONDS,
             registry=registry,
@@ -68,34 +90,48 @@ class ContendingMetrics:
             self._takeover.labels(reason)
         self._jobs: dict[str, _Job] = {}
 
-    def environment(self, environment: Environment, contender: str) -> Environment:
-        """Return the same environment, for the contender of that name, watched."""
-        return _Environment(environment, contender, self._job, self._answered)
+    def observe(self, job: str, happened: object) -> None:
+        """Count what the contender has done: a :data:`leader.observer.Observer`."""
+        match happened:
+            case Rename():
+                self._job(job).seizes(happened, self._contender, self._clock())
+            case FilesDone(command, outcome) if isinstance(outcome.error, NotFound):
+                self._job(job).missed(command)
+            case FilesDone(ListJob(), outcome) if outcome.done:
+                self._listed(job, outcome.value or [])
+            case Grant():
+                self._granted(job, happened)
+            case Revoke(session_id):
+                self._revoked(job, session_id)
+            case Suspect():
+                self._suspected.labels(job).inc()
+            case _:
+                self._job(job)
 
-    def leads(self, leads: Leads) -> Leads:
-        """Return the same listener, watched."""
-        return _Leads(leads, self)
-
-    def granted(self, job: str, grant: Grant, at: float) -> None:
-        """Leadership begins."""
+    def _granted(self, job: str, grant: Grant) -> None:
         state = self._job(job)
         state.session_id = grant.session_id
         self._grants.labels(job, grant.reason).inc()
         if state.seizing is not None:
-            self._takeover.labels(grant.reason).observe(max(0.0, at - state.seizing[1]))
+            self._takeover.labels(grant.reason).observe(max(0.0, self._clock() - state.seizing[1]))
             state.seizing = None
         self._changes.saw(job, grant.epoch)
 
-    def revoked(self, job: str, revoke: Revoke) -> None:
-        """Leadership has ended; this may be said twice of the same."""
+    def _revoked(self, job: str, session_id: str) -> None:
+        """Count the end of a leadership, of which the contender may tell twice."""
         state = self._job(job)
-        if state.revoked != revoke.session_id:
-            state.revoked = revoke.session_id
+        if state.revoked != session_id:
+            state.revoked = session_id
             self._revocations.labels(job).inc()
 
-    def suspected(self, job: str) -> None:
-        """The process of the leader was found to be gone."""
-        self._suspected.labels(job).inc()
+    def _listed(self, job: str, entries: list[str]) -> None:
+        found, state = names.newest(entries), self._job(job)
+        if found is None:
+            return
+        self._changes.saw(job, found.epoch)
+        if found.epoch > state.refused >= 0:
+            self._fenced.labels(job).inc()
+        state.refused = -1
 
     def _job(self, job: str) -> "_Job":
         state = self._jobs.get(job)
@@ -107,32 +143,20 @@ class ContendingMetrics:
                 counter.labels(job)
         return state
 
-    def _answered(self, job: str, command: FilesCommand, outcome: Outcome[list[str] | None]) -> None:
-        state = self._job(job)
-        if isinstance(outcome.error, NotFound):
-            state.missed(command)
-        elif isinstance(command, ListJob) and outcome.done and (found := names.newest(outcome.value or [])):
-            self._changes.saw(job, found.epoch)
-            if found.epoch > state.refused >= 0:
-                self._fenced.labels(job).inc()
-            state.refused = -1
-
 
 class _Job:
-    """What is remembered of a job."""
+    """What the metrics remember of a job."""
 
     def __init__(self) -> None:
         self.session_id = ""
         self.revoked = ""
         self.refused = -1
-        """The own epoch under which a write was refused; whether that was a fence shows in the next list."""
+        """The own epoch under which a write was refused; the next list shows whether that was a fence."""
         self.seizing: tuple[Lease, float] | None = None
         """The lease that is being seized, and since when."""
 
-    def seizes(self, command: FilesCommand, contender: str, at: float) -> None:
+    def seizes(self, command: Rename, contender: str, at: float) -> None:
         """Note since when a lease is being seized; tries that follow each other are one."""
-        if not isinstance(command, Rename):
-            return
         before, after = (Lease.parse(path.rpartition("/")[2]) for path in (command.source, command.destination))
         if before is None or after is None or before.owner == after.owner:
             return
@@ -141,7 +165,7 @@ class _Job:
             self.seizing = before, at
 
     def missed(self, command: FilesCommand) -> None:
-        """What the command was to change is not there any more."""
+        """Note that the entry which the command was to change is gone."""
         match command:
             case Rename(path, _) | MakeDirectory(path) | Delete(path):
                 directory = LeaderDirectory.parse(path.partition("/")[0])
@@ -149,79 +173,71 @@ class _Job:
                     self.refused = directory.epoch
 
 
-class _Environment:
-    """Stands before whatever executes a contender's commands; what goes wrong here is no matter of the election."""
+class LeadershipStatus(Collector):
+    """Shows how a process's leaderships stand whenever Prometheus asks."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        contender: str,
-        state: Callable[[str], _Job],
-        answered: Callable[[str, FilesCommand, Outcome[list[str] | None]], None],
-    ) -> None:
-        self._environment = environment
-        self._contender = contender
-        self._state = state
-        self._answered = answered
+    def __init__(self, statuses: Callable[[], Mapping[str, Mapping[str, Any]]]) -> None:
+        """Show what ``statuses`` returns: see :meth:`ha.daemon.process.ContendingProcess.statuses`."""
+        self._statuses = statuses
 
-    def now(self) -> float:
-        return self._environment.now()
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics; raises what ``statuses`` raises."""
+        statuses = self._statuses()
+        leads = _by_job("ha_is_leader", "1 if this process leads the job, by its own clock; else 0.")
+        epoch = _by_job("ha_epoch", "Epoch of the job as this process last saw it in HDFS, whoever leads.")
+        belief = _by_job(
+            "ha_belief_remaining_seconds",
+            "Time for which this process leads for certain even if no store answers any more; 0 if it does not lead.",
+        )
+        repairs = CounterMetricFamily(
+            "ha_copy_repairs",
+            "Times this process wrote its record in ZooKeeper again because it was gone or changed.",
+            labels=["job_name"],
+        )
+        lag = _by_job(
+            "ha_copy_lag_epochs",
+            "Epoch in HDFS less that of ZooKeeper's record, both as this process last saw them; below 0 if ZooKeeper "
+            "is ahead; absent if it holds no record.",
+        )
+        attests = GaugeMetricFamily(
+            "ha_zookeeper_attests", "1 if ZooKeeper now attests this process's session, so that a lease may rely on it."
+        )
+        memory = _by_job(
+            "ha_command_memory_bytes",
+            "Memory of the command and of all processes it has started on this host, shared pages divided; 0 if it "
+            "does not run.",
+        )
+        for job, status in statuses.items():
+            if (command := status["command"]) is not None:
+                memory.add_metric([job], command["memory_bytes"])
+            leads.add_metric([job], status["is_leader"])
+            belief.add_metric([job], status["belief_seconds"])
+            repairs.add_metric([job], status["copy_repairs"])
+            if status["epoch"] is not None:
+                epoch.add_metric([job], status["epoch"])
+                if status["copy_epoch"] is not None:
+                    lag.add_metric([job], status["epoch"] - status["copy_epoch"])
+        if statuses:  # one session serves all jobs
+            attests.add_metric([], next(iter(statuses.values()))["zookeeper"])
+        return leads, epoch, belief, repairs, lag, attests, memory
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        return self._environment.call_at(when, callback)
 
-    def run_files(self, job: str, command: FilesCommand, answer: FilesAnswer) -> None:
-        def told(outcome: Outcome[list[str] | None]) -> None:
-            try:
-                self._answered(job, command, outcome)
-            finally:
-                answer(outcome)
-
-        try:
-            self._state(job).seizes(command, self._contender, self.now())
-        finally:
-            self._environment.run_files(job, command, told)
-
-    def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
-        self._environment.run_node(command, answer, changed)
-
-    def call(self, where: Whereabouts, heard: Callable[[Sign], None]) -> Line:
-        return self._environment.call(where, heard)
+def _by_job(name: str, meaning: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, meaning, labels=["job_name"])
 
 
-class _Leads:
-    """Stands before who is told about leadership."""
+class Restarts:
+    """Counts how often a job's command was started again."""
 
-    def __init__(self, leads: Leads, metrics: ContendingMetrics) -> None:
-        self._leads = leads
-        self._metrics = metrics
+    def __init__(self, registry: CollectorRegistry, job: str) -> None:
+        """Begin with 0."""
+        self._restarts = Counter(
+            "ha_command_restarts",
+            "Restarts of the command after a failure, within a leadership of this process.",
+            ["job_name"],
+            registry=registry,
+        ).labels(job)
 
-    def granted(self, job: str, grant: Grant) -> None:
-        try:
-            self._metrics.granted(job, grant, now())
-        finally:
-            self._leads.granted(job, grant)
-
-    def revoked(self, job: str, revoke: Revoke) -> None:
-        try:
-            self._metrics.revoked(job, revoke)
-        finally:
-            self._leads.revoked(job, revoke)
-
-    def asked(self, job: str, successor: str) -> None:
-        self._leads.asked(job, successor)
-
-    def believed(self, job: str, leads_until: float, holds_until: float) -> None:
-        self._leads.believed(job, leads_until, holds_until)
-
-    def published(self, job: str, information: LeaderInformation) -> None:
-        self._leads.published(job, information)
-
-    def suspected(self, job: str, contender: str) -> None:
-        try:
-            self._metrics.suspected(job)
-        finally:
-            self._leads.suspected(job, contender)
-
-    def said(self, job: str, sentence: str) -> None:
-        self._leads.said(job, sentence)
+    def count(self) -> None:
+        """Count one more start."""
+        self._restarts.inc()

@@ -1,7 +1,7 @@
-"""A real ZooKeeper and a real HDFS as processes on loopback, for trying things out, for tests and for drills."""
+"""A real ZooKeeper and a real HDFS as processes on loopback, for experiments, tests and drills."""
 
-from ha.sandbox.errors import SandboxError
+from ha.sandbox.polling import SandboxError
 from ha.sandbox.sandbox import Sandbox
-from ha.sandbox.status import ServerStatus
+from ha.sandbox.servers import ServerStatus
 
 __all__ = ["Sandbox", "SandboxError", "ServerStatus"]

@@ -1,4 +1,4 @@
-"""The user's cache: files that took long to get, each with its checksum, safe against damage and against two makers."""
+"""Cache of the user: files that are slow to get, each with its checksum, safe against damage and concurrent writers."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ha.sandbox.errors import SandboxError
+from ha.sandbox.polling import SandboxError
 
 
 def cache_directory() -> Path:
@@ -74,13 +74,13 @@ def _locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise SandboxError(f"The cache {path.parent} cannot be used: {error}.") from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # bounded: whoever holds it has a time limit
+        fcntl.flock(lock, fcntl.LOCK_EX)  # bounded: its holder has a time limit
         yield
 
 
 @contextlib.contextmanager
 def _scratch(path: Path) -> Iterator[Path]:
-    """Give a folder beside the file, so that the file can be renamed into place; clean up whatever happens."""
+    """Give a folder beside the file, so that the file can be renamed into place; always clean up."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="making-", dir=path.parent))
     except OSError as error:

@@ -3,10 +3,9 @@
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from ha.sandbox import whole
-from ha.sandbox.ports import LOOPBACK
-from ha.sandbox.program import Program
-from ha.sandbox.state import Server, State
+from ha.sandbox.launcher import Program
+from ha.sandbox.secured import Secured
+from ha.sandbox.state import LOOPBACK, Server, State, replace_file
 
 NAMESERVICE = "sandbox"
 
@@ -21,12 +20,14 @@ _MAIN = {
 def filesystem(state: State) -> str:
     """Return the URI of the file system, without a path."""
     namenodes = state.of("namenode")
-    return f"hdfs://{NAMESERVICE}" if len(namenodes) > 1 else f"hdfs://{LOOPBACK}:{namenodes[0].ports['rpc']}"
+    return f"hdfs://{NAMESERVICE}" if len(namenodes) > 1 else f"hdfs://{state.host}:{namenodes[0].ports['rpc']}"
 
 
 def web_filesystem(state: State) -> str:
     """Return the URI of the same file system over WebHDFS, without a path."""
     namenodes = state.of("namenode")
+    if state.secured:
+        return f"swebhdfs://{state.host}:{namenodes[0].ports['https']}"
     return f"webhdfs://{NAMESERVICE}" if len(namenodes) > 1 else f"webhdfs://{LOOPBACK}:{namenodes[0].ports['http']}"
 
 
@@ -43,6 +44,8 @@ def write(state: State, conf: Path) -> None:
     """
     _write_site(conf / "core-site.xml", _core_site(state))
     _write_site(conf / "hdfs-site.xml", _hdfs_site(state))
+    if state.secured:
+        _write_site(conf / "ssl-server.xml", Secured(state).ssl_server())
 
 
 def program(server: Server, state: State, data: Path, temporary: Path, *extra: str) -> Program:
@@ -75,6 +78,7 @@ def name_directory(server: Server, data: Path) -> Path:
 
 def _core_site(state: State) -> dict[str, str]:
     return {
+        **(Secured(state).core_site() if state.secured else {}),
         "fs.defaultFS": filesystem(state),
         # Errors shall show in seconds: by default a client tries 10 times a second apart, and 45 times on timeouts.
         "ipc.client.connect.timeout": "2000",
@@ -98,8 +102,10 @@ def _hdfs_site(state: State) -> dict[str, str]:
         "dfs.client.block.write.replace-datanode-on-failure.enable": "false",
     }
     namenodes = state.of("namenode")
+    if state.secured:
+        site |= Secured(state).hdfs_site()
     if len(namenodes) == 1:
-        return site | _addresses(namenodes[0], "")
+        return site | _addresses(namenodes[0], "", state.host)
     site |= {
         "dfs.nameservices": NAMESERVICE,
         f"dfs.ha.namenodes.{NAMESERVICE}": ",".join(map(namenode_id, namenodes)),
@@ -110,14 +116,15 @@ def _hdfs_site(state: State) -> dict[str, str]:
         "dfs.ha.fencing.methods": "shell(/bin/true)",
     }
     for server in namenodes:
-        site |= _addresses(server, f".{NAMESERVICE}.{namenode_id(server)}")
+        site |= _addresses(server, f".{NAMESERVICE}.{namenode_id(server)}", state.host)
     return site
 
 
-def _addresses(server: Server, suffix: str) -> dict[str, str]:
+def _addresses(server: Server, suffix: str, host: str) -> dict[str, str]:
+    web = "https" if "https" in server.ports else "http"
     return {
-        f"dfs.namenode.rpc-address{suffix}": f"{LOOPBACK}:{server.ports['rpc']}",
-        f"dfs.namenode.http-address{suffix}": f"{LOOPBACK}:{server.ports['http']}",
+        f"dfs.namenode.rpc-address{suffix}": f"{host}:{server.ports['rpc']}",
+        f"dfs.namenode.{web}-address{suffix}": f"{host}:{server.ports[web]}",
     }
 
 
@@ -140,12 +147,13 @@ def _of_namenode(server: Server, state: State, home: Path) -> dict[str, str]:
     return settings
 
 
-def _of_datanode(server: Server, _state: State, home: Path) -> dict[str, str]:
+def _of_datanode(server: Server, state: State, home: Path) -> dict[str, str]:
+    web = "https" if "https" in server.ports else "http"
     return {
         "dfs.datanode.data.dir": f"file://{home / 'blocks'}",
-        "dfs.datanode.hostname": LOOPBACK,
+        "dfs.datanode.hostname": state.host,
         "dfs.datanode.address": f"{LOOPBACK}:{server.ports['data']}",
-        "dfs.datanode.http.address": f"{LOOPBACK}:{server.ports['http']}",
+        f"dfs.datanode.{web}.address": f"{LOOPBACK}:{server.ports[web]}",
         "dfs.datanode.ipc.address": f"{LOOPBACK}:{server.ports['ipc']}",
         "dfs.heartbeat.interval": "1",
         # It may be started before its NameNode: it knocks until that opens, for a minute.
@@ -170,4 +178,4 @@ def _write_site(path: Path, settings: dict[str, str]) -> None:
         f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
         for name, value in settings.items()
     ]
-    whole.write(path, "\n".join(["<configuration>", *lines, "</configuration>", ""]))  # a server may be reading it
+    replace_file(path, "\n".join(["<configuration>", *lines, "</configuration>", ""]))  # a server may be reading it

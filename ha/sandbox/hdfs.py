@@ -1,13 +1,19 @@
-"""What HDFS servers say about themselves, over HTTP."""
+"""HDFS of the sandbox: the state of its servers over HTTP, and its edit log."""
 
 import http.client
 import json
+import re
 import socket
+import tempfile
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from ha.sandbox.ports import LOOPBACK
-from ha.sandbox.state import Server, State
+from ha.sandbox.hadoop_conf import NAMESERVICE, filesystem, name_directory
+from ha.sandbox.launcher import Launcher, Program
+from ha.sandbox.polling import SandboxError
+from ha.sandbox.secured import Secured
+from ha.sandbox.state import LOOPBACK, Server, State
 
 ACTIVE = "active"
 STANDBY = "standby"
@@ -18,10 +24,16 @@ _CREATED = 201
 _OK = 200
 _REDIRECT = 307
 _PROBE = "/tmp/.sandbox-probe"  # noqa: S108  # a path in HDFS
+_VIEWER = "org.apache.hadoop.hdfs.tools.offlineEditsViewer.OfflineEditsViewer"
+_SEGMENT = re.compile(r"edits_(?:inprogress_)?([0-9]+)(-[0-9]+)?")
+_TRIES = 3
+"""A NameNode may write to a segment while it is being read, or finish it, which gives the file another name."""
 
 
 def role(namenode: Server) -> str | None:
     """Return ``active`` or ``standby``; None if the NameNode does not answer."""
+    if _secure(namenode):  # its pages want a login; and it is the only one
+        return ACTIVE if _listens(namenode.ports["rpc"]) else None
     bean = _bean(namenode, "Hadoop:service=NameNode,name=NameNodeStatus")
     state = bean.get("State") if bean else None
     return state if state in {ACTIVE, STANDBY} else None
@@ -34,16 +46,18 @@ def active_namenode(state: State) -> Server | None:
 
 def not_ready(server: Server) -> str | None:
     """Return what keeps a server from doing its part; None if nothing does."""
+    if _secure(server):  # what it does is seen by the first write
+        return None if all(_listens(server.ports[use]) for use in server.ports) else "it does not listen yet"
     if server.kind == "namenode":
         return _namenode_not_ready(server)
     if server.kind == "datanode":
         return _datanode_not_ready(server)
-    return None if _listens(server.ports["rpc"]) else "it does not listen yet"
+    return None if _listens(next(iter(server.ports.values()))) else "it does not listen yet"
 
 
 def not_listening(namenode: Server) -> str | None:
     """Return what is in the way as long as a NameNode has only just begun to start; None after that."""
-    return None if _listens(namenode.ports["http"]) else "it does not listen yet"
+    return None if _listens(namenode.ports["https" if _secure(namenode) else "http"]) else "it does not listen yet"
 
 
 def no_writes(state: State) -> str | None:
@@ -51,6 +65,8 @@ def no_writes(state: State) -> str | None:
     active = [server for server in state.of("namenode") if role(server) == ACTIVE]
     if not active:
         return "no NameNode is active"
+    if state.secured:
+        return Secured(state).prepare(filesystem(state))
     # One that was paused and replaced believes that it is active until it writes: then its journal ends it.
     refusals = [reason for server in active if (reason := not_writable(server, state.user)) is not None]
     if len(active) > 1:
@@ -85,7 +101,7 @@ def in_safe_mode(namenode: Server) -> bool | None:
 
 
 def was_put_in_safe_mode(state: State) -> bool:
-    """Return whether the active NameNode is in safe mode because somebody wanted that, and so will not leave it."""
+    """Return whether the active NameNode is in safe mode by command, and so will not leave it."""
     namenode = active_namenode(state)
     bean = _bean(namenode, "Hadoop:service=NameNode,name=NameNodeInfo") if namenode is not None else None
     return "turned on manually" in str(bean.get("Safemode")) if bean else False
@@ -136,6 +152,10 @@ def _request(
         connection.close()
 
 
+def _secure(server: Server) -> bool:
+    return "https" in server.ports
+
+
 def _reason(body: bytes) -> str:
     try:
         return str(json.loads(body)["RemoteException"]["message"]).splitlines()[0]
@@ -149,3 +169,54 @@ def _listens(port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+# --- the edit log
+
+
+def read_edits(state: State, data: Path, launcher: Launcher) -> list[str]:
+    """Return the edit log as XML, as Hadoop's own tool prints it: one document for each segment, oldest first.
+
+    It holds every change that a client was told is done, since a NameNode answers after it has written.
+
+    Raises:
+        SandboxError: there is none, or it cannot be read.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        found = edit_segments(state, data)
+        if not found:
+            raise SandboxError(f"There is no edit log in {data}: ha sandbox up makes one.")
+        try:
+            return [_print_segment(segment, launcher) for segment in found]
+        except SandboxError:
+            if not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def edit_segments(state: State, data: Path) -> list[Path]:
+    """Return the files of the edit log, oldest first: each transaction is in one of them.
+
+    Of two NameNodes only their common journal counts. Of the copies that its servers hold, a finished one is better
+    than one in progress: that may have been left behind by a NameNode or a server which died.
+    """
+    folders = [data / server.name / "edits" / NAMESERVICE / "current" for server in state.of("journalnode")] or [
+        name_directory(server, data) / "current" for server in state.of("namenode")
+    ]
+    best: dict[int, tuple[bool, int, Path]] = {}
+    for path in (path for folder in folders for path in folder.glob("edits_*")):
+        if match := _SEGMENT.fullmatch(path.name):
+            candidate = (match[2] is not None, path.stat().st_mtime_ns, path)
+            best[int(match[1])] = max(best.get(int(match[1]), candidate), candidate)
+    return [path for _, (_, _, path) in sorted(best.items())]
+
+
+def _print_segment(segment: Path, launcher: Launcher) -> str:
+    with tempfile.TemporaryDirectory(prefix="ha-edits-") as folder:
+        target = Path(folder, "edits.xml")
+        tool = Program(_VIEWER, ("-i", str(segment), "-o", str(target), "-p", "xml"))
+        launcher.run("edits", tool)
+        try:
+            return target.read_text(encoding="utf-8")
+        except OSError as error:
+            raise SandboxError(f"{segment} cannot be read: {error}.") from error

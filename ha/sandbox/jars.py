@@ -1,4 +1,4 @@
-"""Where the servers' code comes from: PySpark's own jars, and one jar that Spark's Ivy fetches."""
+"""Jars of the servers: PySpark's own, and one that Spark's Ivy fetches."""
 
 import importlib.util
 import subprocess
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ha.sandbox.cache import cache_directory, cached, sha256
-from ha.sandbox.errors import SandboxError
-from ha.sandbox.repack import repack
+from ha.sandbox.faster_starts import repack
+from ha.sandbox.polling import SandboxError
 
 HADOOP_VERSION = "3.5.0"
 MINICLUSTER = f"hadoop-client-minicluster-{HADOOP_VERSION}.jar"
@@ -17,7 +17,7 @@ FETCH_TIMEOUT_S = 300
 
 _CLIENT = "hadoop-client-api"
 _NEEDED = (
-    # What NameNode, DataNode, JournalNode and ZooKeeper load; all 290 jars of PySpark would cost start-up time.
+    # Jars that NameNode, DataNode, JournalNode and ZooKeeper load; all 290 jars of PySpark would slow the start.
     "audience-annotations",
     "commons-cli",
     "commons-io",
@@ -39,6 +39,8 @@ _NEEDED = (
     "netty-handler",
     "netty-resolver",
     "netty-transport",
+    "netty-transport-classes-epoll",
+    "netty-transport-native-unix-common",
     "slf4j-api",
     "snappy-java",
     "zookeeper",
@@ -51,7 +53,7 @@ def classpath(java: Path, progress: Callable[[str], None]) -> list[Path]:
 
     Args:
         java: the Java to run Ivy with.
-        progress: is told, in one sentence, about what takes long.
+        progress: reports slow steps, in one sentence each.
 
     Raises:
         SandboxError: PySpark is not installed, or the fetch failed.
@@ -106,7 +108,7 @@ def _fetch(java: Path, spark: Path, folder: Path) -> None:
     ivy = next(iter(sorted(spark.glob("ivy-*.jar"))), None)
     if ivy is None:
         raise SandboxError(f"PySpark's jars in {spark} lack Ivy: install pyspark 4.3 again.")
-    home = folder / "ivy"  # everything Ivy writes goes there: nothing is left in the user's home
+    home = folder / "ivy"  # Ivy writes everything there: it leaves nothing in the user's home
     command = [
         *(str(java), f"-Divy.home={home}", f"-Divy.default.ivy.user.dir={home}"),
         *("-jar", str(ivy), "-cache", str(home), "-notransitive", "-m2compatible"),
@@ -128,7 +130,7 @@ def _fetch(java: Path, spark: Path, folder: Path) -> None:
 
 
 def _reason(ended: subprocess.CompletedProcess[str]) -> str:
-    """Return the first telling line of what Ivy said."""
+    """Return the first informative line of Ivy's output."""
     telling = ("Host ", "UnknownHost", "ERROR", "not found", "onnection", "timed out", "SSL", "FAILED", "rror:")
     lines = [line.strip() for line in (ended.stdout + ended.stderr).splitlines()]
     said = [line for line in lines if any(word in line for word in telling)]

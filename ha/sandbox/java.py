@@ -1,4 +1,4 @@
-"""Which Java runs the servers, and with which flags."""
+"""Java for the servers, and its flags."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ha.sandbox.errors import SandboxError
+from ha.sandbox.polling import SandboxError
 
 OLDEST_JAVA = 17
 """ZooKeeper and Hadoop would run on older ones, Spark 4 does not."""
@@ -32,7 +32,7 @@ class Java:
 
     Attributes:
         path: its ``java`` program.
-        banner: what it says about its version.
+        banner: its output about its version.
         version: the first number of that: 17, 21, ...
     """
 

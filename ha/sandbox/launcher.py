@@ -1,17 +1,18 @@
-"""Runs Java programs: servers that stay, and tools that end."""
+"""Launcher: runs Java programs, servers that stay and tools that end."""
 
 import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ha.sandbox import archive, jars, whole
-from ha.sandbox.errors import SandboxError
+from ha.sandbox import faster_starts, jars
+from ha.sandbox.cache import intact
 from ha.sandbox.java import FLAGS, find_java
+from ha.sandbox.polling import SandboxError
 from ha.sandbox.process import Identity, spawn
-from ha.sandbox.program import Program
-from ha.sandbox.state import Directory
+from ha.sandbox.state import Directory, replace_file
 
 TOOL_TIMEOUT_S = 60.0
 
@@ -27,17 +28,39 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One call of Java.
+
+    Attributes:
+        main: the class.
+        arguments: what its ``main`` is given.
+        properties: Java system properties.
+    """
+
+    main: str
+    arguments: tuple[str, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+
+
 class Launcher:
     """The Java, the class path and the environment that all programs of one sandbox share."""
 
-    def __init__(self, directory: Directory, user: str, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        user: str,
+        progress: Callable[[str], None],
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         self._directory = directory
+        self._properties = dict(properties or {})
         self._user = user
         java = find_java()
         self._java = java.path
         self._jars = jars.classpath(java.path, progress)
-        self._archive = archive.archive_path(java.banner, self._jars)
-        self._has_archive = archive.usable(self._archive)
+        self._archive = faster_starts.archive_path(java.banner, self._jars)
+        self._has_archive = intact(self._archive)
         self._log_configuration = directory.data / "log4j2.properties"
 
     def start(self, name: str, program: Program) -> Identity:
@@ -47,7 +70,7 @@ class Launcher:
             SandboxError: it cannot be started.
         """
         try:
-            whole.write(self._log_configuration, _LOG_CONFIGURATION)
+            replace_file(self._log_configuration, _LOG_CONFIGURATION)
             return spawn(self._command(name, program), self._environment(), self._directory.log(name))
         except OSError as error:
             raise SandboxError(f"{name} cannot be started: {error}.") from error
@@ -60,7 +83,7 @@ class Launcher:
         """
         log = self._directory.log(name)
         try:
-            whole.write(self._log_configuration, _LOG_CONFIGURATION)
+            replace_file(self._log_configuration, _LOG_CONFIGURATION)
             ended = subprocess.run(
                 self._command(name, program),
                 env=self._environment(),
@@ -87,7 +110,7 @@ class Launcher:
             return
         # Without it everything works, only slower.
         with contextlib.suppress(SandboxError):
-            archive.make(self._archive, self._java, FLAGS, self._jars, lists=lists, progress=progress)
+            faster_starts.make_archive(self._archive, self._java, FLAGS, self._jars, lists=lists, progress=progress)
             self._has_archive = True
 
     def _command(self, name: str, program: Program) -> list[str]:
@@ -96,6 +119,7 @@ class Launcher:
         properties = {
             "log4j2.configurationFile": str(self._log_configuration),
             "java.io.tmpdir": str(scratch),
+            **self._properties,
             **program.properties,
         }
         return [

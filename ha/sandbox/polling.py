@@ -1,12 +1,14 @@
-"""The only way the sandbox waits: ask again until a deadline."""
+"""Polling, the only way the sandbox waits, and the sandbox's errors."""
 
 from collections.abc import Callable
 
 import tenacity
 
-from ha.sandbox.errors import SandboxError
-
 _POLL_S = 0.05
+
+
+class SandboxError(Exception):
+    """Something about the sandbox did not work; the message is one sentence for people."""
 
 
 class TooLateError(SandboxError):

@@ -1,4 +1,4 @@
-"""The sandbox: bring it up, look at it, hurt it, take it down."""
+"""Sandbox: starts, inspects, breaks and stops its servers."""
 
 import contextlib
 import getpass
@@ -8,22 +8,20 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ha.sandbox import edits, hadoop_conf, hdfs, servers
-from ha.sandbox.errors import SandboxError
+from ha.sandbox import hadoop_conf, hdfs, realm, servers
 from ha.sandbox.launcher import Launcher
-from ha.sandbox.polling import until
-from ha.sandbox.ports import LOOPBACK
+from ha.sandbox.polling import SandboxError, until
 from ha.sandbox.process import Condition, condition, send
-from ha.sandbox.servers import KILL_TIMEOUT_S, READY_TIMEOUT_S
-from ha.sandbox.state import Directory, State, check_numbers, default_directory, new_state
-from ha.sandbox.status import ServerStatus, status_of
+from ha.sandbox.secured import USER, Secured
+from ha.sandbox.servers import KILL_TIMEOUT_S, READY_TIMEOUT_S, ServerStatus, status_of
+from ha.sandbox.state import LOOPBACK, Directory, State, check_numbers, default_directory, new_state
 
 _ROUNDS = 3
-"""How often ``up`` looks again: a NameNode that was paused and replaced ends itself only after it was resumed."""
+"""Rounds of ``up``: a NameNode that was paused and replaced ends itself only after it was resumed."""
 
 
 def _silent(_message: str) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 class Sandbox:
@@ -40,7 +38,7 @@ class Sandbox:
 
     @property
     def directory(self) -> Path:
-        """Where everything of it is."""
+        """Directory of all its files."""
         return self._directory.root
 
     def up(
@@ -49,6 +47,8 @@ class Sandbox:
         namenodes: int | None = None,
         progress: Callable[[str], None] = _silent,
         timeout_s: float = READY_TIMEOUT_S,
+        *,
+        secure: bool | None = None,
     ) -> bool:
         """Start or resume what is not running, wait until everything serves; return whether anything had to be done.
 
@@ -57,13 +57,14 @@ class Sandbox:
             namenodes: 1, or 2 with a shared journal and no automatic failover; None as above.
             progress: is told each step in one sentence.
             timeout_s: seconds that each server has to become ready.
+            secure: whether the stores want to know who asks (Kerberos and TLS); None as above.
 
         Raises:
             SandboxError: something is missing, failed, or took too long.
         """
         check_numbers(zookeepers or 1, namenodes or 1)  # before anything is written
         with self._directory.locked():
-            state = self._load_or_make(zookeepers, namenodes)
+            state = self._load_or_make(zookeepers, namenodes, secure)
             if _serves(state):
                 return False
             for _ in range(_ROUNDS):
@@ -96,15 +97,31 @@ class Sandbox:
         state = self._directory.load()
         return [status_of(server) for server in state.servers] if state is not None else []
 
-    def environment(self) -> dict[str, str]:
-        """Return the environment variables that make clients use this sandbox; raise if there is none."""
+    def environment(self, user: str = USER) -> dict[str, str]:
+        """Return the environment variables that make clients use this sandbox; raise if there is none.
+
+        Args:
+            user: of a secure sandbox: the owner of the jobs, or :data:`ha.sandbox.secured.STRANGER`.
+        """
         state = self._state()
+        if state.secured:
+            return self._secured_environment(state, user)
         return {
             "HA_FILES": f"{hadoop_conf.filesystem(state)}/ha",
             "HA_ZOOKEEPER": ",".join(f"{LOOPBACK}:{server.ports['client']}" for server in state.of("zookeeper")),
             "HADOOP_CONF_DIR": str(self._directory.conf),
             "HADOOP_USER_NAME": state.user,
             "HA_SANDBOX_WEBHDFS": f"{hadoop_conf.web_filesystem(state)}/ha",
+        }
+
+    def _secured_environment(self, state: State, user: str) -> dict[str, str]:
+        ensemble = ",".join(f"{state.host}:{server.ports['secure']}" for server in state.of("zookeeper"))
+        return {
+            "HA_FILES": f"{hadoop_conf.filesystem(state)}/ha",
+            "HA_ZOOKEEPER": ensemble,
+            "HADOOP_CONF_DIR": str(self._directory.conf),
+            "HA_SANDBOX_WEBHDFS": f"{hadoop_conf.web_filesystem(state)}/ha",
+            **Secured(state).environment_of(user),
         }
 
     @property
@@ -207,9 +224,9 @@ class Sandbox:
             SandboxError: there is none, or it cannot be read.
         """
         state = self._state()
-        return edits.read(state, self._directory.data, self._launcher(state))
+        return hdfs.read_edits(state, self._directory.data, self._launcher(state))
 
-    # What follows works on a state that the caller has locked.
+    # The following methods work on a state that the caller has locked.
 
     def _repair(self, state: State, progress: Callable[[str], None], timeout_s: float) -> None:
         launcher = self._launcher(state, progress)
@@ -231,7 +248,7 @@ class Sandbox:
             except SandboxError:
                 if server not in paused or condition(server.process) != "down":
                     raise
-                return  # what it slept through made it end itself: the next round starts it again
+                return  # it may end itself because of what it missed: the next round starts it again
         if hdfs.active_namenode(state) is None:
             first = state.of("namenode")[0]
             progress(f"Making {first.name} active")
@@ -256,11 +273,19 @@ class Sandbox:
             raise SandboxError(f"There is no sandbox in {self.directory}: ha sandbox up makes one.")
         return state
 
-    def _load_or_make(self, zookeepers: int | None, namenodes: int | None) -> State:
+    def _load_or_make(self, zookeepers: int | None, namenodes: int | None, secure: bool | None) -> State:
         state = self._directory.load()
         if state is None:
-            state = new_state(_user(), zookeepers or 1, namenodes or 1)
+            if secure and (reason := realm.missing()):
+                raise SandboxError(reason)
+            folder = str(self._directory.data / "secured") if secure else ""
+            state = new_state(_user(), zookeepers or 1, namenodes or 1, folder)
             self._directory.save(state)
+        if secure is not None and secure != bool(state.secured):
+            raise SandboxError(
+                f"The sandbox in {self.directory} was made {'without' if secure else 'with'} --secure: "
+                "take it down with --wipe first, or use another directory."
+            )
         wanted_servers = (("ZooKeeper server", "zookeeper", zookeepers), ("NameNode", "namenode", namenodes))
         for word, kind, wanted in wanted_servers:
             there = sum(server.kind == kind for server in state.servers)
@@ -273,7 +298,8 @@ class Sandbox:
 
     def _launcher(self, state: State, progress: Callable[[str], None] = _silent) -> Launcher:
         if self._cached_launcher is None:
-            self._cached_launcher = Launcher(self._directory, state.user, progress)
+            properties = Secured(state).properties if state.secured else None
+            self._cached_launcher = Launcher(self._directory, state.user, progress, properties)
         return self._cached_launcher
 
     @contextlib.contextmanager
@@ -303,5 +329,5 @@ def _serves(state: State) -> bool:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # the user of a container may have no name
         return f"uid{os.getuid()}"

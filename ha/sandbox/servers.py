@@ -1,17 +1,19 @@
-"""Starting, watching and ending the servers of one sandbox."""
+"""Servers of one sandbox: starts, watches and ends them."""
 
 import functools
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from ha.sandbox import hadoop_conf, hdfs, zookeeper
-from ha.sandbox.errors import SandboxError
 from ha.sandbox.launcher import Launcher, last_lines
-from ha.sandbox.polling import TooLateError, until
-from ha.sandbox.ports import is_free
-from ha.sandbox.process import condition, send, wait_gone
-from ha.sandbox.state import Directory, Server, State
+from ha.sandbox.polling import SandboxError, TooLateError, until
+from ha.sandbox.process import Condition, condition, send, spawn, wait_gone
+from ha.sandbox.secured import Secured
+from ha.sandbox.state import Directory, Kind, Server, State, is_free
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 10.0
@@ -28,9 +30,12 @@ def start(directory: Directory, state: State, server: Server, launcher: Launcher
         if not is_free(port):
             raise SandboxError(f"Port {port} ({use} of {server.name}) is taken by another process.")
     try:
+        if server.kind == "kdc":
+            _start_centre(directory, state, server)
+            return
         if server.kind == "zookeeper":
-            zookeeper.configure(server, state.of("zookeeper"), directory.data)
-            program = zookeeper.program(server, directory.data)
+            zookeeper.configure(server, state, directory.data)
+            program = zookeeper.program(server, state, directory.data)
         else:
             hadoop_conf.write(state, directory.conf)
             program = hadoop_conf.program(server, state, directory.data, directory.temporary)
@@ -50,6 +55,10 @@ def start_all(
     """
     chosen = list(servers)
     for server in chosen:
+        if server.kind == "kdc":  # all others ask it at their start
+            start(directory, state, server, launcher)
+            wait_ready(directory, server, READY_TIMEOUT_S)
+    for server in chosen:
         if server.kind in {"zookeeper", "journalnode"}:
             start(directory, state, server, launcher)
     if not state.formatted:
@@ -58,13 +67,21 @@ def start_all(
     namenodes = [server for server in chosen if server.kind == "namenode"]
     for server in namenodes:
         start(directory, state, server, launcher)
-    # A DataNode that knocks at a NameNode's door in the last moment before that opens is refused, and sleeps for 5 s.
+    # A DataNode that connects just before its NameNode accepts registrations is refused, and sleeps for 5 s.
     # By the time it has come so far, a NameNode whose web server listens now is open.
     for server in namenodes:
         _wait(directory, server, functools.partial(hdfs.not_listening, server), READY_TIMEOUT_S)
     for server in chosen:
         if server.kind == "datanode":
             start(directory, state, server, launcher)
+
+
+def _start_centre(directory: Directory, state: State, server: Server) -> None:
+    secured = Secured(state)
+    secured.make()
+    environment = {**os.environ, **secured.realm.environment}
+    server.process = spawn(secured.realm.command(), environment, directory.log(server.name))
+    directory.save(state)
 
 
 def obstacle(server: Server) -> str | None:
@@ -132,3 +149,41 @@ def _wait(directory: Directory, server: Server, obstacle_now: Callable[[], str |
         until(still, timeout_s, f"{server.name} is not ready")
     except TooLateError as error:
         raise SandboxError(f"{error} Here are {last_lines(log)}") from error
+
+
+class ServerStatus(msgspec.Struct, frozen=True):
+    """Status of one server.
+
+    Attributes:
+        name: such as ``namenode-1``.
+        kind: kind of server.
+        pid: its process; None if it is down.
+        port: where clients reach it.
+        state: ``up`` (the process runs), ``paused`` or ``down``.
+        role: its own answer, if it answers: active, standby, leader, follower, standalone, read-only.
+    """
+
+    name: str
+    kind: Kind
+    pid: int | None
+    port: int
+    state: Condition
+    role: str | None
+
+
+def status_of(server: Server) -> ServerStatus:
+    """Look at a server, for two seconds at most."""
+    state = condition(server.process)
+    role = None
+    if state == "up" and server.kind == "zookeeper":
+        role = zookeeper.mode(server)
+    elif state == "up" and server.kind == "namenode":
+        role = hdfs.role(server)
+    return ServerStatus(
+        name=server.name,
+        kind=server.kind,
+        pid=server.process.pid if server.process is not None and state != "down" else None,
+        port=next(iter(server.ports.values())),
+        state=state,
+        role=role,
+    )

@@ -1,10 +1,13 @@
-"""What the sandbox remembers on disk: its directory, its servers, their ports and processes."""
+"""State of the sandbox on disk: its directory, its servers, their ports and processes."""
 
 import contextlib
 import fcntl
 import os
+import random
 import re
 import shutil
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Literal
@@ -12,11 +15,16 @@ from typing import IO, Literal
 import msgspec
 import tenacity
 
-from ha.sandbox.errors import SandboxError
-from ha.sandbox.ports import free_ports
+from ha.sandbox.polling import SandboxError
 from ha.sandbox.process import Identity
 
-Kind = Literal["zookeeper", "journalnode", "namenode", "datanode"]
+LOOPBACK = "127.0.0.1"
+
+_LOWEST = 10_000
+_FALLBACK_EPHEMERAL = 32_768
+_TRIES = 2_000
+
+Kind = Literal["kdc", "zookeeper", "journalnode", "namenode", "datanode"]
 
 JOURNALNODES = 3
 """With two NameNodes: the smallest number that survives the loss of one."""
@@ -28,10 +36,17 @@ _SAFE_PATH = re.compile(r"[A-Za-z0-9._/+=@~-]+")
 """A DataNode fails in a directory with a space, escaped or not; a colon ends an entry of Java's class path."""
 
 _PORTS: dict[Kind, tuple[str, ...]] = {
+    "kdc": ("kdc",),
     "zookeeper": ("client", "quorum", "election"),
     "journalnode": ("rpc", "http"),
     "namenode": ("rpc", "http"),
     "datanode": ("data", "http", "ipc"),
+}
+_SECURE_PORTS: dict[Kind, tuple[str, ...]] = {
+    **_PORTS,
+    "zookeeper": ("client", "quorum", "election", "secure"),
+    "namenode": ("rpc", "https"),
+    "datanode": ("data", "https", "ipc"),
 }
 
 
@@ -54,17 +69,24 @@ class Server(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """The content of ``sandbox.json``.
+    """Content of ``sandbox.json``.
 
     Attributes:
-        user: the HDFS superuser: whoever made the sandbox.
+        user: the HDFS superuser: the user who created the sandbox.
         servers: all servers, in the order in which they are started.
         formatted: whether the NameNodes have their namespace.
+        secured: folder of the realm and the certificates; empty if the stores trust everybody.
     """
 
     user: str
     servers: list[Server]
     formatted: bool = False
+    secured: str = ""
+
+    @property
+    def host(self) -> str:
+        """What clients call this host: Kerberos knows names only."""
+        return "localhost" if self.secured else LOOPBACK
 
     def of(self, kind: Kind) -> list[Server]:
         """Return the servers of one kind."""
@@ -84,35 +106,39 @@ class State(msgspec.Struct):
 
 
 def check_numbers(zookeepers: int, namenodes: int) -> None:
-    """Accept the numbers of servers that make sense.
+    """Check the numbers of servers.
 
     Raises:
-        SandboxError: these do not.
+        SandboxError: a number is not supported.
     """
     if zookeepers not in {1, 3} or namenodes not in {1, 2}:
         raise SandboxError("A sandbox has 1 or 3 ZooKeeper servers and 1 or 2 NameNodes.")
 
 
-def new_state(user: str, zookeepers: int, namenodes: int) -> State:
-    """Return the state of a sandbox that was never up, with ports chosen.
+def new_state(user: str, zookeepers: int, namenodes: int, secured: str = "") -> State:
+    """Return the state of a new sandbox, with ports chosen.
 
     Raises:
-        SandboxError: a number is not one of those that make sense, or there are no free ports.
+        SandboxError: a number is not supported, or there are no free ports.
     """
     check_numbers(zookeepers, namenodes)
+    if secured and namenodes > 1:
+        raise SandboxError("A secure sandbox has one NameNode: leave --secure or --namenodes out.")
+    uses = _SECURE_PORTS if secured else _PORTS
     counts: dict[Kind, int] = {
+        "kdc": 1 if secured else 0,
         "zookeeper": zookeepers,
         "journalnode": JOURNALNODES if namenodes > 1 else 0,
         "namenode": namenodes,
         "datanode": 1,
     }
-    free = iter(free_ports(sum(count * len(_PORTS[kind]) for kind, count in counts.items())))
+    free = iter(free_ports(sum(count * len(uses[kind]) for kind, count in counts.items())))
     servers = [
-        Server(name=f"{kind}-{number}", kind=kind, number=number, ports={use: next(free) for use in _PORTS[kind]})
+        Server(name=f"{kind}-{number}", kind=kind, number=number, ports={use: next(free) for use in uses[kind]})
         for kind, count in counts.items()
         for number in range(1, count + 1)
     ]
-    return State(user=user, servers=servers)
+    return State(user=user, servers=servers, secured=secured)
 
 
 class Directory:
@@ -132,7 +158,7 @@ class Directory:
         return self.logs / f"{name}.log"
 
     def load(self) -> State | None:
-        """Return what is remembered; None if there is no sandbox here.
+        """Return the state on disk; None if there is no sandbox here.
 
         Raises:
             SandboxError: it cannot be read.
@@ -145,7 +171,7 @@ class Directory:
             raise SandboxError(f"{self._state} cannot be read: {error}.") from error
 
     def save(self, state: State) -> None:
-        """Remember it, so that a reader sees the old state or the new one.
+        """Write the state atomically: a reader sees the old state or the new one.
 
         Raises:
             SandboxError: it cannot be written.
@@ -158,17 +184,17 @@ class Directory:
             raise SandboxError(f"{self._state} cannot be written: {error}.") from error
 
     def wipe(self) -> None:
-        """Delete what the sandbox made, and the directory itself if nothing else is in it."""
+        """Delete the sandbox's files, and the directory itself if nothing else is in it."""
         for folder in (self.conf, self.data, self.logs, self.temporary):
             shutil.rmtree(folder, ignore_errors=True)
         self._state.unlink(missing_ok=True)
         self._lock.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # somebody else's files stay, and so does the directory
+        with contextlib.suppress(OSError):  # other files stay, and so does the directory
             self.root.rmdir()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other commands from changing this sandbox meanwhile.
+        """Lock this sandbox against changes by other commands.
 
         Raises:
             SandboxError: another command did not finish within two minutes, or the directory cannot be used.
@@ -193,16 +219,24 @@ class Directory:
         wait=tenacity.wait_fixed(0.05),
     )
     def _try_lock(self) -> IO[str] | None:
-        for folder in (self.conf, self.data, self.logs, self.temporary):
-            folder.mkdir(parents=True, exist_ok=True)
-        lock = self._lock.open("w")
+        with contextlib.suppress(FileExistsError):
+            self.root.mkdir(parents=True)
+        try:
+            lock = self._lock.open("w")
+        except FileNotFoundError:  # the holder has just wiped the directory
+            return None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever held it before may have wiped the directory: then this lock has no name and guards nothing.
+            # The previous holder may have wiped the directory: then this lock file has no name and guards nothing.
             if os.path.samestat(os.fstat(lock.fileno()), self._lock.stat()):
+                for folder in (self.conf, self.data, self.logs, self.temporary):
+                    folder.mkdir(exist_ok=True)
                 return lock
         except (BlockingIOError, FileNotFoundError):
             pass
+        except OSError:
+            lock.close()
+            raise
         lock.close()
         return None
 
@@ -213,6 +247,60 @@ class Directory:
 
 
 def default_directory() -> Path:
-    """Return where the sandbox lives if nobody says otherwise: in the user's state directory."""
+    """Return the default directory of the sandbox: in the user's state directory."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "hybrid-ha" / "sandbox"
+
+
+# --- files and ports
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file: a reader that opens it finds all of the old text, or all of the new.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    staged = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
+    staged.write_text(text, encoding="utf-8")
+    staged.replace(path)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return distinct ports without a listener.
+
+    They lie below the range that the kernel gives to outgoing connections: a server that was killed must find its port
+    free when it is started again.
+
+    Raises:
+        SandboxError: there are not enough.
+    """
+    highest = max(_ephemeral_start(), _LOWEST + 10_000)
+    chosen: set[int] = set()
+    for _ in range(_TRIES):
+        if len(chosen) == count:
+            break
+        port = random.randrange(_LOWEST, highest)  # noqa: S311  # two sandboxes at once must differ, no more
+        if is_free(port):
+            chosen.add(port)
+    if len(chosen) < count:
+        raise SandboxError(f"There are no {count} free ports between {_LOWEST} and {highest}.")
+    return list(chosen)
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen there now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def _ephemeral_start() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return _FALLBACK_EPHEMERAL

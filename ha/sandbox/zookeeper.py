@@ -1,11 +1,11 @@
-"""ZooKeeper servers: their configuration, and what they say about themselves."""
+"""ZooKeeper servers: their configuration, and their answers about their state."""
 
 import socket
 from pathlib import Path
 
-from ha.sandbox.ports import LOOPBACK
-from ha.sandbox.program import Program
-from ha.sandbox.state import Server
+from ha.sandbox.launcher import Program
+from ha.sandbox.secured import Secured
+from ha.sandbox.state import LOOPBACK, Server, State
 
 TICK_MS = 500
 MIN_SESSION_TIMEOUT_MS = 1_000
@@ -16,13 +16,13 @@ _SYNC_LIMIT_TICKS = 6  # 3 s until a silent follower or leader is given up
 _ANSWER_TIMEOUT_S = 1.0
 
 
-def configure(server: Server, ensemble: list[Server], data: Path) -> Path:
+def configure(server: Server, state: State, data: Path) -> Path:
     """Write a server's configuration into its data directory; return the file.
 
     Raises:
         OSError: it cannot be written.
     """
-    home = data / server.name
+    home, ensemble = data / server.name, state.of("zookeeper")
     (home / "store").mkdir(parents=True, exist_ok=True)
     lines = [
         f"tickTime={TICK_MS}",
@@ -45,12 +45,14 @@ def configure(server: Server, ensemble: list[Server], data: Path) -> Path:
         lines += [
             f"server.{each.number}={LOOPBACK}:{each.ports['quorum']}:{each.ports['election']}" for each in ensemble
         ]
+    if state.secured:
+        lines += Secured(state).zookeeper_lines(server)
     path = home / "zoo.cfg"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def program(server: Server, data: Path) -> Program:
+def program(server: Server, state: State, data: Path) -> Program:
     """Return how to run a server."""
     return Program(
         main="org.apache.zookeeper.server.quorum.QuorumPeerMain",
@@ -60,6 +62,7 @@ def program(server: Server, data: Path) -> Program:
             "readonlymode.enabled": "true",
             # Its logs grow in steps of this many KB, instead of 64 MB per start.
             "zookeeper.preAllocSize": "1024",
+            **(Secured(state).zookeeper_properties() if state.secured else {}),
         },
     )
 

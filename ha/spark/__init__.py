@@ -1,44 +1,44 @@
-"""PySpark's side: what the driver publishes and protects, and what Python workers ask.
+"""High availability for PySpark: what a driver publishes and protects, and what Python workers look up.
 
-``job_master``, ``report``, ``checkpoint``, ``call`` and ``connect`` are for code that runs in Python workers; the
-others are for the driver. Imports are lazy, so that a worker never pays for the driver's, nor for PySpark's own.
+``job_master``, ``report``, ``checkpoint``, ``call`` and ``connect`` are for code in Python workers, and the others for
+the driver. Imports are lazy, so a worker imports neither the driver's modules nor PySpark.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ha.jobmaster.master import JobMaster, NoEndpoint
-    from ha.spark.bulk.adopting import Copied, adopt
-    from ha.spark.bulk.exporting import export
-    from ha.spark.calling import call, connect
-    from ha.spark.driver import CheckpointPublisher, publish_checkpoints
-    from ha.spark.explaining import explain
-    from ha.spark.leading import lead
-    from ha.spark.location import checkpoint_location, executor_settings
+    from ha.spark.checkpoint_copy.adopting import Copied, adopt
+    from ha.spark.checkpoint_copy.exporting import export
+    from ha.spark.checkpoint_publisher import CheckpointPublisher
+    from ha.spark.lead_session import lead
+    from ha.spark.locations import checkpoint_location, executor_settings
     from ha.spark.output import Output
-    from ha.spark.warm import Rehearsal, warm_up
-    from ha.spark.worker import checkpoint, job_master, report
+    from ha.spark.query_events import publish_checkpoints
+    from ha.spark.rehearsal import Rehearsal, warm_up
+    from ha.spark.session import explain
+    from ha.spark.worker.worker import call, checkpoint, connect, job_master, report
 
 _PLACES = {
-    "CheckpointPublisher": "ha.spark.driver",
-    "Copied": "ha.spark.bulk.adopting",
+    "CheckpointPublisher": "ha.spark.checkpoint_publisher",
+    "Copied": "ha.spark.checkpoint_copy.adopting",
     "JobMaster": "ha.jobmaster.master",
     "NoEndpoint": "ha.jobmaster.master",
     "Output": "ha.spark.output",
-    "Rehearsal": "ha.spark.warm",
-    "adopt": "ha.spark.bulk.adopting",
-    "call": "ha.spark.calling",
-    "checkpoint": "ha.spark.worker",
-    "checkpoint_location": "ha.spark.location",
-    "connect": "ha.spark.calling",
-    "executor_settings": "ha.spark.location",
-    "explain": "ha.spark.explaining",
-    "export": "ha.spark.bulk.exporting",
-    "job_master": "ha.spark.worker",
-    "lead": "ha.spark.leading",
-    "publish_checkpoints": "ha.spark.driver",
-    "report": "ha.spark.worker",
-    "warm_up": "ha.spark.warm",
+    "Rehearsal": "ha.spark.rehearsal",
+    "adopt": "ha.spark.checkpoint_copy.adopting",
+    "call": "ha.spark.worker.worker",
+    "checkpoint": "ha.spark.worker.worker",
+    "checkpoint_location": "ha.spark.locations",
+    "connect": "ha.spark.worker.worker",
+    "executor_settings": "ha.spark.locations",
+    "explain": "ha.spark.session",
+    "export": "ha.spark.checkpoint_copy.exporting",
+    "job_master": "ha.spark.worker.worker",
+    "lead": "ha.spark.lead_session",
+    "publish_checkpoints": "ha.spark.query_events",
+    "report": "ha.spark.worker.worker",
+    "warm_up": "ha.spark.rehearsal",
 }
 
 __all__ = [
@@ -69,5 +69,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ha.spark' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415  # laziness is the point
 
-    # Kept, because workers call these for every row.
+    # Kept, because workers use these names for every row.
     return globals().setdefault(name, getattr(import_module(_PLACES[name]), name))

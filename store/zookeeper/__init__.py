@@ -1,6 +1,6 @@
-"""ZooKeeper with a bound on everything: a client, its session's clock, and what one can ask.
+"""ZooKeeper with a bound on everything: a client, its session's clock, and the operations.
 
-Imports are lazy: a reader that an agent of its host answers never pays for kazoo.
+Imports are lazy: a reader that the agent of its host answers never pays for kazoo.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Where ZooKeeper is: ``host:port,host:port/chroot``, and which paths it accepts."""
+"""Address of a ZooKeeper ensemble, ``host:port,host:port/chroot``, and the paths that ZooKeeper accepts."""
 
 import re
 
@@ -11,14 +11,17 @@ MAX_PORT = 65535
 MAX_LABEL = 63
 MAX_HOST = 253
 
-# What ZooKeeper's own PathUtils refuses; surrogates are in there, so a path that passes can be encoded.
+# Characters that ZooKeeper's own PathUtils refuses; surrogates are among them, so an accepted path can be encoded.
 _REFUSED = re.compile("[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?")
 _IPV6 = re.compile(r"(?=[^%]*:)[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?")
 
+DEFAULT_CHROOT = "/hybrid-ha"
+"""Where the nodes are if an address names no other place."""
+
 
 class Address(msgspec.Struct, frozen=True):
-    """A ZooKeeper ensemble and the directory in it that is ours.
+    """A ZooKeeper ensemble, and our directory in it.
 
     Attributes:
         servers: host and port of each server; one is picked at random at every attempt to connect.
@@ -40,7 +43,7 @@ def parse(text: str, default_chroot: str) -> Address:
     IPv6 addresses stand in brackets.
 
     Raises:
-        Invalid: one sentence that says what is wrong, and what to do.
+        Invalid: the message says in one sentence how to correct it.
     """
     if not text.strip():
         raise Invalid("The list of ZooKeeper servers is empty: give it as host:port,host:port/chroot.")
@@ -84,10 +87,10 @@ def _chroot(path: str) -> str:
 
 
 def check_path(path: str, what: str = "path") -> None:
-    """Raise unless ZooKeeper would take this absolute path.
+    """Raise unless ZooKeeper accepts this absolute path.
 
     Raises:
-        Invalid: one sentence that says what is wrong, and what to do.
+        Invalid: the message says in one sentence how to correct it.
     """
     if not path.startswith("/"):
         raise Invalid(f"The ZooKeeper {what} {path!r} is not absolute: start it with a slash.")

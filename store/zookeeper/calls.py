@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from store import counting
 from store.clock import now
-from store.errors import ConnectionLost, DeadlineExceeded, NotSent, StoreError, Unknown
+from store.errors import ConnectionLost, DeadlineExceeded, NotSent, PermissionDenied, StoreError, Unknown
 from store.outcome import Outcome
-from store.pool import Hook
+from store.pool import CallHook
 from store.zookeeper.classify import classify
 from store.zookeeper.dispatcher import Dispatcher, Timer
 from store.zookeeper.driver import Kazoo
@@ -21,7 +22,7 @@ T = TypeVar("T")
 Done = Callable[[Outcome[T]], None]
 
 MAX_OUTSTANDING = 1000
-"""Most requests that ZooKeeper has not answered; kazoo keeps also those that nobody waits for any more."""
+"""Most unanswered requests; kazoo also keeps those whose callers have given up."""
 
 STALLED_PART = 2 / 3
 """Part of the session time-out after which an unanswered request condemns the connection; kazoo's own for pings."""
@@ -46,6 +47,7 @@ class Calls:
         chroot: goes before every path.
         gate: raises :class:`store.errors.Refused` if this operation must not be sent now.
         session_timeout: returns the present one, in seconds.
+        not_allowed: told which operation an access list did not allow.
         on_call: told the name and outcome of every operation, once, from whichever thread ends it.
     """
 
@@ -56,13 +58,15 @@ class Calls:
         chroot: str,
         gate: Callable[[Operation[Any]], None],
         session_timeout: Callable[[], float],
-        on_call: Hook | None = None,
+        not_allowed: Callable[[str], None],
+        on_call: CallHook | None = None,
     ) -> None:
         self._kazoo = kazoo
         self._dispatcher = dispatcher
         self._chroot = chroot
         self._gate = gate
         self._session_timeout = session_timeout
+        self._not_allowed = not_allowed
         self._on_call = on_call
         self._lock = threading.Lock()  # nothing is called while it is held
         self._outstanding: dict[_Request, None] = {}  # in the order in which they were sent
@@ -81,15 +85,13 @@ class Calls:
             self._dispatcher.post(self._fail_submitted)
 
     def forget(self) -> None:
-        """There is a new connection: what was sent over the old one is settled, or was lost in a race inside kazoo."""
+        """There is a new connection: requests over the old one have ended, or were lost in a race inside kazoo."""
         with self._lock:
             self._outstanding.clear()
 
     def call(self, operation: Operation[T], timeout: float) -> T:
         """See :meth:`store.zookeeper.ZooKeeper.call`."""
         request = _Request(now())
-        if self._on_call is None:
-            return self._wait(operation, request, timeout)
         try:
             value = self._wait(operation, request, timeout)
         except StoreError as error:
@@ -131,8 +133,8 @@ class Calls:
     def too_late(self, operation: Operation[Any], request: _Request, timeout: float) -> DeadlineExceeded:
         """Give a request up, and the connection too if nothing comes through it any more."""
         request.wanted = False
-        # Kazoo takes every request for a sign of life and does not look for answers as long as some are made: who asks
-        # often enough would never be told that the server is dead. Answers come in order, so the oldest request tells.
+        # Kazoo takes each request it sends for a sign of life, and looks for no answers meanwhile: a busy client would
+        # never notice that the server is dead. Answers come in order, so the age of the oldest request tells.
         with self._lock:
             oldest = next(iter(self._outstanding), None)
         age = now() - oldest.sent if oldest is not None else 0.0
@@ -142,11 +144,14 @@ class Calls:
         return DeadlineExceeded(f"{operation}: no answer from ZooKeeper in {timeout} s.")
 
     def tell(self, operation: Operation[Any], outcome: Outcome[Any]) -> None:
-        """Tell whoever listens how an operation has ended."""
-        if self._on_call is None:
-            return
+        """Tell those who count how an operation has ended."""
+        name = type(operation).__name__
+        if isinstance(outcome.error, PermissionDenied):
+            self._not_allowed(str(operation))
+        counting.call_ended("zookeeper", name, outcome)
         try:
-            self._on_call(type(operation).__name__, outcome)
+            if self._on_call is not None:
+                self._on_call(name, outcome)
         except Exception:
             log.exception("The hook for ZooKeeper's operations failed.")
 
@@ -187,7 +192,7 @@ class Calls:
         def ended(_: Any) -> None:
             # One callback, because kazoo calls all of them anew when one is added to a result that is there.
             if then is not None:
-                then()  # first: somebody waits for it
+                then()  # first: a caller waits for it
             self._settle(request)
 
         result.rawlink(ended)
@@ -236,7 +241,7 @@ class _Submitted(Generic[T]):
             self._end(None, self._calls.too_late(self._operation, self._request, self._timeout), now())
 
     def closed(self) -> None:
-        """Nobody will answer any more."""
+        """No answer will come any more."""
         self._request.wanted = False
         self._end(None, ConnectionLost(f"{self._operation}: the client was closed before the answer came."), now())
 

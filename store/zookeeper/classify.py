@@ -1,11 +1,12 @@
-"""What kazoo's exceptions mean for us: refused, or unknown."""
+"""Classification of kazoo's exceptions as refused or unknown."""
 
 from kazoo import exceptions as kazoo
 
 from store import errors
 
-# Not in here, so Unknown: what a server says when it lost its own bearings (SystemZookeeperError, RuntimeInconsistency,
-# DataInconsistency, MarshallingError, RequestTimeoutError), and SessionMovedError, which ends in a reconnect.
+# Unknown, since they are missing here: the errors of a server that is confused itself (SystemZookeeperError,
+# RuntimeInconsistency, DataInconsistency, MarshallingError, RequestTimeoutError), and SessionMovedError, which ends in
+# a reconnect.
 _REFUSALS: dict[type[Exception], type[errors.Refused]] = {
     kazoo.NoNodeError: errors.NotFound,
     kazoo.NodeExistsError: errors.AlreadyExists,
@@ -38,7 +39,7 @@ _MEANINGS: dict[type[errors.StoreError], str] = {
 
 
 def classify(error: Exception, operation: object) -> errors.StoreError:
-    """Return our error for kazoo's; ``operation`` is what was asked."""
+    """Return our error for kazoo's; ``operation`` is named in its message."""
     if isinstance(error, errors.StoreError):
         return error
     if isinstance(error, kazoo.ConnectionLoss | kazoo.SessionExpiredError):  # ConnectionClosedError is one of these

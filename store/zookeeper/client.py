@@ -4,15 +4,17 @@ import os
 from typing import TYPE_CHECKING, TypeVar
 
 from store.errors import Invalid
-from store.imports import will_import
-from store.pool import Hook
-from store.zookeeper.address import Address, parse
+from store.lazy_imports import will_import
+from store.pool import CallHook
+from store.zookeeper.address import DEFAULT_CHROOT, Address, parse
+from store.zookeeper.security import Security
 from store.zookeeper.session import Connection, Session
 
 if TYPE_CHECKING:
     from store.zookeeper.calls import Done
-    from store.zookeeper.link import Link, Listener
     from store.zookeeper.operations import Operation
+    from store.zookeeper.refusals import Reason
+    from store.zookeeper.session_client import Listener, SessionClient
 
 T = TypeVar("T")
 
@@ -23,12 +25,13 @@ CLOSE_TIMEOUT_S = 2.0
 class ZooKeeper:
     """One ZooKeeper client.
 
-    It does *not* promise that a session is alive because the state says so: that is what ZooKeeper last said, and by
-    the time you read it, it may be otherwise. Nor that an operation whose outcome is unknown will not be executed yet.
+    It does *not* promise that a session is alive because the state says so: the state is the last that ZooKeeper said,
+    and may be out of date by the time you read it. Nor does it promise that an operation whose outcome is unknown will
+    not be executed later.
 
-    What it calls back (listeners, watches, ``done``) runs in one dispatcher thread of its own, in the order in which
-    things happened; it must not block, since it would hold up everything behind it, deadlines included. It may submit
-    further operations, but must neither ``call`` nor ``wait``.
+    Callbacks (listeners, watches, ``done``) run in one dispatcher thread, in the order in which things happened. A
+    callback must not block, since it would hold up everything behind it, deadlines included. It may submit further
+    operations, but must neither ``call`` nor ``wait``.
 
     A forked child may go on using the object: it notices the fork at the first use and makes a client of its own, with
     a session of its own. Listeners, watches and submitted operations stay behind with the parent, undisturbed.
@@ -41,16 +44,18 @@ class ZooKeeper:
         hosts: str,
         *,
         session_timeout: float,
-        default_chroot: str = "/hybrid-ha",
+        security: Security | None = None,
+        default_chroot: str = DEFAULT_CHROOT,
         read_only: bool = False,
-        on_call: Hook | None = None,
+        on_call: CallHook | None = None,
     ) -> None:
         """Make a client; nothing is connected before :meth:`start`.
 
         Args:
             hosts: ``host:port,host:port/chroot``; see :func:`store.zookeeper.address.parse`.
-            session_timeout: what to ask for, in seconds; servers allow 2 to 20 of their ticks. What was agreed to is
-                ``session.timeout``.
+            session_timeout: seconds to ask for; servers allow 2 to 20 of their ticks. ``session.timeout`` says what was
+                agreed on.
+            security: how to log in, TLS, and access lists; None for an open ZooKeeper.
             default_chroot: the chroot if ``hosts`` has none. It is created in every new session.
             read_only: whether a server that is cut off from its ensemble will do; see :attr:`Connection.READ_ONLY`.
                 Such a server takes only clients without a session, so first the old one has to be LOST; and since
@@ -66,14 +71,16 @@ class ZooKeeper:
                 f"A session time-out of {session_timeout!r} s makes no sense: give seconds, at most"
                 f" {MAX_SESSION_TIMEOUT_S:.0f}."
             )
+        self._security = security or Security()
+        self._security.check()
         self._address = parse(hosts, default_chroot)
         self._session_timeout = session_timeout
         self._read_only = read_only
         self._on_call = on_call
         self._started = False
         self._closed = False
-        self._links: dict[int, Link] = {}
-        self._link: Link | None = None
+        self._clients: dict[int, SessionClient] = {}
+        self._client: SessionClient | None = None
 
     def __repr__(self) -> str:
         return f"ZooKeeper({str(self._address)!r})"
@@ -96,8 +103,8 @@ class ZooKeeper:
     def start(self) -> None:
         """Connect in the background, again and again, until closed. Returns at once; idempotent.
 
-        Attempts follow each other after 0.1 s to 1 s (jittered), and each takes at most 2 s for the TCP connection and
-        the session time-out divided by the number of servers for ZooKeeper's greeting.
+        Attempts follow each other after 0.1 s to 1 s (jittered), after a refusal 30 s at most; each takes at most 2 s
+        for the TCP connection and the session time-out divided by the number of servers for ZooKeeper's greeting.
         """
         if not self._closed:
             self._started = True
@@ -109,22 +116,27 @@ class ZooKeeper:
         It returns within ``timeout`` + 1 s. Submitted operations that have not ended become :class:`ConnectionLost`.
         In a forked child it ends the child's own session, if there is one, and never the parent's.
         """
-        if self._link is None:
+        if self._client is None:
             self._closed = True
             return
-        link = self._here(wake=False)
+        client = self._here(wake=False)
         self._closed = True
-        link.close(timeout)
+        client.close(timeout)
 
     @property
     def state(self) -> Connection:
-        """How things stand now."""
+        """The present state."""
         return self._here().state
 
     @property
     def session(self) -> Session | None:
-        """The session, also while SUSPENDED; None when LOST. A read-only server has nothing to say about it."""
+        """The session, also while SUSPENDED; None when LOST. A read-only server knows nothing about it."""
         return self._here().session
+
+    @property
+    def refusals(self) -> "dict[Reason, int]":
+        """How often ZooKeeper has refused this process, by reason; each is logged when it is news."""
+        return self._here().refusals.counts
 
     def wait(self, timeout: float, *wanted: Connection) -> Connection:
         """Wait until the state is one of ``wanted`` (default: CONNECTED or READ_ONLY), at most ``timeout`` seconds.
@@ -166,25 +178,27 @@ class ZooKeeper:
         """
         self._here().calls.submit(operation, timeout, done)
 
-    def _new_link(self) -> "Link":
-        will_import("store.zookeeper.link")
-        from store.zookeeper.link import Link  # noqa: PLC0415  # kazoo is for those who connect
+    def _new_client(self) -> "SessionClient":
+        will_import("store.zookeeper.session_client")
+        from store.zookeeper.session_client import SessionClient  # noqa: PLC0415  # only a process that connects pays for kazoo
 
-        return Link(self._address, self._session_timeout, read_only=self._read_only, on_call=self._on_call)
+        return SessionClient(
+            self._address, self._session_timeout, self._security, read_only=self._read_only, on_call=self._on_call
+        )
 
-    def _here(self, *, wake: bool = True) -> "Link":
-        """Return this process's link, and make it at the first use, or if we were forked."""
-        link = self._link
+    def _here(self, *, wake: bool = True) -> "SessionClient":
+        """Return this process's own client; make it at the first use, and after a fork."""
+        client = self._client
         pid = os.getpid()
-        if link is not None and link.pid == pid:
-            return link
-        # Every lock may have been copied while it was held by a thread that is not here: use none. Of several threads
-        # that come here at once, setdefault makes one the winner.
-        mine = self._new_link()
-        winner = self._links.setdefault(pid, mine)
-        if winner is mine and link is not None:
-            link.release_inherited()
-        self._link = winner
+        if client is not None and client.pid == pid:
+            return client
+        # No lock: a fork may have copied it while a thread held it that does not exist here. Of several threads that
+        # come here at once, setdefault makes one the winner.
+        mine = self._new_client()
+        winner = self._clients.setdefault(pid, mine)
+        if winner is mine and client is not None:
+            client.release_inherited()
+        self._client = winner
         if wake and self._started and not self._closed:
             winner.start()
         return winner

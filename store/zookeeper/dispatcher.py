@@ -1,4 +1,4 @@
-"""One thread that calls everybody back, and looks at the clock."""
+"""Dispatcher: the one thread that runs all callbacks and timers of a client."""
 
 import heapq
 import logging
@@ -13,11 +13,11 @@ log = logging.getLogger(__name__)
 
 Work = Callable[[], None]
 
-_FIRST_SWEEP = 256  # timers, below which sweeping out cancelled ones is not worth it
+_FIRST_SWEEP = 256  # timers; with fewer, sweeping out the cancelled ones is not worth it
 
 
 class Timer:
-    """Something that is due at a time, unless cancelled."""
+    """Work that is due at a time, unless cancelled."""
 
     __slots__ = ("cancelled", "work")
 
@@ -33,7 +33,7 @@ class Timer:
 class Dispatcher:
     """Runs work in the order it was posted, and timers when they are due, all in one daemon thread.
 
-    Work must not block: it delays everything behind it. What it raises is logged, and does no further harm.
+    Work must not block: it delays everything behind it. An error that it raises is logged, and does no further harm.
     """
 
     def __init__(self, name: str) -> None:
@@ -50,18 +50,18 @@ class Dispatcher:
         self._thread.start()
 
     def post(self, work: Work) -> None:
-        """Have this run soon; never blocks. After :meth:`stop` it is forgotten."""
+        """Run the work soon; never blocks. Work that is posted after :meth:`stop` never runs."""
         self._queue.put(work)
 
     def at(self, due: float, work: Work) -> Timer:
-        """Have this run at a time of the boot clock (seconds); never blocks."""
+        """Run the work at a time of the boot clock (seconds); never blocks."""
         timer = Timer(work)
-        # Timers belong to the thread: going through the queue also wakes it, should this one be the next that is due.
+        # Timers belong to the thread. The queue also wakes it, in case this timer is the next one due.
         self.post(lambda: self._add(due, timer))
         return timer
 
     def stop(self, timeout: float) -> None:
-        """Run what is posted already, drop the timers, end the thread; wait for that at most ``timeout`` seconds."""
+        """Run the work posted so far, drop the timers, end the thread; wait for that at most ``timeout`` seconds."""
         self._queue.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)

@@ -1,6 +1,6 @@
 """Kazoo, with its rough edges taken off.
 
-Everything that depends on how kazoo looks inside is in this file. Seen in kazoo 2.11.0, and mended here:
+All code that depends on the inside of kazoo is in this file. Seen in kazoo 2.11.0, and mended here:
 
 - ``AsyncResult`` calls back from a worker thread, watches from another; here results call back in the connection
   thread (our callbacks only hand over), and watches go to our dispatcher: two threads fewer, one hop less.
@@ -11,6 +11,9 @@ Everything that depends on how kazoo looks inside is in this file. Seen in kazoo
   time-out at all, asks only the first server of the list, and then connects to another.
 - An unexpected exception (an unknown error code is enough) ends the connection thread for good.
 - A request that is queued in the moment in which the connection breaks is sent after the reconnect.
+- A server that refuses a login ends the connection thread for good, and the session with it; one that wants a login, or
+  TLS, is asked again nine times a second. Listeners hear of a connection before the server has accepted its login.
+- The log, at the level of debugging, shows passwords.
 - Ending a client can take ten seconds and more.
 """
 
@@ -26,14 +29,17 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
-from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
-from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import CloseInstance, Connect
+from kazoo.handlers.threading import AsyncResult, KazooTimeoutError, SequentialThreadingHandler
+from kazoo.protocol.connection import STOP_CONNECTING, ConnectionDropped, ConnectionHandler
+from kazoo.protocol.serialization import SASL, Auth, CloseInstance, Connect, Exists
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
 from store.zookeeper.address import Address
 from store.zookeeper.dispatcher import Dispatcher
+from store.zookeeper.login import access_list, auth_data, refusal_of, sasl_options, tls_context, wants_tls
+from store.zookeeper.refusals import Refusals
+from store.zookeeper.security import Security
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +48,8 @@ CONNECT_TIMEOUT_S = 2.0
 
 FIND_WRITABLE_TIMEOUT_S = 0.5
 """Longest time for asking one server whether it is writable; the connection thread does nothing else meanwhile."""
+
+NO_SECURITY = Security()
 
 FIRST_RETRY_S = 0.1
 MAX_RETRY_S = 1.0
@@ -87,11 +95,12 @@ class Wakeup:
 
 
 class _Quiet(logging.LoggerAdapter[logging.Logger]):
-    """Kazoo's log, all of it at the level of debugging."""
+    """Kazoo's log, all of it at the level of debugging, without passwords."""
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         """See :meth:`logging.Logger.log`."""
-        super().log(min(level, logging.DEBUG), msg, *args, **kwargs)
+        shown = ("a login" if isinstance(each, Auth | SASL) else each for each in args)
+        super().log(min(level, logging.DEBUG), msg, *shown, **kwargs)
 
 
 class _Result(AsyncResult):  # type: ignore[misc]  # kazoo has no types
@@ -103,10 +112,11 @@ class _Result(AsyncResult):  # type: ignore[misc]  # kazoo has no types
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    def __init__(self, dispatcher: Dispatcher, connect_timeout: float) -> None:
+    def __init__(self, dispatcher: Dispatcher, connect_timeout: float, security: Security = NO_SECURITY) -> None:
         super().__init__()
         self._dispatcher = dispatcher
         self._connect_timeout = connect_timeout
+        self._security = security
 
     def start(self) -> None:
         """Start no workers (and register nothing to be run at exit)."""
@@ -122,8 +132,18 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
         return both, both
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        kwargs["timeout"] = min(self._connect_timeout, kwargs.get("timeout") or self._connect_timeout)
-        return super().create_connection(*args, **kwargs)
+        timeout = kwargs["timeout"] = min(self._connect_timeout, kwargs.get("timeout") or self._connect_timeout)
+        # Kazoo's own context trusts every authority of this host and, by default, takes any name for a server's.
+        context = tls_context(self._security) if kwargs.pop("use_ssl", False) else None
+        plain = super().create_connection(*args, **kwargs)
+        if context is None:
+            return plain
+        try:
+            plain.settimeout(timeout)
+            return context.wrap_socket(plain, server_hostname=kwargs.get("hostname"))
+        except BaseException:
+            plain.close()
+            raise
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> threading.Thread:
         thread = threading.Thread(target=func, args=args, kwargs=kwargs, name="zookeeper-connection", daemon=True)
@@ -137,6 +157,42 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
 class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
     negotiated_s = 0.0
     _rw_server: tuple[str, int] | None
+
+    def __init__(self, *args: Any, refusals: Refusals, security: Security, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._refusals = refusals
+        self._security = security
+
+    def _connect_loop(self, retry: Any) -> Any:
+        if self.client._stopped.wait(self._refusals.pause()):  # noqa: SLF001
+            return STOP_CONNECTING
+        return super()._connect_loop(retry)
+
+    def _connect(self, host: str, hostip: str, port: int) -> Any:
+        """Connect and log in; nobody hears of a connection before the server has answered a request over it."""
+        self.negotiated_s = 0.0
+        try:
+            self.client.auth_data = auth_data(self._security)
+            self.sasl_options = sasl_options(self._security)
+            with self.client.held_back():
+                timeouts = super()._connect(host, hostip, port)
+                self._invoke(timeouts[1] / 1000, Exists("/", None), xid=1)
+        except Exception as error:
+            self._refused(error, host, hostip, port)
+            raise
+        self._refusals.served()
+        return timeouts
+
+    def _refused(self, error: Exception, host: str, hostip: str, port: int) -> None:
+        """Report a refusal, and raise what makes kazoo connect anew in the same session; return if it is none."""
+        client = self.client
+        found = refusal_of(error, f"{host}:{port}", tls=client.use_ssl, sasl=self.sasl_options is not None)
+        greeted, connected = self.negotiated_s > 0, self._socket is not None
+        if found is None and connected and not greeted and not client.use_ssl:
+            found = wants_tls(hostip, port) if isinstance(error, ConnectionDropped | KazooTimeoutError) else None
+        if found is not None:
+            self._refusals.refused(*found)
+            raise ConnectionDropped(found[1]) from error
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         answer = super()._invoke(timeout, request, xid)
@@ -160,7 +216,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             hostip = host
         try:
             return super()._connect_attempt(host, hostip, port, retry)
-        except Exception:  # anything else would end this thread, and us, for good
+        except Exception:  # it would end this thread, and the client, for good
             log.exception(
                 "The connection to ZooKeeper at %s:%s ended in an unexpected way: connecting anew.", host, port
             )
@@ -177,7 +233,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         try:
             super().zk_loop()
         finally:
-            self.close()  # here, since nobody may wait until a stuck connection thread has ended
+            self.close()  # here, since no caller may have to wait until a stuck connection thread has ended
 
 
 class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
@@ -191,7 +247,11 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
         *,
         read_only: bool,
         on_state: Callable[[str], None],
+        refusals: Refusals,
+        security: Security = NO_SECURITY,
     ) -> None:
+        self._holding = False
+        self._held: list[str] = []
         retry = KazooRetry(max_tries=-1, delay=FIRST_RETRY_S, max_delay=MAX_RETRY_S)
         connect_timeout = min(CONNECT_TIMEOUT_S, session_timeout / len(address.servers))
         # The chroot is ours to add: kazoo's has to exist before its calls work.
@@ -199,13 +259,17 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
         super().__init__(
             hosts,
             timeout=session_timeout,
-            handler=_Handler(dispatcher, connect_timeout),
+            handler=_Handler(dispatcher, connect_timeout, security),
             read_only=read_only,
+            use_ssl=bool(security.ca),
+            default_acl=access_list(security),
             connection_retry=retry,
-            # A line for every attempt, about one per second while ZooKeeper is down, is for those who look for it.
+            # A line for every attempt, about one per second while ZooKeeper is down, is for debugging.
             logger=_Quiet(log, {}),
         )
-        self._connection = _Connection(self, self._conn_retry.copy(), logger=self.logger)
+        self._connection = _Connection(
+            self, self._conn_retry.copy(), logger=self.logger, refusals=refusals, security=security
+        )
         self.add_listener(on_state)
 
     @property
@@ -222,7 +286,8 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
     def writable(self) -> bool:
         """Whether there is a connection to a server that takes writes.
 
-        Kazoo fails what is pending before it tells its listeners that the connection is gone; this knows it before.
+        This turns false before kazoo tells its listeners that the connection is gone, and before it fails what is
+        pending.
         """
         return bool(self._state == KeeperState.CONNECTED)
 
@@ -231,19 +296,36 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
         """Whether there is a connection."""
         return self._state in (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
 
+    @contextlib.contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Tell of a new connection only at the end of this block, and not at all if it fails."""
+        self._holding, self._held = True, []
+        try:
+            yield
+        finally:
+            self._holding = False
+        for state in self._held:
+            self._session_callback(state)
+
+    def _session_callback(self, state: str) -> None:
+        if self._holding and state in (KeeperState.CONNECTED, KeeperState.CONNECTED_RO):
+            self._held.append(state)
+            return
+        super()._session_callback(state)
+
     def forget(self) -> None:
         """Reconnect with fewer demands, now that the session is over by our clock.
 
         A server refuses clients that have seen more than it has: if it was wiped, for ever. And a read-only server
-        refuses every session that it has not made itself, so who would take such a server must come without one. Who
-        would not, keeps it: servers that were away give it back, with its ephemeral nodes.
+        refuses every session that it has not made itself, so a client that accepts such a server must drop its session.
+        Any other client keeps it: servers that were away give it back, with its ephemeral nodes.
         """
         self.last_zxid = 0
         if self.read_only:
             self._reset_session()
 
     def drop_queued(self) -> None:
-        """Fail what was queued while there was no connection; to be called by the connection thread."""
+        """Fail the requests that were queued without a connection; to be called by the connection thread."""
         ending = []
         while self._queue:
             request, result = self._queue.popleft()

@@ -1,4 +1,4 @@
-"""What one can ask of ZooKeeper, as plain values: made anywhere, sent by ``ZooKeeper.call`` or ``submit``."""
+"""Operations on ZooKeeper as plain values: made anywhere, sent by ``ZooKeeper.call`` or ``submit``."""
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
@@ -18,12 +18,12 @@ MAX_REQUEST_BYTES = 1_000_000
 """Longest path and data together, in bytes.
 
 A server cuts the connection when a request is longer than its ``jute.maxbuffer`` (default 1,048,575 bytes, headers
-included), which would suspend everybody who shares this client: such a request must never leave.
+included), which would suspend all users of this client. So such a request is never sent.
 """
 
 
 class Stat(msgspec.Struct, frozen=True):
-    """What ZooKeeper knows about a node.
+    """The state of a node.
 
     Attributes:
         version: how often its data changed; the compare of ``Set`` and ``Delete``.
@@ -41,7 +41,7 @@ class Stat(msgspec.Struct, frozen=True):
 
 
 class Kind(Enum):
-    """What a watch saw."""
+    """The change that a watch saw."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -76,25 +76,25 @@ _KINDS = {
 class _Watch(msgspec.Struct, frozen=True):
     """A watcher as kazoo calls it.
 
-    Kazoo keeps watches in sets: equal ones are one, so who reads again and again with the same function piles up
-    nothing. A lambda made anew for every read would pile up, until the node changes or the connection breaks.
+    Kazoo keeps watches in sets, where equal ones are one: repeated reads with the same function add no watch. Lambdas
+    made anew for every read would pile up until the node changes or the connection breaks.
     """
 
     path: str
     watcher: Watcher
 
     def __call__(self, event: Any) -> None:
-        # Anything else is kazoo's EventType.NONE: it calls, and forgets, every watch when the connection is lost.
+        # Anything else is EventType.NONE: when the connection is lost, kazoo calls and forgets every watch.
         self.watcher(Event(_KINDS.get(event.type, Kind.LOST), self.path))
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """What an operation needs to send itself.
+    """The means by which an operation sends itself.
 
     Attributes:
         kazoo: the client; only its ``*_async`` calls.
         chroot: to be put before every path.
-        wanted: whether somebody still waits; a second request must not be sent after the deadline.
+        wanted: whether the caller still waits; a second request must not be sent after the deadline.
     """
 
     kazoo: Any
@@ -107,11 +107,11 @@ class Wire(msgspec.Struct, frozen=True):
 
 
 class _Abstract(msgspec.StructMeta, ABCMeta):
-    """Of structs that have abstract methods."""
+    """The metaclass of structs with abstract methods."""
 
 
 class Operation(msgspec.Struct, Generic[T], frozen=True, metaclass=_Abstract):
-    """Something to ask of ZooKeeper.
+    """A request to ZooKeeper.
 
     Attributes:
         path: absolute, below the chroot.
@@ -150,8 +150,8 @@ class Get(Operation[tuple[bytes, Stat]], frozen=True):
         """See :meth:`Operation.send`."""
         full = wire.full(self.path)
         if self.watch is not None:
-            # ZooKeeper's own get sets none on a node that is not there, so who waits for one would never hear of it.
-            # Both requests travel together and are answered in order: the watch is there before the data is read.
+            # ZooKeeper's own get sets no watch on a missing node, so a caller would never hear of its creation. Both
+            # requests travel together and are answered in order: the watch is set before the data is read.
             wire.kazoo.exists_async(full, watch=_watch(self.path, self.watch))
         return wire.kazoo.get_async(full)
 
@@ -217,8 +217,8 @@ class Create(Operation[Stat], frozen=True):
             if not isinstance(result.exception, NoNodeError) or not wire.wanted():
                 _relay(result, final)
                 return
-            # The server executes one client's requests in order, so nobody needs to wait between them. What goes
-            # wrong with a parent shows in the last one: it is there already (good), or NotFound (the truth).
+            # The server executes one client's requests in order, so there is no need to wait between them. An error
+            # with a parent shows in the last request: the parent is there already (good), or NotFound (the truth).
             for parent in ancestors(wire.full(self.path)):
                 wire.kazoo.create_async(parent, b"")
             self._create(wire).rawlink(lambda last: _relay(last, final))
@@ -279,9 +279,9 @@ class Delete(Operation[None], frozen=True):
 
 
 class Sync(Operation[None], frozen=True):
-    """Have the server catch up with the ensemble's leader before it answers what is asked after this.
+    """Have the server catch up with the ensemble's leader before it answers later requests.
 
-    It needs a quorum of nothing, but it does need the leader: a server that is cut off cannot answer it.
+    It needs no quorum, but it does need the leader: a server that is cut off cannot answer it.
     """
 
     def send(self, wire: Wire) -> Any:

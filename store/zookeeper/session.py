@@ -1,4 +1,4 @@
-"""Whether there is a connection, and whether the session can still be alive: a small machine without threads."""
+"""SessionClock: is there a connection, and can the session still be alive? A small state machine without threads."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Connection(Enum):
-    """How things stand with ZooKeeper."""
+    """The state of the connection and the session."""
 
     CONNECTED = "connected"
     READ_ONLY = "read-only"
@@ -14,7 +14,7 @@ class Connection(Enum):
     SUSPENDED = "suspended"
     """There was a connection, and the session may still be alive."""
     LOST = "lost"
-    """The session is over, by ZooKeeper's word or by our own clock, or there never was one."""
+    """The session is over, as ZooKeeper or our own clock says, or there never was one."""
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class Session(msgspec.Struct, frozen=True):
 
     Attributes:
         id: 64 bits, signed, as in :attr:`Stat.ephemeral_owner`.
-        timeout: what client and server agreed to, in seconds.
+        timeout: seconds that client and server agreed on.
     """
 
     id: int
@@ -35,9 +35,9 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class SessionClock:
-    """What we believe about connection and session. Every method returns the changes, in order.
+    """The state of connection and session as far as this client knows. Every method returns the changes, in order.
 
-    Kazoo says that a session is lost only after it has reconnected, which can be hours later. So this counts the
+    Kazoo reports a lost session only after it has reconnected, which can be hours later. So this clock counts the
     negotiated time-out itself, from the moment in which the connection broke. The server counts from when it last heard
     of us and gives all sessions a new time-out when its leader changes, so it may still know a session that is LOST
     here: the next CONNECTED can come with the same id.

@@ -1,102 +1,102 @@
 """HDFS fails: NameNodes switch, pause, die and stay away; DataNodes and JournalNodes are lost."""
 
-from ha.drill.drill import Drill, Expected, changed
-from ha.drill.stage import Stage
+from ha.drill.drill import Drill, Expected, bound
+from ha.drill.fixture import Fixture, Setup
 
-PAUSE = 30.0
-OUTAGE = 20.0
-GONE = 40.0
-NOTICED = 3.0
-"""Seconds until somebody, or a fail-over controller, has noticed that a NameNode is gone."""
+PAUSE_S = 30.0
+OUTAGE_S = 20.0
+GONE_S = 40.0
+NOTICE_S = 3.0
+"""Until an operator, or a failover controller, has noticed that a NameNode is gone."""
 
 ROUNDS = 3
 
 
-def _other(stage: Stage, namenode: str) -> str:
-    return next(each for each in stage.ground.servers("namenode") if each != namenode)
+def _other(fixture: Fixture, namenode: str) -> str:
+    return next(each for each in fixture.environment.servers("namenode") if each != namenode)
 
 
-def wake(stage: Stage, namenode: str) -> None:
-    """Let a paused NameNode go on; one that slept through a write to its journal ends itself, and is replaced."""
-    stage.ground.resume(namenode)
-    stage.rest(NOTICED)
-    if not stage.ground.active_namenode():
-        other = _other(stage, namenode)
-        stage.say(f"{namenode} has ended itself; {other} takes over.")
-        stage.ground.failover(other)
+def wake(fixture: Fixture, namenode: str) -> None:
+    """Let a paused NameNode go on. If it slept through a write to its journal it ends itself; then replace it."""
+    fixture.environment.resume(namenode)
+    fixture.run_for(NOTICE_S)
+    if not fixture.environment.active_namenode():
+        other = _other(fixture, namenode)
+        fixture.say(f"{namenode} has ended itself; {other} takes over.")
+        fixture.environment.failover(other)
 
 
-def _switch(stage: Stage) -> None:
-    active = stage.ground.active_namenode()
-    other = _other(stage, active)
-    with stage.fault(f"HDFS switches from {active} to {other}"):
-        stage.ground.failover(other)
-    stage.batches()
+def _switch(fixture: Fixture) -> None:
+    active = fixture.environment.active_namenode()
+    other = _other(fixture, active)
+    with fixture.fault(f"HDFS switches from {active} to {other}"):
+        fixture.environment.failover(other)
+    fixture.await_batches()
 
 
-def _kill_active(stage: Stage) -> None:
-    active = stage.ground.active_namenode()
-    other = _other(stage, active)
-    with stage.fault(f"{active}, the active NameNode, is killed; {other} takes over"):
-        stage.ground.kill(active)
-        stage.rest(NOTICED)
-        stage.ground.failover(other)
-    stage.start([active])
-    stage.batches()
+def _kill_active(fixture: Fixture) -> None:
+    active = fixture.environment.active_namenode()
+    other = _other(fixture, active)
+    with fixture.fault(f"{active}, the active NameNode, is killed; {other} takes over"):
+        fixture.environment.kill(active)
+        fixture.run_for(NOTICE_S)
+        fixture.environment.failover(other)
+    fixture.start_servers([active])
+    fixture.await_batches()
 
 
-def _pause_active(stage: Stage) -> None:
-    active = stage.ground.active_namenode()
-    with stage.fault(f"{active}, the active NameNode, is paused for {PAUSE:.0f} s"):
-        stage.ground.pause(active)
-        stage.rest(PAUSE)
-        wake(stage, active)
-    stage.batches()
+def _pause_active(fixture: Fixture) -> None:
+    active = fixture.environment.active_namenode()
+    with fixture.fault(f"{active}, the active NameNode, is paused for {PAUSE_S:.0f} s"):
+        fixture.environment.pause(active)
+        fixture.run_for(PAUSE_S)
+        wake(fixture, active)
+    fixture.await_batches()
 
 
-def _gone(stage: Stage) -> None:
-    epoch, long_ttl = stage.epoch, stage.durations["long_ttl"]
-    with stage.fault(f"all of HDFS is gone, for {GONE:.0f} s at a long ttl of {long_ttl:.0f} s"):
-        namenodes = stage.ground.servers("namenode")
-        active = stage.ground.active_namenode()
-        stage.without(namenodes, GONE, stage.ground.kill)
-        stage.ground.failover(active)
-    stage.await_leader(epoch)
-    stage.batches()
+def _gone(fixture: Fixture) -> None:
+    epoch, long_ttl = fixture.epoch, fixture.durations["long_ttl"]
+    with fixture.fault(f"all of HDFS is gone, for {GONE_S:.0f} s at a long ttl of {long_ttl:.0f} s"):
+        namenodes = fixture.environment.servers("namenode")
+        active = fixture.environment.active_namenode()
+        fixture.without(namenodes, GONE_S, fixture.environment.kill)
+        fixture.environment.failover(active)
+    fixture.await_leader(epoch)
+    fixture.await_batches()
 
 
-def _datanodes_down(stage: Stage) -> None:
-    servers = stage.ground.servers("datanode")
-    with stage.fault(f"all DataNodes are down for {OUTAGE:.0f} s"):
-        stage.without(servers, OUTAGE, stage.ground.kill)
-    stage.batches()
+def _datanodes_down(fixture: Fixture) -> None:
+    servers = fixture.environment.servers("datanode")
+    with fixture.fault(f"all DataNodes are down for {OUTAGE_S:.0f} s"):
+        fixture.without(servers, OUTAGE_S, fixture.environment.kill)
+    fixture.await_batches()
 
 
-def _safe_mode(stage: Stage) -> None:
-    epoch = stage.epoch
-    with stage.fault(f"HDFS is in safe mode for {OUTAGE:.0f} s"):
-        stage.ground.safe_mode(on=True)
-        stage.rest(OUTAGE)
-        stage.ground.safe_mode(on=False)
-    stage.await_leader(epoch)
-    stage.batches()
+def _safe_mode(fixture: Fixture) -> None:
+    epoch = fixture.epoch
+    with fixture.fault(f"HDFS is in safe mode for {OUTAGE_S:.0f} s"):
+        fixture.environment.safe_mode(on=True)
+        fixture.run_for(OUTAGE_S)
+        fixture.environment.safe_mode(on=False)
+    fixture.await_leader(epoch)
+    fixture.await_batches()
 
 
-def _journals_lost(stage: Stage) -> None:
-    lost = stage.ground.servers("journalnode")[:2]
-    active = stage.ground.active_namenode()
-    other = _other(stage, active)
-    with stage.fault(f"the JournalNodes have no quorum for {OUTAGE:.0f} s; the active NameNode ends itself"):
-        stage.without(lost, OUTAGE, stage.ground.kill)
-        stage.ground.failover(other)
-    stage.batches()
+def _journals_lost(fixture: Fixture) -> None:
+    lost = fixture.environment.servers("journalnode")[:2]
+    active = fixture.environment.active_namenode()
+    other = _other(fixture, active)
+    with fixture.fault(f"the JournalNodes have no quorum for {OUTAGE_S:.0f} s; the active NameNode ends itself"):
+        fixture.without(lost, OUTAGE_S, fixture.environment.kill)
+        fixture.environment.failover(other)
+    fixture.await_batches()
 
 
-def _switches(stage: Stage) -> None:
+def _switches(fixture: Fixture) -> None:
     for number in range(ROUNDS):
-        _switch(stage)
+        _switch(fixture)
         if number < ROUNDS - 1:
-            _kill_active(stage)
+            _kill_active(fixture)
 
 
 DRILLS = (
@@ -111,19 +111,19 @@ DRILLS = (
     Drill("namenode-paused", "the active NameNode is paused for 30 s", "hdfs", _pause_active),
     Drill(
         "hdfs-gone",
-        "HDFS is gone for twice the long ttl; the driver stops, and there is a leader again when HDFS is back",
+        "HDFS is gone for twice the long ttl; the driver stops, and a leader is elected when HDFS is back",
         "hdfs",
         _gone,
-        # Once the leader has stopped itself ZooKeeper has no record, and without HDFS nobody can say what that means.
-        Expected((1, 1), changed("the outage + long ttl + 1 s", "outage", "long_ttl"), blind=True),
-        settings={"long_ttl": 20.0},
+        # The leader stops itself, so ZooKeeper has no record; without HDFS no reader can tell what that means.
+        Expected((1, 1), bound("the outage + long ttl + 1 s", "outage", "long_ttl"), blind=True),
+        setup=Setup(settings={"long_ttl": 20.0}),
     ),
     Drill(
         "datanodes-down",
-        "all DataNodes are down for 20 s; names can be written, so the leader leads on, but Spark's files cannot",
+        "all DataNodes are down for 20 s; leases need none, so the leader stays, but Spark cannot write files",
         "hdfs",
         _datanodes_down,
-        # A driver ends with the first file that it cannot write, and another contender tries; so may the next one.
+        # A driver ends at the first file that it cannot write; the next contender may fail in the same way.
         Expected((0, 3)),
     ),
     Drill(
@@ -131,7 +131,7 @@ DRILLS = (
         "HDFS refuses all writes for 20 s; Spark's driver ends, and nobody can claim the job before that is over",
         "hdfs",
         _safe_mode,
-        Expected((1, 1), changed("the outage + long ttl + 1 s", "outage", "long_ttl")),
+        Expected((1, 1), bound("the outage + long ttl + 1 s", "outage", "long_ttl")),
     ),
     Drill("journal-quorum-lost", "the JournalNodes have no quorum for 20 s", "hdfs", _journals_lost),
     Drill(

@@ -1,48 +1,48 @@
-"""The machine fails its user: clocks jump, disks fill up, memory runs out."""
+"""Machines fail: clocks jump, disks fill up, memory runs out."""
 
-from ha.drill.drill import Drill, Expected, changed
-from ha.drill.ground import Ability, DrillError
-from ha.drill.stage import Stage
+from ha.drill.drill import Drill, Expected, bound
+from ha.drill.environment import Ability, DrillError
+from ha.drill.fixture import Fixture, Setup
 
-AN_HOUR = 3600.0
-SHIFTED = 20.0
-FULL = 15.0
-ENDED = 10.0
-"""Seconds until a driver without its Java virtual machine has ended, and its sidecar has given the leadership back."""
-
-
-def _shift_clocks(stage: Stage) -> None:
-    everybody = stage.ground.everybody()
-    with stage.fault("every clock is shifted by an hour, every second one backwards"):
-        for number, each in enumerate(everybody):
-            stage.ground.shift_clock(each, AN_HOUR if number % 2 else -AN_HOUR)
-        stage.rest(SHIFTED)
-        for each in everybody:
-            stage.ground.shift_clock(each, 0.0)
-        stage.rest(SHIFTED / 2)
-    stage.batches()
+HOUR_S = 3600.0
+SHIFTED_S = 20.0
+FULL_S = 15.0
+DRIVER_END_S = 10.0
+"""Until a driver without its Java virtual machine has ended, and its sidecar has given the leadership back."""
 
 
-def _fill_disk(stage: Stage) -> None:
-    leader = stage.leader
-    with stage.fault(f"the disk of {leader.name} is full for {FULL:.0f} s"):
+def _shift_clocks(fixture: Fixture) -> None:
+    hosts = fixture.environment.hosts()
+    with fixture.fault("every clock is shifted by an hour, every second one backwards"):
+        for number, each in enumerate(hosts):
+            fixture.environment.shift_clock(each, HOUR_S if number % 2 else -HOUR_S)
+        fixture.run_for(SHIFTED_S)
+        for each in hosts:
+            fixture.environment.shift_clock(each, 0.0)
+        fixture.run_for(SHIFTED_S / 2)
+    fixture.await_batches()
+
+
+def _fill_disk(fixture: Fixture) -> None:
+    leader = fixture.leader
+    with fixture.fault(f"the disk of {leader.name} is full for {FULL_S:.0f} s"):
         leader.fill_disk()
-        stage.rest(FULL)
+        fixture.run_for(FULL_S)
         leader.clear_disk()
-    stage.batches()
+    fixture.await_batches()
 
 
-def _run_out_of_memory(stage: Stage) -> None:
-    leader, epoch = stage.leader, stage.epoch
+def _run_out_of_memory(fixture: Fixture) -> None:
+    leader, epoch = fixture.leader, fixture.epoch
 
     def exhaust() -> None:
-        if not leader.strike("jvm", "expose"):
+        if not leader.expose_child("jvm"):
             raise DrillError(f"{leader.name} has no Java virtual machine.")
         leader.exhaust_memory()
 
-    stage.strike(f"the memory of {leader.name} runs out, and the kernel ends its driver", exhaust)
-    stage.await_leader(epoch)
-    stage.batches()
+    fixture.fault_at_once(f"the memory of {leader.name} runs out, and the kernel ends its driver", exhaust)
+    fixture.await_leader(epoch)
+    fixture.await_batches()
 
 
 DRILLS = (
@@ -52,7 +52,9 @@ DRILLS = (
         "machine",
         _shift_clocks,
         needs=frozenset({Ability.CLOCK}),
-        interval=0.0,  # Spark waits for the end of an interval by the wall clock: set back an hour, for an hour
+        setup=Setup(
+            interval=0.0
+        ),  # Spark waits for the end of an interval by the wall clock; a clock set back an hour means an hour
     ),
     Drill(
         "disk-full",
@@ -64,10 +66,10 @@ DRILLS = (
     ),
     Drill(
         "out-of-memory",
-        "the driver is ended by the kernel because memory has run out",
+        "memory runs out, and the kernel ends the driver",
         "machine",
         _run_out_of_memory,
-        Expected((1, 1), changed("the driver's end", more=ENDED)),
+        Expected((1, 1), bound("the driver's end", more=DRIVER_END_S)),
         needs=frozenset({Ability.LIMITS}),
     ),
 )

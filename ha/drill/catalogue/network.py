@@ -1,74 +1,76 @@
-"""Networks are cut, one way or both ways, or lose and delay what they carry."""
+"""Networks fail: they are cut, one way or both ways, or lose and delay packets."""
 
 from collections.abc import Callable, Sequence
 
-from ha.drill.drill import Act, Drill, Expected, changed
-from ha.drill.ground import Ability, Side
-from ha.drill.stage import READERS, Stage
+from ha.drill.drill import Action, Drill, Expected, bound
+from ha.drill.environment import Ability, Side
+from ha.drill.fixture import READERS, Fixture, Setup
 
-CUT = 20.0
-"""Seconds; more than three session timeouts."""
+CUT_S = 20.0
+"""More than three session timeouts."""
 
 LOSS = 0.2
-DELAY = 0.3
+DELAY_S = 0.3
 
 _HDFS = ("namenode", "datanode", "journalnode")
 _NETWORK = frozenset({Ability.NETWORK})
 
 
-def _servers(stage: Stage, kinds: Sequence[str]) -> list[str]:
-    return [server for kind in kinds for server in stage.ground.servers(kind)]
+def _servers(fixture: Fixture, kinds: Sequence[str]) -> list[str]:
+    return [server for kind in kinds for server in fixture.environment.servers(kind)]
 
 
-def _leader_cut(kinds: Sequence[str], called: str, side: Side = "both", *, moves: bool = False) -> Act:
-    def act(stage: Stage) -> None:
-        leader, epoch = stage.leader, stage.epoch
-        with stage.fault(f"{leader.name} is cut off from {called}"):
-            stage.ground.cut(leader.name, _servers(stage, kinds), side)
+def _leader_cut(kinds: Sequence[str], called: str, side: Side = "both", *, moves: bool = False) -> Action:
+    def action(fixture: Fixture) -> None:
+        leader, epoch = fixture.leader, fixture.epoch
+        with fixture.fault(f"{leader.name} is cut off from {called}"):
+            fixture.environment.cut(leader.name, _servers(fixture, kinds), side)
             if moves:
-                stage.await_leader(epoch)
-            stage.rest(CUT)
-            stage.ground.mend(leader.name)
-        stage.batches()
+                fixture.await_leader(epoch)
+            fixture.run_for(CUT_S)
+            fixture.environment.mend(leader.name)
+        fixture.await_batches()
 
-    return act
-
-
-def _cut_from_standby(stage: Stage) -> None:
-    leader = stage.leader
-    with stage.fault(f"{leader.name} is cut off from {stage.standby.name}"):
-        stage.ground.cut(leader.name, [stage.standby.name])
-        stage.rest(CUT)
-        stage.ground.mend(leader.name)
-    stage.batches()
+    return action
 
 
-def _cut_readers(stage: Stage) -> None:
-    with stage.fault("all readers are cut off from ZooKeeper"):
+def _cut_from_standby(fixture: Fixture) -> None:
+    leader = fixture.leader
+    with fixture.fault(f"{leader.name} is cut off from {fixture.standby.name}"):
+        fixture.environment.cut(leader.name, [fixture.standby.name])
+        fixture.run_for(CUT_S)
+        fixture.environment.mend(leader.name)
+    fixture.await_batches()
+
+
+def _cut_readers(fixture: Fixture) -> None:
+    with fixture.fault("all readers are cut off from ZooKeeper"):
         for reader in READERS:
-            stage.ground.cut(reader, stage.ground.servers("zookeeper"))
-        stage.rest(CUT)
+            fixture.environment.cut(reader, fixture.environment.servers("zookeeper"))
+        fixture.run_for(CUT_S)
         for reader in READERS:
-            stage.ground.mend(reader)
-    stage.batches()
+            fixture.environment.mend(reader)
+    fixture.await_batches()
 
 
-def _degraded(stage: Stage) -> None:
-    leader = stage.leader
-    with stage.fault(f"{leader.name} loses {LOSS:.0%} of what it sends, and the rest is {DELAY * 1000:.0f} ms late"):
-        stage.ground.degrade(leader.name, DELAY, LOSS)
-        stage.rest(CUT)
-        stage.ground.mend(leader.name)
-    stage.batches()
+def _degraded(fixture: Fixture) -> None:
+    leader = fixture.leader
+    with fixture.fault(
+        f"{leader.name} loses {LOSS:.0%} of what it sends, and the rest is {DELAY_S * 1000:.0f} ms late"
+    ):
+        fixture.environment.degrade(leader.name, DELAY_S, LOSS)
+        fixture.run_for(CUT_S)
+        fixture.environment.mend(leader.name)
+    fixture.await_batches()
 
 
 def _drill(
     name: str,
     title: str,
-    act: Callable[[Stage], None],
+    action: Callable[[Fixture], None],
     expected: Expected | None = None,
     *,
-    peers: bool = False,
+    baselines: bool = False,
     quick: bool = False,
     **settings: float,
 ) -> Drill:
@@ -76,11 +78,11 @@ def _drill(
         name,
         title,
         "network",
-        act,
+        action,
         expected or Expected(),
         needs=_NETWORK,
-        settings=settings,
-        peers=peers,
+        setup=Setup(settings=settings),
+        baselines=baselines,
         quick=quick,
     )
 
@@ -90,24 +92,24 @@ DRILLS = (
         "cut-leader-zookeeper",
         "the leader is cut off from ZooKeeper; it leads on through HDFS",
         _leader_cut(["zookeeper"], "ZooKeeper"),
-        peers=True,
+        baselines=True,
         quick=True,
     ),
     _drill(
         "cut-leader-hdfs",
         "the leader is cut off from HDFS, longer than its lease lasts; its driver stops and a standby takes over",
         _leader_cut(_HDFS, "HDFS", moves=True),
-        Expected((1, 1), changed("long ttl + session timeout + 1 s", "long_ttl", "session_timeout")),
+        Expected((1, 1), bound("long ttl + session timeout + 1 s", "long_ttl", "session_timeout")),
         long_ttl=20.0,
     ),
     _drill(
         "cut-leader-both",
-        "the leader is cut off from both stores; it stops itself, and a standby takes over",
+        "the leader is cut off from both stores, and answers its standby; it stops itself, and the standby takes over",
         _leader_cut(["zookeeper", *_HDFS], "both stores", moves=True),
-        Expected((1, 1), changed("session timeout + 1 s", "session_timeout")),
+        Expected((1, 1), bound("two session timeouts + 1 s", "session_timeout", "session_timeout")),
         quick=True,
     ),
-    _drill("cut-leader-standby", "the leader is cut off from its standby; both notice nothing", _cut_from_standby),
+    _drill("cut-leader-standby", "the leader is cut off from its standby; neither notices", _cut_from_standby),
     _drill(
         "cut-readers-zookeeper",
         "all readers are cut off from ZooKeeper; HDFS answers them",
@@ -127,17 +129,17 @@ DRILLS = (
     ),
     _drill(
         "deaf-leader-hdfs",
-        "the leader hears nothing from HDFS, which goes on executing what it sends",
+        "the leader hears nothing from HDFS, which goes on executing its requests",
         _leader_cut(_HDFS, "what HDFS says", "in", moves=True),
-        Expected((1, 1), changed("long ttl + session timeout + 1 s", "long_ttl", "session_timeout")),
+        Expected((1, 1), bound("long ttl + session timeout + 1 s", "long_ttl", "session_timeout")),
         long_ttl=20.0,
     ),
     _drill(
         "lossy-leader",
         "20 % of the leader's packets are lost and the others 300 ms late, with durations for such a network",
         _degraded,
-        # A new connection takes four round trips, and each may be lost: 0.9 s for a call, as derived from a session
-        # timeout of 6 s, is never enough for one.
+        # A new connection takes four round trips, each of which may be lost. The call timeout that a session timeout of
+        # 6 s gives, 0.9 s, is never enough for that.
         session_timeout=20.0,
         short_ttl=20.0,
         call_timeout=4.0,

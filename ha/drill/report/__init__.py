@@ -1,10 +1,9 @@
 """The report of failover drills: what people see of them, and what they can query.
 
-    outcomes + histories ──> writing ──┬── tables     events/*.parquet, one a drill
-                                       ├── picture    one timeline a drill, inside the page
-                                       ├── page       index.html, needs nothing but a browser
-                                       ├── markdown   report.md, the tables of the page
+    outcomes + histories ──> writing ──┬── tables     events/*.parquet, one for each drill
+                                       ├── picture    one timeline for each drill, inside the page
+                                       ├── pages      index.html, and its tables as report.md
                                        └──            report.json, to be read again
 
-Nothing here judges: what an outcome says is shown, and what a history says is drawn beside it.
+Nothing here judges: the report shows what an outcome says, and draws what its history says.
 """

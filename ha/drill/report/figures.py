@@ -1,11 +1,12 @@
-"""Figures as people read them: what a measure is called, its unit, and whether less of it is better."""
+"""Figures as people read them: the label of a measure, its unit, and whether less of it is better."""
 
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 BOUND = "_bound_seconds"
-"""How a measure ends that says what another one may be at most: ``x_bound_seconds`` belongs to ``x_seconds``."""
+"""Suffix of a measure that is the upper bound of another one: ``x_bound_seconds`` belongs to ``x_seconds``."""
 
 _LABELS = {
     "leader_changes": "leader changes",
@@ -45,7 +46,7 @@ LESS_IS_BETTER = frozenset(
         "slowest_lookup_seconds",
     }
 )
-"""What guards can be compared by; of no known measure is more better for its own sake."""
+"""Measures by which providers are compared; there is none of which more is better."""
 
 _DURATIONS: Sequence[tuple[float, float, str, str]] = (
     (0.001, 1000, ".1g", "ms"),
@@ -55,6 +56,9 @@ _DURATIONS: Sequence[tuple[float, float, str, str]] = (
     (math.inf, 1, ",.0f", "s"),
 )
 """Below how many seconds a duration is written how: factor, digits and unit."""
+
+_UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn"}
+"""Categories of characters that XML forbids, that are invisible or that turn the direction of what follows."""
 
 _ORDER = {name: number for number, name in enumerate(_LABELS)}
 
@@ -125,5 +129,16 @@ def seconds(value: float) -> str:
 
 
 def _endless(value: float) -> str:
-    """What was waited for did not come, or could not be measured."""
+    """The awaited event did not come, or could not be measured."""
     return "unknown" if math.isnan(value) else "never" if value > 0 else "at once"
+
+
+def printable(text: str) -> str:
+    """Return a text as one line that can be shown: a mark replaces each character that cannot."""
+    return "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    if character.isspace():
+        return " "
+    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character) in _UNSAFE else character

@@ -1,35 +1,40 @@
-"""What a report comes to: the verdict, and one row a drill. The page and the Markdown tables say the same."""
+"""Summary of a report: the verdict, one row for each drill, and the HA providers of one drill side by side.
 
+The page and the Markdown tables show the same.
+"""
+
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ha.drill.outcome import Outcome, Report, Status
-from ha.drill.report.figures import figures, seconds
-from ha.drill.report.keys import Key
+from ha.drill.report.figures import LESS_IS_BETTER, figure, figures, label, ordered, seconds
+from ha.drill.report.tables import Key
 
-GUARDS = {"hybrid-ha": "Hybrid HA", "kazoo": "kazoo Election", "curator": "Curator LeaderLatch"}
-"""What guards are called, in the order in which they are shown."""
+FIRST = "hybrid-ha"
+"""The HA provider that is shown first; others follow as they ran."""
 
 VERDICTS: dict[Status, str] = {"passed": "passed", "failed": "FAILED", "skipped": "NOT RUN"}
-"""How each status is said: what is not good is said loudly."""
+"""Label of each status: bad news in capitals."""
 
 NOTHING = "\N{EN DASH}"
-"""What is shown where nothing was measured."""
+"""Stands where nothing was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many drills came out how, under one guard.
+    """Number of drills with each status, for one HA provider.
 
     Attributes:
-        guard: who guarded the job.
+        provider: what kept the job available.
         passed: drills.
         failed: drills.
         skipped: drills.
     """
 
-    guard: str
+    provider: str
     passed: int
     failed: int
     skipped: int
@@ -49,8 +54,8 @@ class Row:
     Attributes:
         outcome: what came of the drill.
         anchor: of its section in the page.
-        guard: what its guard is called.
-        verdict: how its status is said.
+        provider: what its provider is called.
+        verdict: its status, as it is shown.
         why: what failed, or why it was not run; empty if it passed.
         leader_changes: how many.
         recovery: from the fault to the next leader.
@@ -67,7 +72,7 @@ class Row:
 
     outcome: Outcome
     anchor: str
-    guard: str
+    provider: str
     verdict: str
     why: str
     leader_changes: str
@@ -84,28 +89,28 @@ class Row:
 
 
 def arranged(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return outcomes as they are shown: groups and drills in the order they ran, the guards of one drill together."""
+    """Return outcomes as they are shown: groups and drills as they ran, the providers of one drill together."""
     groups = {name: number for number, name in enumerate(dict.fromkeys(each.group for each in outcomes))}
     drills = {name: number for number, name in enumerate(dict.fromkeys(each.drill for each in outcomes))}
-    guards = guards_of(outcomes)
+    providers = providers_of(outcomes)
     return sorted(
         outcomes,
-        key=lambda each: (groups[each.group], drills[each.drill], each.ground, guards.index(each.guard)),
+        key=lambda each: (groups[each.group], drills[each.drill], each.environment, providers.index(each.provider)),
     )
 
 
-def guards_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the guards that there are, in the order in which they are shown."""
-    found = dict.fromkeys(each.guard for each in outcomes)
-    return [*filter(found.__contains__, GUARDS), *(guard for guard in found if guard not in GUARDS)]
+def providers_of(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the providers that there are, in the order in which they are shown."""
+    found = dict.fromkeys(each.provider for each in outcomes)
+    return sorted(found, key=lambda provider: provider != FIRST)
 
 
 def tallies(report: Report) -> list[Tally]:
-    """Count the outcomes under each guard; what the others did is no verdict on the first one."""
+    """Count the outcomes of each provider; those of baselines are no verdict on this project."""
     found = []
-    for guard in guards_of(report.outcomes):
-        counts = Counter(each.status for each in report.outcomes if each.guard == guard)
-        found.append(Tally(guard, counts["passed"], counts["failed"], counts["skipped"]))
+    for provider in providers_of(report.outcomes):
+        counts = Counter(each.status for each in report.outcomes if each.provider == provider)
+        found.append(Tally(provider, counts["passed"], counts["failed"], counts["skipped"]))
     return found
 
 
@@ -124,7 +129,7 @@ def _row(outcome: Outcome) -> Row:
     return Row(
         outcome=outcome,
         anchor=Key.of(outcome).stem,
-        guard=GUARDS.get(outcome.guard, outcome.guard),
+        provider=outcome.provider,
         verdict=VERDICTS[outcome.status],
         why=_why(outcome),
         leader_changes=values.get("leader_changes", NOTHING),
@@ -149,3 +154,112 @@ def _why(outcome: Outcome) -> str:
     ]
     reason = outcome.reason.removeprefix(f"{VERDICTS[outcome.status]}: ")  # it is said beside
     return "; ".join(filter(None, [reason, *failed])) or "no reason was given"
+
+
+# --- the comparison
+
+
+Mark = Literal["best", "worst", "failed", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Figure of one provider.
+
+    Attributes:
+        text: the figure with its unit.
+        mark: ``best``, ``worst`` or ``failed``; empty if the providers do not differ.
+    """
+
+    text: str
+    mark: Mark = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One measure under all providers.
+
+    Attributes:
+        label: of the measure.
+        cells: one a provider, in the order of the providers.
+        matters: whether providers are better or worse by it.
+    """
+
+    label: str
+    cells: list[Cell]
+    matters: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One drill under all providers.
+
+    Attributes:
+        drill: its name.
+        title: what it does.
+        environment: where it ran.
+        lines: the verdict, then the measures.
+    """
+
+    drill: str
+    title: str
+    environment: str
+    lines: list[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All drills that ran under several providers.
+
+    Attributes:
+        providers: what they are called, one a column.
+        drills: in the order in which they are shown; empty if nothing can be compared.
+    """
+
+    providers: list[str]
+    drills: list[Compared]
+
+
+def compare(report: Report) -> Comparison:
+    """Set the providers of each drill side by side; drills that ran under fewer than two are left out."""
+    together: dict[tuple[str, str], dict[str, Outcome]] = {}
+    for outcome in arranged(report.outcomes):
+        together.setdefault((outcome.drill, outcome.environment), {})[outcome.provider] = outcome
+    several = [each for each in together.values() if sum(one.status != "skipped" for one in each.values()) > 1]
+    providers = providers_of([outcome for each in several for outcome in each.values()])
+    return Comparison(providers, [_compared(each, providers) for each in several])
+
+
+def _compared(outcomes: dict[str, Outcome], providers: Sequence[str]) -> Compared:
+    first = next(iter(outcomes.values()))
+    columns = [outcomes.get(provider) for provider in providers]
+    ran = [each for each in columns if each is not None]
+    # Where a leader must be replaced, it is no merit to have replaced none.
+    expected = any("takeover_bound_seconds" in each.measures for each in ran)
+    lines = [Line("verdict", [_verdict(each) for each in columns])]
+    for name in ordered(name for each in ran for name in each.measures):
+        matters = name in LESS_IS_BETTER and not (expected and name == "leader_changes")
+        lines.append(_line(name, [None if each is None else each.measures.get(name) for each in columns], matters))
+    lines.sort(key=lambda line: not line.matters)
+    return Compared(first.drill, first.title, first.environment, lines)
+
+
+def _line(name: str, values: Sequence[float | None], matters: bool) -> Line:
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    choice = matters and len(set(known)) > 1
+    cells = []
+    for value in values:
+        mark: Mark = ""
+        if choice and value is not None:
+            mark = "best" if value == min(known) else "worst" if value == max(known) else ""
+        cells.append(Cell(NOTHING if value is None else figure(name, value), mark))
+    return Line(label(name), cells, matters)
+
+
+def _verdict(outcome: Outcome | None) -> Cell:
+    if outcome is None:
+        return Cell(NOTHING)
+    failed = sum(not check.passed for check in outcome.checks)
+    said = VERDICTS[outcome.status]
+    text = f"{said} ({failed} of {len(outcome.checks)} checks)" if failed else said
+    return Cell(text, "failed" if outcome.status == "failed" else "")

@@ -1,27 +1,67 @@
-"""A history as a Parquet file: one row an event, in the order of time, for Spark, pandas and whoever reads Parquet.
+"""Tables of events: a history as a Parquet file, one row for each event, in the order of time.
 
-A column that an event's kind does not have is null in its row, and so is a text, a number or a map that says nothing
-(a lookup without a leader has no epoch); whether something is true is always said where the kind has it. Where the end
-of a belief is null, nothing is believed.
+A column that an event's kind does not have is null in its row. So is an empty text, number or map: a lookup without a
+leader has no epoch. A boolean is never null where the kind has it. Where the end of a belief is null, the contender
+believes nothing.
 """
 
+import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ha.drill.report.keys import Key
+from ha.drill.outcome import Outcome
 from ha.history.events import Event
+
+_MAX_STEM = 100
+"""Characters of a file's name that come from the drill: with a hash and a suffix, any file system takes it."""
+
+
+class Key(NamedTuple):
+    """What tells outcomes of one report apart; a plain tuple of the three is as good.
+
+    Attributes:
+        drill: its name.
+        environment: where it ran.
+        provider: what kept the job available.
+    """
+
+    drill: str
+    environment: str
+    provider: str
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Key":
+        """Return the key of an outcome."""
+        return cls(outcome.drill, outcome.environment, outcome.provider)
+
+    @property
+    def stem(self) -> str:
+        """A name for files and anchors, in ASCII; what had to be changed for it is told apart by a hash."""
+        plain = "-".join(self)
+        clean = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-.")[:_MAX_STEM]
+        if clean == plain:
+            return plain
+        digest = hashlib.sha256("\0".join(self).encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{clean}-{digest[:8]}"
+
+    @property
+    def table(self) -> str:
+        """Path of its Parquet file, relative to the report's folder."""
+        return f"events/{self.stem}.parquet"
+
 
 _MEANINGS: Mapping[str, tuple[pa.DataType, str]] = {
     "drill": (pa.string(), "name of the drill"),
-    "ground": (pa.string(), "where it ran"),
-    "guard": (pa.string(), "who guarded the job"),
+    "environment": (pa.string(), "where it ran"),
+    "provider": (pa.string(), "what kept the job available"),
     "at": (pa.float64(), "boot-clock seconds of the host; of a call: when it began"),
     "kind": (pa.string(), "of event: believed, granted, lookedup, ..."),
     "job": (pa.string(), "the job; null if it concerns all"),
@@ -65,7 +105,7 @@ def write_events(events: Sequence[Event], key: Key | tuple[str, str, str], path:
 
     Args:
         events: in any order.
-        key: drill, ground and guard, the same in every row.
+        key: drill, environment and provider, the same in every row.
         path: of the file; its folder exists.
 
     Raises:
@@ -101,7 +141,7 @@ def _row(event: Event, key: tuple[str, str, str]) -> dict[str, Any]:
     row = {name: _said(value, blanks[name]) for name, value in msgspec.structs.asdict(event).items()}
     for name in _WHO & row.keys():
         row["who"] = row.pop(name)
-    row["drill"], row["ground"], row["guard"] = key
+    row["drill"], row["environment"], row["provider"] = key
     row["kind"] = event.__struct_config__.tag
     return row
 

@@ -1,7 +1,7 @@
-"""A report in a folder: report.json, index.html, report.md and events/*.parquet.
+"""Writing a report into a folder: report.json, index.html, report.md and events/*.parquet.
 
-Each file is replaced as a whole, so a browser or a query never sees half of one; the page comes last, when all that it
-links to is there. What else is in the folder stays.
+Each file is replaced as a whole, so a browser or a query never sees half of one. The page comes last, when everything
+that it links to is there. Other files in the folder stay.
 """
 
 import math
@@ -13,24 +13,24 @@ from typing import Any
 import msgspec
 
 from ha.drill.outcome import Outcome, Report
-from ha.drill.report import markdown, page
-from ha.drill.report.keys import Key
-from ha.drill.report.picture import axis_of, timeline
-from ha.drill.report.tables import read_events, write_events
+from ha.drill.report import pages
+from ha.drill.report.lanes import window
+from ha.drill.report.picture import timeline
+from ha.drill.report.tables import Key, read_events, write_events
 from ha.history.events import Event
 
 Histories = Mapping[Key, Sequence[Event]] | Mapping[tuple[str, str, str], Sequence[Event]]
-"""The events of each drill, by its name, its ground and its guard."""
+"""The events of each drill, by its name, its environment and its HA provider."""
 
 
 def write(report: Report, histories: Histories, folder: Path) -> Report:
     """Write a report with everything that belongs to it.
 
-    An outcome that has no history here, but has one in the folder already, keeps that one: so a report that was read
-    can be written again, alone or together with new outcomes.
+    An outcome without a history here keeps the one that the folder has of it. So a report that was read can be written
+    again, alone or together with new outcomes.
 
     Args:
-        report: its outcomes differ in drill, ground or guard.
+        report: its outcomes differ in drill, environment or provider.
         histories: the events of its drills; may be empty.
         folder: made if it is not there.
 
@@ -43,7 +43,7 @@ def write(report: Report, histories: Histories, folder: Path) -> Report:
     """
     keys = [Key.of(outcome) for outcome in report.outcomes]
     if len({key.table for key in keys}) < len(keys):
-        raise ValueError("Two outcomes of a report are of the same drill, ground and guard.")
+        raise ValueError("Two outcomes of a report are of the same drill, environment and provider.")
     (folder / "events").mkdir(parents=True, exist_ok=True)
     found = {key: _history(outcome, histories, folder) for key, outcome in zip(keys, report.outcomes, strict=True)}
     outcomes = [
@@ -52,8 +52,8 @@ def write(report: Report, histories: Histories, folder: Path) -> Report:
     ]
     report = msgspec.structs.replace(report, outcomes=outcomes)
     _replace(folder / "report.json", lambda path: path.write_bytes(_encode(report)))
-    _replace(folder / "report.md", lambda path: _write_text(path, markdown.table(report)))
-    text = page.render(report, _pictures(outcomes, found))
+    _replace(folder / "report.md", lambda path: _write_text(path, pages.table(report)))
+    text = pages.render(report, _pictures(outcomes, found))
     _replace(folder / "index.html", lambda path: _write_text(path, text))
     return report
 
@@ -88,7 +88,7 @@ def _pictures(outcomes: Sequence[Outcome], found: Mapping[Key, Sequence[Event]])
     ran = [outcome for outcome in outcomes if outcome.status != "skipped"]
     longest: dict[str, float] = {}
     for outcome in ran:
-        seconds = axis_of(outcome, found[Key.of(outcome)]).seconds
+        seconds = window(outcome, found[Key.of(outcome)]).seconds
         longest[outcome.drill] = max(longest.get(outcome.drill, 0.0), seconds)
     return {Key.of(each): timeline(each, found[Key.of(each)], longest[each.drill]) for each in ran}
 

@@ -1,0 +1,162 @@
+"""The snapshot finder: reads the agent's snapshots within microseconds, and asks the agent for those it lacks."""
+
+import os
+import stat
+
+from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin, decode, decode_beat
+from ha.config.snapshot_dir import AGENT, LEADER, WANTED, OpenDirectory, SnapshotDirectory, open_directory, trusted
+from leader.lookup.answers import Snapshot
+from store.clock import BOOT_CLOCK, Clock
+
+OPEN_AGAIN = 1.0
+"""Seconds after which a directory that is missing, or holds nothing usable, is opened again."""
+
+WANTED_EVERY = 60.0
+"""Seconds after which a process marks a job as wanted again; the agent forgets jobs that nobody wants."""
+
+ASK_AGAIN = 1.0
+"""Seconds after which the agent is asked again for a job of which it wrote no snapshot."""
+
+NO_WAIT_FOR = 10.0
+"""Seconds for which nobody waits again after the agent wrote no snapshot in time."""
+
+LOOK_EVERY = 0.005
+"""Seconds between two looks for a snapshot that somebody waits for."""
+
+MAX_REMEMBERED = 1024
+"""Jobs that are remembered. One more, and all are forgotten; that costs some microseconds a job."""
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_MARK = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+class _Remembered:
+    """What is remembered of a job: the last bytes with their snapshot, and when to mark it and ask for it again."""
+
+    __slots__ = ("ask_again", "no_wait_until", "read", "wanted_again")
+
+    def __init__(self) -> None:
+        self.read: tuple[bytes, Snapshot | None] = (b"", None)
+        self.wanted_again = float("-inf")
+        self.ask_again = float("-inf")
+        self.no_wait_until = float("-inf")
+
+
+class SnapshotFinder:
+    """Finds snapshots, for any thread and for a forked child. It has no lock and no thread."""
+
+    def __init__(self, place: SnapshotDirectory, audit: float, clock: Clock = BOOT_CLOCK) -> None:
+        """Open nothing yet.
+
+        Args:
+            place: where the snapshots lie.
+            audit: seconds within which a stale answer must be corrected; slower agents are ignored.
+            clock: the host's boot clock, unless in a test.
+        """
+        self._place = place
+        self._origin = Origin(place.cluster, place.boot)
+        self._audit = audit
+        self._clock = clock
+        self._directory: OpenDirectory | None = None
+        self._open_again = float("-inf")
+        self._jobs: dict[str, _Remembered] = {}
+
+    def find(self, job: str) -> Snapshot | None:
+        """See :meth:`leader.lookup.answers.Snapshots.find`."""
+        remembered = self._jobs.get(job) or self._remember(job)
+        data = self._read(LEADER + job)
+        if data is None:
+            self._reopen_soon()
+            return None
+        known, snapshot = remembered.read
+        if data != known:
+            snapshot = decode(data, job, self._origin, self._audit)
+            remembered.read = (data, snapshot)
+        now = self._clock.now()
+        if snapshot is None or not snapshot.at <= now < snapshot.good_until:
+            self._reopen_soon()
+            return None
+        if now >= remembered.wanted_again:
+            self._want(job, remembered)
+        return snapshot
+
+    def ask(self, job: str, timeout: float) -> Snapshot | None:
+        """See :meth:`leader.lookup.answers.Snapshots.ask`."""
+        remembered = self._jobs.get(job) or self._remember(job)
+        now = self._clock.now()
+        end = now + timeout
+        if now < remembered.ask_again:
+            return None
+        remembered.ask_again = now + ASK_AGAIN
+        if not self._agent_is_there():
+            return None
+        self._want(job, remembered)
+        if now < remembered.no_wait_until:
+            return None
+        while (rest := end - self._clock.now()) > 0:
+            self._clock.sleep(min(LOOK_EVERY, rest))
+            snapshot = self.find(job)
+            if snapshot is not None:
+                return snapshot
+        remembered.no_wait_until = self._clock.now() + NO_WAIT_FOR
+        return None
+
+    def _remember(self, job: str) -> _Remembered:
+        if len(self._jobs) >= MAX_REMEMBERED:
+            self._jobs.clear()
+        return self._jobs.setdefault(job, _Remembered())
+
+    def _agent_is_there(self) -> bool:
+        data = self._read(AGENT)
+        return data is not None and self._clock.now() < decode_beat(data, self._origin)
+
+    def _want(self, job: str, remembered: _Remembered) -> None:
+        """Leave a mark, which the agent removes."""
+        remembered.wanted_again = self._clock.now() + WANTED_EVERY
+        directory = self._directory
+        if directory is not None:
+            leave_mark(directory, job)
+
+    def _read(self, name: str) -> bytes | None:
+        directory = self._directory or self._open()
+        if directory is None:
+            return None
+        try:
+            descriptor = os.open(name, _READ, dir_fd=directory.descriptor)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(descriptor)
+            if not trusted(status) or not stat.S_ISREG(status.st_mode):
+                return None
+            return os.read(descriptor, MAX_SNAPSHOT_BYTES + 1)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> OpenDirectory | None:
+        now = self._clock.now()
+        if now < self._open_again:
+            return None
+        self._open_again = now + OPEN_AGAIN
+        try:
+            directory = open_directory(self._place)
+        except OSError:
+            return None
+        self._directory = directory
+        return directory
+
+    def _reopen_soon(self) -> None:
+        """Open the directory again, since nothing in it is usable: it may have been replaced by another one."""
+        if self._clock.now() >= self._open_again:
+            self._directory = None
+
+
+def leave_mark(directory: OpenDirectory, job: str) -> bool:
+    """Mark a job as wanted, for the agent; returns whether the mark could be left."""
+    try:
+        os.close(os.open(WANTED + job, _MARK, 0o600, dir_fd=directory.descriptor))
+    except OSError:
+        return False
+    return True

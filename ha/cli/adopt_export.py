@@ -1,0 +1,186 @@
+"""``ha adopt`` and ``ha export``: copy Spark's checkpoint directories into a job and out of it."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+import ha
+from ha.cli.operate import job_admin
+from ha.cli.options import Seconds, json_option, stores
+from ha.leadership.leadership import Leadership
+from leader.errors import LeaderError, NoLeader, NotLeader
+from leader.layout.lease import Mode
+from leader.layout.names import SPARK, check_job
+from store.errors import AlreadyExists, Conflict, Invalid, NotFound
+
+if TYPE_CHECKING:
+    from ha.spark.checkpoint_copy.adopting import Copied
+    from ha.spark.checkpoint_copy.copying import Progress as Copying
+    from ha.spark.checkpoint_copy.copying import Told
+
+lead_option = click.option(
+    "--timeout",
+    type=Seconds(),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wait this long for the job's lease, in seconds.",
+)
+
+
+@click.command()
+@click.argument("job")
+@click.argument("query")
+@click.argument("uri")
+@click.option("--replace", is_flag=True, help="Move a checkpoint that QUERY has in JOB into the trash of JOB.")
+@lead_option
+@json_option
+@stores
+def adopt(
+    job: str,
+    query: str,
+    uri: str,
+    replace: bool,
+    timeout: float,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
+) -> None:
+    """Copy the checkpoint directory at URI into JOB, as the checkpoint of QUERY. Create JOB if it does not exist.
+
+    Stop the query that wrote the checkpoint first, and all processes that contend for JOB: this command leads JOB
+    while it copies. If it is interrupted, run it again: it continues where it stopped.
+    """
+    _needs_pyarrow()
+    from ha.spark.checkpoint_copy.adopting import adopt as adopt_it  # noqa: PLC0415  # loads pyarrow
+    from ha.spark.checkpoint_copy.adopting import check_source  # noqa: PLC0415
+
+    with refusals_as_errors():
+        check_job(job)
+        check_source(query, uri)  # what can be refused without the lease is: a leadership takes an epoch
+        if not replace:
+            _check_free(job, query, files, zookeeper)
+    with refusals_as_errors(), led(job, timeout, files, zookeeper, "adopted") as leadership, _shown(as_json) as told:
+        copied = adopt_it(leadership, query, uri, replace=replace, told=told)
+    if not as_json and copied.replaced:
+        click.echo(
+            f"{job}: the old checkpoint is in the trash; `ha trash restore {job} --query {query}` brings it back"
+        )
+    _say(job, query, "adopted", copied, as_json)
+
+
+@click.command()
+@click.argument("job")
+@click.argument("query")
+@click.argument("uri")
+@json_option
+@stores
+def export(job: str, query: str, uri: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+    """Copy the checkpoint of QUERY in JOB to URI, as it was right after its newest batch. JOB may be running.
+
+    If it is interrupted, run it again: it continues where it stopped.
+    """
+    _needs_pyarrow()
+    from ha.spark.checkpoint_copy.exporting import export as export_it  # noqa: PLC0415
+
+    with refusals_as_errors(), _shown(as_json) as told:
+        copied = export_it(job, query, uri, told=told, files=files, zookeeper=zookeeper)
+    _say(job, query, "exported", copied, as_json)
+
+
+@contextlib.contextmanager
+def led(
+    job: str, timeout: float, files: str | None, zookeeper: str | None, cause: str = "operated"
+) -> Iterator[Leadership]:
+    """Lead a job for as long as the block lasts; ``cause`` is what its history says of the end, if nothing fails.
+
+    Raises:
+        NotLeader: another contender leads it; the message names it.
+    """
+    leading = ha.lead(job, timeout=timeout, files=files, zookeeper=zookeeper)
+    with contextlib.ExitStack() as stack:
+        try:
+            leadership = stack.enter_context(leading)
+        except NotLeader as error:
+            raise NotLeader(f"{_holder(job, files, zookeeper) or error}") from error
+        yield leadership
+        leading.record_end(cause)
+
+
+def _check_free(job: str, query: str, files: str | None, zookeeper: str | None) -> None:
+    """Refuse a query that has a checkpoint, unless an earlier try has left a copy: that one is continued."""
+    from ha.spark.checkpoint_copy.adopting import ADOPTING  # noqa: PLC0415  # loads pyarrow
+
+    with job_admin(files, zookeeper) as admin:
+        try:
+            directory = admin.directory(job)
+            taken = any(entry.name == query for entry in directory.list(SPARK))
+            begun = taken and any(entry.name == query for entry in directory.list(ADOPTING))
+        except (LeaderError, NotFound):
+            return  # no such job yet, or another leader has just begun: the adoption itself looks again
+    if taken and not begun:
+        raise AlreadyExists(
+            f"Query {query!r} of job {job!r} has a checkpoint already: add --replace, which moves it to the trash."
+        )
+
+
+def _holder(job: str, files: str | None, zookeeper: str | None) -> str:
+    try:
+        with job_admin(files, zookeeper) as admin:
+            directory, lease = admin.lease(job)
+    except NoLeader:
+        return ""
+    if lease.mode is Mode.RELEASED:
+        return ""
+    return (
+        f"Job {job!r} is led by {lease.contender} at epoch {directory.epoch}: stop all processes that contend for it, "
+        "or do this in its program."
+    )
+
+
+@contextlib.contextmanager
+def refusals_as_errors() -> Iterator[None]:
+    """Report a refusal, such as a path that exists already, as a failed command (1), not as a store that fails (4)."""
+    try:
+        yield
+    except (AlreadyExists, Conflict, Invalid, NotFound) as error:
+        raise LeaderError(f"{error}") from error
+
+
+@contextlib.contextmanager
+def _shown(quiet: bool) -> Iterator["Told | None"]:
+    """Show a progress bar if standard error is a terminal."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("listing files", total=None)
+
+        def told(now: "Copying") -> None:
+            files = f"{now.files_done}/{now.files} files"
+            bar.update(task, description=files, completed=now.bytes_done, total=now.bytes)
+
+        yield told
+
+
+def _say(job: str, query: str, what: str, copied: "Copied", as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"job": job, "query": query, **asdict(copied)}))
+        return
+    before = f", {copied.kept} of them copied before" if copied.kept else ""
+    batch = "no batch" if copied.batch is None else f"batch {copied.batch}"
+    click.echo(f"{job}: {query} is {what}: {batch}, {copied.files} files, {copied.bytes:,} bytes{before}")
+
+
+def _needs_pyarrow() -> None:
+    if find_spec("pyarrow") is None:
+        raise click.UsageError("Copying needs pyarrow: pip install 'hybrid-ha[spark]'.")

@@ -1,0 +1,1 @@
+"""Settings, and the stores and addresses that they name."""

@@ -1,0 +1,20 @@
+"""The first line of a process: which stores it uses, and where these settings come from."""
+
+import logging
+
+from ha.config.sources import Gathered
+
+_log = logging.getLogger("ha")
+
+
+def announce(gathered: Gathered) -> None:
+    """Log which stores a process is about to use; warn if they protect a job against this host's processes only."""
+    settings, sources = gathered.settings, gathered.sources
+    zookeeper = f"ZooKeeper is {settings.zookeeper}" if settings.zookeeper else "there is no ZooKeeper"
+    _log.info("The jobs are in %s (%s), %s (%s).", settings.files, sources["files"], zookeeper, sources["zookeeper"])
+    if settings.files.startswith("file:"):
+        _log.warning(
+            "%s guards this host alone: processes on other hosts do not see who leads here, and lead the same jobs "
+            "as well. For more than one host set `files` to hdfs://.",
+            settings.files,
+        )

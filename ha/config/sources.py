@@ -1,0 +1,198 @@
+"""Sources of settings: arguments come before the environment, that before ``ha.toml``, that before the defaults.
+
+Every setting is validated before anything starts. A name that is not a setting is an error, in each of these places.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ha.config.durations import seconds_of
+from ha.config.settings import SettingReference, Settings, key_of, reference, shown
+from ha.config.variables import check_variables
+from leader.errors import InvalidSettings
+from leader.layout.names import check_word
+
+CONFIG_FILE = "ha.toml"
+
+MAX_FILE_BYTES = 1_000_000
+"""A longer file is not one with settings."""
+
+KINDS = {str: "text", float: "a number", int: "a whole number"}
+"""What an error message calls the type of a setting."""
+
+DEFAULT = "default"
+"""The source of a setting that was given nowhere."""
+
+DURATION = "a number of seconds, or a duration such as '10 s', '1 min' or '500 ms'"
+
+Known = Mapping[str, SettingReference]
+"""All settings by their names in ``ha.toml``."""
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """The settings, and where each came from.
+
+    Attributes:
+        settings: all of them.
+        sources: of each setting, by its field: a variable's name, a file's, what the caller calls its arguments, or
+            :data:`DEFAULT`.
+    """
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def load(
+    arguments: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    source: str = "the arguments",
+) -> Settings:
+    """Gather the settings.
+
+    Args:
+        arguments: settings from code or flags; the value None means "not given".
+        environment: defaults to the process's.
+        source: what an error message calls the arguments.
+
+    Raises:
+        InvalidSettings: a setting is unknown, of the wrong kind, or clashes with another; the message says which one,
+            and where it was found.
+        InvalidName: the contender's name is not allowed.
+    """
+    return gather(arguments, environment, source=source).settings
+
+
+def gather(
+    arguments: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    source: str = "the arguments",
+) -> Gathered:
+    """Gather the settings, and say where each came from; arguments and errors are those of :func:`load`."""
+    environment = os.environ if environment is None else environment
+    known = {each.key: each for each in reference()}
+    check_variables(environment, [each.variable for each in known.values()])
+    values: dict[str, Any] = {}
+    sources = {each.name: DEFAULT for each in known.values()}
+    file = _printable(_config_path(environment))
+    for where, found in (
+        (file, _from_file(environment, known)),
+        ("the environment", _from_environment(environment)),
+        (source, {key_of(name): value for name, value in (arguments or {}).items() if value is not None}),
+    ):
+        values.update(_read(found, where, known))
+        sources.update((known[key].name, _source(known[key], where)) for key in found)
+    settings: Settings = msgspec.convert(values, Settings, strict=False)
+    settings = msgspec.structs.replace(
+        settings,
+        files=settings.files or _default_files(environment),
+        contender=check_word(settings.contender or _default_contender(), "a contender"),
+    )
+    settings.validate()
+    return Gathered(settings, sources)
+
+
+def _source(setting: SettingReference, where: str) -> str:
+    return setting.variable if where == "the environment" else where
+
+
+def _read(values: Mapping[str, Any], where: str, known: Known) -> dict[str, Any]:
+    """Return the values, with durations as seconds.
+
+    Raises:
+        InvalidSettings: a value is not of a setting, or of the wrong kind; the message says which, and ``where`` it was
+            found.
+    """
+    found = {}
+    for key, value in values.items():
+        if key not in known:
+            import difflib  # noqa: PLC0415  # only mistakes need it
+
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
+            raise InvalidSettings(f"{shown(key)} in {where} is not a setting: {hint}")
+        setting = known[key]
+        is_duration = setting.unit == "seconds"
+        seconds = seconds_of(value) if is_duration and isinstance(value, str) else None
+        found[key] = value if seconds is None else seconds
+        try:
+            msgspec.convert(found[key], setting.kind, strict=False)
+        except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for bytes that are not UTF-8
+            kind = DURATION if is_duration else KINDS[setting.kind]
+            raise InvalidSettings(f"{key} in {where} is {shown(value)}: it must be {kind}.") from None
+    return found
+
+
+def _config_path(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("HA_CONFIG") or CONFIG_FILE)
+
+
+def _from_file(environment: Mapping[str, str], known: Known) -> dict[str, Any]:
+    """Read ``ha.toml``; returns its values by their names there.
+
+    There need not be such a file, unless HA_CONFIG names one.
+
+    Raises:
+        InvalidSettings: it cannot be read, or is not TOML.
+    """
+    path = _config_path(environment)
+    where = _printable(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        if environment.get("HA_CONFIG"):
+            raise InvalidSettings(f"HA_CONFIG names {where}, and there is no such file.") from None
+        return {}
+    except OSError as error:
+        raise InvalidSettings(f"{where} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # a zero character, or one that the locale cannot encode
+        raise InvalidSettings(f"HA_CONFIG names {where}, which cannot be a path ({error}).") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidSettings(f"{where} is too long for a settings file: it has more than {MAX_FILE_BYTES:,} bytes.")
+    import tomllib  # noqa: PLC0415  # Python workers have no such file
+
+    try:
+        return dict(_flat(tomllib.loads(data.decode()), known))
+    except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python
+        raise InvalidSettings(f"{where} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise InvalidSettings(f"{where} is not valid TOML: its values are nested too deeply.") from error
+
+
+def _flat(table: Mapping[str, Any], known: Known, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Flatten the tables that stand for settings with dots in their names."""
+    for key, value in table.items():
+        name = prefix + key
+        if isinstance(value, dict) and any(each.startswith(f"{name}.") for each in known):
+            yield from _flat(value, known, f"{name}.")
+        else:
+            yield name, value
+
+
+def _printable(path: Path) -> str:
+    """Write a path for an error message; one that would break the line or command a terminal is quoted."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    return {each.key: value for each in reference() if (value := environment.get(each.variable))}
+
+
+def _default_files(environment: Mapping[str, str]) -> str:
+    state = environment.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
+    # Not Path.as_uri(): Hadoop's URIs have no escapes, so a %20 would be three letters of a directory's name.
+    return f"file://{Path(state, 'hybrid-ha', 'jobs').absolute()}"
+
+
+def _default_contender() -> str:
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()).strip("-.")[:40] or "host"
+    return f"{host}-{os.getpid()}"

@@ -1,0 +1,93 @@
+"""The stores of a process, opened from its settings, and the history of the calls to them."""
+
+from ha.config.settings import Settings
+from ha.config.snapshot_dir import snapshot_directory
+from ha.history.history import History, open_history
+from leader.errors import InvalidSettings
+from leader.layout.names import LeaderDirectory
+from store.bounded import BoundedFiles
+from store.counting import Requests
+from store.errors import Invalid
+from store.files import DIRECTORY_MODE
+from store.open import open_files
+from store.pool import CallHook
+from store.zookeeper import ZooKeeper
+
+
+class Stores:
+    """The file system, and ZooKeeper if there is one. They connect when they are first used."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        on_call: CallHook | None = None,
+        on_requests: Requests | None = None,
+    ) -> None:
+        """Open what the settings name.
+
+        Args:
+            settings: all of them.
+            on_call: receives the name and outcome of every call to the file system.
+            on_requests: receives the requests to the NameNode that each operation takes.
+
+        Raises:
+            InvalidSettings: an address has the wrong form; the message says what is wrong.
+        """
+        self.settings = settings
+        self._on_call, self._on_requests = on_call, on_requests
+        self.timing = settings.timing
+        if settings.kerberos_keytab:
+            from store.kerberos import keep_logged_in  # noqa: PLC0415  # most processes have no keytab
+
+            try:
+                keep_logged_in(settings.kerberos_keytab, settings.kerberos_principal)
+            except Invalid as error:
+                raise InvalidSettings(str(error)) from error
+        try:
+            self.files: BoundedFiles = self.open(settings.files, int(settings.directory_mode, 8))
+        except Invalid as error:
+            raise InvalidSettings(f"files: {error}") from error
+        try:
+            self.zookeeper: ZooKeeper | None = (
+                ZooKeeper(
+                    settings.zookeeper,
+                    session_timeout=settings.session_timeout,
+                    security=settings.zookeeper_security,
+                )
+                if settings.zookeeper
+                else None
+            )
+        except Invalid as error:
+            raise InvalidSettings(f"zookeeper: {error}") from error
+        address = self.zookeeper.address if self.zookeeper is not None else None
+        self.snapshots = snapshot_directory(settings.snapshots, self.files.uri, address)
+        self.history: History = open_history(settings.history, settings.contender)
+
+    def open(self, uri: str, directory_mode: int = DIRECTORY_MODE) -> BoundedFiles:
+        """Open another root with the same hooks; the caller closes it.
+
+        Args:
+            uri: of the root.
+            directory_mode: permissions of directories that are made.
+
+        Raises:
+            Invalid: the URI has the wrong form.
+        """
+        return open_files(
+            uri,
+            directory_mode=directory_mode,
+            ca=self.settings.webhdfs_ca,
+            on_call=self._on_call,
+            on_requests=self._on_requests,
+        )
+
+    def directory_uri(self, job: str, leader: LeaderDirectory) -> str:
+        """Return the URI of a job's leader directory, as Spark takes it."""
+        return f"{self.files.uri.rstrip('/')}/{job}/{leader.name}"
+
+    def close(self) -> None:
+        """Close both stores. The ZooKeeper session ends, and its ephemeral nodes with it."""
+        if self.zookeeper is not None:
+            self.zookeeper.close()
+        self.files.close()
+        self.history.close()

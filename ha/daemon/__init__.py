@@ -1,0 +1,1 @@
+"""``ha daemon`` contends without a command. Also here: the HTTP API and local services of all serving processes."""

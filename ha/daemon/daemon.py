@@ -1,0 +1,62 @@
+"""The daemon: contends for jobs without running a command; while it leads, it publishes the endpoints it was given."""
+
+import signal
+from collections.abc import Mapping, Sequence
+from types import FrameType
+
+from ha.daemon.process import ContendingProcess
+from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Revoked, Wake
+from leader.layout.information import check_endpoints
+from leader.layout.names import check_job
+
+LONGEST_PAUSE_S = 1.0
+"""The daemon looks at least this often whether a signal has come."""
+
+
+class Daemon:
+    """Contends for some jobs until a signal ends it."""
+
+    def __init__(self, process: ContendingProcess, jobs: Sequence[str], endpoints: Mapping[str, str]) -> None:
+        """Prepare.
+
+        Args:
+            process: its stores and contender are used; the caller closes it.
+            jobs: the jobs' names.
+            endpoints: published for each of them while leading.
+
+        Raises:
+            InvalidName: a job or an endpoint has a name that is not allowed.
+        """
+        self._process = process
+        self._jobs = [check_job(job) for job in jobs]
+        self._endpoints = check_endpoints(endpoints)
+        self._notices = NoticeQueue()
+        self._stopping = False
+
+    def run(self) -> int:
+        """Contend until SIGTERM or SIGINT; returns the exit code."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._signalled)
+        for job in self._jobs:
+            self._process.join(job, self._notices)
+            self._process.contend(job)
+        while not self._stopping:
+            self._act(self._notices.get(LONGEST_PAUSE_S))
+        self._process.release_and_wait(self._jobs)
+        return 0
+
+    def _signalled(self, number: int, _: FrameType | None) -> None:
+        self._stopping = True
+        self._notices.put(Wake(signal.Signals(number).name))
+
+    def _act(self, notice: Notice | None) -> None:
+        match notice:
+            case Granted(job, grant):
+                self._process.confirm(job, grant.session_id, self._endpoints)
+            case Revoked(job, _):
+                self._process.release(job)
+                self._process.contend(job)
+            case AskedTo(job, successor):
+                self._process.release(job, successor)
+            case _:
+                pass

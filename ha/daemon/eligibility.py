@@ -1,0 +1,71 @@
+"""Eligibility: whether this process could lead its jobs at all, found out at the start and not at the takeover.
+
+A standby that may not write in a job's directory stands by for ever and takes nothing over. The check is a rename of a
+name that does not exist: the store looks at permissions first, and nothing is left behind, whatever it answers.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from leader.contender.runtime import Runtime
+from leader.layout.tree import check_writable
+from leader.timing import Timing
+from store.bounded import BoundedFiles
+from store.clock import now
+from store.errors import PermissionDenied
+from store.outcome import Outcome
+
+AGAIN_S = 30.0
+"""An obstacle is looked at again after this time: it may have been mended."""
+
+_log = logging.getLogger("ha")
+
+
+class Eligibility:
+    """What keeps this process from leading, for each job."""
+
+    def __init__(self, runtime: Runtime, files: BoundedFiles, timing: Timing) -> None:
+        self._runtime, self._files, self._timing = runtime, files, timing
+        self._lock = threading.Lock()
+        self._obstacles: dict[str, str] = {}
+
+    def obstacle(self, job: str) -> str | None:
+        """Return why this process cannot lead the job, as one sentence; None if nothing is known against it."""
+        with self._lock:
+            return self._obstacles.get(job)
+
+    def refuse(self, job: str, sentence: str) -> None:
+        """Note an obstacle that lasts as long as this process."""
+        with self._lock:
+            self._obstacles[job] = sentence
+
+    def check(self, job: str) -> None:
+        """Ask the store in the background whether this process may write in the job; ask again while it may not."""
+
+        def answered(outcome: Outcome[None]) -> None:
+            self._note(job, outcome)
+            if self.obstacle(job) is not None:
+                self._call_later(lambda: self.check(job))
+
+        self._files.submit("probe", lambda driver: check_writable(driver, job), self._timing.call_timeout, answered)
+
+    def _note(self, job: str, outcome: Outcome[None]) -> None:
+        """Take an answer. A store that does not answer, or is in safe mode, says nothing about this process."""
+        denied = isinstance(outcome.error, PermissionDenied)
+        known = self.obstacle(job)
+        if denied and known is None:
+            sentence = (
+                f"This process cannot take the job over, because its user may not write in {self._files.uri}/{job} "
+                f"or below it ({outcome.error}): give that right to the user."
+            )
+            _log.error("%s: not eligible. %s", job, sentence)
+            with self._lock:
+                self._obstacles[job] = sentence
+        elif known is not None and outcome.done:
+            _log.info("%s: eligible again: this process may write in the job's directory now.", job)
+            with self._lock:
+                self._obstacles.pop(job, None)
+
+    def _call_later(self, callback: Callable[[], None]) -> None:
+        self._runtime.post(lambda: self._runtime.call_at(now() + AGAIN_S, callback))

@@ -1,0 +1,176 @@
+"""A process that contends: its stores, its contender, and the status that it shows of each job."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from ha.agent.standalone import reader_of
+from ha.config.settings import Settings
+from ha.daemon.eligibility import Eligibility
+from ha.daemon.liveness_socket import open_liveness_socket
+from ha.leadership.notices import NoticeQueue
+from ha.leadership.standalone import await_release
+from ha.metrics.contending import ContendingMetrics, LeadershipStatus
+from ha.metrics.process import Metrics
+from leader.contender.contender import Contender
+from leader.contender.participant import Participant
+from leader.contender.runtime import Runtime
+from leader.contender.twins import TwinWatch, twin_sentence
+from leader.job.grants import record_end
+from leader.layout.information import decode
+from leader.layout.names import LeaderDirectory
+from leader.observer import fan_out
+from store.clock import now
+
+ANSWER_WITHIN_S = 2.0
+"""The contender's thread never blocks: it answers within this time if it is healthy."""
+
+JOIN_WITHIN_S = 5.0
+"""It may take longer to begin with a job."""
+
+
+class ContendingProcess:
+    """What a sidecar and a daemon have in common.
+
+    The contender runs on a thread of its own. The methods that change something return at once; the contender's answers
+    come to the listener that was given to :meth:`join`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Start the contender's thread; connect to ZooKeeper in the background.
+
+        Raises:
+            InvalidSettings: an address is not one, or is in use, or two durations clash.
+        """
+        self.settings = settings
+        self.commands: dict[str, Callable[[], dict[str, Any]]] = {}
+        """For each job, a function that returns the status of its command; empty for a daemon."""
+        self._listeners: dict[str, NoticeQueue] = {}
+        self.metrics = Metrics()
+        self.stores = self.metrics.stores.open(settings)
+        zookeeper = self.stores.zookeeper
+        self.liveness_socket = open_liveness_socket(settings, zookeeper.address.servers if zookeeper else ())
+        self.runtime = Runtime(settings.contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
+        contending = ContendingMetrics(self.metrics.registry, self.metrics.changes, settings.contender)
+        twins = TwinWatch(settings.contender, self._refuse_twin)
+        self._contender = Contender.make(
+            self.runtime,
+            settings.contender,
+            self.stores.timing,
+            self.liveness_socket.contact if self.liveness_socket else None,
+            fan_out(self.stores.history.observer, contending.observe, twins.observe),
+        )
+        self.runtime.attach(self._contender)
+        self._eligibility = Eligibility(self.runtime, self.stores.files, self.stores.timing)
+        self.reader = reader_of(self.stores, self.metrics)
+        self.metrics.registry.register(LeadershipStatus(self.statuses))
+
+    # --- what the contender is to do
+
+    def join(self, job: str, listener: NoticeQueue) -> None:
+        """Take part in a job; ``listener`` is told of its leadership."""
+        self._listeners[job] = listener
+        self.runtime.ask(lambda: self._contender.join(job, listener), JOIN_WITHIN_S)
+        self._eligibility.check(job)
+
+    def contend(self, job: str) -> None:
+        """Try to become the leader of the job."""
+        self.runtime.post(lambda: self._contender.contend(job))
+
+    def confirm(self, job: str, session_id: str, endpoints: Mapping[str, str]) -> None:
+        """Accept a grant and publish the leader's endpoints."""
+        self.runtime.post(lambda: self._contender.confirm(job, session_id, dict(endpoints)))
+
+    def step_down(self, job: str, reason: str) -> None:
+        """End the leadership of the job, if this process leads it; the listener is told of the revocation."""
+        self.runtime.post(lambda: self._contender.step_down(job, reason))
+
+    def release(self, job: str, successor: str = "") -> None:
+        """Give the lease back, if this process holds it: nothing runs under it any more.
+
+        Args:
+            job: the job's name.
+            successor: the contender that is to lead next; empty for anybody.
+        """
+        self.runtime.post(lambda: self._contender.release(job, successor))
+
+    def release_and_wait(self, jobs: Collection[str]) -> None:
+        """Give all these leases back, and wait until they are free, or until some calls of the file system timed out.
+
+        Raises:
+            TimeoutError: the contender's thread does not answer.
+        """
+        for job in jobs:
+            self.release(job)
+        await_release(lambda: any(self.holds(job) for job in jobs), self.stores.timing)
+
+    def record_end(self, job: str, leader: LeaderDirectory, cause: str) -> None:
+        """Write into the job's history how a leadership of this process ends; waits for nothing."""
+        stores = self.stores
+        record_end(stores.files, job, leader, cause, self.settings.contender, stores.timing.call_timeout)
+
+    # --- what it knows
+
+    def holds_until(self, job: str) -> float:
+        """Return until when nobody else can lead the job, in seconds of the clock.
+
+        Raises:
+            TimeoutError: the contender's thread does not answer.
+        """
+        return self.runtime.ask(self._contender.participants[job].election.state.holds_until, JOIN_WITHIN_S)
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """Return the status of every job, by its name.
+
+        Raises:
+            TimeoutError: the contender's thread does not answer; the process should be killed.
+        """
+        found = self.runtime.ask(
+            lambda: {job: _status(each) for job, each in self._contender.participants.items()}, ANSWER_WITHIN_S
+        )
+        return {
+            job: {**each, "not_eligible": self._eligibility.obstacle(job), "command": self._command(job)}
+            for job, each in found.items()
+        }
+
+    def close(self) -> None:
+        """Stop the contender and close the stores; close the liveness socket last, when nothing is led any more."""
+        self.runtime.close()
+        self.stores.close()
+        if self.liveness_socket is not None:
+            self.liveness_socket.close()
+
+    def holds(self, job: str) -> bool:
+        """Whether this process holds the job's lease, or is about to give it back."""
+        return self.runtime.ask(lambda: self._contender.participants[job].busy, ANSWER_WITHIN_S)
+
+    def _refuse_twin(self, job: str) -> None:
+        """Contend no more for a job that another process leads under this contender's name."""
+        sentence = twin_sentence(self.settings.contender)
+        self._eligibility.refuse(job, sentence)
+        self.release(job)  # later, because this is called while the contender takes an event
+        self._listeners[job].refused(job, sentence)
+
+    def _command(self, job: str) -> dict[str, Any] | None:
+        return self.commands[job]() if job in self.commands else None
+
+
+def _status(participant: Participant) -> dict[str, Any]:
+    election, at = participant.election.state, now()
+    until, lease, information = election.leads_until(), election.lease, election.information
+    seen = participant.leader_mirror.mirror.seen
+    copied = decode(seen, election.job) if seen is not None else None
+    return {
+        "job": election.job,
+        "contender": election.contender,
+        "phase": election.phase.value,
+        "is_leader": election.is_leader(at),
+        "belief_seconds": round(max(0.0, until - at), 3) if math.isfinite(until) else 0.0,
+        "epoch": election.directory.epoch if election.directory else None,
+        "session_id": election.directory.session_id if election.directory else None,
+        "endpoints": dict(information.endpoints) if information else {},
+        "lease": {"mode": lease.mode.value, "sequence": lease.sequence, "holder": lease.contender} if lease else None,
+        "zookeeper": election.attestation.usable,
+        "copy_epoch": copied.epoch if copied is not None else None,
+        "copy_repairs": participant.leader_mirror.mirror.repairs,
+    }

@@ -1,0 +1,72 @@
+"""Notices to systemd, for units of ``Type=notify``: a process is ready, alive, stopping.
+
+The protocol is one datagram for each notice, to the socket that NOTIFY_SOCKET names: see ``sd_notify(3)``.
+"""
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+LONGEST_PAUSE_S = 5.0
+"""A status is at most this old."""
+
+NOTICES_PER_WATCHDOG = 3
+"""Notices within the time after which systemd takes the process for dead: two may come late."""
+
+_log = logging.getLogger("ha")
+
+
+class Systemd:
+    """Tells systemd of one process. It says that the process is alive only while the contender's thread answers."""
+
+    def __init__(
+        self, statuses: Callable[[], Mapping[str, Mapping[str, Any]]], environment: Mapping[str, str] = os.environ
+    ) -> None:
+        """Do nothing yet.
+
+        Args:
+            statuses: returns the status of each job, or raises TimeoutError if the contender's thread hangs.
+            environment: where systemd has left its address.
+        """
+        self._statuses = statuses
+        self._address = environment.get("NOTIFY_SOCKET", "")
+        ours = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        watchdog = environment.get("WATCHDOG_USEC", "") if ours else ""
+        within = int(watchdog) / 1_000_000 if watchdog.isdecimal() and int(watchdog) else float("inf")
+        self._pause = min(LONGEST_PAUSE_S, within / NOTICES_PER_WATCHDOG)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._go_on, name="ha-systemd", daemon=True)
+
+    def start(self) -> None:
+        """Say that the process is ready, and from now on that it is alive."""
+        if self._address:
+            self._send("READY=1")
+            self._thread.start()
+
+    def close(self) -> None:
+        """Say that the process is stopping."""
+        self._over.set()
+        if self._address:
+            self._send("STOPPING=1")
+
+    def _go_on(self) -> None:
+        while True:
+            try:
+                roles = [f"{job}: {status.get('role', 'agent')}" for job, status in self._statuses().items()]
+                self._send("\n".join(["WATCHDOG=1", f"STATUS={', '.join(roles)[:200]}"]))
+            except TimeoutError:
+                _log.warning("The contender's thread does not answer: systemd is not told that this process is alive.")
+            if self._over.wait(self._pause):
+                return
+
+    def _send(self, text: str) -> None:
+        address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+                notices.settimeout(1.0)
+                notices.sendto(text.encode(), address)
+        except OSError as error:
+            _log.warning("systemd is not told %r: %s.", text.partition("\n")[0], error.strerror or error)

@@ -1,0 +1,170 @@
+"""Checks of the file system: reach, permissions, and whether its rename is the compare-and-swap that all rests on."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ha.doctor.finding import Finding, failed, ok, warning
+from leader.layout import tree
+from leader.layout.names import LeaderDirectory
+from store.bounded import BoundedFiles
+from store.clock import now
+from store.errors import AlreadyExists, NotFound, PermissionDenied, StoreError
+from store.files import Files
+
+T = TypeVar("T")
+
+RACERS = 8
+SLOW_S = 0.1
+"""A call that takes longer than this makes every takeover slow."""
+
+MAX_ENTRIES = 100
+"""A directory made by hand with more in it is left to a person."""
+
+REACH = "files"
+RENAME = "rename"
+PERMISSIONS = "permissions"
+
+
+def check_file_system(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
+    """Yield what was found at the root; a probe directory is made there and removed again."""
+    started = now()
+    try:
+        files.call("list", lambda driver: driver.list(""), timeout)
+    except NotFound:
+        yield warning(REACH, f"{files.uri} does not exist yet.", "The first contender creates it, if it may.")
+        return
+    except StoreError as error:
+        yield failed(REACH, f"{files.uri} cannot be listed: {error}", _remedy(error))
+        return
+    took = now() - started
+    found = f"{files.uri} was listed in {took * 1000:.1f} ms."
+    slow = "Look at the NameNode's load: takeovers and renewals take a few calls each."
+    yield ok(REACH, found) if took < SLOW_S else warning(REACH, found, slow)
+    yield from _probe(files, timeout)
+
+
+def _remedy(error: StoreError) -> str:
+    if isinstance(error, PermissionDenied):
+        return "Give this user the right to read and write there."
+    return "Check `files`, HADOOP_CONF_DIR and the network; see `ha config show`."
+
+
+def _probe(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
+    name = f".doctor-{uuid.uuid4()}"
+    try:
+        files.call("probe", lambda driver: driver.make_directory(name), timeout)
+    except StoreError as error:
+        remedy = "Leave safe mode, or mend the quota." if not isinstance(error, PermissionDenied) else _remedy(error)
+        yield failed(PERMISSIONS, f"Nothing can be created in {files.uri}: {error}", remedy)
+        return
+    yield ok(PERMISSIONS, f"This user may create and rename in {files.uri}.")
+    try:
+        yield _race(files, name, timeout)
+        yield _never_replaces(files, name, timeout)
+    except StoreError as error:
+        yield failed(RENAME, f"A rename could not be tried: {error}", _remedy(error))
+    finally:
+        files.outcome("probe", lambda driver: driver.delete(name, recursive=True), timeout)
+
+
+def _race(files: BoundedFiles, name: str, timeout: float) -> Finding:
+    """Let some threads rename one directory: exactly one may win."""
+    files.call("probe", lambda driver: driver.make_directory(f"{name}/source"), timeout)
+    won: list[int] = []
+
+    def rename(number: int) -> None:
+        outcome = files.outcome("probe", _renaming(f"{name}/source", f"{name}/target-{number}"), timeout)
+        if outcome.done:
+            won.append(number)
+
+    threads = [threading.Thread(target=rename, args=(number,)) for number in range(RACERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    left = files.call("probe", lambda driver: [entry.name for entry in driver.list(name)], timeout)
+    if len(won) == 1 and left == [f"target-{won[0]}"]:
+        return ok(RENAME, f"Of {RACERS} renames of one directory exactly one won.")
+    return failed(
+        RENAME,
+        f"Of {RACERS} renames of one directory {len(won)} won, and {len(left)} directories are left.",
+        "Do not use this file system: its rename is no compare-and-swap, and two contenders could lead.",
+    )
+
+
+def _never_replaces(files: BoundedFiles, name: str, timeout: float) -> Finding:
+    for each in ("a", "b"):
+        files.call("probe", _making(f"{name}/{each}"), timeout)
+    outcome = files.outcome("probe", _renaming(f"{name}/a", f"{name}/b"), timeout)
+    if isinstance(outcome.error, AlreadyExists):
+        return ok("replacing", "A rename onto an existing directory is refused.")
+    return failed(
+        "replacing",
+        f"A rename onto an existing directory was not refused as it should be: {outcome.error or 'it was done'}.",
+        "Do not use this file system: a late claim could replace a leader's directory.",
+    )
+
+
+def _renaming(source: str, target: str) -> Callable[[Files], None]:
+    return lambda driver: driver.rename(source, target)
+
+
+def _making(path: str) -> Callable[[Files], None]:
+    return lambda driver: driver.make_directory(path)
+
+
+# --- jobs
+
+
+def check_job_directory(files: BoundedFiles, job: str, timeout: float, *, mend: bool) -> Iterator[Finding]:
+    """Yield what was found in a job's directory; ``mend`` removes leader directories that were made by hand."""
+    what = f"job {job}"
+    try:
+        files.call("probe", lambda driver: tree.check_writable(driver, job), timeout)
+        present, others = files.call("probe", lambda driver: _others(driver, job), timeout)
+    except NotFound:
+        yield warning(what, "There is no such job yet.", "The first contender creates it.")
+        return
+    except StoreError as error:
+        yield failed(what, f"This process cannot lead it: {error}", _remedy(error))
+        return
+    yield ok(what, f"Its leader directory is {present.name}, and this user may write there.")
+    for name in others:
+        yield _made_by_hand(files, job, name, timeout, mend=mend)
+
+
+def _others(driver: Files, job: str) -> tuple[LeaderDirectory, list[str]]:
+    present = tree.find(driver, job)
+    listed = [entry.name for entry in driver.list(job) if LeaderDirectory.parse(entry.name) is not None]
+    return present, sorted(name for name in listed if name != present.name)
+
+
+def _made_by_hand(files: BoundedFiles, job: str, name: str, timeout: float, *, mend: bool) -> Finding:
+    what, path = f"job {job}", f"{job}/{name}"
+    found = f"{name} looks like a leader directory, and no leader made it."
+    by_hand = f"Find out who may write there. Then remove it: hdfs dfs -rm -r {files.uri}/{path}"
+    try:
+        harmless = files.call("probe", lambda driver: _is_empty(driver, path), timeout)
+        if not harmless:
+            return warning(what, f"{found} It holds files, or a lease.", by_hand)
+        if not mend:
+            return warning(what, found, f"`ha doctor --mend {job}` removes it. Find out who may write there.")
+        files.call("probe", lambda driver: driver.delete(path, recursive=True), timeout)
+    except StoreError as error:
+        return failed(what, f"{found} It cannot be removed: {error}", by_hand)
+    return ok(what, f"{found} It was removed.")
+
+
+def _is_empty(driver: Files, path: str) -> bool:
+    """Whether a tree consists of some directories only, and holds no lease."""
+    waiting, seen = [path], 0
+    while waiting:
+        folder = waiting.pop()
+        for entry in driver.list(folder):
+            seen += 1
+            if not entry.is_directory or seen > MAX_ENTRIES or entry.name.startswith("lease~"):
+                return False
+            waiting.append(f"{folder}/{entry.name}")
+    return True

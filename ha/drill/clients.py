@@ -1,0 +1,188 @@
+"""Programs beside the job of a drill: one feeds its input, one looks up its leader, one counts its output.
+
+    python -m ha.drill.clients feed --input URI --every S --folder DIR
+    python -m ha.drill.clients read JOB --every S --timeout S
+    python -m ha.drill.clients results URI
+
+``feed`` puts text files into the input directory, one after the other, whatever is broken meanwhile. It writes the
+numbers of these files into ``DIR/fed.jsonl``, one a line, and ends when ``DIR/_STOP`` exists, or after a number of
+files; then it puts the job's own stop marker in place. It repeats a call whose outcome is unknown until it is known.
+``read`` looks up the leader until its process ends; the answers go into the history (``HA_HISTORY``). ``results``
+prints, as JSON, the batches that the word count has written and the counts in them.
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import ha
+from leader.errors import LeaderError
+from store.bounded import BoundedFiles
+from store.errors import AlreadyExists, NotFound, StoreError
+from store.files import Files
+from store.open import open_files
+
+WORDS_PER_FILE = 150
+STOP = "_STOP"
+FED = "fed.jsonl"
+
+RETRY_S = 0.5
+CALL_TIMEOUT_S = 15.0
+FILE_LIMIT_S = 300.0
+"""For one file: longer than any fault of a drill lasts."""
+
+LIST_TIMEOUT_S = 5.0
+COUNT_TIMEOUT_S = 120.0
+MAX_BYTES = 64_000_000
+"""Of one output file."""
+
+_SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
+_BATCH = re.compile(r"batch=(\d+)")
+_WORD = re.compile(r"[a-z0-9']+")
+
+
+def text(number: int) -> str:
+    """Return the content of the file of that number: always the same."""
+    rng = random.Random(number)  # noqa: S311  # words, not secrets
+    found = ("".join(rng.choices(_SYLLABLES[: 5 + number % 40], k=2)) for _ in range(WORDS_PER_FILE))
+    return " ".join(found) + "\n"
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text as the driver splits it, written once more for Python."""
+    return _WORD.findall(text.lower())
+
+
+# --- feed
+
+
+def feed(options: argparse.Namespace) -> None:
+    """Feed the job until told to stop."""
+    root, job, name = options.input.rstrip("/").rsplit("/", 2)
+    files = open_files(root)
+    _until_done(lambda: files.call("prepare", lambda driver: _prepare(driver, f"{job}/{name}"), CALL_TIMEOUT_S), name)
+    pause = threading.Event()
+    number = 0
+    with (options.folder / FED).open("a", encoding="ascii") as fed:
+        while number < options.files and not (options.folder / STOP).exists():
+            _put(files, f"{job}/{name}/{number:05d}.txt", text(number).encode())
+            fed.write(f"{number}\n")
+            fed.flush()
+            number += 1
+            pause.wait(options.every)
+    _put(files, f"{job}/{name}/{STOP}", b"")
+    files.close()
+
+
+def _prepare(driver: Files, path: str) -> None:
+    driver.make_root()
+    for directory in (path.rpartition("/")[0], path):
+        with suppress(AlreadyExists):
+            driver.make_directory(directory)
+
+
+def _put(files: BoundedFiles, path: str, data: bytes) -> None:
+    def write(driver: Files) -> None:
+        with suppress(AlreadyExists):  # an earlier attempt whose answer was lost
+            driver.write(path, data)
+
+    _until_done(lambda: files.call("feed", write, CALL_TIMEOUT_S), path)
+
+
+def _until_done(call: Callable[[], None], what: str) -> None:
+    pause, tries = threading.Event(), int(FILE_LIMIT_S / RETRY_S)
+    for left in reversed(range(tries)):
+        try:
+            return call()
+        except StoreError as error:
+            sys.stderr.write(f"{what} is not there yet: {error}\n")
+            if not left:
+                raise
+        pause.wait(RETRY_S)
+    return None
+
+
+# --- read
+
+
+def read(options: argparse.Namespace) -> None:
+    """Look up the leader until the process ends."""
+    client, pause = ha.connect(), threading.Event()
+    while True:
+        with suppress(LeaderError):  # the history has it
+            client.leader(options.job, timeout=options.timeout)
+        pause.wait(options.every)
+
+
+# --- results
+
+
+def batches_done(files: BoundedFiles, directory: str) -> int:
+    """Return how many batches have been published."""
+    try:
+        entries = files.call("batches", lambda driver: driver.list(directory), LIST_TIMEOUT_S)
+    except NotFound:
+        return 0
+    return sum(_BATCH.fullmatch(entry.name) is not None for entry in entries)
+
+
+def read_counts(files: BoundedFiles, directory: str) -> tuple[Counter[str], Counter[str]]:
+    """Return each word's count, taken from the last batch that changed it, and how often each job master is named."""
+
+    def read(driver: Files) -> tuple[Counter[str], Counter[str]]:
+        counts: Counter[str] = Counter()
+        job_masters: Counter[str] = Counter()
+        found = [match for entry in driver.list(directory) if (match := _BATCH.fullmatch(entry.name))]
+        for match in sorted(found, key=lambda match: int(match[1])):
+            for part in driver.list(f"{directory}/{match[0]}"):
+                if part.name.endswith(".json"):
+                    for line in driver.read(f"{directory}/{match[0]}/{part.name}", MAX_BYTES).splitlines():
+                        row = json.loads(line)
+                        counts[row["word"]] = row["count"]
+                        job_masters[row["job_master"]["address"]] += 1
+        return counts, job_masters
+
+    return files.call("counts", read, COUNT_TIMEOUT_S)
+
+
+def results(options: argparse.Namespace) -> None:
+    """Print the counts of an output directory."""
+    root, _, directory = options.output.rstrip("/").rpartition("/")
+    files = open_files(root)
+    counts, job_masters = read_counts(files, directory)
+    found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
+    json.dump(found, sys.stdout)
+    files.close()
+
+
+def main() -> None:
+    """Run one of the programs."""
+    parser = argparse.ArgumentParser(description="Feed the job of a drill, look up its leader, or count its output.")
+    programs = parser.add_subparsers(required=True)
+    feeding = programs.add_parser("feed", help="put text files into the input directory")
+    feeding.set_defaults(run=feed)
+    feeding.add_argument("--input", required=True, metavar="URI")
+    feeding.add_argument("--every", type=float, default=0.5, metavar="S", help="seconds between two files")
+    feeding.add_argument("--files", type=int, default=10**9, metavar="N", help="end after so many")
+    feeding.add_argument("--folder", type=Path, required=True, metavar="DIR", help="of the drill")
+    reading = programs.add_parser("read", help="look up the leader again and again")
+    reading.set_defaults(run=read)
+    reading.add_argument("job")
+    reading.add_argument("--every", type=float, default=0.1, metavar="S", help="seconds between two lookups")
+    reading.add_argument("--timeout", type=float, default=2.0, metavar="S", help="seconds that each may take")
+    counting = programs.add_parser("results", help="print the counts in the output directory")
+    counting.set_defaults(run=results)
+    counting.add_argument("output", metavar="URI")
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""Environment of drills: real ZooKeeper and HDFS servers, and the members of a job beside them.
+
+Servers have the same names everywhere: ``zookeeper-1`` to ``-3``, ``journalnode-1`` to ``-3``, ``namenode-1`` and
+``-2``, ``datanode-1`` and on. An environment names its ``abilities``; drills that need others are skipped.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+Side = Literal["both", "out", "in"]
+"""Direction of the lost packets, seen from the member or server that is cut off."""
+
+
+class Ability(StrEnum):
+    """Abilities that only some environments have."""
+
+    NETWORK = "cut and slow down networks"
+    HOST = "lose a whole host"
+    CLOCK = "shift a host's clock"
+    LIMITS = "fill disks and run out of memory"
+
+
+class DrillError(Exception):
+    """The drill cannot be carried out; the message says why, and what to do."""
+
+
+class Member(ABC):
+    """A process that takes part: a contender with everything below it, a reader, or the feeder."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether its main process has not ended."""
+
+    @property
+    @abstractmethod
+    def exit_code(self) -> int | None:
+        """Exit code of its main process; None if the process has not ended, or was lost."""
+
+    @abstractmethod
+    def log(self) -> str:
+        """Its output until now."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL its main process, and nothing else."""
+
+    @abstractmethod
+    def kill_child(self, kind: str) -> int:
+        """SIGKILL the processes of a kind below it, see :mod:`ha.drill.kill`; return how many there were."""
+
+    @abstractmethod
+    def expose_child(self, kind: str) -> int:
+        """Make them the first that the kernel ends when memory runs out; return how many there were."""
+
+    @abstractmethod
+    def freeze(self) -> None:
+        """Stop the clocks of all its processes."""
+
+    @abstractmethod
+    def thaw(self) -> None:
+        """Let all of its processes go on."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Leave nothing of it behind; a second call does no harm."""
+
+    # --- what only some environments can do
+
+    def lose(self) -> None:
+        """Lose its host: nothing that is sent there is answered, not even with a refusal."""
+        raise DrillError("This environment cannot lose a host.")
+
+    def fill_disk(self) -> None:
+        """Leave no byte free where it writes."""
+        raise DrillError("This environment cannot fill a disk.")
+
+    def clear_disk(self) -> None:
+        """Undo ``fill_disk``."""
+        raise DrillError("This environment cannot clear a disk.")
+
+    def exhaust_memory(self) -> None:
+        """Take all memory until the kernel has ended a process."""
+        raise DrillError("This environment cannot exhaust a member's memory.")
+
+
+class Environment(ABC):
+    """Servers, and a place for members."""
+
+    name: str
+    abilities: frozenset[Ability] = frozenset()
+    elsewhere: str = ""
+    """How to get the abilities that it lacks, as the end of a sentence."""
+
+    # --- as a whole
+
+    @abstractmethod
+    def up(self, say: Callable[[str], None]) -> None:
+        """Start or repair every server that does not serve, undo every fault, and wait until all is well."""
+
+    @abstractmethod
+    def down(self) -> None:
+        """Stop what ``up`` has started."""
+
+    @abstractmethod
+    def variables(self) -> dict[str, str]:
+        """The variables that make a member use these servers."""
+
+    @property
+    @abstractmethod
+    def scratch(self) -> str:
+        """URI of a directory for the files of jobs."""
+
+    @abstractmethod
+    def member_path(self, path: Path) -> str:
+        """Return a path below the drill's folder as members see it."""
+
+    # --- members
+
+    @abstractmethod
+    def start_member(
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
+    ) -> Member:
+        """Start a process with the variables of this environment and more.
+
+        Args:
+            name: unique among the running members.
+            command: the word ``python`` stands for the interpreter of the environment.
+            variables: added to those of the environment.
+            folder: of the drill; the member can write there, and its log goes there.
+            beside: a member whose host it shares; by default it gets a host of its own, if the environment has several.
+        """
+
+    @abstractmethod
+    def call(self, command: Sequence[str], folder: Path, timeout: float) -> str:
+        """Run a program to its end and return its output.
+
+        Raises:
+            DrillError: it failed, or took too long.
+        """
+
+    @abstractmethod
+    def driver(self) -> str:
+        """Path of the word count that the jobs of drills run, as members see it."""
+
+    # --- servers
+
+    @abstractmethod
+    def servers(self, kind: str) -> list[str]:
+        """Names of the servers of a kind, such as ``zookeeper``."""
+
+    @abstractmethod
+    def stop(self, server: str) -> None:
+        """Stop a server in an orderly way."""
+
+    @abstractmethod
+    def kill(self, server: str) -> None:
+        """SIGKILL a server."""
+
+    @abstractmethod
+    def start(self, server: str) -> None:
+        """Start a server that is down, on its old data; return before it serves."""
+
+    @abstractmethod
+    def pause(self, server: str) -> None:
+        """Stop a server's clock."""
+
+    @abstractmethod
+    def resume(self, server: str) -> None:
+        """Let a paused server go on."""
+
+    @abstractmethod
+    def wait_ready(self, server: str) -> None:
+        """Wait until a server serves."""
+
+    @abstractmethod
+    def zookeeper_leader(self) -> str:
+        """The leader of the ensemble."""
+
+    @abstractmethod
+    def wipe_zookeeper(self) -> None:
+        """Stop all ZooKeeper servers, delete what they hold, start them again, and wait until they serve."""
+
+    @abstractmethod
+    def active_namenode(self) -> str:
+        """The active NameNode; empty if there is none."""
+
+    @abstractmethod
+    def failover(self, to: str) -> None:
+        """Make a NameNode the active one, whatever the other does; return when it accepts writes."""
+
+    @abstractmethod
+    def safe_mode(self, on: bool) -> None:
+        """Make the active NameNode refuse all writes, or accept them again."""
+
+    @abstractmethod
+    def edits(self) -> list[str]:
+        """HDFS's edit log, one XML document for each segment."""
+
+    # --- networks, clocks and limits: see ``abilities``
+
+    def cut(self, who: str, others: Sequence[str], side: Side = "both") -> None:
+        """Lose every packet between a member or server and others."""
+        raise DrillError(f"This environment cannot cut {who} off from {', '.join(others)} ({side}).")
+
+    def degrade(self, who: str, delay: float, loss: float) -> None:
+        """Delay what a member or server sends by ``delay`` seconds and lose a share of it."""
+        raise DrillError(f"This environment cannot slow {who} down ({delay:g} s, {loss:.0%}).")
+
+    def mend(self, who: str) -> None:
+        """Undo ``cut`` and ``degrade``."""
+        raise DrillError(f"There is nothing to mend at {who}.")
+
+    def shift_clock(self, who: str, seconds: float) -> None:
+        """Set a member's or server's wall clock off by that much."""
+        raise DrillError(f"This environment cannot shift the clock of {who} by {seconds:g} s.")
+
+    def hosts(self) -> list[str]:
+        """Names of all servers and members that are running."""
+        return []

@@ -1,0 +1,312 @@
+"""Fixture of one drill: a job with its contenders, readers and input, and the verbs that drills are written in."""
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ha.drill.clients import STOP
+from ha.drill.environment import DrillError, Environment, Member
+from ha.drill.ha_provider import Contend, DrillJob, HaProvider
+from ha.drill.observer import HISTORY, Observer
+from ha.drill.outcome import Span
+from store.clock import now
+
+Say = Callable[[str], None]
+
+DURATIONS = {"session_timeout": 6.0, "short_ttl": 6.0, "long_ttl": 60.0, "hand_over": 2.0, "stop_grace": 3.0}
+"""Settings in seconds; shorter than the defaults where a drill would only have to wait."""
+
+START_LIMIT_S = 120.0
+"""Until there is a leader, and then until its first batch: Spark starts cold, perhaps on a small machine."""
+
+RECOVERY_LIMIT_S = 180.0
+END_LIMIT_S = 180.0
+POLL_S = 0.05
+
+FILES_EVERY = 0.5
+LOOKUP_EVERY = 0.1
+LOOKUP_TIMEOUT = 2.0
+"""Seconds between two input files, between two lookups, and for each lookup."""
+
+CONTENDERS = ("a", "b")
+READERS = ("reader-1", "reader-2")
+AGENT = "agent"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Setup of a drill's job.
+
+    Attributes:
+        settings: durations that differ from :data:`DURATIONS`, in seconds.
+        interval: seconds between the beginnings of two batches; 0: a batch begins as soon as there is input.
+        dwell: seconds that a batch takes at least.
+        agent: whether all readers are on one host with an agent, which starts before the contenders.
+    """
+
+    settings: Mapping[str, float] = field(default_factory=dict)
+    interval: float = 0.5
+    dwell: float = 0.0
+    agent: bool = False
+
+
+class Fixture:
+    """One job, set up and running. Everything that a drill does goes through here.
+
+    Attributes:
+        environment: where it runs.
+        folder: logs and histories.
+        say: is told each step in one sentence.
+        faults: what was broken, and when.
+        contenders: by name; :attr:`lost` are those whose host is gone.
+        readers: by name, with the agent if there is one.
+        observer: what the histories say.
+        over: when the drill itself was over, in boot-clock seconds; what follows is the job's end.
+    """
+
+    def __init__(
+        self, name: str, setup: Setup, environment: Environment, provider: HaProvider, folder: Path, say: Say
+    ) -> None:
+        """Prepare; nothing runs before :meth:`begin`.
+
+        Args:
+            name: of the drill; the job is called like it.
+            setup: how the job runs.
+            environment: where it runs.
+            provider: what keeps the job available.
+            folder: for logs and histories; created here.
+            say: is told each step in one sentence.
+        """
+        self.environment = environment
+        self.folder = folder
+        self.say = say
+        self._name = f"{name}-{secrets.token_hex(3)}"
+        self.faults: list[Span] = []
+        self.contenders: dict[str, Member] = {}
+        self.readers: dict[str, Member] = {}
+        self.lost: set[str] = set()
+        self.observer = Observer(folder)
+        (folder / HISTORY).mkdir(parents=True, exist_ok=True)
+        for each in (folder, folder / HISTORY):
+            each.chmod(0o777)  # members may be other users
+        self.over = float("inf")
+        self._setup = setup
+        self._provider = provider
+        self._feeder: Member | None = None
+        self._others: dict[str, Member] = {}
+
+    @cached_property
+    def job(self) -> DrillJob:
+        """The job, as its contenders know it.
+
+        Raises:
+            DrillError: the word count is not there.
+        """
+        place, setup = self.environment, self._setup
+        return DrillJob(self._name, place.driver(), f"{place.scratch}/{self._name}", setup.interval, setup.dwell)
+
+    # --- beginning and end
+
+    @property
+    def durations(self) -> dict[str, float]:
+        """The durations in force, in seconds."""
+        return {**DURATIONS, **self._setup.settings}
+
+    def begin(self) -> None:
+        """Start everything, and wait until the first batches are done and a standby contends."""
+        self._feed("--every", str(FILES_EVERY))
+        for name in READERS:
+            beside = READERS[0] if self._setup.agent and self.readers else ""
+            reader = self._provider.read(self.job.name, LOOKUP_EVERY, LOOKUP_TIMEOUT)
+            self.readers[name] = self._member(name, reader, beside)
+        if self._setup.agent:
+            agent = self.readers[AGENT] = self._member(AGENT, ["python", "-m", "ha.cli", "agent"], READERS[0])
+            self.wait_for("the agent", lambda: "answers lookups of this host" in agent.log(), START_LIMIT_S)
+        for name in CONTENDERS:
+            self.contend(name)
+        self.wait_for("a leader", lambda: bool(self.observer.grants), START_LIMIT_S)
+        self.say(f"{self.leader.name} leads at epoch {self.epoch}; its driver starts.")
+        self.await_batches(2, START_LIMIT_S)
+        self.wait_for("all to contend", lambda: all("contending" in each.log() for each in self.contenders.values()))
+        self.say("All is well: the drill begins.")
+
+    def count(self, files: int) -> None:
+        """Let one contender count that many files and end, undisturbed."""
+        self._feed("--files", str(files), "--every", "0")
+        self.wait_for("the feeder's end", lambda: not self._feeder_runs(), END_LIMIT_S)
+        self.contend(CONTENDERS[0])
+        self.finish()
+
+    def contend(self, name: str, contend: Contend | None = None) -> Member:
+        """Start a contender; if there is one of that name, end it first.
+
+        Args:
+            name: of the contender.
+            contend: makes its command; by default, the HA provider does.
+        """
+        if name in self.contenders:
+            self._end(self.contenders[name])
+        self.contenders[name] = self._member(name, (contend or self._provider.contend)(self.job, name))
+        self.lost.discard(name)
+        return self.contenders[name]
+
+    def finish(self) -> None:
+        """Stop the input, and wait until the job has counted everything and all of its contenders have ended."""
+        self.over = now()
+        (self.folder / STOP).touch()
+        self.wait_for("the feeder's end", lambda: not self._feeder_runs(), END_LIMIT_S)
+        left = [each for name, each in self.contenders.items() if name not in self.lost]
+        self.wait_for("the job's end", lambda: not any(each.running for each in left), END_LIMIT_S)
+        self.observer.look()
+
+    def end(self) -> None:
+        """Leave nothing running; the logs stay."""
+        others = [*self._others.values(), *filter(None, [self._feeder])]
+        for member in [*self.contenders.values(), *self.readers.values(), *others]:
+            self._end(member)
+        self.observer.look()
+
+    # --- the leader
+
+    @property
+    def epoch(self) -> int:
+        """The newest epoch that was granted."""
+        self.observer.look()
+        return max((each.epoch for each in self.observer.grants), default=0)
+
+    @property
+    def leader(self) -> Member:
+        """The contender that was granted the newest epoch."""
+        epoch = self.epoch
+        name = next(each.contender for each in self.observer.grants if each.epoch == epoch)
+        return self.contenders[name]
+
+    @property
+    def standby(self) -> Member:
+        """The first contender that is not the leader."""
+        leader = self.leader
+        return next(each for name, each in self.contenders.items() if each is not leader and name not in self.lost)
+
+    def let(self, name: str, command: Sequence[str], seconds: float) -> None:
+        """Run a program beside the job to its end; its name is also that of its log.
+
+        Raises:
+            DrillError: it did not end, or it failed.
+        """
+        program = self._others[name] = self._member(name, list(command))
+        self.wait_for(f"the end of {name}", lambda: not program.running, seconds)
+        if program.exit_code:
+            raise DrillError(f"{name} failed: {program.log().strip()[-300:]}")
+
+    @property
+    def agent(self) -> Member:
+        """The agent of the readers' host, in a drill that has one."""
+        return self.readers[AGENT]
+
+    # --- what drills do
+
+    @contextmanager
+    def fault(self, what: str) -> Iterator[None]:
+        """Note a fault: the block breaks something and mends it."""
+        self.say(what)
+        begins = self.observer.note(what)
+        try:
+            yield
+        finally:
+            self.faults.append(Span(what, begins, self.observer.note(f"over: {what}")))
+
+    def fault_at_once(self, what: str, do: Callable[[], object]) -> None:
+        """Note a fault that happens at once and is not mended."""
+        self.say(what)
+        begins = self.observer.note(what)
+        do()
+        self.faults.append(Span(what, begins, now()))
+
+    def lose(self, member: Member, how: Callable[[], None]) -> None:
+        """End a member without giving it a chance to write that down; this writes it down instead."""
+        how()
+        self.observer.ended(member.name)
+
+    def without(self, servers: Sequence[str], seconds: float, end: Callable[[str], None]) -> None:
+        """Do without some servers for a while.
+
+        Args:
+            servers: which.
+            seconds: until they are started again.
+            end: ends one of them.
+        """
+        for server in servers:
+            end(server)
+        self.run_for(seconds)
+        self.start_servers(servers)
+
+    def start_servers(self, servers: Sequence[str]) -> None:
+        """Start servers that are down, all at once, and wait until they serve."""
+        for server in servers:
+            self.environment.start(server)
+        for server in servers:
+            self.environment.wait_ready(server)
+
+    def run_for(self, seconds: float) -> None:
+        """Let the job work on."""
+        end = now() + seconds
+        pause = threading.Event()
+        while now() < end:
+            pause.wait(POLL_S)
+            self.observer.look()
+
+    def wait_for(self, what: str, reached: Callable[[], bool], limit: float = RECOVERY_LIMIT_S) -> None:
+        """Wait until ``reached`` returns true.
+
+        Raises:
+            DrillError: it did not within ``limit`` seconds.
+        """
+        end, pause = now() + limit, threading.Event()
+        while True:
+            self.observer.look()
+            if reached():
+                return
+            if now() >= end:
+                raise DrillError(f"There was no sign of {what} within {limit:.0f} s: see the logs in {self.folder}.")
+            pause.wait(POLL_S)
+
+    def await_leader(self, after: int) -> None:
+        """Wait for a grant of a higher epoch."""
+        self.wait_for("another leader", lambda: self.epoch > after)
+        self.say(f"{self.leader.name} leads at epoch {self.epoch}.")
+
+    def await_batches(self, count: int = 2, limit: float = RECOVERY_LIMIT_S) -> None:
+        """Wait until the job has completed so many more batches."""
+        since = now()
+        self.wait_for(f"{count} more batches", lambda: len(self.observer.completed(since)) >= count, limit)
+
+    # ---
+
+    def _feed(self, *how: str) -> None:
+        folder = self.environment.member_path(self.folder)
+        feed = ["python", "-m", "ha.drill.clients", "feed", "--input", self.job.input, "--folder", folder]
+        feeder = self._feeder = self._member("feeder", [*feed, *how])
+        self.wait_for("the first file", lambda: bool(self.observer.fed()) or not feeder.running, START_LIMIT_S)
+        if not self.observer.fed():
+            raise DrillError(f"The feeder has ended before its first file: {feeder.log().strip()[-300:]}")
+
+    def _end(self, member: Member) -> None:
+        with (self.folder / f"{member.name}.log").open("a", encoding="utf-8") as log:
+            log.write(member.log())
+        member.end()
+        self.observer.ended(member.name)
+
+    def _feeder_runs(self) -> bool:
+        return self._feeder is not None and self._feeder.running
+
+    def _member(self, name: str, command: list[str], beside: str = "") -> Member:
+        variables = {
+            "HA_HISTORY": self.environment.member_path(self.folder / HISTORY),
+            "PYTHONUNBUFFERED": "1",
+            **{f"HA_{name.upper()}": f"{value:g}" for name, value in self.durations.items()},
+        }
+        return self.environment.start_member(name, command, variables, self.folder, beside)

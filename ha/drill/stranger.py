@@ -1,0 +1,159 @@
+"""Stranger: a program that deletes, forges and replays a job's nodes in a ZooKeeper that is open to everybody.
+
+    python -m ha.drill.stranger JOB --seconds S --seed N
+
+At drawn times it does one of the :data:`ACTS`. It is never a contender: it reads and writes ZooKeeper alone, by
+HA_ZOOKEEPER. It prints each act, and ends by itself.
+"""
+
+import argparse
+import random
+import threading
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from msgspec.structs import replace
+
+from ha.config.sources import load
+from leader.layout.information import LeaderInformation, decode, encode
+from leader.layout.znodes import SESSIONS, checkpoints_path, contenders_path, leader_path
+from store.clock import now
+from store.zookeeper.address import DEFAULT_CHROOT, parse
+
+ADDRESS = "stranger.invalid:666"
+"""Where its forged records send readers."""
+
+PAUSE_S = 0.4
+"""Mean seconds between two acts."""
+
+FLOOD_S = 2.0
+CONNECT_S = 20.0
+
+
+class Stranger:
+    """One connection to ZooKeeper, and the records that it has seen."""
+
+    def __init__(self, zookeeper: KazooClient, job: str, dice: random.Random) -> None:
+        self._zookeeper = zookeeper
+        self._job = job
+        self._dice = dice
+        self._seen: list[bytes] = []
+
+    def look(self) -> None:
+        """Remember the job's record, to replay it later."""
+        with suppress(NoNodeError):
+            data = self._zookeeper.get(leader_path(self._job))[0]
+            if data not in self._seen and ADDRESS.encode() not in data:
+                self._seen.append(data)
+
+    def delete_sessions(self) -> None:
+        """Delete the nodes that attest leases."""
+        for path in self._below(SESSIONS):
+            self._zookeeper.delete(path)
+
+    def delete_records(self) -> None:
+        """Delete what readers and standbys look at."""
+        for path in (leader_path(self._job), checkpoints_path(self._job), *self._below(contenders_path(self._job))):
+            with suppress(NoNodeError):
+                self._zookeeper.delete(path)
+
+    def squat(self) -> None:
+        """Put a lasting node in the place of each that attests, as if its leader never died."""
+        for path in self._below(SESSIONS):
+            data = self._zookeeper.get(path)[0]
+            self._zookeeper.delete(path)
+            self._zookeeper.create(path, data)
+
+    def forge_contacts(self) -> None:
+        """Write an address into the nodes that attest, where a stranger's process would listen."""
+        for path in self._below(SESSIONS):
+            self._zookeeper.set(path, f"stranger 127.0.0.1 9 {uuid.uuid4().hex}".encode())
+
+    def rename_incarnation(self) -> None:
+        """Make the ensemble look as if it had been wiped."""
+        self._zookeeper.set(SESSIONS, f"{self._dice.getrandbits(32):08x}".encode())
+
+    def forge_record(self) -> None:
+        """Send readers elsewhere: by another address, another session, or a later epoch."""
+        self._write(self._forged())
+
+    def replay(self) -> None:
+        """Write a record from the past."""
+        if self._seen:
+            self._write(self._dice.choice(self._seen))
+
+    def flood(self) -> None:
+        """Forge records as fast as ZooKeeper takes them."""
+        end = now() + FLOOD_S
+        while now() < end:
+            self._write(self._forged())
+
+    def _forged(self) -> bytes:
+        known = decode(self._seen[-1], self._job) if self._seen else None
+        true = known or LeaderInformation(self._job, 1, str(uuid.uuid4()), {}, 1)
+        lie = replace(true, endpoints={"jobmaster": ADDRESS}, version=true.version + self._dice.randrange(3))
+        if self._dice.random() < 2 / 3:
+            lie = replace(lie, session_id=str(uuid.uuid4()), epoch=true.epoch + self._dice.randrange(3))
+        return encode(lie)
+
+    def _write(self, data: bytes) -> None:
+        path = leader_path(self._job)
+        try:
+            self._zookeeper.set(path, data)
+        except NoNodeError:
+            with suppress(NodeExistsError):
+                self._zookeeper.create(path, data, ephemeral=self._dice.random() < 1 / 2, makepath=True)
+
+    def _below(self, path: str) -> list[str]:
+        try:
+            return [f"{path}/{each}" for each in self._zookeeper.get_children(path)]
+        except NoNodeError:
+            return []
+
+
+ACTS: tuple[Callable[[Stranger], None], ...] = (
+    Stranger.delete_sessions,
+    Stranger.delete_records,
+    Stranger.squat,
+    Stranger.forge_contacts,
+    Stranger.rename_incarnation,
+    Stranger.forge_record,
+    Stranger.replay,
+    Stranger.flood,
+)
+
+
+def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Random) -> dict[str, int]:
+    """Act for so many seconds; return how often each act was done."""
+    stranger, pause, end = Stranger(zookeeper, job, dice), threading.Event(), now() + seconds
+    done = {act.__name__: 0 for act in ACTS}
+    while now() < end:
+        act = dice.choice(ACTS)
+        try:
+            stranger.look()
+            act(stranger)
+            done[act.__name__] += 1
+        except KazooException as error:  # somebody else was faster
+            print(f"{act.__name__}: {type(error).__name__}", flush=True)  # noqa: T201
+        pause.wait(dice.expovariate(1 / PAUSE_S))
+    return done
+
+
+def main() -> None:
+    """Run the program."""
+    parser = argparse.ArgumentParser(description="Damage a job's nodes in an open ZooKeeper.")
+    parser.add_argument("job")
+    parser.add_argument("--seconds", type=float, default=40.0, metavar="S")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    options = parser.parse_args()
+    zookeeper = KazooClient(str(parse(load().zookeeper, DEFAULT_CHROOT)))
+    zookeeper.start(CONNECT_S)
+    print(disturb(zookeeper, options.job, options.seconds, random.Random(options.seed)), flush=True)  # noqa: S311, T201
+    zookeeper.stop()
+
+
+if __name__ == "__main__":
+    main()

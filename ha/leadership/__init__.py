@@ -1,0 +1,1 @@
+"""Leadership in a program: ``ha.lead``, and the object that it gives a leader."""

@@ -1,0 +1,85 @@
+"""Deadline file: tells the processes that a sidecar supervises how long it leads. Three numbers, memory-mapped.
+
+The driver reads whether it still leads, and the guard reads when the driver must be dead. A read takes no system call.
+It works even while the sidecar is frozen, which is the purpose of the file. Damaged content means no leadership.
+"""
+
+import errno
+import mmap
+import os
+import struct
+from pathlib import Path
+
+from store.clock import now
+
+_LAYOUT = struct.Struct("<Qdd")
+FARTHEST_S = 1e7
+"""Longest time from now that a deadline can lie: over a hundred days, ten times as long as any lease."""
+
+ATTEMPTS = 1000
+"""Reads of a half-written record before it counts as damaged, which means no leadership."""
+
+
+class DeadlineWriter:
+    """The sidecar's end. A counter is odd while the numbers change, so that readers notice a half-written record."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the file, which grants nothing yet."""
+        self.path = path
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.ftruncate(descriptor, _LAYOUT.size)
+            self._map = mmap.mmap(descriptor, _LAYOUT.size)
+        finally:
+            os.close(descriptor)
+        self._count = 0
+        self.write(float("-inf"), float("-inf"))
+
+    def write(self, leads_until: float, holds_until: float) -> None:
+        """Publish both deadlines, in seconds of the boot clock.
+
+        Args:
+            leads_until: end of the time for which the sidecar leads.
+            holds_until: end of the time in which no other process can lead.
+        """
+        self._count += 2
+        struct.pack_into("<Q", self._map, 0, self._count - 1)
+        struct.pack_into("<dd", self._map, 8, leads_until, holds_until)
+        struct.pack_into("<Q", self._map, 0, self._count)
+
+    def close(self) -> None:
+        """Remove the file; a reader that has it mapped still reads what was written last."""
+        self._map.close()
+        self.path.unlink(missing_ok=True)
+
+
+class DeadlineReader:
+    """A supervised process's end."""
+
+    def __init__(self, path: Path) -> None:
+        """Map the file.
+
+        Raises:
+            OSError: there is no such file, or it is too short or too long for a deadline file.
+        """
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != _LAYOUT.size:
+                wrong = "short" if size < _LAYOUT.size else "long"
+                raise OSError(errno.EINVAL, f"The deadline file is too {wrong}", str(path))
+            self._map = mmap.mmap(file.fileno(), _LAYOUT.size, access=mmap.ACCESS_READ)
+
+    def read(self) -> tuple[float, float]:
+        """Return the two deadlines that :meth:`DeadlineWriter.write` published."""
+        for _ in range(ATTEMPTS):
+            count, leads_until, holds_until = _LAYOUT.unpack_from(self._map)
+            if count % 2 == 0 and _LAYOUT.unpack_from(self._map)[0] == count:
+                end = now() + FARTHEST_S
+                if leads_until <= end and holds_until <= end:  # false for a NaN
+                    return leads_until, holds_until
+                break
+        return float("-inf"), float("-inf")
+
+    def is_leader(self) -> bool:
+        """Whether the sidecar leads now."""
+        return now() < self.read()[0]

@@ -1,0 +1,191 @@
+"""StandaloneLeadership: this process contends for a job itself, without a sidecar."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+
+from ha.config.settings import Settings
+from ha.config.stores import Stores
+from ha.leadership.leadership import Leadership
+from ha.leadership.notices import AskedTo, Granted, NoticeQueue, Published, Revoked, Wake
+from leader.contender.contender import Contender
+from leader.contender.runtime import Runtime
+from leader.contender.twins import TwinWatch, twin_sentence
+from leader.errors import NotLeader, Unreachable
+from leader.job.grants import record_end
+from leader.layout.lease import ANYBODY
+from leader.layout.names import LeaderDirectory
+from leader.observer import fan_out
+from leader.timing import Timing
+from store.clock import BOOT_CLOCK, now
+
+CONFIRM_TIMEOUT_S = 30.0
+"""Longest wait of ``confirm`` for HDFS; the leadership itself ends sooner if HDFS stays away."""
+
+RELEASE_POLL_S = 0.01
+"""Pause between two looks whether a lease is free."""
+
+_log = logging.getLogger("ha")
+
+
+class StandaloneLeadership:
+    """A contender in this process, and a thread that acts on its notices."""
+
+    def __init__(self, job: str, settings: Settings) -> None:
+        self._job = job
+        self._stores = Stores(settings)
+        self._leads_until = float("-inf")
+        self._notices = NoticeQueue(self._believed)
+        timing = self._stores.timing
+        self.runtime = Runtime(settings.contender, timing, self._stores.files, self._stores.zookeeper)
+        self._contender = Contender.make(
+            self.runtime,
+            settings.contender,
+            timing,
+            observer=fan_out(self._stores.history.observer, TwinWatch(settings.contender, self._refuse_twin).observe),
+        )
+        self.runtime.attach(self._contender)
+        self._successor = ""
+        self._recorded = False
+        self._twin = ""
+        """Why this process does not contend any more; empty if it does."""
+        self._granted = threading.Event()
+        self._published: dict[str, str] | None = None
+        self._changed = threading.Condition()
+        self._over = threading.Event()
+        self._leadership: Leadership | None = None
+        self._endpoints: dict[str, str] = {}
+        self._thread = threading.Thread(target=self._run, name=f"ha-{job}", daemon=True)
+
+    def enter(self, endpoints: Mapping[str, str], timeout: float | None) -> Leadership:
+        """Contend, and return once the job is granted and the endpoints are published.
+
+        Raises:
+            NotLeader: that took longer than ``timeout`` seconds.
+        """
+        self._endpoints = dict(endpoints)
+        self._thread.start()
+        self.runtime.ask(lambda: self._contender.join(self._job, self._notices), timeout=5.0)
+        self.runtime.post(lambda: self._contender.contend(self._job))
+        granted = self._granted.wait(timeout)
+        if self._twin:
+            raise NotLeader(f"Job {self._job!r}: {self._twin}")
+        if not granted or self._leadership is None:
+            raise NotLeader(f"Job {self._job!r} was not granted to {self._stores.settings.contender} in {timeout:g} s.")
+        self._stores.history.ran(self._job, self._leadership.epoch, running=True)
+        return self._leadership
+
+    def is_leader(self) -> bool:
+        """Whether this process leads now."""
+        return now() < self._leads_until
+
+    def confirm(self, endpoints: dict[str, str]) -> None:
+        """See :meth:`ha.leadership.leadership.Leadership.confirm`."""
+        leadership = self._leadership
+        assert leadership is not None, "a leadership calls its holder"
+        deadline = now() + CONFIRM_TIMEOUT_S
+        with self._changed:
+            self._published = None
+            self.runtime.post(lambda: self._contender.confirm(self._job, leadership.session_id, endpoints))
+            while self._published != endpoints:
+                if not leadership.is_leader():
+                    raise NotLeader(f"Epoch {leadership.epoch} of job {self._job!r} is over.")
+                if now() >= deadline:
+                    raise Unreachable(f"The file system did not take the endpoints of job {self._job!r} in time.")
+                self._changed.wait(0.1)
+
+    def record_end(self, cause: str) -> None:
+        """Write into the job's history why this leadership ends, unless another cause has been written before."""
+        leadership = self._leadership
+        if leadership is None or self._over.is_set() or self._recorded:
+            return
+        self._recorded = True
+        stores = self._stores
+        leader = LeaderDirectory(leadership.epoch, leadership.session_id)
+        record_end(stores.files, self._job, leader, cause, stores.settings.contender, stores.timing.call_timeout)
+
+    def resign(self) -> None:
+        """See :meth:`ha.leadership.leadership.Leadership.resign`."""
+        self.record_end("resigned")
+        self.give_back("Its own program has resigned.", ANYBODY)
+
+    def give_back(self, reason: str, successor: str = "") -> None:
+        """End the leadership, and wait for a limited time until the lease is free."""
+        self._successor = successor
+        if threading.current_thread() is self._thread:
+            return  # in a callback of on_revoked; the lease is given back once all of them have returned
+        if self._leadership is not None and not self._over.is_set():
+            self.runtime.post(lambda: self._contender.step_down(self._job, reason))
+            self._over.wait(self._stores.settings.stop_grace + self._stores.timing.long_ttl)
+        self.runtime.post(lambda: self._contender.release(self._job, successor))
+        with suppress(TimeoutError):  # another thread has left the block meanwhile
+            await_release(lambda: self.runtime.ask(self._busy, timeout=5.0), self._stores.timing)
+
+    def leave(self) -> None:
+        """Give the lease back, and close everything."""
+        self.record_end("left")
+        self.give_back("The program left the block of ha.lead.")
+        self._notices.put(Wake("stop"))
+        self.runtime.close()
+        self._stores.close()
+
+    def _refuse_twin(self, job: str) -> None:
+        if self._leadership is None:  # a program that has led already hears of its end another way
+            self._twin = twin_sentence(self._stores.settings.contender)
+            self.runtime.post(lambda: self._contender.release(job))
+            self._granted.set()
+
+    def _busy(self) -> bool:
+        participant = self._contender.participants.get(self._job)
+        return participant is not None and participant.busy
+
+    def _believed(self, job: str, leads_until: float, holds_until: float) -> None:
+        del job, holds_until
+        self._leads_until = leads_until
+
+    def _run(self) -> None:
+        while (notice := self._notices.get()) is not None and not isinstance(notice, Wake):
+            match notice:
+                case Granted(job, grant):
+                    directory = LeaderDirectory(grant.epoch, grant.session_id)
+                    self._leadership = Leadership(job, directory, self._stores, self.runtime, self)
+                    self.runtime.post(
+                        partial(self._contender.confirm, job, grant.session_id, self._endpoints),
+                    )
+                case Published(_, information):
+                    with self._changed:
+                        self._published = dict(information.endpoints)
+                        self._changed.notify_all()
+                    self._granted.set()
+                case AskedTo(_, successor):
+                    self.record_end("resigned" if successor == ANYBODY else f"switchover-to-{successor}"[:64])
+                    threading.Thread(
+                        target=self.give_back, args=("An operator asked to hand over.", successor), daemon=True
+                    ).start()
+                case Revoked(_, revoke):
+                    self._end(revoke.until)
+
+    def _end(self, until: float | None) -> None:
+        if self._leadership is None or self._over.is_set():
+            return
+        self._leadership.end()
+        self._stores.history.ran(self._job, self._leadership.epoch, running=False)
+        if until is not None and now() > until:
+            _log.warning("%s: the callbacks of on_revoked took %.1f s too long.", self._job, now() - until)
+        self._over.set()
+        successor = self._successor
+        self.runtime.post(lambda: self._contender.release(self._job, successor))
+
+
+def await_release(holds: Callable[[], bool], timing: Timing) -> None:
+    """Wait until a process no longer holds a job's lease; gives up after four call time-outs.
+
+    Args:
+        holds: whether the process holds the lease, or is about to give it back.
+        timing: has the call time-out.
+    """
+    end = now() + 4 * timing.call_timeout
+    while now() < end and holds():
+        BOOT_CLOCK.sleep(RELEASE_POLL_S)

@@ -1,0 +1,160 @@
+"""The HTTP server: uvicorn on a thread of its own, with what uvicorn lacks: a bound on connections, and deadlines.
+
+Uvicorn's own limit answers 503 to requests, but keeps every connection; it waits for ever for a first request, and for
+the rest of one that has begun. Here a request must arrive within :data:`HEADERS_WITHIN_S`, and its body within
+:data:`BODY_WITHIN_S`, however slowly it trickles.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from ha.listening.access import Access
+from ha.listening.limits import most_connections
+from ha.listening.listener import BoundedListener
+from ha.listening.throttle import throttle
+
+HEADERS_WITHIN_S = 10.0
+"""Seconds from the beginning of a connection, or from the last answer, to the end of a request's headers."""
+
+BODY_WITHIN_S = 60.0
+"""Seconds from there to the end of its body."""
+
+IDLE_S = 5
+"""Seconds without a byte between two requests; uvicorn takes whole ones."""
+
+ACCEPTED_AT_ONCE = 16
+"""Connections that are accepted before those that are open are looked at again: a request that has arrived is read
+before a flood of others can push its connection out."""
+
+STOP_WITHIN_S = 3.0
+
+_log = logging.getLogger("ha")
+
+
+class HttpServer:
+    """Serves an application on a thread of its own, so that a slow client delays nobody else."""
+
+    def __init__(self, application: ASGIApp, bound: socket.socket, what: str, access: Access) -> None:
+        """Prepare; connections are accepted from :meth:`start` on.
+
+        Args:
+            application: answers.
+            bound: listens already; closed by :meth:`close`.
+            what: its name in log lines, such as "The HTTP API".
+            access: TLS, and the networks that may connect; the other checks are the application's.
+        """
+        for name in ("asyncio", "uvicorn.error"):
+            throttle(name)  # they write a line, or a traceback, for each connection that fails
+        self._what = what
+        self._socket = BoundedListener(bound, most_connections(), what, access.admits)
+        host, port = self._socket.getsockname()[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        protocol: Any = partial(_Protocol, on_busy=self._socket.busy)
+        self.application = application
+        config = uvicorn.Config(
+            application,
+            http=protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=ACCEPTED_AT_ONCE,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=1,
+        )
+        self._overheard = access.tokens.wanted and access.tls is None and not _is_loopback(host)
+        config.load()
+        self._scheme = "http"
+        if access.tls is not None:
+            config.ssl, self._scheme = access.tls.context, "https"
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="ha-http", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+        if self._overheard:
+            _log.warning("%s takes tokens without TLS, so they can be overheard: set http_certificate.", self._what)
+        _log.info("%s answers at %s://%s.", self._what, self._scheme, self.address)
+
+    def close(self) -> None:
+        """Stop answering; within :data:`STOP_WITHIN_S`."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(STOP_WITHIN_S)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+
+def _is_loopback(host: str) -> bool:
+    return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+
+
+class _Awaits(Enum):
+    """What a connection waits for."""
+
+    HEADERS = 1
+    BODY = 2
+    ANSWER = 3
+
+
+class _Protocol(H11Protocol):
+    """One connection."""
+
+    def __init__(self, *arguments: Any, on_busy: Callable[[Any, bool], None], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._on_busy = on_busy
+        self._awaits: _Awaits | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._peer = transport.get_extra_info("peername")
+        self._note()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._note()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._set_deadline(None)
+
+    def _note(self) -> None:
+        """Give the connection a new deadline if it waits for something else than before."""
+        awaits = self._what_it_awaits()
+        if awaits is not self._awaits:
+            self._awaits = awaits
+            self._on_busy(self._peer, awaits is not _Awaits.HEADERS)
+            self._set_deadline({_Awaits.HEADERS: HEADERS_WITHIN_S, _Awaits.BODY: BODY_WITHIN_S}.get(awaits))
+
+    def _what_it_awaits(self) -> _Awaits:
+        request: RequestResponseCycle | None = self.cycle
+        if request is None or request.response_complete:
+            return _Awaits.HEADERS
+        return _Awaits.BODY if request.more_body else _Awaits.ANSWER
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(seconds, self.transport.abort) if seconds is not None else None

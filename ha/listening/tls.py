@@ -1,0 +1,61 @@
+"""TLS of a server: a certificate, its key, and optionally the authority of its clients, read anew when they change."""
+
+import logging
+import ssl
+
+from ha.listening.files import ChangingFiles
+from ha.listening.throttle import throttle
+from leader.errors import InvalidSettings
+
+_log = logging.getLogger("ha.listening")
+throttle(_log.name)
+
+
+class ServerTls:
+    """A context for a server. Each new connection gets the present files; those that are open keep what they have."""
+
+    def __init__(self, certificate: str, key: str, client_ca: str) -> None:
+        """Read the files, all in PEM.
+
+        Args:
+            certificate: the chain.
+            key: of the certificate, without a password; empty if it is in the same file.
+            client_ca: authority of the clients, which then need a certificate; empty if they need none.
+
+        Raises:
+            InvalidSettings: a file cannot be read, or the key is another certificate's.
+        """
+        paths = tuple(each for each in (certificate, key, client_ca) if each)
+        try:
+            self._contexts = ChangingFiles(paths, lambda: _context(certificate, key, client_ca))
+        except (OSError, ValueError) as error:
+            raise InvalidSettings(
+                f"TLS of the HTTP API cannot be set up from {' and '.join(paths)}: {_reason(error)}."
+            ) from error
+        self.context = self._contexts.last()
+        self.context.sni_callback = self._choose
+
+    def _choose(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _: ssl.SSLContext) -> None:
+        """Give a connection that begins the present context; called whether or not the client sends a name."""
+        try:
+            connection.context = self._contexts.value()
+        except (OSError, ValueError) as error:
+            # Half of a pair may be there already: the other half follows.
+            _log.error("The new certificate or key cannot be used: %s. The old one is used.", _reason(error))
+            connection.context = self._contexts.last()
+
+
+def _context(certificate: str, key: str, client_ca: str) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.load_cert_chain(certificate, key or None, password="")  # an empty one: it must not ask a terminal
+    if client_ca:
+        made.load_verify_locations(client_ca)
+        made.verify_mode = ssl.CERT_REQUIRED
+    return made
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "it is not PEM"
+    return (error.strerror if isinstance(error, OSError) else None) or f"{error}"

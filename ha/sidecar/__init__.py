@@ -1,0 +1,1 @@
+"""``ha run``: contends for a job and runs its command while leading."""

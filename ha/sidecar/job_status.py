@@ -1,0 +1,172 @@
+"""The job's status as the sidecar reads and writes it: begun, restarting, ended; and the cleanup after the end."""
+
+import logging
+from collections.abc import Callable
+
+from ha.config.settings import CLEANUP_ON, RERUN_ON
+from ha.daemon.process import ContendingProcess
+from ha.spark.relocate import relocate
+from leader.errors import NoLeader, NotLeader
+from leader.job.admin import JobAdmin
+from leader.job.cleanup import Cleanup
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.status import JobStatus, Status, StatusEntry
+from leader.layout.names import SPARK, LeaderDirectory
+from store.clock import BOOT_CLOCK, now
+from store.errors import Conflict, Invalid, StoreError
+
+ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
+"""The final status after a command that exited with 0, if its program had announced such an end."""
+
+_log = logging.getLogger("ha")
+
+
+class JobStatusUpdater:
+    """Reads and changes the status of one job, for the sidecar that leads it."""
+
+    def __init__(self, process: ContendingProcess, job: str, *, again: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            process: its stores and contender are used.
+            job: the job's name.
+            again: run the job once more if it had ended before this process contended, whatever its end was. Without
+                it the setting ``rerun`` decides, for jobs that have finished.
+        """
+        self._process = process
+        self._job = job
+        rerun = {Status.FINISHED} if process.settings.rerun == RERUN_ON else set()
+        self._run_again = {each for each in Status if each.globally_terminal} if again else rerun
+        self._end_before: int | None = None
+
+    def look(self) -> None:
+        """Note the job's present end. Only this one may be followed by another run: later ones are of this run."""
+        if not self._run_again:
+            return
+        stores = self._process.stores
+        try:
+            entry = JobStatus(JobAdmin(stores.files, None, stores.timing.call_timeout).directory(self._job)).entry()
+            self._end_before = entry.sequence if entry.status.globally_terminal else 0
+        except NoLeader:
+            self._end_before = 0  # there is no such job yet
+        except (StoreError, NotLeader) as error:
+            self._unknown(error)  # it is better to run a command once more than never
+
+    def begin(self, leader: LeaderDirectory) -> bool:
+        """Set the status to running; returns False if the job has ended for good and must not run.
+
+        If the status cannot be read the job runs: it is better to run a command once more than never.
+        """
+        status = JobStatus(self._directory(leader))
+        try:
+            found = self._set_running(status)
+        except (StoreError, NotLeader) as error:
+            self._unknown(error)
+            found = StatusEntry(Status.RUNNING)
+        if found.status in self._run_again and self._end_before in {None, found.sequence}:
+            self._keep_trying(leader, "begin the job again", _begin_again)
+        elif found.status.globally_terminal:
+            self._clean_up(leader)
+            return False
+        self._run_again = set()
+        self._relocate_checkpoints(leader)
+        return True
+
+    def fail(self, leader: LeaderDirectory) -> bool:
+        """Set the status to restarting; returns False if the program has ended the job for good."""
+        status = JobStatus(self._directory(leader))
+        try:
+            found = status.read()
+            if found in (Status.RUNNING, Status.FAILING):
+                status.change(found, Status.RESTARTING)
+        except (StoreError, NotLeader) as error:
+            self._unknown(error)
+            return True
+        if found.globally_terminal:
+            self._clean_up(leader)
+        return not found.globally_terminal
+
+    def restart(self, leader: LeaderDirectory) -> None:
+        """Set the status to running again. A failure is only logged: the command runs anyway."""
+        try:
+            self._set_running(JobStatus(self._directory(leader)))
+        except (StoreError, NotLeader) as error:
+            self._unknown(error)
+
+    def finish(self, leader: LeaderDirectory) -> bool:
+        """Set the final status, then clean up; tries until the lease ends. Returns whether the status was set."""
+        finished = self._keep_trying(leader, "record that the job has ended", _finish)
+        if finished:
+            self._clean_up(leader)
+        return finished
+
+    def _relocate_checkpoints(self, leader: LeaderDirectory) -> None:
+        """Correct the paths of its checkpoints that Spark has stored, so that the program need not do it."""
+        directory, home = self._directory(leader), self._process.stores.directory_uri(self._job, leader)
+        try:
+            for query in directory.list(SPARK):
+                relocate(directory, f"{SPARK}/{query.name}", f"{home}/{SPARK}/{query.name}")
+        except (StoreError, NotLeader) as error:
+            _log.warning("%s: a query with transformWithState may not find its schema: %s", self._job, error)
+
+    def _clean_up(self, leader: LeaderDirectory) -> None:
+        """Move the job's leftovers into its trash, if the settings say so or an interrupted cleanup has begun it."""
+        wanted = self._process.settings.cleanup == CLEANUP_ON
+
+        def clean(directory: FencedDirectory) -> None:
+            entry = JobStatus(directory).entry()
+            if entry.cleaning == "cleaning" or (wanted and not entry.cleaning):
+                try:
+                    _log.info("%s: its leftovers are in the trash: %s.", self._job, Cleanup(directory).clean())
+                except (Conflict, Invalid) as error:
+                    _log.warning("%s: the leftovers are not cleaned up: %s", self._job, error)
+
+        self._keep_trying(leader, "clean up", clean)
+
+    def _set_running(self, status: JobStatus) -> StatusEntry:
+        """Set the status to running if that is allowed; returns the entry before."""
+        found = status.entry()
+        if found.status is not Status.RUNNING and found.status.allows(Status.RUNNING):
+            status.change(found.status, Status.RUNNING)
+        return found
+
+    def _unknown(self, error: Exception) -> None:
+        _log.warning("%s: the status of the job is not known: %s", self._job, error)
+
+    def _keep_trying(self, leader: LeaderDirectory, what: str, action: Callable[[FencedDirectory], None]) -> bool:
+        """Try until it is done or the lease ends; returns whether it was done."""
+        while now() < self._process.holds_until(self._job):
+            try:
+                action(self._directory(leader))
+            except NotLeader:
+                return False
+            except StoreError as error:
+                _log.warning("%s: it cannot %s: %s", self._job, what, error)
+                BOOT_CLOCK.sleep(self._process.stores.timing.retry)
+            else:
+                return True
+        return False
+
+    def _directory(self, leader: LeaderDirectory) -> FencedDirectory:
+        stores = self._process.stores
+        return FencedDirectory(stores.files, self._job, leader, stores.timing.call_timeout)
+
+
+def _begin_again(directory: FencedDirectory) -> None:
+    status = JobStatus(directory)
+    if (found := status.entry()).status.globally_terminal:
+        if found.cleaning == "cleaning":  # or the new run's files would go into the trash
+            Cleanup(directory).clean()
+        status.begin_again(found.status)
+    status.change(status.read(), Status.RUNNING)
+
+
+def _finish(directory: FencedDirectory) -> None:
+    """Set the final status: FINISHED, unless the program has announced another end."""
+    status = JobStatus(directory)
+    found = status.read()
+    end = found if found.globally_terminal else ENDS.get(found, Status.FINISHED)
+    if not found.allows(end):
+        status.change(found, Status.RUNNING)
+        found = Status.RUNNING
+    status.change(found, end)

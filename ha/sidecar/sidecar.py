@@ -1,0 +1,375 @@
+"""The sidecar: contends for a job, runs a command while it leads, and stops the command when the leadership ends.
+
+It is always in one phase:
+
+    Standby    nothing is granted                       a warm standby's command may run, or be about to start
+    Leading    granted; the command is to run           the command runs, or waits to be started again
+    Ending     granted; the command is to run no more   the lease is given back once the command has ended
+
+    Standby --granted--> Leading --revoked, or no restart--> Ending --the command has ended--> Standby
+
+Apart from the phase there is the exit code: once it is set, the sidecar ends as soon as it is a standby without a
+running command.
+"""
+
+import logging
+import os
+import random
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import FrameType
+
+from ha.config.restart_strategy import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
+from ha.config.settings import CLASS_DATA_ON, WARM
+from ha.daemon.process import ContendingProcess
+from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Revoked, Wake
+from ha.metrics.contending import Restarts
+from ha.sidecar.class_data import ClassData
+from ha.sidecar.command import NEVER, Command
+from ha.sidecar.job_status import JobStatusUpdater
+from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
+from ha.sidecar.spark_submit import check_place
+from ha.spark.checkpoint_publisher import SidecarPublisher
+from leader.election.events import Grant, Revoke
+from leader.layout.information import check_endpoints
+from leader.layout.lease import ANYBODY
+from leader.layout.names import LeaderDirectory, check_job
+from store.clock import now
+
+KILL_MARGIN_S = 0.2
+"""A command that does not end when it is asked to is killed this long before the leadership's deadline."""
+
+LONGEST_PAUSE_S = 0.5
+"""The sidecar looks at the clock at least this often."""
+
+WARM_UP_AGAIN = (1.0, 60.0, 1.5, 0.1, 3600.0, INFINITE)
+"""Delays after which a warm command that ended before its grant is started again: Flink's exponential defaults."""
+
+CHILD_ENDED = "child ended"
+
+BY_SIGNAL = 128
+"""Added to the number of the signal that has ended a command."""
+
+WRONG_USAGE = 2
+"""The exit code of a sidecar whose name another one has."""
+
+_log = logging.getLogger("ha")
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """Nothing is granted.
+
+    Attributes:
+        start_at: when the command is started again to warm up, in seconds of the clock; NEVER if it is not to be.
+    """
+
+    start_at: float = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """The job is granted and the command is to run.
+
+    Attributes:
+        leader: the directory that was granted.
+        strategy: decides whether the command is started again after a failure.
+        start_at: when the command that has failed is started again; NEVER while it runs.
+    """
+
+    leader: LeaderDirectory
+    strategy: RestartStrategy
+    start_at: float = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The job is granted still, but the command is to run no more: the leadership is about to end.
+
+    Attributes:
+        leader: the directory that was granted.
+        successor: the contender that an operator asked for; empty for none.
+    """
+
+    leader: LeaderDirectory
+    successor: str = ""
+
+
+class Sidecar:
+    """Runs one command for one job whenever this process leads it; a warm command also before that."""
+
+    def __init__(
+        self,
+        process: ContendingProcess,
+        job: str,
+        command: Sequence[str],
+        endpoints: Mapping[str, str],
+        *,
+        again: bool = False,
+        spark: bool = False,
+    ) -> None:
+        """Prepare; it does not contend before :meth:`run`.
+
+        Args:
+            process: its stores and contender are used; the caller closes it.
+            job: the job's name.
+            command: program and arguments.
+            endpoints: published while leading.
+            again: run the command even if the job had ended before this process contended.
+            spark: use Spark's own configuration to tell the command where its checkpoints are; not if it is warm.
+
+        Raises:
+            InvalidName: the job or an endpoint has a name that is not allowed.
+            InvalidSettings: ``spark`` does not work with this command, or its driver would run on another host.
+        """
+        users = users_configuration(os.environ)
+        check_place(command, os.environ, users / DEFAULTS if users is not None else None)
+        if spark:
+            check_command(command, warm=process.settings.standby == WARM)
+        self._process = process
+        self._settings = process.settings
+        self._job = check_job(job)
+        self._endpoints = check_endpoints(endpoints)
+        self._status = JobStatusUpdater(process, job, again=again)
+        self._leads_until = float("-inf")
+        self._notices = NoticeQueue(self._believed)
+        settings = process.settings
+        self._class_data = ClassData(command, settings.files) if settings.class_data == CLASS_DATA_ON else None
+        ended = lambda: self._notices.put(Wake(CHILD_ENDED))  # noqa: E731
+        self._command = Command(process, job, command, ended, spark=spark, class_data=self._class_data)
+        process.commands[job] = self._command.status
+        self._publisher = SidecarPublisher(job, process.stores, process.runtime, self._leads) if spark else None
+        self._phase: Standby | Leading | Ending = Standby()
+        self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
+        self._restarts = Restarts(process.metrics.registry, job)
+        self._exit_code: int | None = None
+        self._recorded: LeaderDirectory | None = None
+        """The leadership whose end stands in the history; its first cause is the one that counts."""
+
+    def run(self) -> int:
+        """Contend until the job has finished or a signal comes; returns the exit code."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._signalled)
+        if self._class_data is not None:
+            self._class_data.begin()
+        self._status.look()
+        self._process.join(self._job, self._notices)
+        self._process.contend(self._job)
+        _log.info("%s: contending as %s.", self._job, self._settings.contender)
+        self._warm_up()
+        try:
+            while self._exit_code is None or self._command.runs or not isinstance(self._phase, Standby):
+                next_at = min(self._command.kill_at, self._start_at)
+                self._act(self._notices.get(min(LONGEST_PAUSE_S, max(0.0, next_at - now()))))
+            self._process.release_and_wait([self._job])  # a grant may have come since; nothing runs under it
+        finally:
+            self._command.close()
+            if self._class_data is not None:
+                self._class_data.close()
+        return self._exit_code
+
+    @property
+    def _start_at(self) -> float:
+        return NEVER if isinstance(self._phase, Ending) else self._phase.start_at
+
+    # --- what happens
+
+    def _act(self, notice: Notice | None) -> None:
+        match notice:
+            case Granted(_, grant):
+                self._granted(grant)
+            case Revoked(_, revoke):
+                self._revoked(revoke)
+            case AskedTo(_, successor):
+                self._asked_to_hand_over(successor)
+            case Refused():
+                self._refused()
+            case Wake(what) if what == CHILD_ENDED:
+                self._command_ended()
+            case Wake(what):
+                self._told_to_stop(what)
+            case _:
+                pass
+        self._command.kill_late()
+        if now() >= self._start_at:
+            self._start_again()
+
+    def _believed(self, _: str, leads_until: float, holds_until: float) -> None:
+        self._leads_until = leads_until
+        self._command.deadline.write(leads_until, holds_until)
+
+    def _signalled(self, number: int, _: FrameType | None) -> None:
+        if self._exit_code is None:
+            self._exit_code = 128 + number
+        self._notices.put(Wake(signal.Signals(number).name))
+
+    def _granted(self, grant: Grant) -> None:
+        leader = LeaderDirectory(grant.epoch, grant.session_id)
+        self._phase = Ending(leader)  # until it is clear that the command is to run
+        self._process.confirm(self._job, grant.session_id, self._endpoints)
+        if self._exit_code is not None:
+            self._record_end("stopped")
+            self._step_down("The sidecar is stopping.")
+        elif self._status.begin(leader):
+            self._phase = Leading(leader, self._settings.restart_strategy(random.random))
+            if self._publisher is not None:
+                self._publisher.begin(leader)
+            self._grant_to_command(leader)
+        else:
+            _log.info("%s: the job has finished; --again runs it once more, and `rerun` each time.", self._job)
+            self._exit_code = 0
+            self._record_end("has-finished")
+            self._step_down("The job has finished.")
+
+    def _revoked(self, revoke: Revoke) -> None:
+        if isinstance(self._phase, Standby) or revoke.session_id != self._phase.leader.session_id:
+            return
+        self._record_end("revoked")
+        self._end_phase()
+        if self._command.runs:
+            self._stop_command(revoke.until)
+        else:
+            self._give_back()
+
+    def _asked_to_hand_over(self, successor: str) -> None:
+        if not isinstance(self._phase, Standby):
+            self._record_end("resigned" if successor in ("", ANYBODY) else f"switchover-to-{successor}"[:64])
+            self._phase = Ending(self._phase.leader, successor)
+            self._step_down("An operator asked to hand over.")
+
+    def _refused(self) -> None:
+        """Another process has this one's name: only a person can mend that."""
+        if isinstance(self._phase, Standby) and self._exit_code is None:
+            self._exit_code = WRONG_USAGE
+            self._stop_command(None)
+
+    def _told_to_stop(self, signal_name: str) -> None:
+        self._record_end("stopped")
+        self._step_down(f"The sidecar was told to stop ({signal_name}).")
+        if isinstance(self._phase, Standby):  # no revocation will come, because nothing is granted
+            self._stop_command(None)
+
+    def _command_ended(self) -> None:
+        jvm_ended = self._command.jvm_ended
+        code, finished = self._command.end()
+        _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
+        phase = self._phase
+        if isinstance(phase, Standby):
+            self._ended_before_the_grant()
+            return
+        if finished:
+            if self._publisher is not None:
+                self._publisher.finish()
+            if self._status.finish(phase.leader):
+                self._exit_code = 0
+        if code and isinstance(phase, Leading) and (delay := self._restart_delay(phase)) is not None:
+            _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
+            self._command.restarting()
+            self._phase = replace(phase, start_at=now() + delay)
+        else:
+            self._record_end("jvm-ended" if jvm_ended else end_of_command(code, finished=finished))
+            self._end_of_work(f"The command has ended with {code}.")
+
+    # --- the command
+
+    def _warm_up(self) -> None:
+        if self._settings.standby == WARM and self._exit_code is None:
+            self._command.start(None)
+
+    def _grant_to_command(self, leader: LeaderDirectory) -> None:
+        try:
+            if self._command.runs:
+                self._command.grant(leader)
+            else:
+                self._command.start(leader)
+        except OSError as error:  # on a host where no file can be written a driver cannot work either
+            self._record_end("not-started")
+            self._step_down(f"The command could not be told that it leads: {error.strerror}.")
+
+    def _start_again(self) -> None:
+        phase = self._phase
+        if isinstance(phase, Standby):
+            self._phase = Standby()
+            self._warm_up()
+        elif isinstance(phase, Leading) and self._may_run():
+            self._phase = replace(phase, start_at=NEVER)
+            self._restarts.count()
+            self._status.restart(phase.leader)
+            self._grant_to_command(phase.leader)
+        else:  # this process was paused meanwhile; the notice of the end is on its way
+            self._end_of_work("The leadership was over before the command could be started again.")
+
+    def _may_run(self) -> bool:
+        """Whether the command may run as far as this process knows; the guard enforces the deadline anyway."""
+        return self._exit_code is None and self._leads()
+
+    def _leads(self) -> bool:
+        return now() < self._leads_until
+
+    def _stop_command(self, until: float | None) -> None:
+        """Ask the command to end: before ``until``, or within the grace period if there is no such time."""
+        self._command.terminate(now() + self._settings.stop_grace if until is None else until - KILL_MARGIN_S)
+
+    def _ended_before_the_grant(self) -> None:
+        if self._exit_code is None:
+            delay = self._warm_up_again.failed(now()) or self._settings.long_ttl
+            _log.warning("%s: the command ended before its grant; it is started again in %.1f s.", self._job, delay)
+            self._phase = Standby(now() + delay)
+
+    def _restart_delay(self, phase: Leading) -> float | None:
+        """Seconds until the command that has failed is started again; None if the leadership ends with it."""
+        if not self._may_run():
+            return None
+        delay = phase.strategy.failed(now())
+        if delay is None:
+            if not isinstance(phase.strategy, NoRestart):
+                _log.warning("%s: the restart strategy gives up here; another contender may try.", self._job)
+        elif not self._status.fail(phase.leader):
+            _log.info("%s: its program has ended the job: the command is not started again.", self._job)
+            self._exit_code = 0
+            delay = None
+        return delay
+
+    # --- the end of a leadership
+
+    def _record_end(self, cause: str) -> None:
+        """Write down why the present leadership ends, if nothing else has ended it before."""
+        if not isinstance(self._phase, Standby) and self._phase.leader != self._recorded:
+            self._recorded = self._phase.leader
+            self._process.record_end(self._job, self._recorded, cause)
+
+    def _end_of_work(self, reason: str) -> None:
+        self._step_down(reason)
+        self._give_back()
+
+    def _step_down(self, reason: str) -> None:
+        """Tell the contender that the leadership, if there is one, is to end; the revocation follows."""
+        self._end_phase()
+        self._process.step_down(self._job, reason)
+
+    def _end_phase(self) -> None:
+        """From now on the command is not started again."""
+        if isinstance(self._phase, Leading):
+            self._phase = Ending(self._phase.leader)
+        elif isinstance(self._phase, Standby):
+            self._phase = Standby()
+
+    def _give_back(self) -> None:
+        successor = self._phase.successor if isinstance(self._phase, Ending) else ""
+        self._phase = Standby()
+        if self._publisher is not None:
+            self._publisher.end()
+        self._command.given_up()
+        self._process.release(self._job, successor)
+        if self._exit_code is None:
+            self._process.contend(self._job)
+            self._warm_up()
+
+
+def end_of_command(code: int, *, finished: bool) -> str:
+    """Return in one word how a command has ended."""
+    if code == 0:
+        return "finished" if finished else "exit-0"
+    number = code - BY_SIGNAL
+    return f"signal-{number}" if 0 < number < signal.NSIG else f"exit-{code}"

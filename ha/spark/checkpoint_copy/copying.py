@@ -1,0 +1,228 @@
+"""Staging: copies many files to a staging place, and shows the complete copy by one rename.
+
+    <staging>/parts/<uuid>     a file while it is written
+    <staging>/tree/...         complete files; in the end the complete copy
+
+A file gets to ``tree`` by a rename, so every file there is complete, and an interrupted copy continues with the missing
+ones. Nothing here creates a missing parent, so the copy fails when the staging place is gone.
+"""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+from ha.spark.checkpoint_copy.trees import Tree
+from store.bounded import BoundedFiles
+from store.errors import AlreadyExists, Conflict, NotFound, NotSent, StoreError, Unknown
+from store.files import Files
+
+T = TypeVar("T")
+
+ATTEMPTS = 3
+"""Tries to copy one file; after that the whole copy ends, and has to be run again."""
+
+WORKERS = 16
+"""Files in progress at once: HDFS takes a third of a second to close a small file, and most of that is waiting."""
+
+CALL_TIMEOUT_S = 20.0
+"""Time for one operation on a name."""
+
+MAX_REWRITTEN = 1 << 20
+"""Longest file whose content can be changed, in bytes."""
+
+SLOWEST = 1 << 18
+"""Lowest rate, in bytes a second: a file that takes longer, by more than two call time-outs, is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of a copy.
+
+    Attributes:
+        files: total number of files.
+        bytes: total number of bytes.
+        kept: number of files that an earlier try had copied.
+        files_done: number of complete files, those included.
+        bytes_done: number of bytes that were copied, including those of incomplete files.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    kept: int = 0
+    files_done: int = 0
+    bytes_done: int = 0
+
+
+Told = Callable[[Progress], object]
+
+
+class Staging:
+    """The staging place of one copy, and its progress."""
+
+    def __init__(self, files: BoundedFiles, path: str, told: Told | None = None) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            files: the store; whoever opened it closes it.
+            path: of the staging place; its parent must exist.
+            told: called with the progress at every step, from any thread, one call at a time.
+        """
+        self.path = path
+        self.tree = Tree(files, f"{path}/tree")
+        self.progress = Progress()
+        self._files = files
+        self._parts = Tree(files, f"{path}/parts")
+        self._told = told
+        self._lock = threading.Lock()
+
+    def fill(self, source: Tree, wanted: Mapping[str, int], may_go_on: Callable[[], object] = bool) -> None:
+        """Make the tree contain exactly these files. A file that is there in the same size is not copied again.
+
+        Args:
+            source: contains the files.
+            wanted: size of each file, by path.
+            may_go_on: called before each file; an error from it ends the copy.
+
+        Raises:
+            Conflict: a file does not have the size of its listing, because another program writes there.
+            NotFound: the staging place is gone.
+            StoreError: a store did not answer, or a file could not be copied; call it again to continue.
+        """
+        for path in (self.path, self.tree.path, self._parts.path):  # in this order: see committed
+            self._make(path)
+        present = self.tree.listing()
+        for path in sorted(path for path, size in present.items() if wanted.get(path) != size):
+            self._remove(f"{self.tree.path}/{path}")
+        missing = sorted(path for path, size in wanted.items() if present.get(path) != size)
+        for folder in folders(missing):
+            self._make(f"{self.tree.path}/{folder}")
+        kept = len(wanted) - len(missing)
+        done = sum(size for path, size in wanted.items() if present.get(path) == size)
+        self._say(Progress(len(wanted), sum(wanted.values()), kept, kept, done))
+        self._copy_all(source, {path: wanted[path] for path in missing}, may_go_on)
+        if self.tree.listing() != dict(wanted):
+            raise Unknown(
+                f"{self.tree.uri} is not what was copied there, because another program changes it. Run it again."
+            )
+
+    def rewrite(self, path: str, change: Callable[[bytes], bytes]) -> None:
+        """Change the content of a small file of the copy; after an interruption, the file is copied again.
+
+        Raises:
+            StoreError: the store refused a change, or its outcome stayed unknown.
+        """
+        name, part = f"{self.tree.path}/{path}", f"{self._parts.path}/{uuid.uuid4().hex}"
+        data = self._call("bulk_read", lambda files: files.read(name, MAX_REWRITTEN))
+        if (changed := change(data)) != data:
+            self._call("bulk_write", lambda files: files.write(part, changed))
+            self._remove(name)
+            self._call("bulk_rename", lambda files: files.rename(part, name))
+
+    def commit(self, target: str) -> None:
+        """Give the copy its name, by one rename.
+
+        Raises:
+            AlreadyExists: the name is taken.
+            NotFound: the copy is gone, or the directory of the name.
+            StoreError: the store refused the rename, or its outcome stayed unknown.
+        """
+        self._call("bulk_settle", lambda files: files.rename(self.tree.path, target))
+
+    def committed(self) -> bool:
+        """Whether an earlier try was complete and only lost its last answer: the staging place exists without its tree.
+
+        Raises:
+            StoreError: the store did not answer.
+        """
+        try:
+            names = {entry.name for entry in self._call("bulk_list", lambda files: files.list(self.path))}
+        except NotFound:
+            return False
+        return bool(names) and "tree" not in names
+
+    def delete(self) -> None:
+        """Delete the staging place if it exists.
+
+        Raises:
+            StoreError: it is not known whether it is gone.
+        """
+        with suppress(NotFound):
+            self._remove(self.path)
+
+    def _copy_all(self, source: Tree, missing: Mapping[str, int], may_go_on: Callable[[], object]) -> None:
+        stop = threading.Event()
+
+        def copy(item: tuple[str, int]) -> None:
+            if stop.is_set():
+                return
+            try:
+                may_go_on()
+                self._copy(source, *item)
+            except BaseException:
+                stop.set()
+                raise
+
+        # Each copy has a deadline, so the threads of this pool end.
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="ha-bulk") as crew:
+            for _ in crew.map(copy, missing.items()):
+                pass
+
+    def _copy(self, source: Tree, path: str, size: int) -> None:
+        attempts = Retrying(
+            stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type((Unknown, NotSent)), reraise=True
+        )
+        attempts(self._try, source, path, size)
+        self._tell(files=1)
+
+    def _try(self, source: Tree, path: str, size: int) -> None:
+        part, target = uuid.uuid4().hex, f"{self.tree.path}/{path}"
+        sent: list[int] = []
+
+        def told(count: int) -> None:
+            sent.append(count)
+            self._tell(count=count)
+
+        try:
+            deadline = 2 * CALL_TIMEOUT_S + size / SLOWEST
+            copied = self._files.call("bulk_copy", lambda _: source.read_into(path, self._parts, part, told), deadline)
+            if copied != size:
+                raise Conflict(f"{path} has {copied:,} bytes, and {size:,} were listed: somebody writes to it.")
+            with suppress(AlreadyExists):  # so it was renamed there by a try whose answer was lost
+                self._call("bulk_rename", lambda files: files.rename(f"{self._parts.path}/{part}", target))
+        except StoreError:
+            self._tell(count=-sum(sent))
+            raise
+
+    def _tell(self, files: int = 0, count: int = 0) -> None:
+        with self._lock:
+            before = self.progress
+            self._say(replace(before, files_done=before.files_done + files, bytes_done=before.bytes_done + count))
+
+    def _say(self, progress: Progress) -> None:
+        self.progress = progress
+        if self._told is not None:
+            self._told(progress)
+
+    def _make(self, path: str) -> None:
+        self._call("bulk_make", lambda files: files.make_directory(path))
+
+    def _remove(self, path: str) -> None:
+        self._call("bulk_delete", lambda files: files.delete(path, recursive=True))
+
+    def _call(self, name: str, operation: Callable[[Files], T]) -> T:
+        return self._files.call(name, operation, CALL_TIMEOUT_S)
+
+
+def folders(paths: Iterable[str]) -> list[str]:
+    """Return the directories of these files, each after its parent."""
+    found = set()
+    for path in paths:
+        parts = path.split("/")[:-1]
+        found |= {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    return sorted(found)

@@ -1,0 +1,134 @@
+"""Export: copies a query's checkpoint to a directory for a Spark without Hybrid HA, even while the query runs."""
+
+import hashlib
+import posixpath
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from ha.config.sources import load
+from ha.config.stores import Stores
+from ha.spark.checkpoint_copy.adopting import Copied
+from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
+from ha.spark.checkpoint_copy.trees import Tree
+from ha.spark.commit_log import consistent, newest_batch
+from ha.spark.locations import check_query
+from ha.spark.relocate import METADATA, relocated
+from leader.errors import Fenced
+from leader.job.admin import JobAdmin
+from leader.layout.names import SPARK
+from store.bounded import BoundedFiles
+from store.errors import AlreadyExists, Conflict, Invalid, NotFound, Unknown
+from store.open import open_files
+
+ROUNDS = 10
+"""Tries to get a consistent copy; each begins with the newest batch, and keeps the files that are the same."""
+
+CALL_TIMEOUT_S = 20.0
+"""Time for the call that looks whether the target exists."""
+
+
+def export(job: str, query: str, uri: str, *, told: Told | None = None, **settings: Any) -> Copied:
+    """Copy a query's checkpoint, as it was right after its newest batch, to a new directory.
+
+    The job may run and change its leader meanwhile. The copy is not visible before it is complete. To continue an
+    interrupted copy, call this again. It takes no lease, and only needs to read the job's files.
+
+    Args:
+        job: name of the job.
+        query: name of the query.
+        uri: of the new directory: ``file://``, ``hdfs://`` or ``webhdfs://``. Missing parents are created.
+        told: called with a :class:`ha.spark.checkpoint_copy.copying.Progress` at every step, from any thread.
+        settings: as for :func:`ha.connect`.
+
+    Raises:
+        AlreadyExists: there is something at the URI.
+        Conflict: the query changed its checkpoint faster than it could be copied.
+        Invalid: the query has no committed batch, or the URI is not one.
+        InvalidName: the job or the query cannot have that name.
+        NoLeader: there is no such job.
+        StoreError: a store did not answer; call it again.
+    """
+    check_query(query)
+    parent, _, name = uri.rstrip("/").rpartition("/")
+    open_files(uri).close()  # raises if it is not a URI
+    stores = Stores(load(settings))
+    try:
+        with open_files(parent, workers=WORKERS) as outside:
+            outside.call("bulk_root", lambda files: files.make_root(), CALL_TIMEOUT_S)
+            digest = hashlib.sha256(f"{stores.files.uri}/{job}/{query}".encode()).hexdigest()[:16]
+            staging = Staging(outside, f"_exporting-{name}-{digest}", told)
+            if any(
+                each.name == name for each in outside.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT_S)
+            ):
+                return _there_already(outside, staging, name)
+            source = _Source(JobAdmin(stores.files, None, stores.timing.call_timeout), stores.files, job, query)
+            newest, paths = _fill(staging, source)
+            for path in filter(METADATA.fullmatch, paths):
+                staging.rewrite(path, partial(relocated, f"{outside.uri}/{name}"))
+            staging.commit(name)
+            staging.delete()
+    finally:
+        stores.close()
+    progress = staging.progress
+    return Copied(progress.files, progress.bytes, progress.kept, newest)
+
+
+class _Source:
+    """A query's checkpoint, whatever the present name of its leader directory."""
+
+    def __init__(self, admin: JobAdmin, files: BoundedFiles, job: str, query: str) -> None:
+        self._admin = admin
+        self._files = files
+        self.job = job
+        self.query = query
+
+    def find(self) -> tuple[Tree, int, dict[str, int]]:
+        """Return the checkpoint, its newest batch, and the files that belong to that.
+
+        Raises:
+            Invalid: nothing was committed.
+            NotFound: the leader directory has just been renamed.
+            NoLeader: there is no such job.
+        """
+        directory = self._admin.directory(self.job)
+        tree = Tree(self._files, directory.at(f"{SPARK}/{self.query}"))
+        try:
+            newest = newest_batch(tree.listing("commits"))  # before all the rest: see ha.spark.commit_log
+        except NotFound:
+            directory.list()
+            newest = None
+        if newest is None:
+            raise Invalid(f"Query {self.query!r} of job {self.job!r} has committed no batch: there is nothing to copy.")
+        return tree, newest, consistent(tree.listing(), newest)
+
+
+def _fill(staging: Staging, source: _Source) -> tuple[int, Collection[str]]:
+    """Copy until the copy is consistent; return the newest batch and the paths of the files."""
+    reason: Exception | None = None
+    for _ in range(ROUNDS):
+        try:
+            tree, newest, wanted = source.find()
+        except (NotFound, Fenced) as error:  # a new leader has renamed it
+            reason = error
+            continue
+        try:
+            staging.fill(tree, wanted)
+        except (NotFound, Conflict, Unknown) as error:  # Spark has renamed a file, or deleted an old one
+            reason = error
+            continue
+        return newest, wanted
+    raise Conflict(
+        f"The checkpoint of query {source.query!r} could not be copied in {ROUNDS} rounds ({reason}) What was copied "
+        "is kept: run the export again, or stop the query first."
+    )
+
+
+def _there_already(outside: BoundedFiles, staging: Staging, name: str) -> Copied:
+    """Return an earlier try's copy if that exists at the target; its last answer was lost."""
+    if not staging.committed():
+        raise AlreadyExists(f"{posixpath.join(outside.uri, name)} exists already: choose another directory.")
+    there = Tree(outside, name)
+    listing = there.listing()
+    staging.delete()
+    return Copied(len(listing), sum(listing.values()), len(listing), newest_batch(there.listing("commits")))

@@ -1,0 +1,176 @@
+"""Tree: a directory with all files below it. The store's own drivers list it, and ``pyarrow.fs`` copies contents.
+
+pyarrow reaches HDFS through fsspec, whose listings silently leave out what could not be listed. A copy of such a
+listing would look complete. So the drivers list names and sizes, and pyarrow only streams.
+"""
+
+import getpass
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from store.bounded import BoundedFiles
+from store.errors import Invalid, Unknown
+from store.files import Entry
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+LIST_TIMEOUT_S = 20.0
+"""Time for the list of one directory."""
+
+MAX_FILES = 1_000_000
+"""Most files of a tree: no checkpoint has more, and their names must fit into memory."""
+
+CHUNK = 4 << 20
+"""Number of bytes that are read and written at once."""
+
+
+class Tree:
+    """One directory; safe to use from several threads."""
+
+    def __init__(self, files: BoundedFiles, path: str = "") -> None:
+        """Connect to nothing yet.
+
+        Args:
+            files: the store; whoever opened it closes it.
+            path: of the directory, below the root of the store.
+        """
+        self.files = files
+        self.path = path
+
+    @property
+    def uri(self) -> str:
+        """URI of the directory."""
+        return f"{self.files.uri}/{self.path}".rstrip("/")
+
+    def listing(self, below: str = "") -> dict[str, int]:
+        """Return the size of every file in bytes, by its path in this tree.
+
+        Args:
+            below: path of the part to list; default: the whole tree.
+
+        Raises:
+            Invalid: there are too many files.
+            NotFound: there is no such directory, or one below it disappeared meanwhile.
+            StoreError: the store did not answer.
+        """
+        found: dict[str, int] = {}
+        folders = [below]
+        while folders:
+            folder = folders.pop()
+            for entry in self._list(folder):
+                path = f"{folder}/{entry.name}".lstrip("/")
+                if entry.is_directory:
+                    folders.append(path)
+                else:
+                    found[path] = entry.size
+            if len(found) > MAX_FILES:
+                raise Invalid(f"{self.uri} has more than {MAX_FILES:,} files: it is not a checkpoint.")
+        return found
+
+    def read_into(self, path: str, target: "Tree", name: str, told: Callable[[int], None]) -> int:
+        """Copy the content of one file; it has no time limit, so call it within a deadline.
+
+        Args:
+            path: of the file in this tree.
+            target: the other tree.
+            name: of the file there; an existing one is replaced.
+            told: called with the number of bytes in each step.
+
+        Returns:
+            Number of bytes of the file.
+
+        Raises:
+            Unknown: the file could not be copied, for whatever reason; a part of it may exist.
+        """
+        copied = 0
+        with (
+            _classified(path),  # the outermost, so that it also sees errors of closing the others
+            self._arrow.open_input_stream(f"{self._at}/{path}") as source,
+            target._arrow.open_output_stream(f"{target._at}/{name}") as sink,  # noqa: SLF001 - our own class
+        ):
+            while chunk := source.read(CHUNK):
+                sink.write(chunk)
+                copied += len(chunk)
+                told(len(chunk))
+        return copied
+
+    def _list(self, folder: str) -> list[Entry]:
+        path = f"{self.path}/{folder}".strip("/")
+        return self.files.call("bulk_list", lambda files: files.list(path), LIST_TIMEOUT_S)
+
+    @cached_property
+    def _arrow(self) -> "FileSystem":
+        return bulk_files(self.files.uri)
+
+    @property
+    def _at(self) -> str:
+        return urlsplit(self.uri).path
+
+
+def bulk_files(uri: str) -> "FileSystem":
+    """Return pyarrow's file system for a URI that one of our drivers has accepted.
+
+    The HDFS of pyarrow itself needs Hadoop's native library and a JVM in this process; hdfs-native needs neither.
+
+    Raises:
+        Invalid: the URI is WebHDFS of a nameservice.
+    """
+    from pyarrow import PythonFile  # noqa: PLC0415
+    from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem  # noqa: PLC0415  # takes 60 ms, only for a copy
+
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return LocalFileSystem()
+    if parts.scheme == "hdfs":
+        from hdfs_native.fsspec import HdfsFileSystem  # noqa: PLC0415
+
+        class Handler(FSSpecHandler):  # type: ignore[misc]  # pyarrow has no types
+            """Writes bytes, because hdfs-native takes pyarrow's buffers byte by byte, at 4 MB/s."""
+
+            def open_output_stream(self, path: str, metadata: object) -> PythonFile:
+                del metadata
+                return PythonFile(_Sink(self.fs.open(path, mode="wb")), mode="w")
+
+        # fsspec would keep it for the life of the process, with a connection to a NameNode that may hang.
+        return PyFileSystem(Handler(HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True)))
+    if parts.port is None:
+        raise Invalid(f"{uri!r} is WebHDFS of a nameservice, which a bulk copy cannot use: write hdfs:// instead.")
+    from fsspec.implementations.webhdfs import WebHDFS  # noqa: PLC0415
+
+    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return PyFileSystem(FSSpecHandler(WebHDFS(parts.hostname, parts.port, user=user, skip_instance_cache=True)))
+
+
+class _Sink:
+    """A file of hdfs-native to which pyarrow writes."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self._file.write(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: closing completes the file."""
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+            self.closed = True
+
+
+@contextmanager
+def _classified(path: str) -> Iterator[None]:
+    """Turn every error of pyarrow, fsspec or a driver into ``Unknown``: all that is certain is that the copy failed."""
+    try:
+        yield
+    except Exception as error:
+        line = str(error).partition("\n")[0]
+        raise Unknown(f"{path} could not be copied ({type(error).__name__}: {line}).") from error

@@ -1,0 +1,152 @@
+"""``ha.spark.lead``: leadership as a block of a driver program, with everything that its Spark session needs."""
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import ha.leadership.lead
+from ha.config.sources import load
+from ha.leadership.leadership import Leadership
+from ha.spark.locations import checkpoint_location
+from ha.spark.query_events import publish_checkpoints
+from ha.spark.session import Jvm, configured, explain, stop_queries
+from ha.spark.worker.task import JOB_PROPERTY
+from leader.errors import Fenced, InvalidName, NotLeader
+from leader.layout.names import SPARK
+from store.errors import StoreError
+
+CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+"""Setting of Spark: each query keeps its checkpoint below it, in a directory of the query's name."""
+
+JVM_ENDED = 70
+"""Exit code of a supervised program whose JVM has ended; ``EX_SOFTWARE`` of sysexits.h."""
+
+_log = logging.getLogger("ha")
+
+
+class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark) as leadership
+    """Lead a job with a Spark session: the block is entered once leadership is granted.
+
+    Inside the block:
+
+    - a query with a ``queryName`` and no ``checkpointLocation`` of its own keeps its checkpoint below the leader
+      directory;
+    - completed batches are published as checkpoints of the job;
+    - Python workers find the job without its name.
+
+    When the leadership ends, all queries of the session are stopped. It also ends when the JVM has ended, and when the
+    block is left. Under ``ha run`` the block shares the leadership of the sidecar, as with :class:`ha.lead`.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        spark: SparkSession,
+        endpoints: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+        **settings: Any,
+    ) -> None:
+        """Prepare; nothing is connected before the block is entered.
+
+        Args:
+            job: name of the job.
+            spark: the session. Build it before, so that the job does not wait for it without a leader.
+            endpoints: addresses of this process, by name; published with the grant.
+            timeout: seconds to wait for the grant; None waits for ever.
+            settings: as for :func:`ha.connect`.
+
+        Raises:
+            InvalidName: the job or an endpoint cannot have that name.
+            InvalidSettings: a setting is wrong.
+        """
+        self._job = job
+        self._spark = spark
+        self._lead = ha.leadership.lead.lead(job, endpoints, timeout=timeout, **settings)
+        loaded = load(settings)
+        self._stop_margin, self._stop_grace = loaded.timing.stop_margin, loaded.stop_grace
+        self._leadership: Leadership | None = None
+        self._inside = ExitStack()
+
+    def __enter__(self) -> Leadership:
+        """Wait for the grant, and return the leadership.
+
+        Raises:
+            Invalid: this version does not know the format of a stateful query's checkpoint.
+            InvalidSettings: the session has no JVM on this host.
+            NotLeader: the job was not granted in time, or the JVM has ended meanwhile.
+            StoreError: the store did not answer.
+        """
+        with ExitStack() as stack:
+            self._jvm = stack.enter_context(Jvm(self._spark, self._jvm_ended))
+            leadership = self._leadership = stack.enter_context(self._lead)
+            if not self._jvm.alive:
+                raise self._without_jvm()
+            _relocate_checkpoints(leadership)
+            chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
+            stack.enter_context(configured(self._spark, chosen))
+            stack.enter_context(publish_checkpoints(self._spark, leadership))
+            leadership.on_revoked(lambda: self._stop_queries(self._stop_margin))
+            stack.callback(lambda: self._stop_queries(self._stop_grace))
+            self._inside = stack.pop_all()
+        return leadership
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the queries, publish what they have completed, and give the leadership back.
+
+        Raises:
+            Fenced: another leader has taken over, which explains the error of the block, if there is one.
+            NotLeader: the leadership was over before the block was left, or the JVM has ended.
+        """
+        with self._inside:
+            reason = self._why_over(error)
+        if reason is not None and reason is not error:
+            raise reason from error
+
+    def _why_over(self, error: BaseException | None) -> NotLeader | None:
+        leadership = self._leadership
+        assert leadership is not None, "the block was entered"
+        if not self._jvm.alive:
+            return self._without_jvm()
+        if error is not None:
+            return explain(error, leadership)
+        if leadership.is_leader():
+            return None
+        over = f"Epoch {leadership.epoch} of job {self._job!r} was over before the work was, and its queries stopped"
+        try:
+            return leadership.fenced_by() or NotLeader(f"{over}.")
+        except (StoreError, Fenced) as unknown:
+            return NotLeader(f"{over}; who leads now is not known: {unknown}")
+
+    def _stop_queries(self, seconds: float) -> None:
+        if self._jvm.alive and not stop_queries(self._spark, seconds):
+            _log.warning("%s: its queries did not stop within %.1f s; the fence stops them.", self._job, seconds)
+
+    def _jvm_ended(self) -> None:
+        _log.error("%s", self._without_jvm())
+        if ha.leadership.lead.supervised(self._job):
+            # The program may wait for ever for its dead JVM, even while it ends.
+            logging.shutdown()
+            os._exit(JVM_ENDED)
+        if self._leadership is not None:
+            self._leadership.resign()
+
+    def _without_jvm(self) -> NotLeader:
+        return NotLeader(
+            f"The JVM of job {self._job!r}, process {self._jvm.pid}, has ended, and with it the leadership: "
+            "start the program again."
+        )
+
+
+def _relocate_checkpoints(leadership: Leadership) -> None:
+    """Correct the paths that Spark has noted in its checkpoints: see :mod:`ha.spark.relocate`."""
+    for query in leadership.names(SPARK):
+        with suppress(InvalidName):  # a file of another program
+            checkpoint_location(leadership, query)

@@ -1,0 +1,58 @@
+"""The private names of PySpark on which this package relies: all of them, and a sentence for a version that lacks one.
+
+Versions 3.5 to 4.3 have them: see ``docs/versions.md``. A test compares this list with the rest of the package.
+"""
+
+from typing import Any
+
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from leader.errors import InvalidSettings
+
+OLDEST, NEWEST = (3, 5), (4, 3)
+"""The oldest version that works, and the newest one that was tested."""
+
+
+def check_version(version: str = pyspark.__version__) -> None:
+    """Refuse a PySpark that is too old.
+
+    Raises:
+        InvalidSettings: it is.
+    """
+    first, second = (int("".join(filter(str.isdigit, part)) or 0) for part in f"{version}.0".split(".")[:2])
+    if (first, second) < OLDEST:
+        raise InvalidSettings(
+            f"PySpark {version} is too old: install {'.'.join(map(str, OLDEST))} or newer, "
+            "which tells its listeners that a query is idle."
+        )
+
+
+def jvm_of(spark: object) -> Any:
+    """Return py4j's view of the session's JVM; None for a session of Spark Connect, which has none.
+
+    Raises:
+        InvalidSettings: this version of PySpark has no such name.
+    """
+    return _named(spark, "_jvm") if isinstance(spark, SparkSession) else None
+
+
+def java_listener(listener: Any) -> Any:
+    """Return the JVM's wrapper of an object with the methods of its ``PythonStreamingQueryListener``.
+
+    Raises:
+        InvalidSettings: this version of PySpark has no such name.
+    """
+    return _named(SparkContext, "_jvm").PythonStreamingQueryListenerWrapper(listener)
+
+
+def _named(owner: Any, name: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except AttributeError as error:
+        kind = owner.__name__ if isinstance(owner, type) else type(owner).__name__
+        raise InvalidSettings(
+            f"PySpark {pyspark.__version__} has no {kind}.{name}, which this package relies on: install PySpark "
+            f"{'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}, or a newer hybrid-ha."
+        ) from error

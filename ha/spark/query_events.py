@@ -1,0 +1,171 @@
+"""Query events: a listener that takes Spark's events as cheaply as possible, and reads their progress.
+
+PySpark makes Python objects of an event by some eighty calls into the JVM. For every batch that takes 15 ms of a core,
+and up to ten times that on the clock. Here it is two calls, because only the event's own JSON is read. For that, the
+JVM gets this listener itself and not PySpark's wrapper of it. So the listener relies on a name of PySpark that is not
+public (:mod:`ha.spark.private_names`), and has one itself, ``_jlistener``. The tests with a real Spark fail if these
+change.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from ha.leadership.leadership import Leadership
+from ha.spark.checkpoint_publisher import CheckpointPublisher
+from ha.spark.private_names import java_listener
+from leader.layout.checkpoint import MAX_ID, Metadata
+from store.errors import StoreError
+
+
+def publish_checkpoints(spark: SparkSession, leadership: Leadership) -> CheckpointPublisher:
+    """Publish each completed batch of each named query as a checkpoint: first in HDFS, then in ZooKeeper's mirror.
+
+    The queries must have their checkpoints at :func:`ha.spark.checkpoint_location`. Call this before they start.
+    Batches that an earlier driver completed without publishing them are published now. It ends with the leadership.
+
+    Args:
+        spark: the session of the queries.
+        leadership: of the job.
+
+    Raises:
+        Fenced: another leader has taken over.
+        Py4JError: the JVM of the session is gone.
+        Unreadable: the store holds a name among the job's checkpoints that cannot be read; it may be the newest one.
+    """
+    with suppress(StoreError):  # the thread asks again; only Fenced and Unreadable are for the caller
+        leadership.checkpoints.state()
+    publisher = CheckpointPublisher(leadership)
+    publisher.start()
+    publisher.attach(spark.streams, QueryListener(publisher.completed, publisher.progressed))
+    leadership.on_revoked(publisher.stop)
+    return publisher
+
+
+class QueryListener(StreamingQueryListener):
+    """Takes the events of the JVM. Spark's bus waits for its methods, so whatever they call must return at once."""
+
+    def __init__(
+        self,
+        started: Callable[[str | None], object],
+        progressed: Callable[[str | None, int, Metadata], object],
+    ) -> None:
+        """Hear nothing yet: give it to ``spark.streams.addListener``.
+
+        Args:
+            started: called with the name of each query that starts.
+            progressed: called with the name of a query, a complete batch of it, and the batch's metadata.
+        """
+        self._started = started
+        self._progressed = progressed
+        self._java: Any = None
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """A query starts."""
+        self._started(event.name())
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """A batch is in the commit log."""
+        progress = read(event.progress().json())
+        self._progressed(progress.name, progress.batch_id, progress.metadata)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing was completed."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """An earlier event has announced the query's last batch."""
+
+    @property
+    def _jlistener(self) -> Any:
+        if self._java is None:
+            self._java = java_listener(self)
+        return self._java
+
+    class Java:
+        """What py4j makes of it."""
+
+        implements: ClassVar[list[str]] = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
+
+
+class _StateOperator(msgspec.Struct, rename="camel"):
+    num_rows_total: int = 0
+    memory_used_bytes: int = 0
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    end_offset: Any = None
+
+
+class Progress(msgspec.Struct, rename="camel"):
+    """The needed part of Spark's ``StreamingQueryProgress``, under its names in another case."""
+
+    batch_id: int
+    name: str | None = None
+    batch_duration: int | None = None
+    duration_ms: dict[str, Any] = {}
+    num_input_rows: int | None = None
+    state_operators: list[_StateOperator] = []
+    sources: list[_Source] = []
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata of its batch; None for each value that it does not give."""
+        stateful = bool(self.state_operators)
+        return Metadata(
+            duration_ms=_number(self._duration),
+            rows=_number(self.num_input_rows),
+            state_rows=_number(sum(each.num_rows_total for each in self.state_operators)) if stateful else None,
+            state_bytes=_number(sum(each.memory_used_bytes for each in self.state_operators)) if stateful else None,
+            offsets=summary(source.end_offset for source in self.sources),
+        )
+
+    @property
+    def _duration(self) -> int | None:
+        """Milliseconds of the batch; Spark 3.5 gives them among its parts only."""
+        whole = self.duration_ms.get("triggerExecution") if self.batch_duration is None else self.batch_duration
+        return whole if isinstance(whole, int) else None
+
+
+_decoder = msgspec.json.Decoder(Progress)
+
+
+def read(text: str) -> Progress:
+    """Read the JSON of a ``StreamingQueryProgress``.
+
+    Raises:
+        msgspec.ValidationError: the text is not one.
+    """
+    return _decoder.decode(text)
+
+
+def summary(offsets: Iterable[Any]) -> str:
+    """Summarize how far each source was read: the sum of each topic, or of whatever its offset has at the top.
+
+    So the text is as long for a thousand partitions as for one. The query's own log holds the offsets themselves.
+
+    Args:
+        offsets: of each source, as Spark's JSON has it: a number, an object, or a text.
+    """
+    return " ".join(filter(None, map(_one, offsets)))
+
+
+def _one(offset: Any) -> str:
+    if isinstance(offset, dict):
+        return " ".join(f"{name}={_sum(value)}" for name, value in offset.items() if _sum(value) is not None)
+    return "" if offset is None else str(offset)
+
+
+def _sum(value: Any) -> int | None:
+    """Return the sum of all whole numbers in a value; None if there is none."""
+    if isinstance(value, dict):
+        found = [each for each in map(_sum, value.values()) if each is not None]
+        return sum(found) if found else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: int | None) -> int | None:
+    return value if value is not None and 0 <= value <= MAX_ID else None

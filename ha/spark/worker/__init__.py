@@ -1,0 +1,1 @@
+"""Lookups and calls in Spark's Python workers."""

@@ -1,0 +1,1 @@
+"""Drives the election: threads, timers, sockets and the calls of stores."""

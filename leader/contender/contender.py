@@ -1,0 +1,180 @@
+"""Contender: one process that may lead jobs. It joins elections, session and mirrors, and runs their commands.
+
+No I/O here: an :class:`Environment` executes the commands. In production that is :mod:`leader.contender.runtime`,
+in the simulator it is virtual time with stores that misbehave. So both run the same code, down to the command.
+"""
+
+import uuid
+from collections.abc import Callable
+
+from leader.contender.participant import LeaderListener, Participant
+from leader.contender.scheduler import PriorityScheduler, SharedEnvironment
+from leader.election.attestation import SessionAttestor
+from leader.election.election import Election
+from leader.election.events import Attested, Confirm, Contend, Release, StepDown
+from leader.election.ports import Environment, Timer
+from leader.election.suspicion import Suspicion
+from leader.errors import InvalidName
+from leader.layout.contact import ContactAddress
+from leader.layout.znodes import Node, NodeCommand
+from leader.observer import Observer
+from leader.timing import NEVER, Timing
+from store.outcome import Outcome
+
+MAX_FILE_CALLS = 16
+"""Commands for the file system that all participants of a process have under way at most. There are eight threads for
+them; as many commands wait, so that no thread is ever idle in between."""
+
+
+class Contender:
+    """One process: its ZooKeeper session, and a participant in each of its jobs."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        name: str,
+        timing: Timing,
+        *,
+        new_session_id: Callable[[], str],
+        new_incarnation: Callable[[], str],
+        address: ContactAddress | None = None,
+        jitter: Callable[[], float] = lambda: 0.5,
+        observer: Observer | None = None,
+    ) -> None:
+        """Join nothing yet.
+
+        Args:
+            environment: executes commands and keeps the time.
+            name: the contender's name.
+            timing: all durations.
+            new_session_id: gives a random UUID at every call.
+            new_incarnation: gives a random word of 8 hexadecimal digits.
+            address: where this process listens, for standbys; None if it neither listens nor suspects others.
+            jitter: gives a random number from 0 to 1.
+            observer: told what happens to each job, on the thread of the environment's callbacks.
+        """
+        self.name = name
+        self.timing = timing
+        self.participants: dict[str, Participant] = {}
+        self._environment = environment
+        self._new_session_id = new_session_id
+        self._attestor = SessionAttestor(
+            drift=timing.drift,
+            reserve=timing.call_timeout + timing.stop_margin,
+            new_incarnation=new_incarnation,
+            data=name.encode(),
+        )
+        self._shared = SharedEnvironment(environment)
+        self._scheduler = PriorityScheduler(MAX_FILE_CALLS)
+        self._suspicion = Suspicion(environment, timing.session_timeout, jitter) if address is not None else None
+        self._observer = observer
+        self._address = address
+        self._session: tuple[int, float] | None = None
+        self._timer: Timer | None = None
+
+    @classmethod
+    def make(
+        cls,
+        environment: Environment,
+        name: str,
+        timing: Timing,
+        address: ContactAddress | None = None,
+        observer: Observer | None = None,
+    ) -> "Contender":
+        """Make one with identifiers that are truly random."""
+        return cls(
+            environment,
+            name,
+            timing,
+            new_session_id=lambda: str(uuid.uuid4()),
+            new_incarnation=lambda: uuid.uuid4().hex[:8],
+            address=address,
+            jitter=lambda: uuid.uuid4().int / 2**128,
+            observer=observer,
+        )
+
+    # --- jobs
+
+    def join(self, job: str, listener: LeaderListener) -> Participant:
+        """Become a standby of a job; contend with :meth:`contend`.
+
+        Raises:
+            InvalidName: the job has no valid name, or was joined already.
+        """
+        if job in self.participants:
+            raise InvalidName(f"This process already contends for job {job!r}: name the job once.")
+        election = Election(job, self.name, self.timing, self._new_session_id, self._address)
+        participant = Participant(self._shared, self._scheduler, election, listener, self._suspicion, self._observer)
+        self.participants[job] = participant
+        participant.send(Attested(self._attestor.attestation))
+        if self._session is not None:
+            participant.connected(*self._session)
+        return participant
+
+    def leave(self, job: str) -> None:
+        """Forget a job; its lease must have been given back before."""
+        self.participants.pop(job).close()
+
+    def contend(self, job: str) -> None:
+        """Try to become the job's leader from now on."""
+        self.participants[job].contender_mirror.want(self.name.encode())
+        self.participants[job].send(Contend())
+
+    def confirm(self, job: str, session_id: str, endpoints: dict[str, str]) -> None:
+        """Publish endpoints under a session id; nothing happens unless it is the present one."""
+        self.participants[job].send(Confirm(session_id, endpoints))
+
+    def step_down(self, job: str, reason: str) -> None:
+        """End the leadership, but keep the lease while the work is being stopped."""
+        self.participants[job].send(StepDown(reason))
+
+    def release(self, job: str, successor: str = "") -> None:
+        """All work has stopped: give the lease back."""
+        self.participants[job].contender_mirror.want(None)
+        self.participants[job].send(Release(successor))
+
+    # --- ZooKeeper
+
+    def connected(self, session: int, timeout: float) -> None:
+        """ZooKeeper is connected, with a session of this id and this negotiated timeout in seconds."""
+        self._session = (session, timeout)
+        self._run(self._attestor.connected(session, timeout, self._environment.now()))
+        for participant in list(self.participants.values()):
+            participant.connected(session, timeout)
+
+    def disconnected(self) -> None:
+        """ZooKeeper is not connected, or the session is over."""
+        self._session = None
+        self._attestor.disconnected()
+        for participant in list(self.participants.values()):
+            participant.disconnected()
+        self._attest()
+
+    def _run(self, command: NodeCommand | None) -> None:
+        self._attest()
+        self._schedule()
+        if command is None:
+            return
+
+        def answered(outcome: Outcome[Node | None]) -> None:
+            self._run(self._attestor.answered(command, outcome, self._environment.now()))
+
+        self._environment.run_node(command, answered, self._confirm_now)
+
+    def _confirm_now(self) -> None:
+        self._run(self._attestor.confirm_now(self._environment.now()))
+
+    def _attest(self) -> None:
+        for participant in list(self.participants.values()):
+            if participant.election.state.attestation != self._attestor.attestation:
+                participant.send(Attested(self._attestor.attestation))
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        wake = self._attestor.wake_at()
+        self._timer = self._environment.call_at(wake, self._wake) if wake < NEVER else None
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._run(self._attestor.tick(self._environment.now()))

@@ -1,0 +1,109 @@
+"""Priority scheduler: bounds how many store calls the jobs of a process make at once. No I/O.
+
+A store call has a deadline, and a lease counts from when its renewal was decided. If a thousand jobs called at once,
+most calls would be over before they began, renewals among them. So calls wait here until a slot is free. Each job has
+at most one call under way or waiting, so the number of jobs bounds the queue.
+
+The job that has come furthest goes first. Of a thousand leases to be seized, a few are under way at a time, and a
+takeover that has begun is carried through.
+"""
+
+import heapq
+from collections.abc import Callable
+from enum import IntEnum
+from itertools import count
+from typing import TypeVar
+
+from leader.election.events import FilesCommand
+from leader.election.ports import Environment, FilesAnswer, LivenessProbe, NodeAnswer, ProbeEvent, Timer
+from leader.layout.contact import ContactAddress
+from leader.layout.znodes import NodeCommand, ReadNode, Sync
+
+MAX_NODE_REQUESTS = 64
+"""Requests to ZooKeeper that the jobs of a process have under way at most; a server answers that many within some
+ten milliseconds."""
+
+T = TypeVar("T")
+
+
+class Priority(IntEnum):
+    """What a call is for; the lowest number is the most urgent."""
+
+    HOLD = 0
+    """The job's lease is held, and its time to live is running out."""
+    SEIZE = 1
+    """A lease is about to be seized; its time to live already counts."""
+    LOOK = 2
+    """Everything else that a standby does."""
+
+
+class PriorityScheduler:
+    """Runs a bounded number of calls at once; the others wait, ordered by priority and then by arrival."""
+
+    def __init__(self, max_calls: int) -> None:
+        """Start with an empty queue; ``max_calls`` is how many calls may be under way at once."""
+        self._free = max_calls
+        self._numbers = count()
+        self._waiting: list[tuple[Priority, int, Callable[[], None]]] = []
+
+    def submit(
+        self, priority: Priority, call: Callable[[Callable[[T], None]], None], answer: Callable[[T], None]
+    ) -> None:
+        """Make a call as soon as a slot is free.
+
+        Args:
+            priority: what the call is for.
+            call: makes the call. It must call its argument exactly once with the answer, and not before it returns.
+            answer: takes that answer. A call that it submits in turn may go ahead of everything that waits.
+        """
+
+        def answered(value: T) -> None:
+            self._free += 1
+            try:
+                answer(value)
+            finally:
+                self._start_waiting()
+
+        heapq.heappush(self._waiting, (priority, next(self._numbers), lambda: call(answered)))
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while self._free and self._waiting:
+            self._free -= 1
+            heapq.heappop(self._waiting)[2]()
+
+
+class SharedEnvironment:
+    """The environment as the jobs of one process share it: it schedules their requests to ZooKeeper.
+
+    When the session of a process that led a thousand jobs ends, ZooKeeper notifies their next leader of two thousand
+    nodes at once. The requests that follow must not delay the confirmations of its own session, which do not pass here.
+    Changes rest on a read that was already made, so they go before reads.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._scheduler = PriorityScheduler(MAX_NODE_REQUESTS)
+
+    def now(self) -> float:
+        """See :class:`Environment`."""
+        return self._environment.now()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """See :class:`Environment`."""
+        return self._environment.call_at(when, callback)
+
+    def probe(self, address: ContactAddress, on_event: Callable[[ProbeEvent], None]) -> LivenessProbe:
+        """See :class:`Environment`."""
+        return self._environment.probe(address, on_event)
+
+    def run_files(self, job: str, command: FilesCommand, answer: FilesAnswer) -> None:
+        """See :class:`Environment`."""
+        self._environment.run_files(job, command, answer)
+
+    def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
+        """Execute a command for ZooKeeper as soon as a slot is free; its time-out begins then."""
+        priority = Priority.LOOK if isinstance(command, ReadNode | Sync) else Priority.HOLD
+        self._scheduler.submit(
+            priority, lambda answered: self._environment.run_node(command, answered, changed), answer
+        )

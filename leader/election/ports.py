@@ -1,0 +1,65 @@
+"""Ports: what contenders and mirrors need of the outside world. Production's runtime and the simulator provide it."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from leader.election.events import FilesCommand
+from leader.layout.contact import ContactAddress
+from leader.layout.znodes import Node, NodeCommand
+from store.outcome import Outcome
+
+FilesAnswer = Callable[[Outcome[list[str] | None]], None]
+NodeAnswer = Callable[[Outcome[Node | None]], None]
+
+
+class Timer(Protocol):
+    """A call in the future."""
+
+    def cancel(self) -> None:
+        """Do not make the call."""
+
+
+class ProbeEvent(Enum):
+    """What a liveness probe reports about a process. Every event but the first ends the probe."""
+
+    GREETED = "greeted"
+    """The process has greeted."""
+    ANOTHER_PROCESS = "another process"
+    """Another process greets at that address."""
+    BROKEN = "broken"
+    """The connection was open, and has ended or was reset."""
+    REFUSED = "refused"
+    """The host answers, and says that nobody listens there."""
+    SILENT = "silent"
+    """Nobody answers in time, or the answer makes no sense."""
+
+
+class LivenessProbe(Protocol):
+    """A connection to another process."""
+
+    def close(self) -> None:
+        """End the probe; no event follows."""
+
+
+class ProbeEnvironment(Protocol):
+    """Keeps the time and connects to other processes. Every callback comes on one and the same thread."""
+
+    def now(self) -> float:
+        """Boot-clock seconds."""
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Call back at that time."""
+
+    def probe(self, address: ContactAddress, on_event: Callable[[ProbeEvent], None]) -> LivenessProbe:
+        """Connect to a process and report events about it: none before this returns, and none after the last one."""
+
+
+class Environment(ProbeEnvironment, Protocol):
+    """Also executes commands."""
+
+    def run_files(self, job: str, command: FilesCommand, answer: FilesAnswer) -> None:
+        """Execute a command for the file system; answer exactly once, within the call time-out."""
+
+    def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
+        """Execute a command for ZooKeeper; answer exactly once, in bounded time; call ``changed`` if a watch fires."""

@@ -1,0 +1,221 @@
+"""Election state: what one contender holds and believes of one job, the transitions of it, and its invariants. No I/O.
+
+Nothing here decides what to do next (:mod:`leader.election.steps`) or reads an answer
+(:mod:`leader.election.responses`). A transition changes the state and returns the commands that follow from it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from leader.election.announcement import Announcement, Change
+from leader.election.events import Command, FilesCommand, Grant, Revoke, Unpublish
+from leader.election.holding import Holding
+from leader.election.rival import RivalLease
+from leader.election.schedule import PollSchedule
+from leader.layout import names
+from leader.layout.contact import ContactAddress
+from leader.layout.information import LeaderInformation
+from leader.layout.lease import Attestation, Lease, Mode, check_contender
+from leader.layout.names import LeaderDirectory
+from leader.timing import PAST, Timing
+
+
+class Phase(Enum):
+    """How far a contender has come."""
+
+    STANDBY = "standby"
+    """Holds nothing; looks for a chance if it contends."""
+    CLAIMING = "claiming"
+    """Holds the lease, not yet the leader directory."""
+    LEADING = "leading"
+    """Leads."""
+    STEPPING_DOWN = "stepping down"
+    """No longer leads, but keeps the lease while its work is being stopped."""
+    RELEASING = "releasing"
+    """Gives the lease back."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOperation:
+    """The request under way: a command for the file system and what exists once it is done.
+
+    At most one of ``lease``, ``directory`` and ``change`` is set; none for a look and for the creation of the job.
+    """
+
+    command: FilesCommand
+    lease: Lease | None = None
+    directory: LeaderDirectory | None = None
+    change: Change | None = None
+
+
+class ElectionState:
+    """One contender's part in the election of one job's leader; :meth:`validate` states what always holds."""
+
+    def __init__(
+        self, job: str, contender: str, timing: Timing, session_id: str, contact: ContactAddress | None = None
+    ) -> None:
+        """Start as a standby that does not contend.
+
+        ``contact`` is where this process listens; None if it neither listens nor suspects others.
+
+        Raises:
+            InvalidName: the job or the contender has no valid name.
+        """
+        self.job = names.check_job(job)
+        self.contender = check_contender(contender)
+        self.timing = timing
+        self.phase = Phase.STANDBY
+        self.contending = False
+        self.session_id = session_id
+        """The id of this contender's last try to lead, or of its leadership."""
+        self.directory: LeaderDirectory | None = None
+        """The job's leader directory as last seen; None if there is none."""
+        self.doubted: LeaderDirectory | None = None
+        """A directory of a higher epoch beside this leader's own, to be looked at; None if there is none."""
+        self.attestation = Attestation()
+        """What ZooKeeper says of this process's own session."""
+        self.rival = RivalLease(contender, timing, contact)
+        self.holding = Holding(drift=timing.drift)
+        self.contact = contact
+        self.announcement = Announcement(contact)
+        self.schedule = PollSchedule(timing)
+        self.pending: PendingOperation | None = None
+        self.seize_reason = ""
+        """Why the lease could be seized, as one word for the history."""
+        self.successor = ""
+        """The contender for whom the lease is given back; empty for anybody."""
+        self.job_missing = False
+        """Whether the job's directory is to be created."""
+        self.stop_demanded = False
+        """Whether the work that is being stopped was given a time by which it must have stopped."""
+
+    # --- what others may ask
+
+    @property
+    def information(self) -> LeaderInformation | None:
+        """What this leader has confirmed, published or not yet; None if it does not lead or has not confirmed."""
+        return self.announcement.information if self.phase is Phase.LEADING else None
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease as last seen, whoever holds it."""
+        return self.rival.lease
+
+    @property
+    def rival_owner(self) -> str | None:
+        """Session id of the lease which this standby contends for and another holds; None if there is none."""
+        return self.rival.owner if self.phase is Phase.STANDBY and self.contending else None
+
+    @property
+    def rival_process(self) -> tuple[str, ContactAddress] | None:
+        """The same, and where the process of its holder listens; None if that is unknown."""
+        owner, contact = self.rival_owner, self.rival.contact
+        return (owner, contact) if owner is not None and contact is not None else None
+
+    @property
+    def claim_is_listed(self) -> bool:
+        """Whether the leader directory, as last seen, is this contender's own."""
+        return self.directory is not None and self.directory.session_id == self.session_id
+
+    def holds_until(self) -> float:
+        """Boot-clock seconds until which nobody else can lead; minus infinity if somebody can."""
+        return self.holding.until()
+
+    def leads_until(self) -> float:
+        """Boot-clock seconds until which this contender leads; minus infinity if it does not."""
+        if self.phase is not Phase.LEADING:
+            return PAST
+        return self.holding.until() - self.timing.stop_margin
+
+    def is_leader(self, now: float) -> bool:
+        """Whether this contender leads at that time. Nobody else is asked."""
+        return now < self.leads_until()
+
+    def validate(self) -> None:
+        """Assert what holds after every event; tests call this after each of them."""
+        held, information = self.holding.current, self.information
+        assert (self.phase is Phase.STANDBY) == (held is None), "a standby holds nothing, all others hold the lease"
+        assert held is None or held.owner == self.session_id, "the lease held is our own session's"
+        assert held is None or held in self.holding, "the lease held is one that the belief counts"
+        if self.phase in (Phase.LEADING, Phase.STEPPING_DOWN):
+            assert self.directory is not None, "a leader has a directory"
+            assert self.directory.session_id == self.session_id, "a leader's directory bears its session id"
+        assert self.phase is not Phase.LEADING or self.contending, "a leader that ceases to contend steps down"
+        assert not self.job_missing or self.phase is Phase.STANDBY, "a lease is held only in a job that exists"
+        assert information is None or information.session_id == self.session_id, "a leader confirms its own endpoints"
+        operation = self.pending
+        if operation is not None:
+            results = [each for each in (operation.lease, operation.directory, operation.change) if each is not None]
+            assert len(results) <= 1, "an operation changes one thing"
+
+    # --- transitions: towards leadership
+
+    def hold(self, lease: Lease, now: float) -> list[Command]:
+        """The file system has acknowledged this lease of ours: it is in the store to stay."""
+        self.holding.confirm(lease)
+        if lease.mode is Mode.RELEASED:
+            return self.released(now)
+        if self.phase is Phase.STANDBY:
+            self.phase = Phase.CLAIMING
+            self.schedule.claim_begins()
+            return [] if self.contending else self.release("")
+        if self.phase is Phase.CLAIMING and self.claim_is_listed:
+            return self.grant(now)
+        return []
+
+    def grant(self, now: float) -> list[Command]:
+        """The claim was acknowledged: this contender leads, unless the lease is over by its own clock."""
+        if now >= self.holding.until() or self.directory is None:
+            return []  # Election._expire ends it
+        self.phase = Phase.LEADING
+        self.schedule.leadership_begins(now)
+        self.announcement.begin(self.directory, self.seize_reason, self.contender)
+        return [Grant(self.directory.epoch, self.session_id, self.seize_reason)]
+
+    # --- transitions: how it ends
+
+    def release(self, successor: str) -> list[Command]:
+        """Give the lease back as soon as that is possible, and do not contend."""
+        self.contending = False
+        if self.phase in (Phase.STANDBY, Phase.RELEASING):
+            return []
+        commands = self.revoke("It gives the leadership back.", None) if self.phase is Phase.LEADING else []
+        self.successor = successor
+        self.start_release()
+        return commands
+
+    def start_release(self) -> None:
+        """Give the lease back from now on, for as long as it lasts."""
+        self.schedule.give_up_at = self.holding.until()
+        self.phase = Phase.RELEASING
+
+    def revoke(self, reason: str, until: float | None) -> list[Command]:
+        """The leadership ends; ``until`` is when all work must have stopped, None while the lease is being kept."""
+        self.phase = Phase.STEPPING_DOWN
+        self.contending = False
+        self.stop_demanded = until is not None
+        return [Revoke(self.session_id, reason, until)]
+
+    def demand_stop(self, reason: str, until: float) -> list[Command]:
+        """All work must stop by then, even if it was allowed to take its time before."""
+        leads = self.phase is Phase.LEADING
+        unhurried = self.phase is Phase.STEPPING_DOWN and not self.stop_demanded
+        return self.revoke(reason, until) if leads or unhurried else []
+
+    def lose_to_another(self, reason: str, now: float) -> list[Command]:
+        """Somebody else has the lease or the leader directory: all work must have stopped by now."""
+        return [*self.demand_stop(reason, now), *self.lose(now)]
+
+    def released(self, now: float) -> list[Command]:
+        """The lease was given back."""
+        self.schedule.hold_off(now, zookeeper_tells=self.attestation.usable)
+        return self.lose(now)
+
+    def lose(self, now: float) -> list[Command]:
+        """Hold nothing any more, from whatever phase."""
+        published = self.phase in (Phase.STEPPING_DOWN, Phase.RELEASING)
+        self.phase = Phase.STANDBY
+        self.holding.clear()
+        self.rival.abandon(self.session_id)
+        self.schedule.start_over(now)
+        return [Unpublish()] if published else []

@@ -1,0 +1,138 @@
+"""Steps: chooses the next operation on the file system from an election's state. No I/O.
+
+Before anything else a due look is made. What comes next depends on the phase: a standby seizes, a contender that holds
+the lease claims, a leader renews and announces, and one that steps down renews until it gives the lease back.
+"""
+
+from collections.abc import Callable
+
+from msgspec import structs
+
+from leader.election.events import CreateJob, ListJob, ListRecord, Rename
+from leader.election.state import ElectionState, PendingOperation, Phase
+from leader.layout.lease import Lease, Mode
+from leader.layout.names import RECORD, LeaderDirectory
+from leader.timing import NEVER, PAST, RENEWALS_PER_TTL
+
+
+class Steps:
+    """Chooses operations for one election; it changes only what an operation promises or gives up."""
+
+    def __init__(self, state: ElectionState, new_session_id: Callable[[], str]) -> None:
+        self._state = state
+        self._new_session_id = new_session_id
+
+    def next(self, now: float) -> PendingOperation | None:
+        """The operation to send now; None if there is none."""
+        state = self._state
+        if state.phase is Phase.STANDBY and not state.contending:
+            return None
+        if state.job_missing:
+            return PendingOperation(CreateJob()) if now >= state.schedule.retry_at else None
+        if now >= state.schedule.look_due:
+            return self._look()
+        return self._act(now) if now >= state.schedule.retry_at and state.directory is not None else None
+
+    def renewal_due(self) -> float:
+        """Boot-clock seconds of the next renewal of the lease that is held."""
+        holding = self._state.holding
+        held = holding.current
+        if held is None:
+            return NEVER
+        if held != holding.present:
+            return PAST  # a renewal is listed that was never acknowledged
+        if held.mode is Mode.ZOOKEEPER and held != self._wanted():
+            return PAST
+        # The way back to ZooKeeper waits for the next renewal, so that a flapping ZooKeeper costs no extra writes.
+        return holding.started(held) + held.ttl / RENEWALS_PER_TTL
+
+    def _look(self) -> PendingOperation:
+        state = self._state
+        state.schedule.look_again = False
+        if state.schedule.look_from_top or state.directory is None:
+            return PendingOperation(ListJob())
+        return PendingOperation(ListRecord(state.doubted or state.directory))
+
+    def _act(self, now: float) -> PendingOperation | None:
+        match self._state.phase:
+            case Phase.STANDBY:
+                return self._seize(now)
+            case Phase.CLAIMING:
+                return self._claim(now)
+            case Phase.LEADING:
+                return self._renew(now) or self._announce(now)
+            case Phase.STEPPING_DOWN:
+                return self._renew(now)
+            case Phase.RELEASING:
+                return self._give_back(now)
+
+    def _seize(self, now: float) -> PendingOperation | None:
+        state = self._state
+        theirs, reason = state.rival.lease, state.rival.expired_reason(now)
+        if theirs is None or reason is None or now < state.schedule.held_off_until:
+            return None
+        # Every try has a session id of its own: an earlier try that is executed late is nobody's lease.
+        state.rival.abandon(state.session_id)
+        if theirs not in state.holding:  # otherwise it is our last try once more: listed, but not acknowledged
+            state.seize_reason = reason
+        state.holding.clear()
+        state.session_id = self._new_session_id()
+        mine = Lease(theirs.sequence + 1, Mode.HDFS, state.timing.short_ttl_ms, state.session_id, "", state.contender)
+        state.holding.send(mine, now)
+        return PendingOperation(self._rename_lease(theirs, mine), lease=mine)
+
+    def _claim(self, now: float) -> PendingOperation | None:
+        state = self._state
+        if state.directory is None:
+            return None
+        if state.claim_is_listed:
+            # The claim was executed, as it seems. A change below it is acknowledged only if that is true.
+            return self._change_lease(self._wanted(), now)
+        mine = LeaderDirectory(state.directory.epoch + 1, state.session_id)
+        return PendingOperation(Rename(state.directory.name, mine.name), directory=mine)
+
+    def _renew(self, now: float) -> PendingOperation | None:
+        return self._change_lease(self._wanted(), now) if now >= self.renewal_due() else None
+
+    def _announce(self, now: float) -> PendingOperation | None:
+        state = self._state
+        if now < state.schedule.announcement_due and state.announcement.information is None:
+            return None
+        change = state.announcement.next_change(state.directory) if state.directory else None
+        return PendingOperation(change.command, change=change) if change else None
+
+    def _give_back(self, now: float) -> PendingOperation | None:
+        held = self._state.holding.present
+        if held is None:
+            return None
+        successor = self._state.successor
+        released = structs.replace(held, mode=Mode.RELEASED, ttl_ms=0, attestation="", successor=successor)
+        return self._change_lease(released, now)
+
+    # --- changes of a lease that is held
+
+    def _wanted(self) -> Lease | None:
+        """The lease as it should be: attested by ZooKeeper if that can be relied on, else by renewals alone."""
+        state = self._state
+        held, attestation = state.holding.present, state.attestation
+        if held is None:
+            return None
+        if attestation.usable and attestation.token is not None:
+            ttl_ms = state.timing.long_ttl_ms
+            return structs.replace(held, mode=Mode.ZOOKEEPER, ttl_ms=ttl_ms, attestation=attestation.token)
+        return structs.replace(held, mode=Mode.HDFS, ttl_ms=state.timing.short_ttl_ms, attestation="")
+
+    def _change_lease(self, wanted: Lease | None, now: float) -> PendingOperation | None:
+        holding = self._state.holding
+        held = holding.present
+        if held is None or wanted is None:
+            return None
+        target = holding.pending(wanted) or structs.replace(wanted, sequence=holding.next_sequence)
+        holding.send(target, now)
+        return PendingOperation(self._rename_lease(held, target), lease=target)
+
+    def _rename_lease(self, source: Lease, target: Lease) -> Rename:
+        directory = self._state.directory
+        assert directory is not None, "a lease is always read in a directory"
+        record = f"{directory.name}/{RECORD}"
+        return Rename(f"{record}/{source.name}", f"{record}/{target.name}")

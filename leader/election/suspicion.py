@@ -1,0 +1,208 @@
+"""Suspicion: whether the process that holds a lease is still there, told from a connection to it. No I/O.
+
+When a process dies, its connections end and its host refuses the next one. That takes milliseconds, while its ZooKeeper
+session lives on for seconds. A process counts as gone only after these three events, in this order:
+
+1. The process has greeted at this very address, and as the process that it is.
+2. That connection broke: an end or a reset. A process that dies sends one, but so does much else.
+3. Soon after, its host refuses a connection, or another process greets there: nobody of that name listens any more.
+
+Silence means nothing, however long it lasts: a paused process is silent, and so is one that is cut off. A refusal by a
+host that has never shown the process means nothing either: the address may lead somewhere else.
+"""
+
+from collections.abc import Callable
+
+from leader.election.ports import LivenessProbe, ProbeEnvironment, ProbeEvent, Timer
+from leader.layout.contact import ContactAddress
+from leader.timing import PAST
+
+OnGone = Callable[[ContactAddress], None]
+"""Takes the contact whose process is gone."""
+
+OnAnswer = Callable[[bool], None]
+"""Takes whether the process lives."""
+
+FIRST_RETRY = 0.02
+"""Seconds until the first probe after a connection broke; the pause doubles with every further one."""
+
+SLOWEST_RETRY = 30.0
+"""Seconds between two probes of a process that does not answer, at most."""
+
+STEADY = 1.0
+"""Seconds that a connection has to last for its end to be followed by a quick probe. A process that hangs up at once
+is probed ever more slowly."""
+
+
+ANSWER_WITHIN = 0.2
+"""Seconds in which a process that is asked whether it lives has to greet. That takes a live one a few milliseconds.
+
+After the loss of a host, this time is added: its readers and standbys ask the stores meanwhile."""
+
+
+class ProcessMonitor:
+    """Probes one process again and again; reports once that the process is gone, and ends with that."""
+
+    def __init__(
+        self,
+        environment: ProbeEnvironment,
+        address: ContactAddress,
+        window: float,
+        jitter: Callable[[], float],
+        on_gone: Callable[[], None],
+    ) -> None:
+        """Start the first probe.
+
+        Args:
+            environment: connects.
+            address: of the process.
+            window: seconds. A refusal counts for so long after a connection broke, because addresses move from host to
+                host. After as long a second connection is made beside one that holds, because that one may be broken
+                at the other end only, and this also before a greeting. The one that is greeted on last is kept.
+            jitter: gives a random number from 0 to 1, so that the standbys of a process do not connect all at once.
+            on_gone: called at most once.
+        """
+        self._environment, self._address, self._window = environment, address, window
+        self._jitter, self._on_gone = jitter, on_gone
+        self._probe: _Probe | None = None
+        self._renewal: _Probe | None = None
+        self._timer: Timer | None = None
+        self._met = False
+        """Whether the process has greeted at this address."""
+        self._greeted_at = PAST
+        self._broke_at: float | None = None
+        self._tries = 0
+        self._start_probe()
+
+    def close(self) -> None:
+        """Close all connections; nothing is reported any more."""
+        for each in (self._probe, self._renewal):
+            if each is not None:
+                each.close()
+        self._probe = self._renewal = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start_probe(self) -> None:
+        self._probe = _Probe(self._environment, self._address, self._on_event)
+        self._call_in(self._window, self._renew)
+
+    def _renew(self) -> None:
+        if self._renewal is not None:
+            self._renewal.close()
+        self._renewal = _Probe(self._environment, self._address, self._on_event)
+        self._call_in(self._window, self._renew)
+
+    def _on_event(self, probe: "_Probe", event: ProbeEvent) -> None:
+        now = self._environment.now()
+        if probe is self._renewal:
+            self._renewal = None
+            if event is ProbeEvent.GREETED and self._probe is not None:
+                self._reset_tries_if_steady(now)
+                self._probe.close()
+                self._probe = probe
+        elif event is not ProbeEvent.GREETED:
+            self._on_end(event, now)
+            return
+        if event is ProbeEvent.GREETED:
+            self._met, self._greeted_at, self._broke_at = True, now, None
+
+    def _on_end(self, event: ProbeEvent, now: float) -> None:
+        self.close()
+        if self._met and self._broke_at is None:
+            self._broke_at = now
+            self._reset_tries_if_steady(now)
+        elif event in (ProbeEvent.REFUSED, ProbeEvent.ANOTHER_PROCESS) and self._broke_at is not None:
+            if now - self._broke_at <= self._window:
+                self._on_gone()
+                return
+            self._met, self._broke_at = False, None
+        self._call_in(min(SLOWEST_RETRY, FIRST_RETRY * 2.0**self._tries), self._start_probe)
+        self._tries = min(self._tries + 1, 30)
+
+    def _reset_tries_if_steady(self, now: float) -> None:
+        """A connection ends, or is replaced by its renewal: if it was steady, the next probe comes quickly."""
+        if now - self._greeted_at >= STEADY:
+            self._tries = 0
+
+    def _call_in(self, seconds: float, then: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        seconds *= 0.5 + self._jitter()
+        self._timer = self._environment.call_at(self._environment.now() + seconds, then)
+
+
+class _Probe:
+    """One connection, which passes itself along with each event."""
+
+    def __init__(
+        self,
+        environment: ProbeEnvironment,
+        address: ContactAddress,
+        on_event: Callable[["_Probe", ProbeEvent], None],
+    ) -> None:
+        self._connection: LivenessProbe = environment.probe(address, lambda event: on_event(self, event))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Suspicion:
+    """One monitor for each process, whatever the number of jobs that it leads."""
+
+    def __init__(self, environment: ProbeEnvironment, window: float, jitter: Callable[[], float]) -> None:
+        """Monitor nobody yet; see :class:`ProcessMonitor` for the arguments."""
+        self._environment, self._window, self._jitter = environment, window, jitter
+        self._monitors: dict[ContactAddress, ProcessMonitor] = {}
+        self._followers: dict[ContactAddress, list[OnGone]] = {}
+        self._asking: dict[ContactAddress, list[OnAnswer]] = {}
+
+    def follow(self, contact: ContactAddress, on_gone: OnGone) -> None:
+        """Report from now on if the process is gone.
+
+        A follower that comes after the process is gone is told nothing, because its monitor has to meet the process
+        first: one that is granted a lease after that is not gone at all.
+
+        Args:
+            contact: of the process, as its leader has written it beside the lease.
+            on_gone: is called on the environment's thread, and never before this returns.
+        """
+        self._followers.setdefault(contact, []).append(on_gone)
+        if contact not in self._monitors:
+            report = lambda: self._report(contact)  # noqa: E731  # the contact's, for as long as the monitor lasts
+            self._monitors[contact] = ProcessMonitor(self._environment, contact, self._window, self._jitter, report)
+
+    def leave(self, contact: ContactAddress, on_gone: OnGone) -> None:
+        """Report no more; the connection is closed when nobody follows."""
+        followers = self._followers[contact]
+        followers.remove(on_gone)
+        if not followers:
+            del self._followers[contact]
+            if (monitor := self._monitors.pop(contact, None)) is not None:
+                monitor.close()
+
+    def ask(self, contact: ContactAddress, on_answer: OnAnswer) -> None:
+        """Ask on a new connection whether the process lives: it does if it greets within ``ANSWER_WITHIN`` seconds.
+
+        All who ask at the same time share the connection. ``on_answer`` is called once, and never before this returns.
+        """
+        waiting = self._asking.setdefault(contact, [])
+        waiting.append(on_answer)
+        if len(waiting) > 1:
+            return
+
+        def answered(event: ProbeEvent) -> None:
+            timer.cancel()
+            probe.close()
+            for each in self._asking.pop(contact):
+                each(event is ProbeEvent.GREETED)
+
+        probe = self._environment.probe(contact, answered)
+        when = self._environment.now() + ANSWER_WITHIN
+        timer = self._environment.call_at(when, lambda: answered(ProbeEvent.SILENT))
+
+    def _report(self, contact: ContactAddress) -> None:
+        self._monitors.pop(contact, None)  # it has ended
+        for on_gone in list(self._followers.get(contact, ())):
+            on_gone(contact)

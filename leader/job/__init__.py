@@ -1,0 +1,1 @@
+"""Data of a job behind the fence: only the job's leader can write it."""

@@ -1,0 +1,209 @@
+"""JobAdmin: an operator's view of a job from outside. It reads the history, or asks the leader to hand over."""
+
+from collections.abc import Callable
+
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_fixed,
+)
+
+from leader.errors import InvalidName, NoLeader
+from leader.job import grants
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.status import pick
+from leader.layout import tree as job_tree
+from leader.layout.lease import ANYBODY, Lease, Mode, check_contender
+from leader.layout.names import HISTORY, RECORD, LeaderDirectory, check_job
+from leader.layout.znodes import contenders_path, leader_path
+from store.bounded import BoundedFiles
+from store.errors import NotFound, StoreError
+from store.files import Files
+from store.zookeeper import Children, Connection, Get, Set, ZooKeeper
+
+ATTEMPTS = 10
+"""Tries to change a lease that its leader renews at the same time."""
+
+POLL_S = 0.1
+"""Seconds between two looks for a successor."""
+
+
+class JobAdmin:
+    """An operator's access to the jobs under one root; takes no lease.
+
+    Unless it says otherwise, a method raises :class:`store.errors.StoreError` if the file system does not answer, and
+    :class:`leader.errors.NoLeader` if its job does not exist.
+    """
+
+    def __init__(self, files: BoundedFiles, zookeeper: ZooKeeper | None, call_timeout: float) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            files: the file system; whoever opened it closes it.
+            zookeeper: likewise; None if there is none. With it, a leader notices a request sooner.
+            call_timeout: seconds for each call of a store.
+        """
+        self._files = files
+        self._zookeeper = zookeeper
+        self._timeout = call_timeout
+
+    def jobs(self) -> list[str]:
+        """Return the names of all jobs, sorted."""
+
+        def read(files: Files) -> list[str]:
+            try:
+                entries = files.list("")
+            except NotFound:
+                return []  # no job has used this root yet
+            return sorted(entry.name for entry in entries if entry.is_directory and _is_job(entry.name))
+
+        return self._files.call("jobs", read, self._timeout)
+
+    def history(self, job: str) -> list[grants.PastGrant]:
+        """Return the job's grants, oldest first."""
+        check_job(job)
+
+        def read(files: Files) -> list[grants.PastGrant]:
+            directory = job_tree.find(files, job)
+            entries = files.list(f"{job}/{directory.name}/{HISTORY}")
+            return grants.read(entries)
+
+        try:
+            return self._files.call("history", read, self._timeout)
+        except NotFound as error:
+            raise NoLeader(f"{error}") from error
+
+    def directory(self, job: str) -> FencedDirectory:
+        """Return the job's leader directory as a store; the next leader's claim fences it."""
+        check_job(job)
+        try:
+            found = self._files.call("find", lambda files: job_tree.find(files, job), self._timeout)
+        except NotFound as error:
+            raise NoLeader(f"{error}") from error
+        return FencedDirectory(self._files, job, found, self._timeout)
+
+    def lease(self, job: str) -> tuple[LeaderDirectory, Lease]:
+        """Return the job's leader directory and lease.
+
+        Raises:
+            NoLeader: there is no such job, or its record holds no lease.
+        """
+        check_job(job)
+        try:
+            directory, record = self._files.call("lease", lambda files: job_tree.read(files, job), self._timeout)
+        except NotFound as error:
+            raise NoLeader(f"{error}") from error
+        if record.lease is None:
+            raise NoLeader(f"The record of job {job!r} holds no lease.")
+        return directory, record.lease
+
+    def state(self, job: str, directory: LeaderDirectory) -> str | None:
+        """Return the job's state; None if it is missing or this version does not know it. Costs one list."""
+        try:
+            entries = self._files.call("state", lambda files: files.list(f"{job}/{directory.name}"), self._timeout)
+        except NotFound:
+            return None  # the next leader has just claimed it
+        found = pick(entry.name for entry in entries)
+        return found.status.value if found is not None else None
+
+    def contenders(self, job: str) -> list[str] | None:
+        """Return the contenders that have announced themselves in ZooKeeper; None if ZooKeeper does not answer.
+
+        A node whose name cannot be a contender's is left out.
+        """
+        if self._zookeeper is None:
+            return None
+        self._zookeeper.start()
+        if self._zookeeper.wait(self._timeout) is not Connection.CONNECTED:
+            return None
+        try:
+            found: list[str] = self._zookeeper.call(Children(contenders_path(check_job(job))), self._timeout)
+        except NotFound:
+            return []
+        except StoreError:
+            return None
+        return sorted(filter(_is_contender, found))
+
+    def ask_to_hand_over(self, job: str, successor: str = ANYBODY, operator: str = "") -> LeaderDirectory:
+        """Ask the leader to hand over, and return the leadership that will end.
+
+        The request is a change of the lease's name. The leader finds it when it renews the lease, or at once if
+        ZooKeeper can tell it that something has changed.
+
+        Args:
+            job: name of the job.
+            successor: contender that should lead next; default: any.
+            operator: who asks, for the history; empty to write nothing there.
+
+        Raises:
+            InvalidName: the successor cannot be a contender's name.
+            NoLeader: the job has no leader.
+        """
+        if successor != ANYBODY:
+            check_contender(successor)
+        attempts = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(StoreError), reraise=True)
+        directory, leader = attempts(self._ask, job, successor)
+        if operator:
+            grants.record_operator(self._files, job, directory, operator, leader, self._timeout)
+        self._poke(job)
+        return directory
+
+    def handed_over(self, job: str, since: LeaderDirectory, timeout: float) -> tuple[LeaderDirectory, Lease] | None:
+        """Wait until a leadership has ended and another one has begun; None after ``timeout`` seconds."""
+        looks = Retrying(
+            stop=stop_after_delay(timeout), wait=wait_fixed(POLL_S), retry=retry_if_result(lambda r: r is None)
+        )
+        try:
+            return looks(self._successor, job, since)
+        except RetryError:
+            return None
+
+    def _ask(self, job: str, successor: str) -> tuple[LeaderDirectory, str]:
+        """Try once to mark the present lease; refused if its leader has just renewed it. Return it and its leader."""
+        directory, lease = self.lease(job)
+        if lease.mode is Mode.RELEASED:
+            raise NoLeader(f"Job {job!r} has no leader: its lease is free.")
+        if lease.successor != successor:
+            record = f"{job}/{directory.name}/{RECORD}"
+            change = _rename(f"{record}/{lease.name}", f"{record}/{lease.asked_to(successor).name}")
+            self._files.call("request", change, self._timeout)
+        return directory, lease.contender
+
+    def _successor(self, job: str, since: LeaderDirectory) -> tuple[LeaderDirectory, Lease] | None:
+        directory, lease = self.lease(job)
+        return (directory, lease) if directory.epoch > since.epoch and lease.owner == directory.session_id else None
+
+    def _poke(self, job: str) -> None:
+        """Write the leader's node again, unchanged: the leader watches it, and looks at HDFS when it changes."""
+        if self._zookeeper is None:
+            return
+        self._zookeeper.start()
+        if self._zookeeper.wait(self._timeout) is not Connection.CONNECTED:
+            return
+        try:
+            data, stat = self._zookeeper.call(Get(leader_path(job)), self._timeout)
+            self._zookeeper.call(Set(leader_path(job), data, stat.version), self._timeout)
+        except StoreError:
+            return  # the leader finds the request when it renews the lease
+
+
+def _rename(old: str, new: str) -> Callable[[Files], None]:
+    return lambda files: files.rename(old, new)
+
+
+def _is_job(name: str) -> bool:
+    try:
+        return check_job(name) == name
+    except InvalidName:
+        return False
+
+
+def _is_contender(name: str) -> bool:
+    try:
+        return check_contender(name) == name
+    except InvalidName:
+        return False

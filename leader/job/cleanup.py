@@ -1,0 +1,163 @@
+"""Cleanup: moves the leftovers of a job that has ended for good to the trash, and back.
+
+A cleanup begins with a mark on the job's state, by one rename. So it begins only from a state that ends a job for good,
+and a process that wants to run the job again either finds the mark or comes first. Every step is a rename to a place
+that the mark names. So any process can go on after a crash, and the store refuses a step that it executes late.
+"""
+
+import re
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.query_checkpoints import QueryCheckpoints
+from leader.job.results import Results
+from leader.job.status import JobStatus, StatusEntry
+from leader.job.versioned_files import NumberedEntry, newest, numbered
+from leader.layout.names import BLOBS, GRAPH, OUT, SEQUENCE, SPARK, TRASH
+from store.errors import AlreadyExists, Conflict, Invalid, NotFound
+
+FOLDERS = (GRAPH, BLOBS, SPARK, OUT)
+"""What is cleaned up, in this order: a folder that points to another one goes first."""
+
+_TRASH = re.compile(r"[0-9a-f]{8}")
+_MOVED = re.compile(rf"({'|'.join(FOLDERS)})(){SEQUENCE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Trashed:
+    """What one cleanup, or one replacement of a query's checkpoint, has moved to the trash.
+
+    Attributes:
+        name: of the folder in the trash.
+        folders: former paths in the leader directory.
+        restorable: whether the job has not run again since; always true for a query's checkpoint.
+        at_ms: last change, in milliseconds since 1970 by the store's wall clock; for display only.
+    """
+
+    name: str
+    folders: tuple[str, ...]
+    restorable: bool
+    at_ms: int
+
+
+class Cleanup:
+    """The leftovers of a job, for its leader, or for an operator while the job has no leader.
+
+    Every method raises :class:`leader.errors.Fenced` once a leader has taken over, and :class:`store.errors.StoreError`
+    if the store refuses a call or its outcome stays unknown. In that case call the method again.
+    """
+
+    def __init__(self, directory: FencedDirectory) -> None:
+        """Connect to nothing yet; ``directory`` is the leader directory."""
+        self._directory = directory
+        self._status = JobStatus(directory)
+        self._results = Results(directory)
+        self._queries = QueryCheckpoints(directory)
+
+    def clean(self) -> str:
+        """Move the graph, the blobs, Spark's checkpoints and output to the trash, then mark the dirty results clean.
+
+        After a crash it goes on where it stopped. If everything is clean, it changes nothing.
+
+        Returns:
+            Name of the folder in the trash.
+
+        Raises:
+            Conflict: another process changed the state at the same moment.
+            Invalid: the job has not ended for good, or its state is not certain; nothing was changed.
+        """
+        marked = self._ended()
+        if marked.cleaning == "cleaned":
+            return marked.trash
+        if not marked.cleaning:
+            marked = self._status.replace(marked, replace(marked, cleaning="cleaning", trash=uuid.uuid4().hex[:8]))
+        self._directory.make_folder(TRASH)
+        self._directory.make_folder(f"{TRASH}/{marked.trash}")
+        moved = self._moved(marked.trash)
+        for folder in FOLDERS:
+            # A folder that was moved already is moved once more, because a NameNode may forget a listed change.
+            source = moved.get(folder, NumberedEntry(0, 0, path=folder))
+            with suppress(NotFound):  # the job never had this folder
+                self._directory.commit(source.path, f"{TRASH}/{marked.trash}/{folder}", source.sequence + 1)
+        for name in self._results.dirty():
+            self._results.clean(name)
+        self._status.replace(marked, replace(marked, cleaning="cleaned"))
+        return marked.trash
+
+    def restore(self) -> str:
+        """Undo the last cleanup, even an incomplete one; results stay clean.
+
+        Returns:
+            Name of the folder in the trash.
+
+        Raises:
+            Conflict: another process changed the state at the same moment, or the job has a new folder of that name.
+            Invalid: the job was not cleaned up since it ended, or its state is not certain.
+            NotFound: the trash has been emptied.
+        """
+        marked = self._ended()
+        if not marked.cleaning:
+            raise Invalid(
+                f"Job {self._directory.job!r} has not been cleaned up since it ended: there is nothing to restore."
+            )
+        if marked.cleaning == "cleaning":  # a cleanup or a restore stopped halfway; after a cleanup the place is known
+            self.clean()
+            marked = self._ended()
+        if not any(each.name == marked.trash for each in self._directory.list(TRASH)):
+            raise NotFound(f"The trash of job {self._directory.job!r} does not hold {marked.trash} any more.")
+        halfway = self._status.replace(marked, replace(marked, cleaning="cleaning"))
+        moved = self._moved(marked.trash)
+        for folder in reversed(FOLDERS):
+            if folder in moved:
+                self._put_back(moved[folder].path, folder)
+        self._status.replace(halfway, StatusEntry(marked.status))
+        return marked.trash
+
+    def trash(self) -> list[Trashed]:
+        """Return the contents of the trash, oldest first."""
+        marked = self._status.entry().trash
+        found = []
+        for entry in self._directory.list(TRASH):
+            if not _TRASH.fullmatch(entry.name):
+                continue
+            if folders := tuple(self._moved(entry.name)):
+                found.append(Trashed(entry.name, folders, entry.name == marked, entry.modified_ms))
+            elif query := self._queries.discarded(entry.name):
+                found.append(Trashed(entry.name, (f"{SPARK}/{query}",), restorable=True, at_ms=entry.modified_ms))
+        return sorted(found, key=lambda each: (each.at_ms, each.name))
+
+    def empty(self) -> list[str]:
+        """Delete the contents of the trash for good, except an incomplete cleanup; return the deleted names."""
+        marked = self._status.entry()
+        kept = marked.trash if marked.cleaning == "cleaning" else ""
+        doomed = sorted(
+            each.name for each in self._directory.list(TRASH) if _TRASH.fullmatch(each.name) and each.name != kept
+        )
+        for name in doomed:
+            self._directory.delete(f"{TRASH}/{name}")
+        return doomed
+
+    def _ended(self) -> StatusEntry:
+        """Return the state of a job that has ended for good."""
+        found = self._status.certain()
+        if not found.status.globally_terminal:
+            raise Invalid(
+                f"Job {self._directory.job!r} is {found.status.value}: it can be cleaned up once it has ended for good."
+            )
+        return found
+
+    def _moved(self, trash: str) -> dict[str, NumberedEntry]:
+        """Return the folders that one cleanup has moved, in the order of :data:`FOLDERS`."""
+        folder = f"{TRASH}/{trash}"
+        found = newest(numbered(self._directory.list(folder), folder, _MOVED, lambda _: 0))
+        return {each: found[each] for each in FOLDERS if each in found}
+
+    def _put_back(self, source: str, folder: str) -> None:
+        try:
+            self._directory.rename(source, folder)
+        except AlreadyExists as error:
+            raise Conflict(
+                f"Job {self._directory.job!r} has a new folder {folder!r} by now: move it away first."
+            ) from error

@@ -1,0 +1,126 @@
+"""Grants of the past: who led a job, why the lease was free, and how each leadership ended.
+
+    history/<epoch>-<session id>~<reason>~<contender>     by the leader, soon after its grant
+    history/<epoch>-<session id>~end.<cause>~<contender>  by the leader, before it gives the lease back
+    history/<epoch>-<session id>~by.<operator>~<contender>  by the operator who asked it to
+
+Each is one try: a leader does not wait for a line of history. So a line can be missing, above all that of the end of a
+leader that was killed; the next grant's reason says then what its successor saw. An epoch is never missing here: it is
+in the list even if nobody wrote a line.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from leader.layout.names import HISTORY, LeaderDirectory
+from store.bounded import BoundedFiles
+from store.files import Entry
+from store.outcome import Outcome
+
+UNRECORDED = "unrecorded"
+"""The reason and the end of a leadership of which nobody wrote a line."""
+
+_LINE = re.compile(
+    r"([0-9]{10})-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+    r"~(?:([a-z-]+)|end\.([A-Za-z0-9.-]{1,64})|by\.([A-Za-z0-9.-]{1,64}))~([A-Za-z0-9][A-Za-z0-9._-]{0,63})"
+)
+
+MOST_MISSING = 1000
+"""Epochs without a line that are listed in a row; a longer gap is not one of leaders that ended early."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastGrant:
+    """One grant of the past.
+
+    Attributes:
+        epoch: of the grant.
+        session_id: of the grant; empty if nobody wrote it down.
+        reason: why the lease could be seized, in one word.
+        contender: name of the leader; empty if nobody wrote it down.
+        ended: how the leadership ended, in one word; empty for the newest one, which may still last.
+        by: the operator who asked for that end; empty if nobody did.
+        at_ms: time of the grant, in milliseconds since 1970 by the file system's wall clock; for display only.
+    """
+
+    epoch: int
+    session_id: str
+    reason: str
+    contender: str
+    ended: str = ""
+    by: str = ""
+    at_ms: int = 0
+
+    @classmethod
+    def parse(cls, name: str, at_ms: int) -> "PastGrant | None":
+        """Read the name of one line of history; None if it is none."""
+        match = _LINE.fullmatch(name)
+        if not match:
+            return None
+        reason, ended, by, contender = match[3], match[4], match[5], match[6]
+        return cls(int(match[1]), match[2], reason or UNRECORDED, contender, ended or "", by or "", at_ms)
+
+
+def read(entries: Iterable[Entry]) -> list[PastGrant]:
+    """Read the entries of a job's history; returns the grants, oldest first. Names that do not parse are left out."""
+    found: dict[tuple[int, str], PastGrant] = {}
+    for entry in entries:
+        line = PastGrant.parse(entry.name, entry.modified_ms)
+        if line is None:
+            continue
+        known = found.setdefault((line.epoch, line.session_id), line)
+        found[line.epoch, line.session_id] = replace(
+            known,
+            reason=known.reason if line.reason == UNRECORDED else line.reason,
+            at_ms=min(known.at_ms, line.at_ms),
+            ended=known.ended or line.ended,
+            by=known.by or line.by,
+        )
+    return _complete(sorted(found.values(), key=lambda each: (each.epoch, each.session_id)))
+
+
+def _complete(grants: list[PastGrant]) -> list[PastGrant]:
+    """Add the epochs without a line, and what the next grant's reason says of an end that nobody wrote down."""
+    complete: list[PastGrant] = []
+    for grant in grants:
+        before = complete[-1].epoch if complete else 0
+        if grant.epoch - before <= MOST_MISSING:
+            complete += [PastGrant(epoch, "", UNRECORDED, "") for epoch in range(before + 1, grant.epoch)]
+        complete.append(grant)
+    for number, grant in enumerate(complete[:-1]):
+        if not grant.ended:
+            after = complete[number + 1].reason
+            complete[number] = replace(grant, ended=UNRECORDED if after == "released" else after)
+    return complete
+
+
+def record_end(
+    files: BoundedFiles, job: str, leader: LeaderDirectory, cause: str, contender: str, timeout: float
+) -> None:
+    """Write down how a leadership ends: one try in the background, while its directory is still its own.
+
+    Args:
+        files: the file system.
+        job: the job's name.
+        leader: the leadership.
+        cause: one word of letters, digits, dots and hyphens.
+        contender: the leader's name.
+        timeout: seconds for the try.
+    """
+    _write(files, f"{job}/{leader.name}/{HISTORY}/{leader.name}~end.{cause}~{contender}", timeout)
+
+
+def record_operator(
+    files: BoundedFiles, job: str, leader: LeaderDirectory, operator: str, contender: str, timeout: float
+) -> None:
+    """Write down who asks a leader to end; arguments as for :func:`record_end`."""
+    _write(files, f"{job}/{leader.name}/{HISTORY}/{leader.name}~by.{operator}~{contender}", timeout)
+
+
+def _write(files: BoundedFiles, path: str, timeout: float) -> None:
+    files.submit("history", lambda driver: driver.make_directory(path), timeout, _forget)
+
+
+def _forget(outcome: Outcome[None]) -> None:
+    del outcome  # a line of history is not worth a second try

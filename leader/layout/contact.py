@@ -1,0 +1,96 @@
+"""Contact: where the process of a leader can be asked whether it lives. Its leader writes it beside the lease, in HDFS.
+
+    contact~<epoch>~<session id>~<escaped address>~<port>~<process>
+
+It counts for the lease of that session id and for no other. So nobody gives a leader another address who cannot write
+into the job's directory: nothing here comes from ZooKeeper.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from leader.errors import InvalidName
+from leader.layout import names
+from leader.layout.information import CONTACT, Record
+
+MAX_PORT = 65535
+
+_ENTRY = re.compile(CONTACT + r"([0-9]{10})~([0-9a-f-]{36})~([A-Za-z0-9._-]{2,128})~([1-9][0-9]{0,4})~([0-9a-f]{32})")
+_GREETING = re.compile(rb"hybrid-ha ([0-9a-f]{32})\n")
+
+GREETING_BYTES = len("hybrid-ha ") + 32 + 1
+"""Every greeting has this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContactAddress:
+    """Where a process listens, and which process it is.
+
+    Attributes:
+        host: an IP address and never a name, because a probe cannot wait for a name server.
+        port: from 1 to 65535.
+        process: 32 random hexadecimal digits, the same for as long as the process lives, whatever its sessions do.
+    """
+
+    host: str
+    port: int
+    process: str
+
+    @property
+    def greeting(self) -> bytes:
+        """What the process sends on every connection, and all that it ever sends."""
+        return f"hybrid-ha {self.process}\n".encode()
+
+
+def greeted_by(greeting: bytes) -> str | None:
+    """The process that sends this greeting; None if no process of ours does."""
+    match = _GREETING.fullmatch(greeting)
+    return match[1].decode() if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class ContactEntry:
+    """One entry of the record: the contact of the leader that was granted this epoch and session id."""
+
+    epoch: int
+    session_id: str
+    contact: ContactAddress
+
+    @property
+    def name(self) -> str:
+        """The entry's name."""
+        where = self.contact
+        escaped = names.escape(where.host)
+        return f"{CONTACT}{self.epoch:010d}~{self.session_id}~{escaped}~{where.port}~{where.process}"
+
+    @classmethod
+    def parse(cls, name: str) -> "ContactEntry | None":
+        """Read a name; None if no leader could have written it."""
+        match = _ENTRY.fullmatch(name)
+        if match is None or int(match[4]) > MAX_PORT or not names.is_session_id(match[2]):
+            return None
+        try:
+            host = names.unescape(match[3])
+            plain = str(ipaddress.ip_address(host)) == host and "%" not in host
+        except (InvalidName, ValueError):
+            return None
+        return cls(int(match[1]), match[2], ContactAddress(host, int(match[4]), match[5])) if plain else None
+
+
+def entries(record: Record) -> frozenset[ContactEntry]:
+    """The contacts of a record, including those of earlier epochs."""
+    return frozenset(filter(None, map(ContactEntry.parse, record.contacts)))
+
+
+def holders(record: Record, directory: names.LeaderDirectory) -> ContactAddress | None:
+    """Where the process of the lease's holder listens; None if it does not say so.
+
+    It counts only if the leader of this directory has written it, and still holds the lease. Of two that contradict
+    each other neither counts: only damage from outside makes them.
+    """
+    if record.lease is None or record.lease.owner != directory.session_id:
+        return None
+    theirs = (directory.epoch, directory.session_id)
+    found = [each.contact for each in entries(record) if (each.epoch, each.session_id) == theirs]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,114 @@
+"""Lease: who holds it, until when it must be renewed, and what attests it.
+
+A lease is one entry of the record directory; its name says all of it. To renew, to switch and to seize is to rename
+that entry to one with a higher sequence, so no name ever comes back and every rename is a compare-and-swap.
+"""
+
+import re
+from enum import Enum
+
+import msgspec
+
+from leader.layout import names
+
+ANYBODY = "_any"
+"""The successor in a request to hand over to the first contender that comes; no contender can have this name."""
+
+
+class Mode(Enum):
+    """How a holder shows that it is alive."""
+
+    ZOOKEEPER = "zookeeper"
+    """An ephemeral ZooKeeper node attests it. It is renewed seldom, in case its holder and ZooKeeper both go silent."""
+    HDFS = "hdfs"
+    """It is renewed often."""
+    RELEASED = "released"
+    """Nobody holds it."""
+
+
+_LEASE = re.compile(
+    r"lease~([0-9]{10})~(zookeeper|hdfs|released)~(0|[1-9][0-9]{0,8})"
+    r"~([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+    r"~([0-9a-f-]{0,40})~([A-Za-z0-9][A-Za-z0-9._-]{0,63})~(_any|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|)"
+)
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """One lease entry.
+
+    Attributes:
+        sequence: one higher at every change.
+        mode: how its holder shows that it is alive.
+        ttl_ms: milliseconds after which it may be seized if it was not changed.
+        owner: session id of the holder, or of the one that released it.
+        attestation: names the ephemeral node that attests it; empty unless the mode is ``zookeeper``.
+        contender: the holder's name, for people and for switch-overs.
+        successor: the contender to which the holder is asked to hand over, or for which the released lease is reserved;
+            mostly empty.
+    """
+
+    sequence: int
+    mode: Mode
+    ttl_ms: int
+    owner: str
+    attestation: str
+    contender: str
+    successor: str = ""
+
+    @property
+    def name(self) -> str:
+        """The entry's name."""
+        return (
+            f"lease~{self.sequence:010d}~{self.mode.value}~{self.ttl_ms}~{self.owner}"
+            f"~{self.attestation}~{self.contender}~{self.successor}"
+        )
+
+    @property
+    def ttl(self) -> float:
+        """Time to live in seconds."""
+        return self.ttl_ms / 1000
+
+    @classmethod
+    def parse(cls, name: str) -> "Lease | None":
+        """Read a name; None if it is not a lease's."""
+        match = _LEASE.fullmatch(name)
+        if not match:
+            return None
+        return cls(int(match[1]), Mode(match[2]), int(match[3]), match[4], match[5], match[6], match[7])
+
+    def asked_to(self, successor: str) -> "Lease":
+        """The entry by which an operator asks the holder to hand over."""
+        return msgspec.structs.replace(self, sequence=self.sequence + 1, successor=successor)
+
+
+def first_lease(session_id: str) -> Lease:
+    """The entry that a job is created with: released, so that the first contender seizes it at once."""
+    return Lease(0, Mode.RELEASED, 0, session_id, "", "nobody")
+
+
+class Attestation(msgspec.Struct, frozen=True):
+    """What ZooKeeper has confirmed of this process's session.
+
+    Attributes:
+        token: names the ephemeral node; None while there is none.
+        until: boot-clock seconds until which no server can have declared that session dead.
+        usable: whether a lease may rely on it now; when it may not, ``until`` still holds.
+        answers: whether ZooKeeper answers now, so that it can be asked about others' sessions; true if ``usable`` is.
+    """
+
+    token: str | None = None
+    until: float = float("-inf")
+    usable: bool = False
+    answers: bool = False
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "answers", self.answers or self.usable)
+
+
+def check_contender(name: str) -> str:
+    """Return a contender's name if it is valid.
+
+    Raises:
+        InvalidName: the name is not valid.
+    """
+    return names.check_word(name, "a contender")

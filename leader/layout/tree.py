@@ -1,0 +1,122 @@
+"""Tree: a job's directories in the file system, how they are created, and where the present record is."""
+
+import uuid
+from contextlib import suppress
+
+from leader.layout import names
+from leader.layout.information import Record
+from leader.layout.lease import first_lease
+from leader.layout.names import CHECKPOINTS, FIRST_CHECKPOINT, HISTORY, RECORD, SPARK, STATUS, LeaderDirectory
+from store.errors import NotFound, StoreError
+from store.files import Files
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+"""Session id of epoch 0, which nobody ever led."""
+
+READ_ATTEMPTS = 5
+"""A leader directory can be renamed between two lists. If that happens so often in a row, something else is wrong."""
+
+
+def create(files: Files, job: str) -> None:
+    """Create a job's directory, complete or not at all: by one rename of a staged tree.
+
+    Raises:
+        AlreadyExists: the job exists.
+        StoreError: it was refused, or nobody knows; the staged tree may be left behind under ``.creating-...``.
+    """
+    first = LeaderDirectory(0, NOBODY)
+    staging = f".creating-{uuid.uuid4()}"
+    files.make_root()
+    tree = f"{staging}/{first.name}"
+    paths = (
+        staging,
+        tree,
+        f"{tree}/{RECORD}",
+        f"{tree}/{RECORD}/{first_lease(NOBODY).name}",
+        f"{tree}/{CHECKPOINTS}",
+        f"{tree}/{CHECKPOINTS}/{FIRST_CHECKPOINT}",
+        f"{tree}/{STATUS}CREATED",
+        f"{tree}/{HISTORY}",
+        f"{tree}/{SPARK}",
+    )
+    try:
+        for path in paths:
+            files.make_directory(path)
+        files.rename(staging, job)
+    except StoreError:
+        with suppress(StoreError):  # if the rename was executed after all, there is nothing to delete
+            files.delete(staging, recursive=True)
+        raise
+
+
+def find(files: Files, job: str) -> LeaderDirectory:
+    """Return the job's leader directory: one list, and one more for each directory that somebody made by hand.
+
+    Raises:
+        NotFound: there is no such job, or it holds no leader directory.
+        StoreError: the store did not answer.
+    """
+    try:
+        found = names.candidates([entry.name for entry in files.list(job)])
+    except NotFound:
+        raise NotFound(f"There is no job {job!r} under {files.uri}.") from None
+    if not found:
+        raise NotFound(f"The directory of job {job!r} under {files.uri} holds no leader directory.")
+    if len(found) == 1:
+        return found[0]
+    # A claim renames the leader directory, lease and all. One that was made by hand has no lease.
+    return next((each for each in found if _holds_a_lease(files, job, each)), found[0])
+
+
+def _holds_a_lease(files: Files, job: str, directory: LeaderDirectory) -> bool:
+    try:
+        return _record(files, job, directory).lease is not None
+    except NotFound:
+        return False
+
+
+def _record(files: Files, job: str, directory: LeaderDirectory) -> Record:
+    return Record.parse(entry.name for entry in files.list(f"{job}/{directory.name}/{RECORD}"))
+
+
+def read(files: Files, job: str, known: LeaderDirectory | None = None) -> tuple[LeaderDirectory, Record]:
+    """Return the job's leader directory and its record.
+
+    This takes one list if ``known`` still is the leader directory: a claim renames it, so if it exists, it is current.
+
+    Raises:
+        NotFound: there is no such job, or it holds no record.
+        StoreError: the store did not answer.
+    """
+    directory = known
+    for _ in range(READ_ATTEMPTS):
+        directory = directory or find(files, job)
+        try:
+            return directory, _record(files, job, directory)
+        except NotFound:
+            directory = None
+    raise NotFound(f"The leader directory of job {job!r} under {files.uri} holds no record.")
+
+
+def check_writable(files: Files, job: str) -> None:
+    """Check that this process may rename what a leader renames in a job; leaves nothing behind.
+
+    A name that does not exist is renamed: a store that allows that says that it is not there. In a job that does not
+    exist yet, the right to create it is checked.
+
+    Raises:
+        PermissionDenied: it may not.
+        StoreError: the store did not answer, or takes no writes from anybody now.
+    """
+    try:
+        directory = find(files, job)
+    except NotFound:
+        _probe(files, "")
+        return
+    _probe(files, f"{job}/")
+    _probe(files, f"{job}/{directory.name}/{RECORD}/")
+
+
+def _probe(files: Files, folder: str) -> None:
+    with suppress(NotFound):
+        files.rename(f"{folder}.probe-{uuid.uuid4()}", f"{folder}.probe-{uuid.uuid4()}")

@@ -1,0 +1,1 @@
+"""Readers: find the leader of a job and its newest checkpoints."""

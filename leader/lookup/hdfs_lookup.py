@@ -1,0 +1,306 @@
+"""HdfsLookup: the HDFS part of a lookup. It verifies and audits ZooKeeper, detects a dead leader, obeys rate limits.
+
+Answers of HDFS are merged into the job's :class:`leader.lookup.leader_view.LeaderView`. While the rate limit forbids a
+question, the last answer is repeated.
+"""
+
+import threading
+
+from leader.election.rival import RivalLease
+from leader.errors import NoLeader
+from leader.layout import contact
+from leader.layout.contact import ContactAddress
+from leader.layout.information import LeaderInformation
+from leader.layout.lease import Attestation, Lease, Mode
+from leader.layout.names import LeaderDirectory
+from leader.lookup.answers import Known
+from leader.lookup.leader_view import LeaderView
+from leader.lookup.rate_limit import JOB_PAUSE_S, AuditSchedule, HdfsRateLimit
+from leader.lookup.store_clients import LookupContext, Reading, StoreClients
+from leader.timing import PAST
+from store.clock import Clock
+from store.errors import DeadlineExceeded, NotFound
+from store.outcome import Outcome
+
+BACK_OFF_S = 0.3
+"""Seconds, on average, for which HDFS is not asked after it did not answer."""
+
+SHORT_DEADLINE_S = 0.3
+"""Silence of HDFS for less than that many seconds is no evidence against it."""
+
+OTHERS_PAUSE_S = 0.05
+"""Seconds, on average, after which a thread looks again whether another thread's question has been answered."""
+
+SHORTEST_AUDIT_WAIT_S = 0.05
+"""Seconds that a watch waits for an audit that is due about now."""
+
+
+SUCCESSOR_WITHIN_S = 10.0
+"""Seconds for which a reader expects the next leader after the process of the last one has ended."""
+
+TOO_OFTEN = "it was asked often lately, and there was no time left to wait."
+"""The reason why HDFS was not asked, although it does answer."""
+
+
+class HdfsLookup:
+    """Asks HDFS about one job. Any thread may use it.
+
+    Two facts decide the answer while HDFS must not be asked. All four combinations occur:
+
+    - ``_no_such_job`` is set when HDFS says that there is no such job. It counts only until something else becomes
+      known, and takes precedence over the other.
+    - ``_remembers`` says that the view is good enough to answer from. It is set when HDFS answers, or when ZooKeeper's
+      last answer is still new (:meth:`trust_view`), and cleared when HDFS fails.
+
+    A record of ZooKeeper that HDFS has not confirmed, the candidate, has rate limits of its own: those who ask in
+    ZooKeeper's place have mostly used up theirs when it comes.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        view: LeaderView,
+        lock: threading.Lock,
+        stores: StoreClients,
+        limit: HdfsRateLimit,
+        verifications: HdfsRateLimit,
+        context: LookupContext,
+    ) -> None:
+        """Ask nothing yet; ``lock`` guards the view."""
+        self._job = job
+        self._view = view
+        self._lock = lock
+        self._stores = stores
+        self._limit = _JobQuestions(limit, context.clock)
+        self._verifications = _JobQuestions(verifications, context.clock)
+        self._clock = context.clock
+        self._jitter = context.jitter
+        self._audits = AuditSchedule(context.audit, context.jitter)
+        self._rival = RivalLease("", context.timing)
+        self._remembers = False
+        self._no_such_job: tuple[str, Known | None] | None = None
+        """HDFS's sentence, and what was known when it came."""
+        self._asking = 0
+        """Threads that are asking HDFS now, without audits."""
+        self._is_silent = False
+        """Whether HDFS gave no answer when it was asked last."""
+        self._contact: tuple[LeaderDirectory, ContactAddress | None] | None = None
+        """Where the process of the leader of a directory listens, as HDFS said last."""
+        self._successor_until = PAST
+        """Boot-clock seconds until which the next leader is expected."""
+
+    # --- a question with a waiting caller
+
+    def ask(self, timeout: float, candidate: LeaderInformation | None = None) -> str | None:
+        """Ask HDFS, or rely on its last answer. Returns None if the view is good enough now, else the reason why not.
+
+        Args:
+            timeout: seconds.
+            candidate: ZooKeeper's record, for HDFS to confirm.
+
+        Raises:
+            NoLeader: there is no such job.
+        """
+        deadline = self._clock.now() + timeout
+        limit = self._limit if candidate is None and not self.expects_successor else self._verifications
+        while not limit.try_acquire():
+            if self._no_such_job is not None and self._no_such_job[1] is self._view.known:
+                raise NoLeader(self._no_such_job[0])
+            if self._remembers and (candidate is None or self._is_verified):
+                return None
+            wait, rest = limit.wait(), deadline - self._clock.now()
+            if rest <= 0 or (wait >= rest and not self._asking):
+                if not self._is_silent:
+                    return TOO_OFTEN
+                return "it did not answer a moment ago, and there was no time left to ask it again."
+            # A thread that is asking now has the tokens; its answer will serve this thread, too.
+            self._clock.sleep(min(wait, rest, self._jitter.around(OTHERS_PAUSE_S)) if self._asking else wait)
+        rest = deadline - self._clock.now()
+        if rest <= 0:
+            limit.failed()
+            return "there was no time left to ask it."
+        self._count_asking(1)
+        try:
+            outcome = self._stores.read_hdfs(self._job, self._directory_of(candidate), rest)
+            cause = self._take_in(outcome, limit, candidate, short_deadline=rest < SHORT_DEADLINE_S)
+            if cause is None and candidate is None:
+                self._check_session(outcome.result()[1].lease, deadline)
+            return cause
+        finally:
+            self._count_asking(-1)  # only now can other threads rely on the answer
+
+    def _directory_of(self, candidate: LeaderInformation | None) -> LeaderDirectory | None:
+        """Return the directory in which to look first: if it is the present one, one list is enough."""
+        return self._view.directory if candidate is None else LeaderDirectory(candidate.epoch, candidate.session_id)
+
+    def _take_in(
+        self,
+        outcome: Outcome[Reading],
+        limit: "_JobQuestions",
+        candidate: LeaderInformation | None,
+        *,
+        short_deadline: bool,
+    ) -> str | None:
+        if isinstance(outcome.error, NotFound):
+            self._is_silent = False
+            self._no_such_job = f"{outcome.error}", self._view.known
+            limit.answered(news=True)
+            raise NoLeader(self._no_such_job[0])
+        self._is_silent = not outcome.done
+        if short_deadline and isinstance(outcome.error, DeadlineExceeded):
+            limit.failed()
+            return f"{outcome.error}"
+        if not outcome.done:
+            self._remembers = False
+            limit.failed(self._clock.now() + self._jitter.around(BACK_OFF_S))
+            return f"{outcome.error}"
+        before = self._view.known
+        self._no_such_job = None
+        self._remembers = True
+        with self._lock:
+            self._audits.count(outcome.started)
+            self._merge(outcome)
+            if candidate is not None:
+                self._view.refute(candidate, outcome.result()[0])
+        news, known = _is_news(before, self._view.known), self._view.known
+        if news and known is not None and known.information is not None:
+            self._successor_until = PAST
+        limit.answered(news=news or self.expects_successor)
+        return None
+
+    def _merge(self, outcome: Outcome[Reading]) -> None:
+        """Merge what HDFS said; called with the lock held."""
+        directory, record = outcome.result()
+        believed = self._view.merge_files(directory, record, self._job, outcome.started, outcome.ended)
+        if believed:
+            self._contact = directory, contact.holders(record, directory)
+        if believed and record.lease is not None:
+            self._rival.observe(record.lease, outcome.ended)
+            self._mark_if_dead(record.lease, outcome.started)
+
+    def _mark_if_dead(self, lease: Lease, at: float) -> None:
+        """Mark the leader as dead if the lease, which is unchanged until then, has ended; called with the lock held."""
+        if self._rival.lease == lease and self._rival.expired_reason(at):
+            self._view.mark_dead(self._clock.now())
+
+    def _check_session(self, lease: Lease | None, deadline: float) -> None:
+        """Mark the leader as dead if the session that attests the lease is gone.
+
+        This is not asked about a candidate: the leader's own session has written that.
+        """
+        if lease is not None and lease.mode is Mode.ZOOKEEPER and self._stores.connected:
+            with self._lock:
+                self._rival.recheck(self._clock.now())
+                token = self._rival.next_check(Attestation(answers=True), self._clock.now())
+            if token is not None:
+                lives = self._stores.session_lives(token, deadline)
+                with self._lock:
+                    self._rival.on_checked(token, lives, self._clock.now())
+                    self._mark_if_dead(lease, PAST)
+
+    def _count_asking(self, more: int) -> None:
+        with self._lock:
+            self._asking += more
+
+    # --- when the next question comes
+
+    def hurry(self) -> None:
+        """Ask HDFS as often as the limit allows: the caller has reason to expect news."""
+        self._limit.answered(news=True)
+
+    @property
+    def contact(self) -> ContactAddress | None:
+        """Where the process of the known leader can be asked whether it lives; None if HDFS did not say so."""
+        known, said = self._view.known, self._contact
+        if known is None or known.information is None or said is None:
+            return None
+        return said[1] if said[0] == LeaderDirectory(known.epoch, known.session_id) else None
+
+    def expect_successor(self) -> None:
+        """Ask HDFS within the limits of verifications for a while: the leader's process is gone."""
+        self._successor_until = self._clock.now() + SUCCESSOR_WITHIN_S
+
+    @property
+    def expects_successor(self) -> bool:
+        """Whether the leader's process is gone, and HDFS has not named another leader yet."""
+        return self._clock.now() < self._successor_until
+
+    def trust_view(self, until: float) -> None:
+        """Do not ask before that boot-clock time: until then ZooKeeper's last answer is new enough."""
+        self._remembers = True
+        self._limit.hold(until)
+
+    @property
+    def verification_in(self) -> float:
+        """Seconds until HDFS may be asked about a candidate."""
+        return max(SHORTEST_AUDIT_WAIT_S, self._verifications.wait())
+
+    def verify_later(self) -> None:
+        """Compare HDFS with the view soon, and again and again while it is silent: the view is not verified."""
+        with self._lock:
+            self._audits.hasten(self._clock.now() + self._jitter.around(JOB_PAUSE_S))
+
+    @property
+    def _is_verified(self) -> bool:
+        return self._view.known is not None and self._view.known.verified
+
+    # --- audits, without a waiting caller
+
+    def audit_if_due(self) -> None:
+        """Start a background comparison of HDFS with the view, if one is due."""
+        with self._lock:
+            if not self._audits.begin(self._clock.now()):
+                return
+            directory = self._view.directory
+        self._stores.audit_hdfs(self._job, directory, self._audited)
+
+    def _audited(self, outcome: Outcome[Reading]) -> None:
+        if outcome.done:
+            with self._lock:
+                self._merge(outcome)
+        elif not self._is_verified:
+            self.verify_later()
+
+    def audit_soon(self) -> None:
+        """Make the next look audit HDFS, because an agent contradicts the view. Called with the lock held."""
+        self._audits.hasten(self._clock.now())
+
+    @property
+    def audit_in(self) -> float:
+        """Seconds until :meth:`audit_if_due` has something to do."""
+        return max(SHORTEST_AUDIT_WAIT_S, self._audits.wait(self._clock.now()))
+
+    def forked(self, lock: threading.Lock) -> None:
+        """Go on in a forked child: no thread of the parent asks here, and its lock may be held for ever."""
+        self._lock, self._asking = lock, 0
+
+
+class _JobQuestions:
+    """Questions of one kind about one job, within the limits of the job and of the process; see those."""
+
+    def __init__(self, process: HdfsRateLimit, clock: Clock) -> None:
+        self._process = process
+        self._job = process.of_job()
+        self._clock = clock
+
+    def try_acquire(self) -> bool:
+        return self._process.try_acquire(self._job)
+
+    def wait(self) -> float:
+        return self._process.wait(self._job)
+
+    def answered(self, *, news: bool) -> None:
+        self._job.answered(self._clock.now(), news=news)
+
+    def failed(self, not_before: float = PAST) -> None:
+        self._job.failed(not_before)
+
+    def hold(self, until: float) -> None:
+        self._job.hold(until)
+
+
+def _is_news(before: Known | None, after: Known | None) -> bool:
+    """Whether an answer of HDFS was new. "Nobody leads" always counts as new, since somebody soon will lead."""
+    if before is None or after is None or after.information is None:
+        return True
+    return (before.epoch, before.session_id, before.information) != (after.epoch, after.session_id, after.information)

@@ -1,0 +1,138 @@
+"""Hadoop for both HDFS drivers: its configuration files, and the meaning of its exceptions."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from store.errors import (
+    AlreadyExists,
+    Invalid,
+    NoSpace,
+    NotEmpty,
+    NotFound,
+    NotWritable,
+    PermissionDenied,
+    Refused,
+)
+
+MAX_LINE = 20_000
+"""Characters of a message that are read: twice the longest path of HDFS and some words.
+
+The patterns below would take hours for the many megabytes that a server which is no NameNode can send.
+"""
+
+# Only exceptions that the NameNode throws before it changes anything may be here. Any other one is Unknown.
+_REFUSALS: dict[str, type[Refused]] = {
+    "FileNotFoundException": NotFound,
+    "FileAlreadyExistsException": AlreadyExists,
+    "AlreadyBeingCreatedException": AlreadyExists,
+    "PathIsNotEmptyDirectoryException": NotEmpty,
+    "AccessControlException": PermissionDenied,
+    "AuthorizationException": PermissionDenied,
+    "AuthenticationException": PermissionDenied,
+    "InvalidToken": PermissionDenied,
+    "NSQuotaExceededException": NoSpace,
+    "DSQuotaExceededException": NoSpace,
+    "QuotaByStorageTypeExceededException": NoSpace,
+    "MaxDirectoryItemsExceededException": NoSpace,
+    "SafeModeException": NotWritable,
+    "StandbyException": NotWritable,
+    "RetriableException": NotWritable,
+    "ObserverRetryOnActiveException": NotWritable,
+    "PathComponentTooLongException": Invalid,
+    "IllegalNameException": Invalid,
+    "InvalidPathException": Invalid,
+    "ParentNotDirectoryException": Invalid,
+    "HadoopIllegalArgumentException": Invalid,
+}
+
+# Some exceptions mean several things and only their text tells which; a plain IOException means nothing without it.
+_PHRASES: tuple[tuple[str, re.Pattern[str], type[Refused]], ...] = (
+    ("FileNotFoundException", re.compile(r"^Path is not a file: "), Invalid),
+    ("AccessControlException", re.compile(r" \(is not a directory\)"), Invalid),
+    ("IOException", re.compile(r"^Source .* and destination .* must both be directories"), AlreadyExists),
+    ("IOException", re.compile(r"^Rename destination .* is a directory or file under source "), Invalid),
+    ("IOException", re.compile(r"^rename source cannot be the root"), Invalid),
+    ("IOException", re.compile(r"^(rename|mkdirs|create): Pathname too long\."), Invalid),
+)
+
+
+def refusal(exception: str, message: str) -> Refused | None:
+    """Return what a NameNode's exception means, or None if it does not prove that nothing happened.
+
+    Args:
+        exception: the Java class, with or without its package.
+        message: the exception's text; a stack trace after the first line is left out of the result.
+    """
+    name = re.split(r"[.$]", exception[-MAX_LINE:])[-1]
+    first_line = message[:MAX_LINE].partition("\n")[0]
+    for known, phrase, kind in _PHRASES:
+        if known == name and phrase.search(first_line):
+            return kind(first_line)
+    kind_of_name = _REFUSALS.get(name)
+    return None if kind_of_name is None else kind_of_name(f"{name}: {first_line}")
+
+
+def configuration(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return Hadoop's settings: ``core-site.xml`` and ``hdfs-site.xml``, and ``extra`` over them.
+
+    The files are looked for where hdfs-native looks: in ``HADOOP_CONF_DIR``, else ``HADOOP_HOME/etc/hadoop``.
+
+    Raises:
+        Invalid: a file is there but cannot be read.
+    """
+    settings: dict[str, str] = {}
+    folder = os.environ.get("HADOOP_CONF_DIR")
+    if folder is None and "HADOOP_HOME" in os.environ:
+        folder = os.path.join(os.environ["HADOOP_HOME"], "etc/hadoop")  # noqa: PTH118 - a string is all we need
+    for name in ("core-site.xml", "hdfs-site.xml") if folder else ():
+        settings.update(_read(Path(folder or "") / name))
+    settings.update(extra or {})
+    return settings
+
+
+def _read(file: Path) -> dict[str, str]:
+    if not file.exists():
+        return {}
+    try:
+        root = ET.parse(file).getroot()  # noqa: S314 - the administrator's own file
+    except (OSError, ET.ParseError, ValueError, LookupError) as error:  # the last two for an unknown encoding
+        raise Invalid(f"The Hadoop configuration {file} cannot be read ({error}); correct it.") from error
+    pairs = ((entry.findtext("name"), entry.findtext("value")) for entry in root.iter("property"))
+    return {name.strip(): (value or "").strip() for name, value in pairs if name}
+
+
+def in_turn(settings: Mapping[str, str], nameservice: str, turn: int) -> dict[str, str]:
+    """Return settings with the nameservice's NameNodes in another order: that of number ``turn``, modulo, comes first.
+
+    A client that replaces a stuck one must not begin with the same NameNode: finding out that a machine is lost takes
+    longer than a call may.
+    """
+    name = f"dfs.ha.namenodes.{nameservice}"
+    ids = [each.strip() for each in settings.get(name, "").split(",") if each.strip()]
+    first = turn % len(ids) if ids else 0
+    return {**settings, name: ",".join(ids[first:] + ids[:first])}
+
+
+def namenodes(settings: Mapping[str, str], nameservice: str, address: str) -> list[str]:
+    """Return the addresses (``host:port``) of a nameservice's NameNodes, in the configuration's order.
+
+    Args:
+        settings: Hadoop's settings.
+        nameservice: the nameservice's id.
+        address: which address: ``rpc-address`` or ``http-address``.
+
+    Raises:
+        Invalid: the configuration knows no such nameservice.
+    """
+    ids = [each.strip() for each in settings.get(f"dfs.ha.namenodes.{nameservice}", "").split(",")]
+    found = [settings.get(f"dfs.namenode.{address}.{nameservice}.{each}") for each in ids if each]
+    addresses = [each for each in found if each]
+    if not addresses:
+        raise Invalid(
+            f"{nameservice!r} is no nameservice of the Hadoop configuration: write host:port, "
+            f"or let HADOOP_CONF_DIR name a directory whose hdfs-site.xml has dfs.ha.namenodes.{nameservice}."
+        )
+    return addresses

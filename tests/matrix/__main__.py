@@ -1,0 +1,144 @@
+"""Run what this package promises on each version of Spark and Python: ``python -m tests.matrix`` (``make matrix``).
+
+Each cell gets a virtual environment in ``build/matrix``, which is kept. In it the tests of ``ABILITIES`` run, one cell
+after the other, against one sandbox of the Python that runs this program. The table is written to
+``build/matrix/table.md``; ``docs/versions.md`` has the one of a whole run.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import click
+
+from ha.sandbox import Sandbox
+from tests.matrix.places import FOLDER, PYTHONS, ROOT, SPARKS, Cell, Missing, cell_of, python_of
+
+SYSTEM = "tests/system/spark"
+ABILITIES: Mapping[str, tuple[str, ...]] = {
+    "lead": (f"{SYSTEM}/test_lead.py",),
+    "checkpoints": (f"{SYSTEM}/test_checkpoints.py",),
+    "`Output`": (
+        f"{SYSTEM}/test_output.py::test_with_spark_on_hdfs",
+        f"{SYSTEM}/test_output.py::test_partitions_in_each_format_with_spark_on_hdfs",
+    ),
+    "`--spark`": (f"{SYSTEM}/test_supervised.py::test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm",),
+    "workers": (
+        f"{SYSTEM}/test_worker.py::test_a_udf_learns_who_leads",
+        f"{SYSTEM}/test_worker.py::test_a_worker_sees_the_next_job_master",
+        f"{SYSTEM}/test_worker.py::test_every_kind_of_function_can_ask",
+    ),
+    "warm up": (f"{SYSTEM}/test_warm.py",),
+    "`kill -9`, warm standby": (f"{SYSTEM}/test_marathon.py",),
+}
+"""What a cell is asked for, and the tests that show it."""
+
+CELL_S = 1500.0
+
+GREEN, RED = "yes", "**no**"
+
+
+@click.command()
+@click.option("--spark", "sparks", multiple=True, default=SPARKS, help="Versions of PySpark.  [default: all]")
+@click.option("--python", "pythons", multiple=True, default=PYTHONS, help="Versions of Python.  [default: all]")
+def main(sparks: tuple[str, ...], pythons: tuple[str, ...]) -> None:
+    """Run the cells, and write the table of all that were ever run."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    results = FOLDER / "results.json"
+    known: dict[str, dict[str, str]] = json.loads(results.read_text()) if results.exists() else {}
+    sandbox = Sandbox(FOLDER / "sandbox")
+    try:
+        sandbox.up()
+        for cell in [cell_of(python, spark) for python in pythons for spark in sparks]:
+            known[cell.name] = _run(cell)
+            click.echo(f"{cell.name}: {', '.join(f'{name} {said}' for name, said in known[cell.name].items())}")
+            results.write_text(json.dumps(known, indent=1))
+    finally:
+        sandbox.down()
+    (FOLDER / "table.md").write_text(table(known))
+    asked = [known[cell_of(python, spark).name] for python in pythons for spark in sparks]
+    sys.exit(any(said == RED for found in asked for said in found.values()))
+
+
+def table(known: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the table in Markdown: a row for each cell that was run."""
+    lines = [f"| PySpark | Python | packages | {' | '.join(ABILITIES)} |", "|---|---|---|" + "---|" * len(ABILITIES)]
+    for spark in SPARKS:
+        for python in PYTHONS:
+            cell = cell_of(python, spark)
+            found = known.get(cell.name, {})
+            packages = "oldest" if cell.oldest else "newest"
+            cells = [found.get(name, found.get("", "not run")) for name in ABILITIES]
+            lines.append(f"| {spark} | {python} | {packages} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def abilities(tests: Iterable[tuple[str, bool]]) -> dict[str, str]:
+    """Return for each ability whether it is there: each test has passed, or is of what this version has not.
+
+    Args:
+        tests: for each that was not skipped its name, ``path::test``, and whether it has passed.
+    """
+    there = list(tests)
+    found = {}
+    for ability, wanted in ABILITIES.items():
+        of_it = [passed for name, passed in there if name.startswith(wanted)]
+        found[ability] = GREEN if of_it and all(of_it) else RED
+    return found
+
+
+def _run(cell: Cell) -> dict[str, str]:
+    try:
+        python = python_of(cell)
+        tests = _tested(cell, python, [test for tests in ABILITIES.values() for test in tests])
+        # The machine may have been busy: what has failed is asked once more, and the second answer counts.
+        if failed := [name for name, passed in tests.items() if not passed]:
+            tests |= _tested(cell, python, failed)
+    except Missing as missing:
+        return {"": str(missing)}
+    return abilities(tests.items())
+
+
+def _tested(cell: Cell, python: Path, wanted: list[str]) -> dict[str, bool]:
+    """Run tests in a cell; returns for each that was not skipped whether it has passed.
+
+    Raises:
+        Missing: they did not come to an end.
+    """
+    report, log = FOLDER / f"{cell.name}.xml", FOLDER / f"{cell.name}.log"
+    report.unlink(missing_ok=True)
+    options = ["-o", "filterwarnings=default", "-p", "no:cacheprovider", f"--junitxml={report}", "-q"]
+    environment = {
+        **os.environ,
+        "HA_TEST_SANDBOX": str(FOLDER / "sandbox"),
+        "PATH": f"{python.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    environment.pop("SPARK_HOME", None)  # it would be another Spark's
+    with log.open("ab") as said:
+        try:
+            subprocess.run(
+                [python, "-m", "pytest", *options, *wanted],
+                env=environment, cwd=ROOT, stdout=said, stderr=said, timeout=CELL_S, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise Missing(f"took more than {CELL_S:g} s") from error
+    if not report.exists():
+        raise Missing(f"pytest did not start: {log}")
+    return dict(_tests(report))
+
+
+def _tests(report: Path) -> Iterable[tuple[str, bool]]:
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314  # our own
+        if case.find("skipped") is None:
+            path = (case.get("classname") or "").replace(".", "/")
+            bad = case.find("failure") is not None or case.find("error") is not None
+            yield f"{path}.py::{case.get('name')}", not bad
+
+
+if __name__ == "__main__":
+    main()

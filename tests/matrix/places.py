@@ -1,0 +1,116 @@
+"""The cells of the matrix: versions of Python, Spark and packages, and a virtual environment for each."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "build" / "matrix"
+
+SPARKS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
+PYTHONS = ("3.11", "3.12", "3.13")
+
+TOOLS = ("greenlet", "hypothesis", "packaging", "pytest", "pytest-timeout", "pytest-xdist", "setuptools")
+"""What the tests import. PySpark 3.5 needs setuptools on Python 3.12 and newer, which have no ``distutils``."""
+
+INSTALL_S = 1200.0
+
+
+class Missing(Exception):
+    """A cell cannot be run here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of versions.
+
+    Attributes:
+        python: as in ``3.12``.
+        spark: of PySpark.
+        oldest: whether all other packages are the oldest ones that ``pyproject.toml`` allows; else the newest.
+    """
+
+    python: str
+    spark: str
+    oldest: bool
+
+    @property
+    def name(self) -> str:
+        """A name for files."""
+        return f"python{self.python}-spark{self.spark}-{'oldest' if self.oldest else 'newest'}"
+
+
+def cell_of(python: str, spark: str) -> Cell:
+    """Return a cell: with the oldest Spark on the oldest Python, the other packages are the oldest, too."""
+    return Cell(python, spark, oldest=(python, spark) == (PYTHONS[0], SPARKS[0]))
+
+
+def requirements(cell: Cell) -> list[str]:
+    """Return what pip is told to install, and to install with it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    given = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    exact = [oldest(line) for line in given if Requirement(line).name != "pyspark"] if cell.oldest else []
+    return [f"{ROOT}[spark,drill]", f"pyspark=={cell.spark}", *exact, *TOOLS]
+
+
+def oldest(line: str) -> str:
+    """Return a requirement of the oldest version that a line of ``pyproject.toml`` allows.
+
+    Raises:
+        ValueError: it has no lower bound.
+    """
+    requirement = Requirement(line)
+    bounds = [each.version for each in requirement.specifier if each.operator in {">=", "=="}]
+    if not bounds:
+        raise ValueError(f"{line!r} in pyproject.toml has no lower bound.")
+    return f"{requirement.name}=={bounds[0]}"
+
+
+def python_of(cell: Cell) -> Path:
+    """Return the interpreter of a cell's environment; make that, or make it anew if the requirements have changed.
+
+    Raises:
+        Missing: there is no such Python here, or pip found no way to install it.
+    """
+    wanted = requirements(cell)
+    mark = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
+    folder, stamp = FOLDER / cell.name, FOLDER / f"{cell.name}.stamp"
+    python = folder / "bin" / "python"
+    if not (stamp.exists() and stamp.read_text() == mark):
+        stamp.unlink(missing_ok=True)
+        rmtree(folder, ignore_errors=True)
+        _ended([str(_interpreter(cell.python)), "-m", "venv", str(folder)])
+        _ended([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", *wanted])
+        stamp.write_text(mark)
+    return python
+
+
+def _interpreter(version: str) -> Path:
+    """Return the Python of a version that runs on this host: this one, one on the path, or one of pyenv's."""
+    here = Path(sys.executable)
+    path = [Path(folder, f"python{version}") for folder in os.get_exec_path()]
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    pyenvs = [Path(each, "bin", f"python{version}") for each in sorted(pyenv.glob(f"{version}.*"), reverse=True)]
+    own = [here] if f"{sys.version_info.major}.{sys.version_info.minor}" == version else []
+    for python in [*own, *path, *pyenvs]:
+        # A name on the path may be a shim for a version that is switched off, so each candidate has to run.
+        if python.exists() and not subprocess.run([python, "-c", "import venv"], capture_output=True).returncode:  # noqa: PLW1510
+            return python
+    raise Missing(f"no Python {version} on this host")
+
+
+def _ended(command: list[str]) -> None:
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Missing(f"pip took more than {INSTALL_S:g} s") from error
+    if ended.returncode:
+        lines = [line for line in ended.stderr.splitlines() if "ERROR" in line] or ["pip failed"]
+        raise Missing(lines[0].removeprefix("ERROR: "))

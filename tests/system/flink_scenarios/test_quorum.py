@@ -1,0 +1,68 @@
+"""Quorum loss: two of three real ZooKeeper servers are gone; the third answers, but can decide nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ha
+from leader.layout.information import Record
+from leader.layout.names import LeaderDirectory, newest
+from store.local import LocalFiles
+from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.store.zookeeper.helpers import Server, free_ports
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(180)]
+
+LONG = 60.0
+"""Seconds that servers may take to elect one of them on a busy machine."""
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[list[Server]]:
+    free = free_ports(9)
+    ports = list(zip(free[:3], free[3:6], free[6:], strict=True))
+    made = [Server(tmp_path / str(number), ports, number) for number in (1, 2, 3)]
+    for each in made:
+        each.up()
+    yield made
+    for each in made:
+        each.kill()
+
+
+def look(jobs: Path) -> tuple[LeaderDirectory, str]:
+    files = LocalFiles(jobs)
+    directory = newest([entry.name for entry in files.list("orders")])
+    assert directory is not None
+    lease = Record.parse(entry.name for entry in files.list(f"orders/{directory.name}/record")).lease
+    return directory, lease.mode.value if lease else ""
+
+
+def test_a_minority_that_is_left_moves_no_leader_and_fails_no_lookup(jobs: Path, servers: list[Server]) -> None:
+    hosts = ",".join(each.hosts for each in servers)
+    revoked: list[str] = []
+    with (
+        ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE, zookeeper=hosts) as leadership,
+        ha.connect(zookeeper=hosts) as client,
+    ):
+        leadership.on_revoked(lambda: revoked.append("revoked"))
+        wait_until(lambda: look(jobs)[1] == "zookeeper", LONG)
+        wait_until(lambda: client.leader("orders", PATIENCE).source.value == "zookeeper", LONG)
+        before = look(jobs)[0]
+
+        for each in servers[:2]:
+            each.kill()
+        wait_until(lambda: look(jobs)[1] == "hdfs", LONG)
+        wait_until(lambda: client.leader("orders", PATIENCE).source.value == "hdfs", LONG)
+        assert leadership.is_leader()
+        leadership.confirm({"rest": "a:2"})
+        # Not at once: the server that is left may take connections, and answer, until it notices that it is alone.
+        wait_until(lambda: dict(client.leader("orders", PATIENCE).endpoints) == {"rest": "a:2"}, LONG)
+
+        for each in servers[:2]:
+            each.up()
+        wait_until(lambda: look(jobs)[1] == "zookeeper", LONG)
+        wait_until(lambda: client.leader("orders", PATIENCE).source.value == "zookeeper", LONG)
+        wait_until(lambda: dict(client.leader("orders", PATIENCE).endpoints) == {"rest": "a:2"}, LONG)
+        assert leadership.is_leader()
+        assert (look(jobs)[0], revoked) == (before, [])

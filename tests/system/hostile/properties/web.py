@@ -1,0 +1,111 @@
+"""Properties of every request to the HTTP API: it gets one answer with an intended status, never a traceback."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, cast
+from urllib.parse import unquote
+
+from prometheus_client import CollectorRegistry
+from starlette.types import Message
+
+from ha.daemon.http_api import HttpApi, StatusSource
+from leader.errors import NoLeader, Unreachable
+from leader.layout.names import check_job
+from leader.lookup.answers import Answer, Source
+from tests.system.hostile.properties.names import OWNER
+
+STATUSES = {200, 400, 404, 405, 421, 503}
+
+HOSTILE_ADDRESS = 'host:1/\u2028"</script>\0\U0001f600'
+
+
+class FakeReader:
+    """Knows one job; checks names as the real reader does."""
+
+    def leader(self, job: str, timeout: float) -> Answer:
+        """Return the leader."""
+        del timeout
+        if check_job(job) == "orders":
+            return Answer(job, 7, OWNER, {"jobmaster": HOSTILE_ADDRESS}, Source.HDFS, 0.1, verified=True)
+        if job == "free":
+            raise NoLeader("Nobody leads it.")
+        raise Unreachable("No store answered.")
+
+
+def api() -> HttpApi:
+    """Return the API of a process that contends for one job, on a free port."""
+    process = SimpleNamespace(
+        reader=FakeReader(),
+        statuses=lambda: {"orders": {"job": "orders", "endpoints": {"jobmaster": HOSTILE_ADDRESS}}},
+        metrics=SimpleNamespace(registry=CollectorRegistry()),
+    )
+    return HttpApi(cast(StatusSource, process), "127.0.0.1:0")
+
+
+@cache
+def _service() -> tuple[HttpApi, asyncio.Runner]:
+    return api(), asyncio.Runner()
+
+
+def ask(
+    method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]] = (), body: bytes = b""
+) -> tuple[int, bytes]:
+    """Send one request as uvicorn does; returns status and body."""
+    served, runner = _service()
+    raw_path, _, query = target.partition(b"?")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "server": ("127.0.0.1", 8300),
+        "client": ("127.0.0.1", 50000),
+        "scheme": "http",
+        "method": method,
+        "root_path": "",
+        "path": unquote(raw_path.decode("ascii", "ignore")),
+        "raw_path": raw_path,
+        "query_string": query,
+        "headers": list(headers),
+    }
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    application: Any = served.application
+    runner.run(application(scope, receive, send))
+    assert [each["type"] for each in sent[:1]] == ["http.response.start"]
+    assert all(each["type"] == "http.response.body" for each in sent[1:])
+    assert not sent[-1].get("more_body", False)
+    return sent[0]["status"], b"".join(each["body"] for each in sent[1:])
+
+
+def request(data: bytes) -> None:
+    """Read a request from bytes: method, target, one header and body, divided by line breaks."""
+    method, target, name, value, body = (data.split(b"\n", 4) + [b""] * 5)[:5]
+    status, answer = ask(
+        method.decode("ascii", "ignore").upper(),
+        target if target.startswith(b"/") else b"/v1/jobs/" + target,
+        [(name.lower(), value), (b"host", b"localhost")],
+        body,
+    )
+    assert status in STATUSES, status
+    if status in {200, 400, 421, 503} and answer and not target.startswith(b"/metrics"):
+        json.loads(answer)
+
+
+def leader(data: bytes) -> None:
+    """The leader of a job of any name: the answer is always JSON."""
+    status, answer = ask("GET", b"/v1/jobs/" + data.replace(b"?", b"").replace(b"/", b"") + b"/leader")
+    assert status in STATUSES, status
+    if status != 404 or answer != b"Not Found":
+        json.loads(answer)
+
+
+ALL = (request, leader)

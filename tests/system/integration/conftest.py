@@ -1,0 +1,35 @@
+"""Fixtures: teams of real participants on the sandbox's real stores."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ha.sandbox import Sandbox
+from tests.system.integration.participants import Team, new_job
+
+
+@pytest.fixture(scope="session")
+def stores(hdfs_uri: str, zookeeper_hosts: str) -> dict[str, str]:
+    """Settings for the sandbox's HDFS and ZooKeeper."""
+    return {"files": f"{hdfs_uri}/integration", "zookeeper": f"{zookeeper_hosts}/integration"}
+
+
+@pytest.fixture
+def job() -> str:
+    """A job for one test."""
+    return new_job()
+
+
+@pytest.fixture
+def team(job: str, tmp_path: Path, stores: dict[str, str]) -> Iterator[Team]:
+    """A team for one test."""
+    with Team(job, tmp_path, stores) as made:
+        yield made
+
+
+@pytest.fixture
+def healed(sandbox: Sandbox) -> Iterator[Sandbox]:
+    """The sandbox, for tests that break it: afterwards all its servers run again."""
+    yield sandbox
+    sandbox.up()

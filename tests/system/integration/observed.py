@@ -1,0 +1,37 @@
+"""Observed: the values of a function over time."""
+
+import threading
+from collections.abc import Callable
+from typing import Self
+
+from ha.errors import LeaderError, StoreError
+
+
+class Observed:
+    """Polls a function on its own thread while the block lasts, and once at its end; keeps every value that is new."""
+
+    def __init__(self, question: Callable[[], str], every: float = 0.02) -> None:
+        self.values: list[str] = []
+        self._question = question
+        self._every = every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="observed")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        ends = False
+        while not ends:
+            ends = self._stop.wait(self._every)
+            try:
+                value = self._question()
+            except (LeaderError, StoreError):  # an error is no value
+                continue
+            if self.values[-1:] != [value]:
+                self.values.append(value)

@@ -1,0 +1,62 @@
+"""Tests of three real ZooKeeper servers that lose their quorum and get it back."""
+
+from collections.abc import Iterator
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.protocol.states import KeeperState
+
+from ha.sandbox import Sandbox
+from ha.sandbox.polling import until
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    made = Sandbox(tmp_path_factory.mktemp("ensemble"))
+    made.up(zookeepers=3)
+    yield made
+    made.down(wipe=True)
+
+
+def roles(box: Sandbox) -> dict[str, str | None]:
+    return {server.name: server.role for server in box.status() if server.kind == "zookeeper"}
+
+
+def test_a_server_without_quorum_only_serves_reads_until_it_has_one_again(box: Sandbox) -> None:
+    before = roles(box)
+    assert sorted(filter(None, before.values())) == ["follower", "follower", "leader"]
+    client = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"])
+    client.start(timeout=10)
+    client.create("/kept", b"value")
+    client.stop()
+    client.close()
+
+    survivor, *lost = sorted(before)
+    for name in lost:
+        box.kill(name)
+    until(lambda: None if roles(box)[survivor] == "read-only" else "no", 20, "The survivor is not read-only")
+
+    reader = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"], read_only=True)
+    reader.start(timeout=20)
+    assert reader.client_state == KeeperState.CONNECTED_RO
+    assert reader.get("/kept")[0] == b"value"
+    reader.stop()
+    reader.close()
+
+    for name in lost:
+        box.start(name)
+    for name in before:
+        box.wait_ready(name, 30)
+    assert sorted(filter(None, roles(box).values())) == ["follower", "follower", "leader"]
+    writer = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"])
+    writer.start(timeout=10)
+    writer.delete("/kept")
+    writer.stop()
+    writer.close()
+
+
+def test_a_wiped_ensemble_serves_again(box: Sandbox) -> None:
+    box.wipe_zookeeper()
+    assert sorted(filter(None, roles(box).values())) == ["follower", "follower", "leader"]

@@ -1,0 +1,174 @@
+"""Kerberized HDFS with privacy, and a Kerberized ZooKeeper behind TLS: jobs go on, and strangers have no effect."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ha.sandbox import Sandbox, realm
+from ha.sandbox.secured import STRANGER, USER
+from tests.unit.store.zookeeper.helpers import until
+
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
+
+ASKED_S = 60
+CLI = [sys.executable, "-m", "ha.cli"]
+
+# In processes of their own, because a ticket is found by the environment.
+LOGIN = """
+import os, sys
+from ha.config.sources import load
+from ha.config.stores import Stores
+from store.errors import StoreError
+stores = Stores(load({}))
+def attempt(what):
+    try:
+        return repr(what())
+    except StoreError as error:
+        return type(error).__name__
+"""
+
+OWNER_OF_FILES = """
+from store.open import driver_of
+driver = driver_of(sys.argv[1], ca=os.environ["HA_WEBHDFS_CA"], directory_mode=0o700)()
+driver.make_root()
+driver.make_directory("a")
+driver.write("f", b"hello")
+print(driver.read("f", 100))
+driver.rename("a", "b")
+print([entry.name for entry in driver.list("")])
+print(attempt(lambda: driver_of(sys.argv[1])().list("")))
+"""
+
+STRANGER_OF_FILES = """
+from store.open import driver_of
+driver = driver_of(sys.argv[1], ca=os.environ["HA_WEBHDFS_CA"])()
+for what in (lambda: driver.list(""), lambda: driver.make_directory("c"), lambda: driver.rename("b", "c"),
+             lambda: driver.write("f", b"forged"), lambda: driver.delete("b")):
+    print(attempt(what))
+"""
+
+STRANGER_OF_NODES = """
+from store.zookeeper import Children, Connection, Create, Delete, Get, Set, ZooKeeper
+zookeeper = stores.zookeeper
+zookeeper.start()
+assert zookeeper.wait(30) is Connection.CONNECTED
+for what in (Children("/sessions"), Get("/jobs/orders/leader"), Set("/jobs/orders/leader", b"forged", -1),
+             Delete("/jobs/orders/leader", -1), Create("/sessions/forged"), Create("/jobs/forged")):
+    print(attempt(lambda: zookeeper.call(what, 30)))
+"""
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    if reason := realm.missing():
+        pytest.skip(reason)
+    if not all(importlib.util.find_spec(name) for name in ("puresasl", "kerberos", "requests_kerberos")):
+        pytest.skip("Libraries for Kerberos are missing: pip install 'hybrid-ha[kerberos]'.")
+    made = Sandbox(tmp_path_factory.mktemp("secured"))
+    try:
+        made.up(secure=True)
+        yield made
+    finally:
+        made.down(wipe=True)
+
+
+def environment(box: Sandbox, user: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HADOOP_", "HA_", "KRB5"))}
+    return {**kept, **box.environment(user), "HA_SNAPSHOTS": "off"}
+
+
+def said(box: Sandbox, user: str, script: str, *arguments: str) -> list[str]:
+    command = [sys.executable, "-c", LOGIN + script, *arguments]
+    ended = subprocess.run(
+        command, env=environment(box, user), capture_output=True, text=True, timeout=ASKED_S, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def leader(box: Sandbox, user: str) -> subprocess.CompletedProcess[str]:
+    command = [*CLI, "leader", "orders", "--json"]
+    return subprocess.run(
+        command, env=environment(box, user), capture_output=True, text=True, timeout=ASKED_S, check=False
+    )
+
+
+def test_a_job_is_led_and_found_and_a_stranger_of_the_realm_has_no_effect(box: Sandbox, tmp_path: Path) -> None:
+    command = [*CLI, "run", "orders", "--endpoint", "jobmaster=h:1", "--", "sleep", "600"]
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(command, env=environment(box, USER), stderr=log, cwd=tmp_path) as sidecar,
+    ):
+        try:
+            until(lambda: leader(box, USER).returncode == 0)
+            until(lambda: json.loads(leader(box, USER).stdout)["source"] == "zookeeper")
+            found = json.loads(leader(box, USER).stdout)
+            assert said(box, STRANGER, STRANGER_OF_NODES) == ["PermissionDenied"] * 6
+            denied = leader(box, STRANGER)
+            assert denied.returncode == 4
+            assert "Permission denied: user=mallory" in denied.stderr
+            again = json.loads(leader(box, USER).stdout)
+            assert (again["epoch"], again["session_id"]) == (found["epoch"], found["session_id"])
+        finally:
+            sidecar.terminate()
+
+
+def test_encrypted_webhdfs_reads_and_writes_with_a_ticket_and_believes_only_its_authority(box: Sandbox) -> None:
+    root = box.environment()["HA_SANDBOX_WEBHDFS"] + "/web"
+    assert said(box, USER, OWNER_OF_FILES, root) == ["b'hello'", "['b', 'f']", "NotSent"]
+    assert said(box, STRANGER, STRANGER_OF_FILES, root) == ["PermissionDenied"] * 5
+
+
+LEASE = """
+from leader.layout.names import LeaderDirectory
+def names(path):
+    return sorted(entry.name for entry in stores.files.call("test", lambda files: files.list(path), 30))
+directory = max(name for name in names("long") if name[:10].isdigit())
+print(directory)
+print(*names(f"long/{directory}/record"))
+"""
+
+
+def lease(box: Sandbox) -> list[str]:
+    """The leader directory, and the names in its record."""
+    return said(box, USER, LEASE)
+
+
+def tickets(box: Sandbox) -> int:
+    """How many tickets the centre has given to the owner."""
+    log = (box.directory / "logs" / "kdc-1.log").read_text(errors="replace")
+    return len(re.findall(rf"AS_REQ .*ISSUE: .* {USER}@", log))
+
+
+def test_a_leader_outlives_its_ticket_and_a_restart_of_the_namenode(box: Sandbox, tmp_path: Path) -> None:
+    centre = realm.Realm(box.directory / "data" / "secured" / "realm", 0)
+    change = ["-q", f"modprinc -maxlife 12seconds {USER}"]
+    subprocess.run(
+        [realm.program("kadmin.local"), *change], env={**os.environ, **centre.environment}, check=True, timeout=ASKED_S
+    )
+    command = [*CLI, "run", "long", "--", "sleep", "600"]
+    settings = {**environment(box, USER), "HA_LONG_TTL": "30"}
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(command, env=settings, stderr=log, cwd=tmp_path) as sidecar,
+    ):
+        try:
+            until(lambda: "granted at epoch 1" in (tmp_path / "log").read_text())
+            before, given = lease(box), tickets(box)
+            until(lambda: tickets(box) >= given + 2)  # at 80 % of its life each: the first one has ended
+            box.kill("namenode-1")
+            box.start("namenode-1")
+            box.wait_ready("namenode-1")
+            renewed = lease(box)
+            until(lambda: lease(box) != renewed)
+            assert lease(box)[0] == before[0], "the leader is the same, and it renews its lease"
+            assert "revoked" not in (tmp_path / "log").read_text()
+        finally:
+            sidecar.terminate()

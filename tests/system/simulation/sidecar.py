@@ -1,0 +1,219 @@
+"""Simulated sidecar of a run: it writes its history, and its driver counts, completes batches and writes.
+
+The sidecar stops its driver when leadership ends. A stubborn driver goes on until the store refuses it, like a driver
+that was paused.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from ha.history.events import (
+    Believed,
+    Completed,
+    Counted,
+    Ended,
+    Event,
+    Granted,
+    Published,
+    Revoked,
+    Suspected,
+    Violation,
+)
+from leader.contender.mirror_runner import MirrorRunner
+from leader.election.events import Grant, Revoke
+from leader.election.state import Phase
+from leader.errors import Fenced
+from leader.job.checkpoints import Checkpoints
+from leader.job.fenced_directory import FencedDirectory
+from leader.layout.checkpoint_state import CheckpointState, encode
+from leader.layout.information import LeaderInformation
+from leader.layout.names import SPARK, LeaderDirectory
+from leader.layout.znodes import checkpoints_path
+from leader.timing import Timing
+from store.errors import StoreError
+from tests.system.simulation.blocking import SimulatedBoundedFiles, SimulatedClock, Tasks
+from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.namespace import Namespace
+from tests.system.simulation.process import Process
+from tests.system.simulation.wires import Wires
+from tests.system.simulation.world import Call, World
+
+JOB = "orders"
+"""The job that readers look up most, and that must have a leader in time."""
+
+JOBS = (JOB, "returns")
+STOP_TAKES = 0.3
+"""Seconds that a driver takes to stop, at most, while the lease is being kept."""
+
+RETAINED = 2
+"""Checkpoints: few, so that old ones give way from early on."""
+
+REST = (0.2, 3.0)
+"""Seconds between two things that a driver does."""
+
+REPUBLISHED = (0.5, 8.0)
+"""Seconds between two publications of endpoints."""
+
+
+class Sidecar(Process):
+    """A contender whose driver works."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        files: Namespace,
+        ensemble: Ensemble | None,
+        timing: Timing,
+        tasks: Tasks,
+        record: Callable[[Event], None],
+        *,
+        found: Callable[[Violation], None],
+        stubborn: bool,
+        jobs: int = 1,
+        republishes: bool = False,
+        wires: Wires | None = None,
+    ) -> None:
+        super().__init__(world, name, files, ensemble, timing, wires)
+        self._tasks, self._record, self._found, self._stubborn = tasks, record, found, stubborn
+        self._files = SimulatedBoundedFiles(self, tasks)
+        self._clock = SimulatedClock(self)
+        self._republishes = republishes
+        self._work_dice = world.dice(f"work {name}")
+        self._copies = {job: MirrorRunner(self, checkpoints_path(job)) for job in JOBS[:jobs]}
+        self._working: dict[str, str] = {}
+        """The session id under which it works, by job."""
+        self._successors: dict[str, str] = {}
+        """For whom the lease is to be given back, by job."""
+        self._margin_looks: dict[str, Call] = {}
+        if self.client is not None:
+            for copy in self._copies.values():
+                self.client.connected.append(copy.connected)
+                self.client.disconnected.append(copy.disconnected)
+
+    def contend(self) -> None:
+        """Begin, with all jobs."""
+        for job in JOBS[1 : len(self._copies)]:
+            self.contender.join(job, self)
+            self.contender.contend(job)
+        self.start(JOB)
+
+    # --- notifications
+
+    def believed(self, job: str, leads_until: float, holds_until: float) -> None:
+        untils = (self.true(until) if until > 0 else None for until in (leads_until, holds_until))
+        self._record(Believed(self.world.now, job, self.name, *untils))
+        if (before := self._margin_looks.pop(job, None)) is not None:
+            before.cancel()
+        if holds_until > 0:
+            look = partial(self._look_within_margin, job)
+            self._margin_looks[job] = self.call_at(holds_until - self.timing.stop_margin / 2, look)
+
+    def _look_within_margin(self, job: str) -> None:
+        """Half of the stop margin is left: work must have been told to stop by now."""
+        state, now = self.participant(job).election.state, self.now()
+        left = state.holds_until() - now
+        if left < self.timing.stop_margin * 0.99 and (state.phase is Phase.LEADING or state.is_leader(now)):
+            sentence = f"{self.name} still works {left:.3f} s before another can lead."
+            self._found(Violation("S1", self.world.now, sentence))
+
+    def granted(self, job: str, grant: Grant) -> None:
+        super().granted(job, grant)
+        self._record(Granted(self.world.now, job, self.name, grant.epoch, grant.session_id, grant.reason))
+        self._working[job] = grant.session_id
+        directory = LeaderDirectory(grant.epoch, grant.session_id)
+        works = (self._complete_batches, self._count, *((self._republish,) if self._republishes else ()))
+        for work in works:
+            self._tasks.spawn(lambda work=work: work(job, directory))  # type: ignore[misc]
+
+    def revoked(self, job: str, revoke: Revoke) -> None:
+        self.history.append((self.world.now, "revoked", revoke))
+        self._record(Revoked(self.world.now, job, self.name, revoke.session_id, revoke.reason))
+        self._copies[job].want(None)
+        self._working.pop(job, None)
+        takes = self._dice.uniform(0, STOP_TAKES) if revoke.until is None else 0.0
+        successor = self._successors.pop(job, "")
+        self.world.after(takes, lambda: self.run(lambda: self._give_back(job, successor)))
+
+    def asked(self, job: str, successor: str) -> None:
+        self.history.append((self.world.now, "asked", successor))
+        self._successors[job] = successor
+        self.contender.step_down(job, "An operator asked to hand over.")
+
+    def suspected(self, job: str, contender: str) -> None:
+        super().suspected(job, contender)
+        self._record(Suspected(self.world.now, job, contender, self.name))
+
+    def published(self, job: str, information: LeaderInformation) -> None:
+        super().published(job, information)
+        endpoints = dict(information.endpoints)
+        self._record(Published(self.world.now, job, self.name, information.epoch, information.session_id, endpoints))
+
+    def crash(self) -> None:
+        super().crash()
+        self._record(Ended(self.world.now, "", self.name))
+
+    # --- the driver
+
+    def _checkpoints(self, job: str, directory: LeaderDirectory) -> Checkpoints:
+        return Checkpoints(
+            FencedDirectory(self._files, job, directory, self.timing.call_timeout),  # type: ignore[arg-type]
+            changed=self._changed,
+            retained=RETAINED,
+        )
+
+    def _changed(self, state: CheckpointState) -> None:
+        if self._working.get(state.job) == state.session_id:
+            self._copies[state.job].want(encode(state))
+
+    def _works(self, job: str, directory: LeaderDirectory) -> bool:
+        return self.alive and (self._stubborn or self._working.get(job) == directory.session_id)
+
+    def _republish(self, job: str, directory: LeaderDirectory) -> None:
+        """Change the endpoints now and then: their number, their addresses, or nothing at all."""
+        dice = self._work_dice
+        while self._works(job, directory):
+            self._clock.sleep(dice.uniform(*REPUBLISHED))
+            endpoints = {"jobmaster": f"{self.name}:{dice.choice((6123, 6124))}"}
+            for name in dice.sample(("rest", "metrics"), dice.randint(0, 2)):
+                endpoints[name] = f"{self.name}:{dice.choice((8081, 8082))}"
+            self.contender.confirm(job, directory.session_id, endpoints)
+
+    def _count(self, job: str, directory: LeaderDirectory) -> None:
+        checkpoints = self._checkpoints(job, directory)
+        while self._works(job, directory):
+            try:
+                self._take_id(job, checkpoints, directory)
+            except Fenced:
+                return
+            except StoreError:
+                pass
+            self._clock.sleep(self._dice.uniform(*REST))
+
+    def _take_id(self, job: str, checkpoints: Checkpoints, directory: LeaderDirectory) -> int:
+        began = self.world.now
+        number = checkpoints.next()
+        self._record(Counted(began, job, self.world.now, self.name, directory.epoch, number))
+        return number
+
+    def _write(self, job: str, directory: LeaderDirectory, number: int) -> None:
+        path = f"{job}/{directory.name}/{SPARK}/{number}"
+        self._files.call("write", lambda files: files.make_directory(path), self.timing.call_timeout)
+
+    def _complete_batches(self, job: str, directory: LeaderDirectory) -> None:
+        checkpoints = self._checkpoints(job, directory)
+        batch = None
+        while self._works(job, directory):
+            try:
+                if batch is None:
+                    batch = checkpoints.state().queries.get("counts", -1)
+                self._write(job, directory, self._take_id(job, checkpoints, directory))
+                began = self.world.now
+                checkpoints.completed("counts", batch + 1)
+                batch += 1
+                self._record(Completed(began, job, self.world.now, self.name, directory.epoch, "counts", batch))
+            except Fenced:
+                return
+            except StoreError:
+                pass
+            self._clock.sleep(self._dice.uniform(*REST))

@@ -1,0 +1,99 @@
+"""Canaries of what an open ZooKeeper must not move: mutants that act on its nodes without asking the leader."""
+
+from collections.abc import Generator
+from unittest.mock import patch
+
+from leader.contender import participant
+from leader.election import attestation
+from leader.election.attestation import Answer, check_attestation
+from leader.election.hearing import Hearing
+from leader.election.rival import RivalLease
+from leader.election.state import ElectionState
+from leader.layout.contact import ContactAddress
+from leader.layout.lease import Mode
+from leader.layout.znodes import NodeCommand
+from leader.timing import PAST
+from tests.system.simulation.canaries import Canary, Patch
+
+_FIELDS = 4
+_found: dict[str, ContactAddress] = {}
+"""Contacts in nodes of sessions, by token."""
+
+
+def _check_and_read_contact(token: str) -> Generator[NodeCommand, Answer, bool | None]:
+    steps = check_attestation(token)
+    command = next(steps)
+    while True:
+        outcome = yield command
+        words = outcome.value.data.decode().split() if outcome.value is not None else []
+        if len(words) == _FIELDS:
+            _found[token] = ContactAddress(words[1], int(words[2]), words[3])
+        try:
+            command = steps.send(outcome)
+        except StopIteration as stop:
+            return bool(stop.value) if stop.value is not None else None
+
+
+_rival_process = vars(ElectionState)["rival_process"].fget
+
+
+def _process_by_zookeeper(self: ElectionState) -> tuple[str, ContactAddress] | None:
+    told = _found.get(self.rival.lease.attestation) if self.rival.lease else None
+    found: tuple[str, ContactAddress] | None = _rival_process(self)
+    return (found[0], told) if found and told else found
+
+
+_expired_reason = RivalLease.expired_reason
+
+
+def _every_lease_of_anybody(self: RivalLease, now: float) -> str | None:
+    if self._orphan is not None and self.lease is not None and self.lease.mode is not Mode.RELEASED:
+        return "process-gone"
+    return _expired_reason(self, now)
+
+
+def _at_once(self: Hearing) -> float:
+    del self
+    return PAST
+
+
+def _after_a_moment(self: Hearing) -> float:
+    return self._began + 1.0 if self._lives else _ends(self)
+
+
+_ends = Hearing.ends
+
+
+def _patched(owner: object, name: str, value: object) -> list[Patch]:
+    return [patch.object(owner, name, value)]
+
+
+S1, L1 = frozenset({"S1"}), frozenset({"L1"})
+
+STRANGERS = (
+    Canary(
+        "the leader's contact is taken from ZooKeeper",
+        lambda: [
+            patch.object(participant, "check_attestation", _check_and_read_contact),
+            patch.object(ElectionState, "rival_process", property(_process_by_zookeeper)),
+        ],
+        S1,
+        300,
+    ),
+    Canary(
+        "a process that is gone frees the leases of others",
+        lambda: _patched(RivalLease, "expired_reason", _every_lease_of_anybody),
+        S1,
+        300,
+    ),
+    Canary(
+        "it seizes without asking the leader", lambda: _patched(Hearing, "ends", _at_once), frozenset({"S1", "L2"}), 600
+    ),
+    Canary("a leader that answers has no time to renew", lambda: _patched(Hearing, "ends", _after_a_moment), S1, 600),
+    Canary(
+        "a stranger's node attests a dead leader",
+        lambda: _patched(attestation, "names_session", lambda *_: True),
+        L1,
+        300,
+    ),
+)

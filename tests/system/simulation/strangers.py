@@ -1,0 +1,60 @@
+"""Strangers: what anybody can do to the nodes of sessions in an open ZooKeeper. They cannot write to files."""
+
+from typing import TYPE_CHECKING
+
+from leader.layout.znodes import session_path
+from tests.system.simulation.host import Host
+from tests.system.simulation.plan import Step
+
+if TYPE_CHECKING:
+    from tests.system.simulation.system import System
+
+
+LOOKS_EVERY = 0.002
+"""Seconds after which a stranger looks again whether a name is free."""
+
+
+def take(system: "System", step: Step) -> None:
+    """Carry out a step: to the node that attests the lease, if there is one."""
+    lease = system.lease
+    if system.ensemble is None or lease is None or not lease.attestation:
+        return
+    path = session_path(lease.attestation)
+    match step.how[0]:
+        case "delete":
+            _write(system, path, None, f"a stranger deletes {path}")
+        case "contact":
+            _forge_contact(system, path, lease.contender, step.seconds)
+
+
+def squat(system: "System", token: str, seconds: float) -> None:
+    """Make a node under the name of a session's as soon as that one is gone, before any standby can see that."""
+    path, ends = session_path(token), system.world.now + seconds
+
+    def look() -> None:
+        if system.zookeeper.up and path not in system.zookeeper.nodes:
+            _write(system, path, b"x", f"a stranger makes {path}")
+        elif system.world.now < ends:
+            system.world.after(LOOKS_EVERY, look)
+
+    look()
+
+
+def _forge_contact(system: "System", path: str, contender: str, seconds: float) -> None:
+    """Name a stranger's process as the leader's. It greets everybody who calls, and ends a while later."""
+    if system.wires is None:
+        return
+    host = Host(system.world, "x", system.files, None, system.plan.timing, system.wires)
+    where = system.wires.listen(host)
+    data = f"{contender} {where.host} {where.port} {where.process}".encode()
+    _write(system, path, data, f"a stranger says in {path} that the leader listens at {where.host}")
+    system.world.after(seconds, host.crash)
+
+
+def _write(system: "System", path: str, data: bytes | None, what: str) -> None:
+    def write() -> None:
+        if system.zookeeper.up:  # nobody can write to a store that is down
+            system.note(what, "stranger")
+            system.zookeeper.tamper(path, data)
+
+    system.zookeeper.arrive(write)

@@ -1,0 +1,148 @@
+"""System under test: stores, sidecars and executors, with the history of their actions."""
+
+from collections import Counter
+
+from ha.history.events import Copied, Event, Fault, Stored, Violation
+from leader.layout.information import Record
+from leader.layout.lease import Lease
+from leader.layout.names import RECORD, newest
+from leader.layout.znodes import Node
+from tests.system.simulation.blocking import Tasks
+from tests.system.simulation.disturbances import Disturbances
+from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.executor import Executor, Shelf
+from tests.system.simulation.host import Host
+from tests.system.simulation.namespace import Namespace
+from tests.system.simulation.plan import AGENT, Plan
+from tests.system.simulation.sidecar import JOB, JOBS, Sidecar
+from tests.system.simulation.wires import Wires
+from tests.system.simulation.world import World
+
+
+def job_of(path: str) -> str | None:
+    """Return the job of a ZooKeeper node; None if it is no job's."""
+    return next((job for job in JOBS if path.startswith(f"/jobs/{job}/")), None)
+
+
+MOST_JITTER = 0.05
+"""Seconds for readers: a lookup has to take several round trips within its time."""
+
+
+class System:
+    """All parts that a plan acts on."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.world = World(plan.seed)
+        self.history: list[Event] = []
+        self.found: list[Violation] = []
+        """What processes themselves have seen broken."""
+        self.injected: Counter[str] = Counter()
+        self.healed_at = float("inf")
+        self.copies: dict[str, list[bytes]] = {}
+        """What leaders wrote into ZooKeeper, by path."""
+        self.tasks = Tasks()
+        self.disturbances = Disturbances(lambda: self.world.now)
+        self.files = Namespace()
+        self.files.told = self._stored
+        self.files.now = lambda: self.world.now
+        self.ensemble: Ensemble | None = None
+        if plan.servers:
+            self.ensemble = Ensemble(self.world, tick=plan.tick, size=plan.servers)
+            self.ensemble.told = self._copied
+        self.wires = Wires(self.world) if plan.suspicion and plan.servers else None
+        if self.wires is not None:
+            self.wires.misled.update(plan.misled)
+        self.hosts: dict[str, Host] = {}
+        self._shelf = Shelf()
+        self._started: Counter[str] = Counter()
+        for name in [*plan.contenders, *(f"r{number}" for number in range(plan.readers))]:
+            self.world.at(self.world.random.uniform(0, 2), lambda name=name: self.start_again(name))  # type: ignore[misc]
+            self.hosts[name] = Host(self.world, name, self.files, self.ensemble, plan.timing)
+
+    @property
+    def zookeeper(self) -> Ensemble:
+        assert self.ensemble is not None, "only plans with ZooKeeper disturb it"
+        return self.ensemble
+
+    @property
+    def sidecars(self) -> list[Sidecar]:
+        """Return the present sidecar of each name, dead or alive."""
+        return [host for host in self.hosts.values() if isinstance(host, Sidecar)]
+
+    @property
+    def leader(self) -> Sidecar | None:
+        """Return the present leader."""
+        return self.leader_of(JOB)
+
+    def leader_of(self, job: str) -> Sidecar | None:
+        """Return the present leader of one of the jobs."""
+        return next((each for each in self.sidecars if each.leads(job)), None)
+
+    @property
+    def lease(self) -> Lease | None:
+        """Return the lease as the file system holds it."""
+        directory = newest(self.files.list(JOB)) if JOB in self.files.root.entries else None
+        return Record.parse(self.files.list(f"{JOB}/{directory.name}/{RECORD}")).lease if directory else None
+
+    def start_again(self, name: str) -> None:
+        """Start a host, or a new one in place of one that crashed."""
+        self._started[name] += 1
+        number = self._started[name]
+        own = name if number == 1 else f"{name}.{number}"
+        plan = self.plan
+        if name in plan.contenders:
+            sidecar = Sidecar(
+                self.world,
+                own,
+                self.files,
+                self.ensemble,
+                plan.timing,
+                self.tasks,
+                self.history.append,
+                found=self.found.append,
+                stubborn=plan.stubborn,
+                jobs=plan.jobs,
+                republishes=plan.republishes,
+                wires=self.wires,
+            )
+            sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
+            self.hosts[name] = sidecar
+            sidecar.contend()
+            return
+        executor = Executor(
+            self.world,
+            own,
+            self.files,
+            self.ensemble,
+            plan.timing,
+            self.tasks,
+            self.history.append,
+            audit=plan.audit,
+            fresh=plan.fresh,
+            shelf=self._shelf if plan.agent else None,
+            agent=plan.agent and name == AGENT,
+            jobs=plan.jobs,
+        )
+        executor.jitter = min(plan.jitter, MOST_JITTER)
+        self.hosts[name] = executor
+        executor.start()
+
+    def note(self, what: str, kind: str = "") -> None:
+        """Note in the history what was done to the system."""
+        self.history.append(Fault(self.world.now, "", what))
+        if kind:
+            self.injected[kind] += 1
+
+    def _stored(self, at: float, operation: str, path: str, target: str, by: str) -> None:
+        job, _, rest = path.partition("/")
+        if rest and job in JOBS:
+            self.history.append(Stored(at, job, operation, rest, target.removeprefix(f"{job}/"), by))
+
+    def _copied(self, path: str, node: Node, operation: str, session: int) -> None:
+        job = job_of(path)
+        if job is not None:
+            if operation != "delete" and session:
+                self.copies.setdefault(path, []).append(node.data)
+            data = node.data.decode(errors="replace")
+            self.history.append(Copied(self.world.now, job, operation, path, node.owner, session, data))

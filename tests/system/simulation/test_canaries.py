@@ -1,0 +1,46 @@
+"""Canaries: the simulator must catch each mutant of the protocol, or its silence proves nothing."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from tests.lanes import in_background
+from tests.system.simulation.canaries import CANARIES, Canary
+from tests.system.simulation.run import simulate
+from tests.system.simulation.stranger_canaries import STRANGERS
+
+Catch = tuple[int, str]
+ALL = (*CANARIES, *STRANGERS)
+
+
+def hunt(number: int) -> Catch | None:
+    """Return the first seed in which the mutant breaks an expected guarantee, and that guarantee; None if none does."""
+    with ALL[number] as canary:
+        for seed in range(canary.within):
+            for violation in simulate(canary.plan(seed)).violations:
+                if violation.guarantee in canary.breaks:
+                    return seed, violation.guarantee
+    return None
+
+
+@pytest.fixture(scope="module")
+def catches() -> dict[str, Catch | None]:
+    """Return the catches by the mutant's name; all mutants are hunted on all cores."""
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=in_background) as pool:
+        found = list(pool.map(hunt, range(len(ALL))))
+    return {canary.name: catch for canary, catch in zip(ALL, found, strict=True)}
+
+
+def test_there_are_enough_of_them_and_each_has_a_name_of_its_own() -> None:
+    assert len({canary.name for canary in ALL}) == len(ALL) >= 12
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("canary", ALL, ids=lambda canary: canary.name.replace(" ", "-"))
+def test_a_mutant_is_caught(canary: Canary, catches: dict[str, Catch | None], tell: Callable[[str], None]) -> None:
+    catch = catches[canary.name]
+    assert catch is not None, f"Among {canary.within} seeds none has caught this mutant: {canary.name}."
+    tell(f"{canary.name}: caught with seed {catch[0]} of {canary.within} ({catch[1]})")

@@ -1,0 +1,20 @@
+"""Plans that are drawn for one promise each: what chance alone would seldom bring together."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.system.simulation.plan import (
+    Plan,
+    draw_agent_without_news,
+    draw_frozen_question,
+    draw_new_reader_without_hdfs,
+)
+from tests.system.simulation.run import simulate
+
+PLANS = (draw_agent_without_news, draw_frozen_question, draw_new_reader_without_hdfs)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.__name__)
+def test_a_directed_plan_breaks_nothing(plan: Callable[[int], Plan]) -> None:
+    assert [violation for seed in range(20) for violation in simulate(plan(seed)).violations] == []

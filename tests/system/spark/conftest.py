@@ -1,0 +1,55 @@
+"""One Spark session in local mode for all tests of this folder."""
+
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+@pytest.fixture
+def job() -> str:
+    """Return an unused name of a job."""
+    return f"job-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def spark(hdfs_uri: str, zookeeper_hosts: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session; its JVM and all Python workers inherit the addresses of the stores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HA_FILES", hdfs_uri)
+        patch.setenv("HA_ZOOKEEPER", zookeeper_hosts)
+        patch.setenv("HA_AUDIT", "2")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        # Workers need this to find the tests' own modules, which are pickled by reference.
+        root = str(Path(__file__).parents[3])
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))))
+        warehouse = tmp_path_factory.mktemp("warehouse")
+        settings = {**SETTINGS, "spark.sql.warehouse.dir": str(warehouse)}
+        session = SparkSession.builder.master("local[1]").config(map=dict(settings)).getOrCreate()
+    yield session
+    _end(session)
+
+
+def _end(session: SparkSession) -> None:
+    gateway = SparkContext._gateway
+    session.stop()
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM ends with its standard input
+    gateway.proc.wait(20)
+    SparkContext._gateway = SparkContext._jvm = None

@@ -1,0 +1,132 @@
+"""Leading with a Spark session in this process, on real HDFS."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import ha.spark
+from ha.leadership.leadership import Leadership
+from ha.spark.session import stop_queries
+from leader.errors import Fenced, InvalidSettings, NotLeader
+from tests.system.spark.helpers import eventually, fence, leading, names
+from tests.system.spark.test_checkpoints import feed
+
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.timeout(120)]
+
+
+def lead(job: str, spark: SparkSession, root: str) -> ha.spark.lead:
+    return ha.spark.lead(job, spark, timeout=20.0, files=root, zookeeper="")
+
+
+def start(spark: SparkSession, source: Path, query: str = "lines") -> StreamingQuery:
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(source.as_uri())
+    return lines.writeStream.queryName(query).format("noop").start()
+
+
+def test_any_number_of_queries_are_led_and_published(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    feed(tmp_path, 0)
+    with lead(job, spark, hdfs_uri) as leadership:
+        assert spark.conf.get("spark.ha.job") == job
+        queries = [start(spark, tmp_path, name) for name in ("first", "second")]
+        for query in queries:
+            query.processAllAvailable()
+    assert not any(query.isActive for query in queries), "they end with the block"
+    assert spark.conf.get("spark.ha.job", None) is None
+    assert spark.conf.get("spark.sql.streaming.checkpointLocation", None) is None
+    with leading(job, hdfs_uri) as successor:
+        assert names(successor.path("spark")) == ["first", "second"]
+        assert dict(successor.checkpoints.state().queries) == {"first": 0, "second": 0}
+        assert successor.epoch == leadership.epoch + 1
+
+
+def test_a_fenced_query_ends_with_a_sentence_that_says_by_whom(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    def run() -> None:
+        with lead(job, spark, hdfs_uri) as leadership:
+            query = start(spark, tmp_path)
+            feed(tmp_path, 0)
+            query.processAllAvailable()
+            fence(leadership)
+            feed(tmp_path, 1)
+            query.awaitTermination()
+
+    says = rf"Epoch 1 of job '{job}' was fenced: another contender has taken over, and the job is at epoch 2, session "
+    with pytest.raises(Fenced, match=says) as raised:
+        run()
+    assert isinstance(raised.value.__cause__, StreamingQueryException)
+
+
+def test_who_was_asked_to_hand_over_stops_its_queries_and_says_so(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    def run() -> None:
+        with lead(job, spark, hdfs_uri) as leadership:
+            query = start(spark, tmp_path)
+            threading.Thread(target=leadership.resign).start()
+            query.awaitTermination()  # returns without an error: it was stopped
+
+    with pytest.raises(NotLeader, match="was over before the work was"):
+        run()
+    with leading(job, hdfs_uri) as successor:
+        assert "released" in "".join(successor.names("history"))
+
+
+def test_other_errors_stay_what_they_are(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
+    def wrong(_: DataFrame, __: int) -> None:
+        raise ArithmeticError("the user's own")
+
+    def run() -> None:
+        with lead(job, spark, hdfs_uri):
+            feed(tmp_path, 0)
+            lines = spark.readStream.text(tmp_path.as_uri())
+            lines.writeStream.queryName("wrong").foreachBatch(wrong).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="the user's own"):
+        run()
+
+
+@contextmanager
+def hanging(spark: SparkSession, source: Path, leadership: Leadership) -> Iterator[StreamingQuery]:
+    """A query inside a batch that does not end before this does."""
+    inside, over = threading.Event(), threading.Event()
+
+    def hang(_: DataFrame, __: int) -> None:
+        inside.set()
+        over.wait(60)
+
+    lines = spark.readStream.text(source.as_uri()).writeStream.queryName("hanging")
+    query = lines.option("checkpointLocation", leadership.path("spark/hanging")).foreachBatch(hang).start()
+    try:
+        assert inside.wait(60)
+        yield query
+    finally:
+        over.set()
+        query.stop()
+
+
+def test_a_query_that_does_not_stop_is_not_waited_for(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    feed(tmp_path, 0)
+    with leading(job, hdfs_uri) as leadership, hanging(spark, tmp_path, leadership):
+        (tmp_path / "none").mkdir()
+        spark.conf.set("spark.sql.streaming.checkpointLocation", leadership.path("spark"))
+        other = start(spark, tmp_path / "none", "other")
+        spark.conf.unset("spark.sql.streaming.checkpointLocation")
+        assert not stop_queries(spark, 0.5), "it returns, though the batch goes on"
+        eventually(lambda: not other.isActive)  # the others do not wait for it
+    assert stop_queries(spark, 20.0)
+
+
+def test_it_needs_a_jvm(job: str, hdfs_uri: str) -> None:
+    with pytest.raises(InvalidSettings, match="has no JVM of its own"):
+        lead(job, object(), hdfs_uri).__enter__()  # type: ignore[arg-type]

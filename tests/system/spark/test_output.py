@@ -1,0 +1,405 @@
+"""Output of batches: on a local directory with a fake Spark, where every answer can be lost, and with a real Spark."""
+
+import random
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ha.leadership import fenced_rename
+from ha.leadership.leadership import Leadership
+from ha.spark import Output
+from leader.errors import Fenced, InvalidSettings
+from leader.layout.names import LeaderDirectory
+from store.bounded import BoundedFiles
+from store.errors import AlreadyExists, ConnectionLost, NotSent, StoreError
+from store.files import Entry
+from store.local import LocalFiles
+from tests.system.spark.helpers import eventually, fence, files_of, leading, names, rows
+from tests.unit.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, FaultyFiles
+
+
+class Batch:
+    """Writes as Spark does: with all parent directories, and a directory for each partition."""
+
+    def __init__(self, content: str | dict[str, str]) -> None:
+        self.content = {"": content} if isinstance(content, str) else content
+        self.written: list[Path] = []
+
+    @property
+    def write(self) -> "Batch":
+        return self
+
+    def format(self, _: str) -> "Batch":
+        return self
+
+    def options(self, **_: str) -> "Batch":
+        return self
+
+    def partitionBy(self, *_: str) -> "Batch":  # noqa: N802
+        return self
+
+    def save(self, uri: str) -> None:
+        path = Path(uri.removeprefix("file://"))
+        path.mkdir(parents=True)
+        for partition, content in self.content.items():
+            (path / partition).mkdir(parents=True, exist_ok=True)
+            (path / partition / "part-0").write_text(content)
+        self.written.append(path)
+
+
+def batch(content: str | dict[str, str]) -> DataFrame:
+    return cast("DataFrame", Batch(content))
+
+
+@pytest.fixture
+def leadership(tmp_path: Path) -> Iterator[Leadership]:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        yield leadership
+
+
+def found(tmp_path: Path, name: str = "") -> dict[str, str]:
+    out = tmp_path / "out" / name
+    return {str(path.parent.relative_to(out)): path.read_text() for path in out.rglob("part-*")}
+
+
+def own_folder(leadership: Leadership, name: str = "output") -> Path:
+    (found,) = Path(leadership.directory.removeprefix("file://"), "out").glob(f"{name}-*")
+    return found
+
+
+def left(leadership: Leadership, name: str = "output") -> list[str]:
+    """Return the contents of the output's own directories, without the newest batch's mark."""
+    own = own_folder(leadership, name)
+    lying = sorted(str(path.relative_to(own)) for place in ("staged", "ready") for path in own.glob(f"{place}/**/*"))
+    numbers = [int(name.removeprefix("ready/")) for name in lying if name.removeprefix("ready/").isdecimal()]
+    return [name for name in lying if not numbers or name != f"ready/{max(numbers)}"]
+
+
+@pytest.fixture
+def made(leadership: Leadership, tmp_path: Path) -> Iterator[Output]:
+    made = Output(leadership, (tmp_path / "out").as_uri())
+    yield made
+    made.close()
+
+
+class Lost(LocalFiles):
+    """A connection to a NameNode that has vanished silently."""
+
+    def __init__(self, root: Path, over: threading.Event) -> None:
+        super().__init__(root, durable=False)
+        self._over = over
+
+    def list(self, path: str) -> list[Entry]:
+        self._over.wait(60)
+        raise ConnectionLost(f"No answer about {path}.")
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        self.list(f"{path}, {recursive}")
+
+    def make_directory(self, path: str) -> None:
+        self.list(path)
+
+
+def test_a_connection_that_hangs_is_replaced_before_anything_is_made(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a drill: a driver that was started while a NameNode was down began with that one, and gave up."""
+    over = threading.Event()
+
+    def open_badly(_: Leadership, uri: str) -> BoundedFiles:
+        root = Path(uri.removeprefix("file://"))
+        drivers = iter([Lost(root, over), Lost(root, over)])
+        return BoundedFiles(lambda: next(drivers, None) or LocalFiles(root, durable=False), uri=uri)
+
+    monkeypatch.setattr(Leadership, "open_files", open_badly)
+    monkeypatch.setattr(fenced_rename, "CALL_TIMEOUT_S", 0.2)
+    try:
+        made = Output(leadership, (tmp_path / "out").as_uri())
+        assert made.write(batch("one"), 1)
+        made.close()
+    finally:
+        over.set()
+    assert found(tmp_path) == {"batch=1": "one"}
+
+
+def test_a_batch_appears_once(made: Output, leadership: Leadership, tmp_path: Path) -> None:
+    assert made.write(batch("one"), 1)
+    assert made.write(batch("two"), 2)
+    again = Batch("one again")
+    assert not made.write(cast("DataFrame", again), 1)
+    assert len(again.written) == 1  # evaluated all the same: its state must be stored
+    assert found(tmp_path) == {"batch=1": "one", "batch=2": "two"}
+    assert left(leadership) == []
+
+
+def test_a_fenced_driver_publishes_nothing(made: Output, leadership: Leadership, tmp_path: Path) -> None:
+    assert made.write(batch("one"), 1)
+    fence(leadership)
+    late = Batch("late")
+    with pytest.raises(Fenced, match="Epoch 1 of job 'orders' is over"):
+        made.write(cast("DataFrame", late), 2)
+    assert found(tmp_path) == {"batch=1": "one"}
+    # Spark has brought the old epoch's directory back to life: with one rename it would have been published.
+    assert late.written[0].exists()
+    assert str(late.written[0]).startswith(leadership.directory.removeprefix("file://"))
+
+
+def test_a_driver_that_is_fenced_between_the_two_renames(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = LocalFiles.rename
+
+    def then_fence(files: LocalFiles, source: str, destination: str) -> None:
+        rename(files, source, destination)
+        if "/ready/" in destination:
+            fence(leadership)
+
+    monkeypatch.setattr(LocalFiles, "rename", then_fence)
+    made = Output(leadership, (tmp_path / "out").as_uri())
+    with pytest.raises(Fenced):
+        made.write(batch("late"), 1)
+    made.close()
+    assert found(tmp_path) == {}
+
+
+def test_it_cannot_be_made_by_a_fenced_driver(leadership: Leadership, tmp_path: Path) -> None:
+    fence(leadership)
+    with pytest.raises(Fenced):
+        Output(leadership, (tmp_path / "out").as_uri())
+
+
+def never() -> None:
+    raise ConnectionLost("nobody knows")
+
+
+def refused() -> None:
+    raise NotSent("no connection")
+
+
+def done() -> None:
+    pass
+
+
+@pytest.mark.parametrize("lose_answers", [False, True])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        [done, done],
+        [never, done, done],
+        [refused, refused, done, refused, done],
+        [never, never, done, never, done],
+    ],
+)
+def test_lost_answers_are_found_out(
+    leadership: Leadership,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plan: list[Callable[[], None]],
+    lose_answers: bool,
+) -> None:
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    remaining = list(plan)
+
+    class Files(LocalFiles):
+        def rename(self, source: str, destination: str) -> None:
+            (remaining.pop(0) if remaining else done)()
+            super().rename(source, destination)
+            if lose_answers:
+                raise ConnectionLost("the answer went missing")
+
+    monkeypatch.setattr(
+        Leadership, "open_files", lambda _, uri: BoundedFiles(lambda: Files(uri.removeprefix("file://")), uri=uri)
+    )
+    made = Output(leadership, (tmp_path / "out").as_uri())
+    assert made.write(batch("one"), 1)
+    made.close()
+    assert found(tmp_path) == {"batch=1": "one"}
+    assert left(leadership) == []
+
+
+def test_what_stays_unknown_is_said(made: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    monkeypatch.setattr(LocalFiles, "rename", lambda *_: never())
+    with pytest.raises(ConnectionLost):
+        made.write(batch("one"), 1)
+    assert found(tmp_path) == {}
+
+
+def test_what_an_earlier_driver_has_not_decided_is_dropped(leadership: Leadership, tmp_path: Path) -> None:
+    Output(leadership, (tmp_path / "out").as_uri()).close()
+    own = own_folder(leadership)
+    (own / "staged" / "attempt" / "rows").mkdir(parents=True)
+    (own / "staged" / "attempt" / "rows" / "part-0").touch()
+    with Output(leadership, (tmp_path / "out").as_uri()) as second:
+        assert left(leadership) == []
+        assert second.write(batch("one"), 1)
+
+
+DAYS = {f"day={day}": "first" for day in range(4)}
+
+
+@pytest.mark.parametrize("renames", range(1, 7))
+def test_a_crash_between_the_partitions_of_a_batch_mixes_nothing(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    """The repeated batch has other rows, even other partitions. All that appears comes from one of the two."""
+    rename, remaining = LocalFiles.rename, [renames]
+
+    def then_die(files: LocalFiles, source: str, destination: str) -> None:
+        if not remaining[0]:
+            raise ConnectionLost("as far as the store can see, the driver does nothing more")
+        rename(files, source, destination)
+        remaining[0] -= 1
+
+    first = Output(leadership, (tmp_path / "out").as_uri(), partition_by=["day"])
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "rename", then_die)
+        patch.setattr(fenced_rename, "RETRY_S", 0.0)
+        if renames < 5:
+            with pytest.raises(ConnectionLost):
+                first.write(batch(DAYS), 7)
+        else:
+            assert first.write(batch(DAYS), 7)
+    assert len(found(tmp_path)) == min(renames - 1, 4)  # the first rename decides, the others move
+    with Output(leadership, (tmp_path / "out").as_uri(), partition_by=["day"]) as second:
+        assert not second.write(batch({"day=3": "second", "day=9": "second"}), 7)
+        assert found(tmp_path) == {f"{day}/batch=7": "first" for day in DAYS}
+        assert second.write(batch({"day=3": "third"}), 8)
+    assert left(leadership) == []
+    first.close()
+
+
+def test_whatever_becomes_of_answers_each_batch_is_there_whole_and_once(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurt = FaultyFiles(tmp_path)
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    monkeypatch.setattr(Leadership, "open_files", lambda _, uri: BoundedFiles(lambda: hurt, uri=uri))
+    for seed in range(100):
+        many_batches(leadership, tmp_path / "out" / str(seed), hurt, random.Random(seed))  # noqa: S311
+        with Output(leadership, (tmp_path / "out" / str(seed)).as_uri(), str(seed), partition_by=["day"]):
+            seen: dict[str, set[str]] = {}
+            there = found(tmp_path, str(seed))
+            for place, content in there.items():
+                seen.setdefault(place.rpartition("/")[2], set()).add(content)
+            assert sorted(seen) == [f"batch={each}" for each in range(4)], seed
+            assert all(len(tries) == 1 for tries in seen.values()), f"{seed}: the rows of a batch come from one try"
+            assert len(there) == 12, f"{seed}: all three partitions of it are there"
+            assert left(leadership, str(seed)) == [], seed
+
+
+def many_batches(leadership: Leadership, out: Path, hurt: FaultyFiles, choose: random.Random) -> None:
+    """Do batches until each is published, each try with other rows, by a driver that is started again now and then."""
+    tries, made = 0, None
+    for batch_id in range(4):
+        decided = False
+        while not decided:
+            tries += 1
+            if choose.random() < 0.8:
+                hurt.fates.extend(choose.choices([OK, LOST, LATE, DROPPED, REFUSED], [6, 3, 3, 2, 1], k=9))
+            try:
+                made = made or Output(leadership, out.as_uri(), out.name, partition_by=["day"])
+                made.write(batch({f"day={day}": str(tries) for day in choose.sample(range(9), 3)}), batch_id)
+                decided = True
+                assert len(list(out.glob(f"*/batch={batch_id}/part-0"))) == 3, "it does not return before that"
+            except StoreError:
+                if choose.random() < 0.5:
+                    made = None
+            hurt.fates.clear()
+            if choose.random() < 0.5:
+                hurt.catch_up()
+    hurt.catch_up()
+
+
+def test_what_a_zombies_spark_has_brought_back_to_life_is_swept_away(leadership: Leadership, tmp_path: Path) -> None:
+    jobs = Path(leadership.directory.removeprefix("file://")).parent
+    earlier, later = (LeaderDirectory(epoch, str(uuid.uuid4())).name for epoch in (0, 2))
+    for name in (earlier, later, "somebody-elses"):
+        (jobs / name / "out" / "staged").mkdir(parents=True)
+    Output(leadership, (tmp_path / "out").as_uri()).close()
+    assert not (jobs / earlier).exists()
+    assert {later, "somebody-elses"} < {path.name for path in jobs.iterdir()}
+
+
+def test_two_outputs_of_a_job_have_nothing_to_do_with_each_other(leadership: Leadership, tmp_path: Path) -> None:
+    for part in ("one", "two"):
+        with Output(leadership, (tmp_path / "out" / part).as_uri()) as output:
+            assert output.write(batch(part), 1)
+    assert found(tmp_path) == {"one/batch=1": "one", "two/batch=1": "two"}
+
+
+def test_a_batch_of_somebody_else_is_not_taken_for_this_jobs(made: Output, tmp_path: Path) -> None:
+    (tmp_path / "out" / "batch=1").mkdir()
+    with pytest.raises(AlreadyExists, match=r"batch=1.*give the output a directory of its own"):
+        made.write(batch("one"), 1)
+
+
+def test_a_query_that_begins_anew_is_told(made: Output, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert made.write(batch("one"), 5)
+    assert not made.write(batch("two"), 0)
+    assert "Batch 0 of output output is dropped: it has come to batch 5." in caplog.text
+    assert found(tmp_path) == {"batch=5": "one"}
+
+
+def test_a_fenced_driver_whose_directory_spark_has_revived_makes_no_output(
+    leadership: Leadership, tmp_path: Path
+) -> None:
+    fence(leadership)
+    Path(leadership.directory.removeprefix("file://"), "spark", "orders").mkdir(parents=True)
+    with pytest.raises(Fenced):
+        Output(leadership, (tmp_path / "out").as_uri())
+
+
+@pytest.mark.parametrize("uri", ["hdfs://names:1/out", "file:///", "out", "webhdfs://names:1/out"])
+def test_an_output_that_no_rename_leads_to(leadership: Leadership, uri: str) -> None:
+    with pytest.raises(InvalidSettings, match="choose a directory"):
+        Output(leadership, uri)
+
+
+@pytest.mark.spark
+@pytest.mark.hdfs
+def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str) -> None:
+    target = f"{hdfs_uri}-out/{job}"
+    with leading(job, hdfs_uri) as leadership:
+        made = Output(leadership, target)
+        frame = spark.createDataFrame([("a", 1), ("b", 2)], "word string, count long")
+        assert made.write(frame, 0)
+        assert not made.write(frame, 0)
+        expected: list[dict[str, Any]] = [{"word": "a", "count": 1}, {"word": "b", "count": 2}]
+        assert rows(target) == {"batch=0": expected}
+        (own,) = names(leadership.path("out"))
+        assert names(leadership.path(f"out/{own}/ready")) == ["0"]
+        fence(leadership)
+        with pytest.raises(Fenced):
+            made.write(frame, 1)
+        made.close()
+        assert names(target) == ["batch=0"]
+        with files_of(leadership.directory) as do:  # the canary: Spark does revive what was renamed away
+            assert eventually(lambda: do(lambda files: files.list(f"out/{own}/staged")))
+
+
+ODD = ["a b", "x/y:z", "50%", "ä,=", ""]
+"""Values that file systems and Spark do not like in names."""
+
+
+@pytest.mark.spark
+@pytest.mark.hdfs
+@pytest.mark.parametrize(("source", "values"), [("parquet", ODD), ("json", ["a", "b"]), ("text", ["a", "b"])])
+def test_partitions_in_each_format_with_spark_on_hdfs(
+    spark: SparkSession, job: str, hdfs_uri: str, source: str, values: list[str]
+) -> None:
+    target = f"{hdfs_uri}-out/{job}"
+    frame = spark.createDataFrame([(day, value) for value in values for day in "12"], "line string, part string")
+    with leading(job, hdfs_uri) as first, Output(first, target, source=source, partition_by=["part"]) as output:
+        assert output.write(frame.coalesce(1), 0)
+    with leading(job, hdfs_uri) as second, Output(second, target, source=source, partition_by=["part"]) as output:
+        assert not output.write(frame.coalesce(1), 0)
+        assert output.write(frame.where("line = '1'").coalesce(1), 1)
+    read = spark.read.format(source).schema(f"{'value' if source == 'text' else 'line'} string, part string, batch int")
+    seen = sorted(tuple(row) for row in read.load(target).select("batch", "part").fillna("").collect())
+    assert seen == sorted([(0, each) for each in values * 2] + [(1, each) for each in values])

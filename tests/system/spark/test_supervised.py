@@ -1,0 +1,201 @@
+"""Real drivers, alone and under ``ha run``: the processes that die with them, and the next leader."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import ha
+from ha.drill.kill import descendants
+from ha.leadership.leadership import Leadership
+from tests.system.spark.conftest import SETTINGS
+from tests.system.spark.helpers import eventually, leading, names
+from tests.system.spark.test_checkpoints import feed
+from tests.unit.ha.programs import alive
+
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(180)]
+
+DRIVERS = Path(__file__).parent / "drivers"
+ROOT = Path(__file__).parents[3]
+RUN = (sys.executable, "-P", "-m", "ha.cli", "run")
+
+
+class Driver:
+    """A job's first driver, with its faults."""
+
+    def __init__(self, job: str, root: str, zookeeper: str, folder: Path) -> None:
+        self.job, self.root, self.zookeeper, self.folder = job, root, zookeeper, folder
+        self.source, self.target = folder / "in", f"{root}-out/{uuid.uuid4().hex}"
+        self.source.mkdir()
+        self.conf = folder / "conf"
+        self.conf.mkdir()
+        settings = {**SETTINGS, "spark.user.setting": "kept", "spark.sql.streaming.checkpointLocation": "/elsewhere"}
+        (self.conf / "spark-defaults.conf").write_text("".join(f"{each} {settings[each]}\n" for each in settings))
+        (self.conf / "spark-env.sh").write_text("USERS_OWN=kept\n")
+        self.log = folder / "log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def led(self) -> list[str]:
+        return [sys.executable, str(DRIVERS / "led.py"), self.job, self.source.as_uri(), self.target]
+
+    @property
+    def plain(self) -> list[str]:
+        return [str(DRIVERS / "plain.py"), self.source.as_uri(), self.target]
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()
+
+    @contextmanager
+    def running(self, command: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+        known = {"HA_FILES": self.root, "HA_ZOOKEEPER": self.zookeeper, "HA_CONTENDER": "first"}
+        spark = {"SPARK_CONF_DIR": str(self.conf), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, **known, **spark}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            yield self.process
+        finally:
+            for pid in [*descendants(self.process.pid), self.process.pid]:
+                with_nothing(lambda pid=pid: os.kill(pid, signal.SIGKILL))  # type: ignore[misc]
+            self.process.wait(20)
+
+    def pid_of(self, what: str) -> int | None:
+        """Return the process id of the nearest descendant with this word in its command line."""
+        assert self.process is not None
+        for pid in descendants(self.process.pid):
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            if words[0].endswith(what) and "ha.sidecar.guard" not in words and "ha.cli" not in words:
+                return pid
+        return None
+
+    def output(self) -> list[str]:
+        """Return the published batches; Spark's own directory there is older than the first batch."""
+        try:
+            return [name for name in names(self.target) if not name.startswith("_")]
+        except Exception:  # noqa: BLE001  # it is made by the driver
+            return []
+
+
+def with_nothing(action: Callable[[], object]) -> None:
+    """Signal a process that may be gone."""
+    try:
+        action()
+    except ProcessLookupError:
+        return
+
+
+@pytest.fixture
+def driver(job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path) -> Iterator[Driver]:
+    made = Driver(job, hdfs_uri, zookeeper_hosts, tmp_path)
+    yield made
+    sys.stdout.write(made.said[-5000:])
+
+
+def kill(driver: Driver, what: str) -> tuple[int, int]:
+    """Kill the JVM (java) or the driver program (python) alone, when something has been published; who they were."""
+    eventually(driver.output, 90)
+    python, java = driver.pid_of("python"), driver.pid_of("java")
+    assert python, "there is a driver"
+    assert java, "and its JVM"
+    os.kill(java if what == "java" else python, signal.SIGKILL)
+    return python, java
+
+
+def test_leadership_is_resigned_with_the_jvm(driver: Driver) -> None:
+    feed(driver.source, 0)
+    with driver.running(["env", *driver.led]) as process:
+        eventually(driver.output, 90)
+        kill(driver, "java")
+        # This test is the only standby. It gets the job because the leader gave it back, without any time-out.
+        with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
+            assert reasons(successor)[2] == "released"
+            assert process.wait(90) > 0, "the program ends by itself, and not well"
+            assert leader(driver) == successor.session_id
+    assert re.search("The JVM of job .* has ended, and with it the leadership", driver.said)
+
+
+def test_leadership_is_given_back_with_the_jvm_and_with_python(driver: Driver) -> None:
+    feed(driver.source, 0)
+    again = ["--restart-strategy", "fixed-delay"]  # once
+    with driver.running([*RUN, driver.job, *again, "--", *driver.led]):
+        first = kill(driver, "java")
+        eventually(lambda: "ended with 70" in driver.said, 60)
+        eventually(lambda: not any(alive(pid) for pid in first))
+        eventually(lambda: driver.pid_of("java"), 60)
+        second = kill(driver, "python")
+        with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
+            assert successor.epoch == 2, "the first restart was within the leadership"
+            assert reasons(successor)[2] == "released"
+            eventually(lambda: not any(alive(pid) for pid in second))
+            assert leader(driver) == successor.session_id
+
+
+def reasons(leadership: Leadership) -> dict[int, str]:
+    """Return the reason why each epoch's lease was free."""
+    eventually(lambda: any(name.startswith(f"{leadership.epoch:010d}") for name in leadership.names("history")))
+    return {int(name[:10]): name.split("~")[1] for name in leadership.names("history")}
+
+
+def leader(driver: Driver) -> str:
+    """Return the leading session, according to HDFS."""
+    with ha.connect(files=driver.root, zookeeper="") as client:
+        return client.leader(driver.job).session_id
+
+
+SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
+
+
+@pytest.mark.parametrize(
+    ("with_what", "says"),
+    [
+        pytest.param(sys.executable, "the command's JVM has ended: the command is killed", id="python"),
+        pytest.param(SUBMIT, "the command has ended with 137", id="spark-submit"),  # it is the JVM
+    ],
+)
+def test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm(
+    driver: Driver, with_what: str, says: str
+) -> None:
+    feed(driver.source, 0)
+    again = ["--restart-strategy", "fixed-delay"]
+    with driver.running([*RUN, driver.job, "--spark", *again, "--", with_what, *driver.plain]) as process:
+        kill(driver, "java")
+        eventually(lambda: says in driver.said, 60)
+        feed(driver.source, 1)
+        assert process.wait(120) == 0, "and an end of its own is not taken for its JVM's"
+    assert driver.said.count("The setting is kept, the shell's kept.") == 2, "the user's configuration counts, too"
+    with leading(driver.job, driver.root, driver.zookeeper) as successor:
+        assert {"0", "1"} <= set(successor.names("spark/lines/commits")), "its checkpoints are fenced, and it went on"
+        newest = max(int(name) for name in successor.names("spark/lines/commits") if name.isdecimal())
+        assert successor.checkpoints.state().queries == {"lines": newest}, "the sidecar has published it, to the last"
+        assert successor.status.read() is ha.Status.FINISHED
+        assert successor.epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "says"),
+    [
+        (["--standby", "warm"], ["true"], "a warm standby has none yet"),
+        ([], ["true", "--properties-file", "x"], "add --load-spark-defaults"),
+        ([], ["true", "--properties-file=x"], "add --load-spark-defaults"),
+    ],
+)
+def test_what_spark_could_not_be_told_is_refused(
+    driver: Driver, options: list[str], command: list[str], says: str
+) -> None:
+    with driver.running([*RUN, driver.job, "--spark", *options, "--", *command]) as process:
+        assert process.wait(60) == 2
+    stores, error = driver.said.splitlines()
+    assert "The jobs are in" in stores
+    assert says in error

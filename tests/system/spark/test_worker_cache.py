@@ -1,0 +1,35 @@
+"""The time that a Python worker's first lookup leaves for the stores."""
+
+import pytest
+
+from ha.client import Client
+from ha.spark.worker import lookups
+from ha.spark.worker.lookups import CachingClient
+from leader.lookup.answers import Answer, Source
+from tests.unit.leader.lookup.test_cached_answer import FakeZooKeeper, Hand, stores_of
+
+
+def test_stores_have_their_time_also_if_imports_have_taken_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where hundreds of workers start on one host, kazoo's import takes seconds, for which no store is to blame."""
+    clock = Hand()
+    monkeypatch.setattr(lookups, "now", clock.now)
+    zookeeper, given = FakeZooKeeper(), []
+
+    def start() -> None:
+        clock.at += 5.0
+
+    def leader(_: Client, job: str, timeout: float) -> Answer:
+        given.append((job, timeout))
+        return Answer(job, 1, "x", {}, Source.ZOOKEEPER, 0.0, verified=True)
+
+    vars(zookeeper).update(start=start, wait=lambda timeout: timeout)
+    monkeypatch.setattr(Client, "told", lambda *_: None)
+    monkeypatch.setattr(Client, "leader", leader)
+    client = CachingClient((("files", "file:///x"),))
+    client.close()
+    vars(client._stores).update(zookeeper=zookeeper)
+    client._reader.stores = stores_of(zookeeper, clock)
+    assert client.leader("orders").epoch == 1
+    [(job, timeout)] = given
+    assert job == "orders"
+    assert 1.0 < timeout <= lookups.LOOKUP_TIMEOUT_S

@@ -1,0 +1,25 @@
+"""A client of the sandbox's ZooKeeper."""
+
+import itertools
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from store.zookeeper import ZooKeeper
+from tests.unit.store.zookeeper.helpers import connected
+
+# A borrowed sandbox still has the nodes of earlier runs.
+names = map(f"/test-{uuid.uuid4().hex}-{{}}".format, itertools.count())
+
+
+@pytest.fixture
+def hosts(zookeeper_hosts: str) -> str:
+    """The shared server, with a chroot of this test's own."""
+    return zookeeper_hosts + next(names)
+
+
+@pytest.fixture
+def zookeeper(hosts: str) -> Iterator[ZooKeeper]:
+    with connected(hosts) as client:
+        yield client

@@ -1,0 +1,222 @@
+"""Counter of the library's costs for the stores: its code runs in virtual time, each request to a store is recorded.
+
+The contender, the reader and all below them are production's; the stores are the simulator's. One call of a files
+driver is one request to the NameNode (see :class:`store.hdfs.HdfsFiles`; tests/system/integration/test_costs.py has the
+NameNode itself count). An operation of ZooKeeper is what it puts on the wire: a read with a watch is two requests.
+
+    python -m tests.unit.benchmarks.counting > benchmarks/scale/costs.json    # after a change of the library
+
+Counts with one job and with two separate the costs of a contender from those of each job. An agent costs only what its
+jobs cost, except for its connection; it has its own random numbers, so it is counted alone.
+"""
+
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from statistics import fmean
+
+import msgspec
+
+from benchmarks.scale.costs import KINDS, OUTAGE, Costs, Part, Rate, Series
+from leader.election.events import Rename
+from leader.layout import tree as job_tree
+from leader.layout.names import newest
+from tests.system.simulation.blocking import Tasks
+from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.namespace import Namespace
+from tests.system.simulation.wires import Wires
+from tests.system.simulation.world import World
+from tests.unit.benchmarks.requests import SETTINGS, CountedAgent, CountedContender, Requests
+
+SETTLED = 90.0
+"""Seconds until the steady state: longer than every period of the protocol."""
+
+STEADY = 600.0
+"""Seconds for which the steady state is counted."""
+
+TAKEOVER = 30
+"""Seconds counted from a leader's death: by then the state is steady again, but for requests that come every 20 s."""
+
+AFTERWARDS = 30
+"""Seconds counted after an outage of ZooKeeper."""
+
+RUNS = 10
+"""Runs of each situation: the fault comes at as many moments of the longest period, evenly spread."""
+
+PERIOD = 20.0
+"""Seconds: interval of the renewals of a lease that ZooKeeper attests, and of an agent's audits."""
+
+TICK = 2.0
+"""Seconds: ZooKeeper's default."""
+
+CONNECTIONS = "zookeeper connections"
+PARTS = ("leader", "standby", "agent")
+
+
+class Scene:
+    """A leader, a standby, and an agent of another host, for some jobs."""
+
+    def __init__(self, jobs: int, seed: int) -> None:
+        self.world = World(seed)
+        self.files = Namespace()
+        self.ensemble = Ensemble(self.world, tick=TICK, size=3)
+        self.tasks = Tasks()
+        names = [f"job-{number}" for number in range(jobs)]
+        timing, wires = SETTINGS.timing, Wires(self.world)
+        self.leader = CountedContender(self.world, "leader", self.files, self.ensemble, timing, wires).contend(names)
+        self.world.run(5)
+        self.standby = CountedContender(self.world, "standby", self.files, self.ensemble, timing, wires).contend(names)
+        self.agent = CountedAgent(self.world, "agent", self.files, self.ensemble, timing).ask(names, self.tasks)
+        self.world.run(SETTLED - 5)
+        assert all(self.leader.leads(name) for name in names), "the one that was there first leads"
+
+    @property
+    def requests(self) -> dict[str, Requests]:
+        return {name: getattr(self, name).requests for name in PARTS}
+
+    def forget(self) -> float:
+        """Start counting now; return the true time."""
+        for each in self.requests.values():
+            each.sent.clear()
+        return self.world.now
+
+
+def _rates(requests: Requests, seconds: float) -> dict[str, float]:
+    counted = Counter(kind for _, kind in requests.sent)
+    return {kind: counted[kind] * 60 / seconds for kind in KINDS}
+
+
+def _series(requests: Requests, began: float, seconds: int) -> dict[str, list[float]]:
+    found = {kind: [0.0] * seconds for kind in KINDS}
+    for at, kind in requests.sent:
+        if began <= at < began + seconds:
+            found[kind][int(at - began)] += 1
+    return found
+
+
+def steady(jobs: int) -> dict[str, dict[str, float]]:
+    """Return the requests a minute of each part, by kind."""
+    scene = Scene(jobs, seed=0)
+    scene.forget()
+    scene.world.run(STEADY)
+    scene.tasks.end()
+    return {name: _rates(requests, STEADY) for name, requests in scene.requests.items()}
+
+
+@dataclass
+class Takeover:
+    """Requests in each second since the death, by part and kind; and when the agent had the next leader."""
+
+    series: dict[str, dict[str, list[float]]]
+    heard: float
+
+
+def takeover(jobs: int, run: int) -> Takeover:
+    scene = Scene(jobs, seed=run)
+    scene.world.run(PERIOD * run / RUNS)
+    began = scene.forget()
+    scene.leader.lose()  # with its host: that is the slower way, and costs no less
+    scene.agent.heard.clear()
+    scene.world.run(TAKEOVER)
+    scene.tasks.end()
+    heard = min(at for at, _, epoch in scene.agent.heard if epoch > 1)
+    return Takeover(
+        {name: _series(requests, began, TAKEOVER) for name, requests in scene.requests.items()}, heard - began
+    )
+
+
+def outage(jobs: int, run: int) -> dict[str, dict[str, list[float]]]:
+    """Requests in each second since ZooKeeper went away, by part and kind."""
+    scene = Scene(jobs, seed=run)
+    scene.world.run(PERIOD * run / RUNS)
+    began = scene.forget()
+    scene.ensemble.stop()
+    scene.world.run(OUTAGE)
+    scene.ensemble.restart()
+    scene.world.run(AFTERWARDS)
+    scene.tasks.end()
+    return {name: _series(requests, began, OUTAGE + AFTERWARDS) for name, requests in scene.requests.items()}
+
+
+def looks() -> tuple[int, int]:
+    """Return the requests of a read of HDFS that finds the same leader, and of one that finds another."""
+    files, asked = Namespace(), Counter[str]()
+    files.create_job("orders")
+
+    class Driver:
+        uri = "counted://"
+
+        def list(self, path: str) -> list[object]:
+            asked["lists"] += 1
+            return [type("Entry", (), {"name": name}) for name in files.list(path)]
+
+    known, _ = job_tree.read(Driver(), "orders")  # type: ignore[arg-type]
+    asked.clear()
+    job_tree.read(Driver(), "orders", known)  # type: ignore[arg-type]
+    same = asked["lists"]
+    present = newest(files.list("orders"))
+    assert present is not None
+    files.execute("orders", Rename(present.name, f"{present.epoch + 1:010d}-{present.session_id}"))
+    job_tree.read(Driver(), "orders", known)  # type: ignore[arg-type]
+    return same, asked["lists"] - same
+
+
+# --- one job and two
+
+
+def _apart(name: str, one: dict[str, float], two: dict[str, float]) -> tuple[Rate, Rate]:
+    if name == "agent":
+        return {}, _rate(one)
+    job = {kind: two[kind] - one[kind] for kind in KINDS}
+    return _rate({kind: one[kind] - job[kind] for kind in KINDS}), _rate(job)
+
+
+def _rate(rates: dict[str, float]) -> Rate:
+    return {kind: round(value, 2) for kind, value in rates.items() if round(value, 2)}
+
+
+def _mean(runs: list[dict[str, list[float]]]) -> dict[str, list[float]]:
+    return {kind: [fmean(second) for second in zip(*(run[kind] for run in runs), strict=True)] for kind in KINDS}
+
+
+def _differ(name: str, one: dict[str, list[float]], two: dict[str, list[float]]) -> tuple[Series, Series]:
+    if name == "agent":
+        connections = {CONNECTIONS: one[CONNECTIONS]}
+        return _compact(connections), _compact({kind: one[kind] for kind in KINDS if kind != CONNECTIONS})
+    job = {kind: [b - a for a, b in zip(one[kind], two[kind], strict=True)] for kind in KINDS}
+    process = {kind: [a - b for a, b in zip(one[kind], job[kind], strict=True)] for kind in KINDS}
+    return _compact(process), _compact(job)
+
+
+def _compact(series: dict[str, list[float]]) -> Series:
+    rounded = {kind: tuple(round(each, 2) + 0.0 for each in seconds) for kind, seconds in series.items()}
+    return {kind: seconds for kind, seconds in rounded.items() if any(seconds)}
+
+
+def count() -> Costs:
+    """Count everything: some seconds."""
+    rates = {jobs: steady(jobs) for jobs in (1, 2)}
+    deaths = {jobs: [takeover(jobs, run) for run in range(RUNS)] for jobs in (1, 2)}
+    outages = {jobs: [outage(jobs, run) for run in range(RUNS)] for jobs in (1, 2)}
+    parts = {}
+    for name in PARTS:
+        fallen = [_mean([each.series[name] for each in deaths[jobs]]) for jobs in (1, 2)]
+        without = [_mean([each[name] for each in outages[jobs]]) for jobs in (1, 2)]
+        parts[name] = Part(
+            steady=_apart(name, rates[1][name], rates[2][name]),
+            takeover=_differ(name, *fallen)[1] if name != "leader" else {},
+            outage=_differ(name, *without),
+        )
+    heard = round(fmean(each.heard for each in deaths[1]), 2)
+    return Costs(**parts, heard=heard, read_same=looks()[0], read_changed=looks()[1])
+
+
+def written(costs: Costs) -> str:
+    """Return the table in the file's format: JSON with one series a line."""
+    text = msgspec.json.format(msgspec.json.encode(costs), indent=1).decode()
+    return re.sub(r"\[[\s0-9.,-]+\]", lambda found: "".join(found[0].split()), text).replace(".0,", ",") + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(written(count()))

@@ -1,0 +1,89 @@
+"""Tests of the command and its catalogue, with fast made-up benchmarks."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import __main__ as command
+from benchmarks import catalogue, report
+from benchmarks.context import QUICK_ROUNDS, USUAL_ROUNDS, Context
+
+MODULE = '''
+"""A benchmark."""
+from tests.unit.benchmarks.results import result
+NAME, TITLE = "{name}", "The {name}"
+def run(context):
+    (context.folder / "file").touch()
+    context.say("Working")
+    {does}
+    return result("{name}", context.rounds or 1)
+'''
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two benchmarks instead of the real ones, of which one fails."""
+    for name, does in (("good_one", ""), ("bad_one", 'raise RuntimeError("it broke")')):
+        (tmp_path / f"{name}.py").write_text(MODULE.format(name=name, does=does))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(catalogue, "MODULES", ("bad_one", "good_one"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_module_of_the_catalogue_is_there_and_is_called_what_it_says() -> None:
+    for name, found in zip(catalogue.names(), catalogue.find(), strict=True):
+        assert found.name == name
+        assert found.title
+        assert callable(found.run)
+
+
+def test_a_missing_module_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "MODULES", ("benchmarks.nothing",))
+    with pytest.raises(ImportError):
+        catalogue.find()
+
+
+def test_the_list_is_shown_without_running_anything() -> None:
+    shown = CliRunner().invoke(command.main, ["--list"])
+    assert shown.exit_code == 0
+    assert [line.split()[0] for line in shown.output.splitlines()] == catalogue.names()
+
+
+def test_an_unknown_name_is_wrong_usage() -> None:
+    shown = CliRunner().invoke(command.main, ["lockup"])
+    assert shown.exit_code == 2
+    assert "There is no benchmark 'lockup'" in shown.output
+
+
+def test_one_is_run_and_reported(made: Path) -> None:
+    shown = CliRunner().invoke(command.main, ["good_one", "--rounds", "5"])
+    assert shown.exit_code == 0, shown.output
+    (entry,) = report.load(made / "build" / "benchmarks")
+    assert entry.result.targets[0].measured == 5
+    assert entry.machine.cores >= 1
+    assert entry.machine.packages["kazoo"] == "2.11.0"
+    assert not (made / "docs").exists()
+
+
+def test_one_that_fails_does_not_take_the_others_figures_along(made: Path) -> None:
+    shown = CliRunner().invoke(command.main, ["--report", "here", "--docs"])
+    assert shown.exit_code == 1
+    assert [entry.result.name for entry in report.load(made / "here")] == ["good_one"]
+    assert (made / "docs" / "benchmarks" / "benchmarks.md").exists()
+
+
+def test_a_report_that_is_none_is_not_merged_into(made: Path) -> None:
+    (made / "here").mkdir()
+    (made / "here" / report.JSON).write_text("nothing")
+    shown = CliRunner().invoke(command.main, ["good_one", "--report", "here", "--merge"])
+    assert shown.exit_code == 2
+    assert (made / "here" / report.JSON).read_text() == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("quick", "rounds", "repeats"), [(False, None, USUAL_ROUNDS), (True, None, QUICK_ROUNDS), (True, 5, 5)]
+)
+def test_rounds(tmp_path: Path, quick: bool, rounds: int | None, repeats: int) -> None:
+    assert Context(quick, rounds, lambda _: None, tmp_path).repeats() == repeats

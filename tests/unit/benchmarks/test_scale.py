@@ -1,0 +1,89 @@
+"""Tests of the scale model against cases computed by hand."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from benchmarks import scale
+from benchmarks.context import Context
+from benchmarks.scale.costs import NAMENODE, OUTAGE, ZOOKEEPER, Costs, Part, budgets, of, rate
+from benchmarks.scale.model import BEFORE, Fleet, on_change, outage, polling, steady, storm
+
+READS, WRITES, SYNCS = "namenode reads", "namenode writes", "zookeeper syncs"
+OUT = tuple([2.0] * OUTAGE)
+
+LEADER = Part(steady=({SYNCS: 60.0}, {WRITES: 3.0}), takeover={}, outage=({}, {WRITES: OUT}))
+STANDBY = Part(steady=({SYNCS: 60.0}, {READS: 3.0}), takeover={WRITES: (0.0, 4.0, 0.0)}, outage=({}, {READS: OUT}))
+AGENT = Part(steady=({}, {READS: 6.0}), takeover={READS: (0.1, 0.1, 0.1)}, outage=({SYNCS: (1.0,)}, {READS: OUT}))
+COSTS = Costs(leader=LEADER, standby=STANDBY, agent=AGENT, heard=1.5, read_same=1, read_changed=3)
+FLEET = Fleet(jobs=100, hosts=10, readers=1000, jobs_per_host=20, jobs_per_contender=1)
+
+
+def test_in_steady_state_habits_are_added() -> None:
+    """100 leaders and 100 standbys at 3 a minute, 200 pairs of host and job at 6; 200 processes sync once a second."""
+    assert steady(FLEET, COSTS) == pytest.approx((5 + 5 + 20, 200))
+
+
+def test_a_process_with_more_jobs_costs_zookeeper_less() -> None:
+    few = Fleet(jobs=100, hosts=10, readers=1000, jobs_per_host=20, jobs_per_contender=30)
+    assert few.contenders == 4
+    assert steady(few, COSTS) == pytest.approx((30, 8))
+
+
+def test_an_outage_is_what_was_counted_times_how_many_there_are() -> None:
+    loads = outage(FLEET, COSTS)
+    assert loads.namenode[:BEFORE] == pytest.approx([30] * BEFORE)
+    assert loads.namenode[BEFORE:] == pytest.approx([2 * (100 + 100 + 200)] * OUTAGE)
+    assert loads.zookeeper[BEFORE : BEFORE + 2] == [10, 0]
+
+
+def test_in_a_storm_takeovers_are_added_and_habits_of_the_dead_end() -> None:
+    loads = storm(FLEET, COSTS, 0.1)
+    # 10 of the leaders die: each 4 writes, and 0.1 reads a second for each of its 2 hosts, as by habit.
+    extra = sum(loads.namenode[BEFORE:]) - 30 * 3
+    habits = 10 * (3 + 3) / 60 * 3  # what the dead would have written, and their standbys read
+    assert extra == pytest.approx(10 * 4 - habits, rel=0.05)
+    assert loads.namenode[:BEFORE] == pytest.approx([30] * BEFORE)
+    assert loads.zookeeper[-1] == pytest.approx(190)
+
+
+def test_a_storm_is_spread_over_as_long_as_it_lasts() -> None:
+    """Half of the requests in the second after a death fall into the next second."""
+    many = Fleet(jobs=10_000, hosts=10, readers=1000, jobs_per_host=20)
+    loads, habits = storm(many, COSTS, 1.0), steady(many, COSTS)[0]
+    first, second = (each - habits for each in loads.namenode[BEFORE + 1 : BEFORE + 3])
+    assert first == pytest.approx(4 * 10_000 / 2 - 1000 * 0.75, rel=0.05)
+    assert second == pytest.approx(4 * 10_000 / 2 - 1000, rel=0.05)
+    assert storm(many, COSTS, 1.0) == loads
+
+
+def test_readers_that_poll_are_even() -> None:
+    load = polling(FLEET, COSTS, every=20.0)
+    assert load[BEFORE : BEFORE + OUTAGE] == [50] * OUTAGE
+    assert sum(load) == 50 * OUTAGE
+
+
+def test_readers_that_read_on_change_come_when_they_are_told() -> None:
+    load = on_change(FLEET, COSTS, 0.1)
+    assert sum(load) == pytest.approx(10 * 10 * 3)  # jobs, readers of each, requests
+    assert {second - BEFORE for second, each in enumerate(load) if each} <= {1, 2}
+
+
+def test_a_budget_is_without_what_would_have_come_anyhow() -> None:
+    counted = [each.counted for each in budgets(COSTS)]
+    assert counted == pytest.approx([3, 6, 3.9, 0, 2])
+
+
+def test_stores_are_told_apart() -> None:
+    assert of(NAMENODE, {READS: (1.0, 2.0), WRITES: (1.0, 0.0), SYNCS: (9.0, 9.0)}) == [2.0, 2.0]
+    assert of(ZOOKEEPER, {}) == []
+    assert rate(ZOOKEEPER, {SYNCS: 2.0, READS: 7.0}) == 2.0
+
+
+def test_the_report_has_all_that_was_asked_for(tmp_path: Path) -> None:
+    result = scale.run(Context(quick=True, rounds=None, say=print, folder=tmp_path))
+    assert {len(row) for row in result.rows} == {len(result.columns)}
+    assert len(result.rows) == len(scale.FLEETS) * (2 + len(scale.SHARES)) + 2 + len(scale.SHARES)
+    for picture in result.pictures:
+        ET.fromstring(picture.svg)  # noqa: S314  # ours

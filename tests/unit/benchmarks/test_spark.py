@@ -1,0 +1,75 @@
+"""Tests of the Spark benchmarks' judges, with made-up figures of known outcome."""
+
+import pytest
+
+from benchmarks.spark import failover, marathon
+from benchmarks.spark.failover import ALL, CLASS_DATA, COLD, DRIVER, WARM, Failover
+from benchmarks.spark.marathon import KINDS, Leg, Marathon
+from benchmarks.spark.words import Verdict, judge
+
+TEXTS = ["a b a", "b c"]
+GOOD = {0: [("a", 2), ("b", 1)], 1: [("b", 2), ("c", 1)]}
+
+
+def test_what_was_counted_once_is_right() -> None:
+    assert judge(TEXTS, GOOD) == Verdict(words=5, batches=2, lost=0, doubled=0, crooked=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "lost", "doubled", "crooked"),
+    [
+        ({0: GOOD[0]}, 2, 0, 0),  # the second batch never came out
+        ({1: GOOD[1]}, 2, 0, 1),  # nor did the first, which leaves a gap
+        ({**GOOD, 2: [("b", 3), ("c", 2)]}, 0, 2, 0),  # a batch was counted again into the state
+        ({**GOOD, 2: GOOD[1]}, 0, 0, 2),  # the same batch is there twice, from the state before
+        ({**GOOD, 1: [*GOOD[1], ("c", 1)]}, 0, 1, 0),  # a row is there twice in one batch
+        ({**GOOD, 1: [("b", 1), ("c", 1)]}, 1, 0, 1),  # a state that was lost begins anew
+    ],
+)
+def test_every_way_to_go_wrong_shows(
+    wrong: dict[int, list[tuple[str, int]]], lost: int, doubled: int, crooked: int
+) -> None:
+    verdict = judge(TEXTS, wrong)
+    assert (verdict.lost, verdict.doubled, verdict.crooked) == (lost, doubled, crooked)
+
+
+def test_the_kinds_of_standbys_are_compared_for_each_way_to_die() -> None:
+    result = failover.summarise(
+        [
+            Failover(killed, standby, 0.5, committed + number)
+            for killed in (DRIVER, ALL)
+            for standby, committed in ((WARM, 1.0), (COLD, 20.0), (CLASS_DATA, 10.0))
+            for number in (0, 1, 2)
+        ]
+    )
+    assert [(row[0], row[1], row[3]) for row in result.rows] == [
+        ("driver killed, standby warm", 3, 2.0),
+        ("driver killed, standby cold", 3, 21.0),
+        ("driver killed, standby cold with class data", 3, 11.0),
+        ("all killed, standby warm", 3, 2.0),
+        ("all killed, standby cold", 3, 21.0),
+        ("all killed, standby cold with class data", 3, 11.0),
+    ]
+    assert [(target.measured, target.met) for target in result.targets] == [
+        (2.0, True),
+        (10.5, True),
+        (21 / 11, True),
+    ] * 2
+
+
+def run(**found: int) -> Marathon:
+    legs = tuple(Leg(kind, 1.0, 2.0) for kind in KINDS)
+    counts = {"lost": 0, "doubled": 0, "crooked": 0, "repeated": 0, **found}
+    repeated = counts.pop("repeated")
+    return Marathon(7, legs, Verdict(words=100, batches=10, **counts), ids=12, repeated=repeated)
+
+
+def test_a_marathon_in_which_nothing_went_wrong() -> None:
+    result = marathon.summarise(run())
+    assert all(target.met for target in result.targets)
+    assert [row[:2] for row in result.rows] == [(kind, 1) for kind in KINDS]
+
+
+@pytest.mark.parametrize("what", ["lost", "doubled", "crooked", "repeated"])
+def test_one_thing_that_went_wrong_misses_the_target(what: str) -> None:
+    assert [target.met for target in marathon.summarise(run(**{what: 1})).targets].count(False) == 1

@@ -1,0 +1,141 @@
+"""Tests of the takeover benchmark: its summary, and one round of real contenders on local files."""
+
+import math
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import takeover
+from benchmarks.takeover.faults import KILL, LOSS, RESIGN, YOUNG
+from benchmarks.takeover.load import busy, waited
+from benchmarks.takeover.network import GATEWAY, LostHost, Network, NoNetwork, network
+from benchmarks.takeover.pair import Pair
+from benchmarks.takeover.readers import HereReader
+from benchmarks.takeover.systems import CURATOR, HERE, KAZOO
+from benchmarks.takeover.trial import Conditions, Takeover, Trial
+from ha.sandbox import Sandbox
+
+NEVER = math.inf
+
+
+def taken(system: str, *seconds: float, fault: str = KILL.name, timeout: float = 10.0) -> list[Takeover]:
+    return [Takeover(system, fault, timeout, each, each / 2) for each in seconds]
+
+
+def test_a_takeover_is_over_when_the_leader_knows_it_and_can_be_found() -> None:
+    assert Takeover("", "", 10.0, granted=1.0, found=2.0).seconds == 2.0
+    assert Takeover("", "", 10.0, granted=3.0, found=2.0).seconds == 3.0
+    assert Takeover("", "", 10.0, granted=3.0, found=NEVER).seconds == NEVER
+
+
+def test_targets_compare_medians_and_the_slowest_loss() -> None:
+    found = [
+        *taken(HERE.name, 0.4, 0.5, 9.0),
+        *taken(KAZOO.name, 10.0, 10.0, 0.1),
+        *taken(CURATOR.name, 4.0, 4.0, 4.0),
+        *taken(HERE.name, 10.0, 11.0, fault=LOSS.name),
+        *taken(HERE.name, 4.8, 4.0, fault=LOSS.name, timeout=4.0),
+    ]
+    result = takeover.report(found, [Conditions(0.5, 0.1)], [])
+    assert [each.measured for each in result.targets] == pytest.approx([20, 8, 1.2])
+    assert [each.met for each in result.targets] == [True, False, False]
+    kazoo = next(row for row in result.rows if row[2] == KAZOO.name)
+    assert kazoo == (KILL.name, 10.0, KAZOO.name, 3, 10.0, 0.1, 10.0, 10.0, 5.0, 0, 20.0)
+
+
+def test_what_never_ended_is_said_and_drawn() -> None:
+    result = takeover.report(taken(KAZOO.name, 1.0, NEVER), [], [])
+    assert result.rows[0][9] == 1
+    assert "1 never" in result.pictures[0].svg
+
+
+def test_what_could_not_be_measured_misses_its_target_and_comes_first() -> None:
+    result = takeover.report(taken(HERE.name, 1.0), [], ["NOT MEASURED: no root."])
+    assert result.notes[0] == "NOT MEASURED: no root."
+    assert not any(each.met for each in result.targets)
+
+
+def test_load_is_what_the_kernel_says() -> None:
+    assert busy("cpu  10 1 5 1000 7 2 3 0 0 0\ncpu0 5 0 0 0 0 0 0 0 0 0\n") == 21
+    assert waited("some avg10=1.00 avg60=2.00 avg300=3.00 total=4711\nfull avg10=0.00 total=9\n") == 4711
+    assert math.isnan(waited(""))
+
+
+def test_all_three_run_the_same_command() -> None:
+    commands = [each.command("orders", "a") for each in (HERE, KAZOO, CURATOR)]
+    assert {tuple(each[each.index("--") :]) for each in commands} == {("--", "sleep", "infinity")}
+    assert all(each[each.index("--contender") + 1] == "a" for each in commands)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[tuple[Pair, Trial]]:
+    """A pair of sidecars without ZooKeeper, and a reader."""
+    variables = {"HA_FILES": f"file://{tmp_path}/jobs", "HA_ZOOKEEPER": "", "HA_SNAPSHOTS": "off"}
+    variables |= {"HA_SHORT_TTL": "2", "HA_SESSION_TIMEOUT": "4"}
+    reader = HereReader(variables, 4.0)
+    pair = Pair(HERE, "orders", {**os.environ, **variables}, tmp_path, [None, None])
+    reader.follow("orders")
+    try:
+        yield pair, Trial(Sandbox(tmp_path / "none"), KILL, 4.0, {HERE.name: reader})
+    finally:
+        pair.end()
+        reader.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_round_with_real_contenders(local: tuple[Pair, Trial]) -> None:
+    """The standby leads after the lease has run out, and at once after an orderly end; then it is the leader."""
+    pair, killing = local
+    said: list[str] = []
+    (killed,), conditions = killing.round([pair], said.append)
+    assert 0 < killed.granted < NEVER
+    assert 0 < killed.found < NEVER
+    assert conditions.busy > 0
+    survivor = pair.leader
+    resigning = Trial(killing.sandbox, RESIGN, 4.0, killing.readers)
+    (resigned,), _ = resigning.round([pair], said.append)
+    assert resigned.seconds < NEVER
+    assert not survivor.running
+    young = Trial(killing.sandbox, YOUNG, 4.0, killing.readers)
+    (youth,), _ = young.round([pair], said.append)
+    assert youth.seconds < NEVER
+    assert said == [
+        "SIGKILL of the leading process, 4 s: 1 of 1 taken over",
+        "orderly end, 4 s: 1 of 1 taken over",
+        "SIGKILL of a leader that is 3 s old, 4 s: 1 of 1 taken over",
+    ]
+
+
+def reaches(host: LostHost, port: int) -> bool:
+    """Whether a process of that host can connect to a server on this machine's loopback."""
+    # A packet sent while a link comes up can be lost; it is sent again after a second.
+    connect = f"import socket; socket.create_connection(({GATEWAY!r}, {port}), 3)"
+    command = host.command([sys.executable, "-I", "-c", connect])
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_a_lost_host_reaches_nobody() -> None:
+    try:
+        with network() as bridge, socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            host, other = bridge.host(), bridge.host()
+            assert reaches(host, port)
+            host.lose()
+            assert not reaches(host, port)
+            assert reaches(other, port)
+            host.restore()
+            assert reaches(host, port)
+            with pytest.raises(NoNetwork, match="another benchmark"), network():
+                pass
+    except NoNetwork as error:
+        pytest.skip(f"No host can be lost here: {error}.")
+
+
+def test_a_process_of_such_a_host_finds_the_servers_at_the_bridge() -> None:
+    assert Network().environment({"HA_FILES": "hdfs://127.0.0.1:9000/ha"}) == {"HA_FILES": f"hdfs://{GATEWAY}:9000/ha"}

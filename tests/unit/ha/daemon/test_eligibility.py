@@ -1,0 +1,86 @@
+"""Eligibility: a process that may not write is not eligible until it may; a silent store says nothing about it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ha.daemon.eligibility import AGAIN_S, Eligibility
+from leader.layout import tree
+from leader.timing import Timing
+from store.bounded import BoundedFiles
+from store.clock import now
+from store.errors import NotWritable, PermissionDenied, StoreError
+from store.local import LocalFiles
+from tests.unit.ha.waiting import wait_until
+
+
+class Refusing(LocalFiles):
+    """Files whose renames end with this error, if there is one."""
+
+    error: StoreError | None = None
+    asked = 0
+
+    def rename(self, source: str, destination: str) -> None:
+        type(self).asked += 1
+        if self.error is not None:
+            raise self.error
+        super().rename(source, destination)
+
+
+class Later:
+    """The runtime's thread, as far as it is needed here: what is to be called later is kept."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[float, Callable[[], None]]] = []
+
+    def post(self, callback: Callable[[], object]) -> None:
+        callback()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> None:
+        self.waiting.append((when, callback))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BoundedFiles]:
+    monkeypatch.setattr(Refusing, "asked", 0)
+    monkeypatch.setattr(Refusing, "error", None)
+    tree.create(LocalFiles(tmp_path, durable=False), "orders")
+    with BoundedFiles(lambda: Refusing(tmp_path, durable=False), uri="file:///jobs") as opened:
+        yield opened
+
+
+def test_it_is_not_eligible_until_it_may_write(files: BoundedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = Later()
+    eligibility = Eligibility(later, files, Timing())  # type: ignore[arg-type]
+    monkeypatch.setattr(Refusing, "error", PermissionDenied("user=bob, access=WRITE"))
+    before = now()
+    eligibility.check("orders")
+    wait_until(lambda: later.waiting)
+    sentence = eligibility.obstacle("orders")
+    assert sentence is not None
+    assert "may not write in file:///jobs/orders" in sentence
+    ((when, again),) = later.waiting
+    assert before + AGAIN_S <= when <= now() + AGAIN_S
+    monkeypatch.setattr(Refusing, "error", NotWritable("safe mode"))
+    again()
+    wait_until(lambda: len(later.waiting) == 2)
+    assert eligibility.obstacle("orders") == sentence, "a store that takes no writes does not say that it may"
+    monkeypatch.setattr(Refusing, "error", None)
+    later.waiting[-1][1]()
+    wait_until(lambda: eligibility.obstacle("orders") is None)
+    assert len(later.waiting) == 2, "it is not asked again"
+
+
+@pytest.mark.parametrize("error", [None, NotWritable("safe mode")])
+def test_nothing_is_held_against_it(
+    files: BoundedFiles, monkeypatch: pytest.MonkeyPatch, error: StoreError | None
+) -> None:
+    later = Later()
+    eligibility = Eligibility(later, files, Timing())  # type: ignore[arg-type]
+    monkeypatch.setattr(Refusing, "error", error)
+    eligibility.check("orders")
+    wait_until(lambda: Refusing.asked)
+    files.call("drain", lambda driver: driver.list(""), 5.0)
+    assert eligibility.obstacle("orders") is None
+    assert not later.waiting

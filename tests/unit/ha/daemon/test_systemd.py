@@ -1,0 +1,107 @@
+"""Notices to systemd, over a real socket in its place."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ha.daemon.systemd import LONGEST_PAUSE_S, Systemd
+from tests.unit.ha.noting import STAYS, Notes, run
+from tests.unit.ha.programs import Workplace
+from tests.unit.ha.waiting import wait_until
+
+LEADS = {"orders": {"role": "leader"}}
+
+
+class Listening:
+    """The end of systemd."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(f"\0{address[1:]}" if address.startswith("@") else address)
+        self._socket.settimeout(30)
+        self.told = {"NOTIFY_SOCKET": address}
+
+    def next(self) -> str:
+        return self._socket.recv(1000).decode()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(params=["path", "@abstract"])
+def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Listening]:
+    made = Listening(f"@ha-test-{os.getpid()}" if request.param.startswith("@") else str(tmp_path / "notify"))
+    yield made
+    made.close()
+
+
+def test_it_is_told_that_a_process_is_ready_what_it_does_and_that_it_stops(systemd: Listening) -> None:
+    process = Systemd(lambda: LEADS, systemd.told)
+    process.start()
+    assert systemd.next() == "READY=1"
+    assert systemd.next() == "WATCHDOG=1\nSTATUS=orders: leader"
+    process.close()
+    assert systemd.next() == "STOPPING=1"
+
+
+def test_a_process_whose_contender_hangs_is_not_said_to_be_alive(
+    systemd: Listening, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = iter([LEADS])
+
+    def statuses() -> dict[str, dict[str, str]]:
+        for answer in answers:
+            return answer
+        raise TimeoutError
+
+    process = Systemd(statuses, {**systemd.told, "WATCHDOG_USEC": "30000"})
+    process.start()
+    assert [systemd.next().partition("\n")[0] for _ in range(2)] == ["READY=1", "WATCHDOG=1"]
+    wait_until(lambda: "systemd is not told that this process is alive" in caplog.text)
+    process.close()
+    assert systemd.next() == "STOPPING=1", "and nothing in between"
+
+
+@pytest.mark.parametrize(
+    ("environment", "pause"),
+    [
+        ({}, LONGEST_PAUSE_S),
+        ({"WATCHDOG_USEC": "6000000"}, 2.0),
+        ({"WATCHDOG_USEC": "60000000"}, LONGEST_PAUSE_S),
+        ({"WATCHDOG_USEC": "6000000", "WATCHDOG_PID": str(os.getpid())}, 2.0),
+        ({"WATCHDOG_USEC": "6000000", "WATCHDOG_PID": "1"}, LONGEST_PAUSE_S),
+        ({"WATCHDOG_USEC": "soon"}, LONGEST_PAUSE_S),
+        ({"WATCHDOG_USEC": "0"}, LONGEST_PAUSE_S),
+    ],
+)
+def test_two_of_three_notices_may_come_late(environment: dict[str, str], pause: float) -> None:
+    assert Systemd(dict, environment)._pause == pause
+
+
+def test_without_systemd_nothing_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    process = Systemd(lambda: pytest.fail("nobody asked"), {})
+    process.start()
+    process.close()
+    assert not caplog.records
+
+
+def test_a_systemd_that_does_not_listen_harms_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    process = Systemd(dict, {"NOTIFY_SOCKET": str(tmp_path / "none")})
+    process.start()
+    process.close()
+    assert "systemd is not told 'READY=1': No such file or directory." in caplog.text
+
+
+def test_ha_run_tells_it(workplace: Workplace, tmp_path: Path) -> None:
+    listening = Listening(str(tmp_path / "notify"))
+    sidecar = run(workplace, "a", STAYS, **listening.told)
+    assert listening.next() == "READY=1"
+    Notes(workplace).until(1, sidecar)
+    assert listening.next().startswith("WATCHDOG=1\nSTATUS=")
+    sidecar.process.terminate()
+    while (said := listening.next()) != "STOPPING=1":
+        assert said.startswith("WATCHDOG=1")
+    listening.close()

@@ -1,0 +1,73 @@
+"""Tests of the catalogue and of its listing on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from docker.errors import DockerException
+from requests import ReadTimeout
+
+from ha.cli import app
+from ha.drill.catalogue import DRILLS
+from ha.drill.container import engine
+from ha.drill.environment import Ability, DrillError
+from ha.drill.fixture import DURATIONS
+from ha.drill.report.writing import read
+from leader.timing import Timing
+
+GROUPS = {"kills", "network", "zookeeper", "hdfs", "both", "pauses", "machine", "upgrade", "agent"}
+
+
+def test_every_group_has_drills_and_every_drill_can_be_timed() -> None:
+    assert {each.group for each in DRILLS.values()} == GROUPS
+    for each in DRILLS.values():
+        durations = {**DURATIONS, **each.setup.settings}
+        protocol = ("session_timeout", "short_ttl", "long_ttl", "hand_over")
+        assert Timing(**{name: durations[name] for name in protocol}).long_ttl == durations["long_ttl"]
+        if each.expected.recovery is not None:
+            assert each.expected.recovery({**durations, "outage": 1.0}) > 0
+            assert each.expected.changes[1] > 0
+
+
+def test_whoever_cannot_move_a_leader_needs_no_bound() -> None:
+    assert all(each.expected.recovery is None for each in DRILLS.values() if each.expected.changes == (0, 0))
+
+
+def test_list() -> None:
+    told = CliRunner().invoke(app, ["drill", "list", "--json"])
+    found = {each["name"]: each for each in json.loads(told.stdout)}
+    assert list(found) == list(DRILLS)
+    assert found["lose-host"]["needs"] == [Ability.HOST.value]
+    table = CliRunner().invoke(app, ["drill", "list"])
+    assert table.exit_code == 0
+    assert all(name in table.stdout for name in DRILLS)
+
+
+def test_a_name_that_is_not_one() -> None:
+    told = CliRunner().invoke(app, ["drill", "run", "kill-sidcar"])
+    assert told.exit_code == 2
+    assert "There is no drill 'kill-sidcar': did you mean 'kill-sidecar'?" in told.output
+
+
+def test_nothing_chosen() -> None:
+    told = CliRunner().invoke(app, ["drill", "run"])
+    assert told.exit_code == 2
+    assert "Name some drills, or use --all or --quick" in told.output
+
+
+def test_containers_without_an_engine_are_reported_as_not_run(tmp_path: Path) -> None:
+    places = ["--folder", f"{tmp_path}/drills", "--report", f"{tmp_path}/report"]
+    arguments = ["drill", "run", "lose-host", "safe-mode", "--against", "containers", *places]
+    told = CliRunner().invoke(app, arguments, env={"DOCKER_HOST": "unix:///nonexistent/docker.sock"})
+    assert told.exit_code == 1
+    assert "No Docker engine answers" in told.output
+    found = read(tmp_path / "report").outcomes
+    assert {(each.drill, each.provider) for each in found} == {("lose-host", "hybrid-ha"), ("safe-mode", "hybrid-ha")}
+    assert all(each.status == "skipped" and "No Docker engine answers" in each.reason for each in found)
+
+
+@pytest.mark.parametrize("refusal", [DockerException("no such network"), ReadTimeout("60 s")], ids=["docker", "http"])
+def test_what_the_engine_refuses_ends_one_drill_and_not_all(refusal: Exception) -> None:
+    with pytest.raises(DrillError, match="The Docker engine did not do its part: "), engine():
+        raise refusal

@@ -1,0 +1,123 @@
+"""Deadline file: another process never reads a half-written record."""
+
+import itertools
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ha.leadership.deadline_file import DeadlineReader, DeadlineWriter
+from store.clock import now
+from tests.unit.ha.waiting import PATIENCE
+
+NEVER = float("-inf")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "belief"
+
+
+def test_a_new_file_grants_nothing(path: Path) -> None:
+    writer = DeadlineWriter(path)
+    reader = DeadlineReader(path)
+    assert reader.read() == (NEVER, NEVER)
+    assert not reader.is_leader()
+    writer.close()
+
+
+def test_deadlines_are_read_back(path: Path) -> None:
+    writer, reader = DeadlineWriter(path), DeadlineReader(path)
+    writer.write(now() + 100, now() + 200)
+    assert reader.is_leader()
+    assert reader.read()[1] > reader.read()[0]
+    writer.write(now() - 1, now() + 200)
+    assert not reader.is_leader()
+    writer.close()
+
+
+def test_only_its_own_user_can_read_it(path: Path) -> None:
+    writer = DeadlineWriter(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    writer.close()
+
+
+def test_a_reader_goes_on_after_the_file_was_removed(path: Path) -> None:
+    writer = DeadlineWriter(path)
+    reader = DeadlineReader(path)
+    writer.write(1.0, 2.0)
+    writer.close()
+    assert not path.exists()
+    assert reader.read() == (1.0, 2.0)
+
+
+def test_a_file_that_is_not_there(path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        DeadlineReader(path)
+
+
+@pytest.mark.parametrize("size", [0, 1, 23])
+def test_a_file_that_is_too_short(path: Path, size: int) -> None:
+    path.write_bytes(b"\0" * size)
+    with pytest.raises(OSError, match="too short"):
+        DeadlineReader(path)
+
+
+def test_a_half_written_record_means_no_leadership(path: Path) -> None:
+    path.write_bytes(struct.pack("<Qdd", 7, 1e9, 1e9))
+    reader = DeadlineReader(path)
+    assert reader.read() == (NEVER, NEVER)
+    assert not reader.is_leader()
+
+
+READS = """
+import sys
+from pathlib import Path
+from ha.leadership.deadline_file import DeadlineReader
+reader = DeadlineReader(Path(sys.argv[1]))
+enough = int(sys.argv[2])
+print("ready", flush=True)
+seen = set()
+while True:
+    leads, holds = reader.read()
+    if leads == float("-inf"):
+        continue
+    assert holds == leads + 1, (leads, holds)
+    seen.add(leads)
+    if len(seen) >= enough:
+        break
+"""
+
+ENOUGH = 10_000
+"""Records that the other process reads while they are being written."""
+
+
+def test_another_process_never_reads_a_torn_record(path: Path) -> None:
+    writer = DeadlineWriter(path)
+    writer.write(0.0, 1.0)
+    command = [sys.executable, "-c", READS, str(path), f"{ENOUGH}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        deadline = now() + PATIENCE
+        for count in itertools.count(1):
+            writer.write(float(count), count + 1.0)
+            if count % 1000 == 0 and (other.poll() is not None or now() > deadline):
+                break
+        other.kill()
+    assert other.returncode == 0
+    writer.close()
+
+
+def test_a_record_without_the_counter_would_be_torn(path: Path) -> None:
+    """The canary: if the writer does not mark a half-written record, a reader can see a torn one."""
+    path.write_bytes(struct.pack("<Qdd", 0, 0.0, 1.0))
+    reader = DeadlineReader(path)
+    descriptor = os.open(path, os.O_RDWR)
+    os.pwrite(descriptor, struct.pack("<d", 5.0), 8)
+    os.close(descriptor)
+    leads, holds = reader.read()
+    assert holds != leads + 1

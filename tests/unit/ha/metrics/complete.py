@@ -1,0 +1,66 @@
+"""A registry in which every metric of the project has samples with all of its labels, made by the product itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from ha.agent.standalone import agent_of, reader_of
+from ha.config.settings import Settings
+from ha.metrics.contending import ContendingMetrics, LeadershipStatus, Restarts
+from ha.metrics.process import Metrics
+from leader.election.events import Grant, Rename
+from leader.layout.lease import Lease, Mode
+from leader.layout.names import LeaderDirectory
+from tests.unit.ha.led import session
+from tests.unit.ha.waiting import wait_until
+from tests.unit.store.tickets import cache, ticket
+
+LEADS: dict[str, Any] = {
+    "is_leader": True,
+    "belief_seconds": 12.5,
+    "epoch": 7,
+    "copy_epoch": 6,
+    "copy_repairs": 3,
+    "zookeeper": True,
+    "command": {"memory_bytes": 512_000_000},
+}
+"""The status of a job that the process leads, and whose record in ZooKeeper is one epoch behind."""
+
+
+@contextmanager
+def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
+    """Such a registry; ``led`` is a job that has a leader, below the settings' root."""
+    metrics = Metrics()
+    contending = ContendingMetrics(metrics.registry, metrics.changes, "a")
+    before, after = (Lease(number, Mode.HDFS, 6000, session(number), "", "a") for number in (1, 2))
+    record = f"{LeaderDirectory(6, session(6)).name}/record"
+    contending.observe(led, Rename(f"{record}/{before.name}", f"{record}/{after.name}"))
+    contending.observe(led, Grant(7, session(7), "released"))
+    metrics.registry.register(LeadershipStatus(lambda: {led: LEADS}))
+    Restarts(metrics.registry, led).count()
+    metrics.stores.requests_sent("list", 1)  # by a driver of HDFS
+    stores = metrics.stores.open(settings)
+    reader = reader_of(stores, metrics)
+    agent = agent_of(stores, reader, [], metrics)
+    try:
+        agent.warmer.want(led)
+        wait_until(lambda: agent.warmer.latest(led), what="the agent has looked")
+        with _ticket():
+            yield metrics.registry
+    finally:
+        agent.close()
+        stores.close()
+
+
+@contextmanager
+def _ticket() -> Iterator[None]:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder, "ticket")
+        path.write_bytes(cache(ticket(("krbtgt", "HA.LAB"), 1000, 1100)))
+        patch.setenv("KRB5CCNAME", str(path))
+        yield

@@ -1,0 +1,82 @@
+"""Tests of the cache: a file is made once, again when damaged, and never in part."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ha.sandbox import SandboxError
+from ha.sandbox.cache import cache_directory, cached, intact
+
+
+class Maker:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, folder: Path) -> None:
+        self.calls += 1
+        (folder / "thing").write_text("content")
+        (folder / "rubbish").write_text("left behind")
+
+
+def test_it_is_made_once(tmp_path: Path) -> None:
+    maker = Maker()
+    path = tmp_path / "cache" / "thing"
+    assert cached(path, maker) == path
+    assert cached(path, maker).read_text() == "content"
+    assert maker.calls == 1
+
+
+@pytest.mark.parametrize("damaged", ["thing", "thing.sha256"])
+@pytest.mark.parametrize("damage", [b"", b"conteNt", b"\xff\xfe"])
+def test_a_damaged_file_is_made_again(tmp_path: Path, damaged: str, damage: bytes) -> None:
+    maker = Maker()
+    path = cached(tmp_path / "thing", maker)
+    (tmp_path / damaged).write_bytes(damage)
+    assert not intact(path)
+    assert cached(path, maker).read_text() == "content"
+    assert maker.calls == 2
+    assert intact(path)
+
+
+def test_nothing_else_is_left(tmp_path: Path) -> None:
+    cached(tmp_path / "thing", Maker())
+    assert {path.name for path in tmp_path.iterdir()} == {"thing", "thing.sha256", "thing.lock"}
+
+
+def test_two_at_once_make_one(tmp_path: Path) -> None:
+    both = threading.Barrier(2, timeout=10)
+    maker = Maker()
+
+    def want() -> str:
+        both.wait()
+        return cached(tmp_path / "thing", maker).read_text()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [each.result() for each in [threads.submit(want), threads.submit(want)]] == ["content", "content"]
+    assert maker.calls == 1
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "thing").write_text("half")
+        raise SandboxError("no network")
+
+    with pytest.raises(SandboxError, match="no network"):
+        cached(tmp_path / "thing", fail)
+    assert {path.name for path in tmp_path.iterdir()} == {"thing.lock"}
+
+
+def test_an_impossible_place_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SandboxError, match=r"The cache .* cannot be used"):
+        cached(tmp_path / "file" / "below" / "thing", Maker())
+
+
+def test_the_user_chooses_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "hybrid-ha"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / ".cache" / "hybrid-ha"

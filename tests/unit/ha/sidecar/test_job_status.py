@@ -1,0 +1,50 @@
+"""The sidecar corrects the paths in the checkpoints of a program that does not know of it."""
+
+import json
+
+from store.local import LocalFiles
+from tests.unit.ha.noting import ENDS, NOTES, Notes, run, state
+from tests.unit.ha.programs import Workplace
+
+METADATA = "spark/daily/state/0/_metadata/v2/0"
+SCHEMA = "spark/daily/state/0/_stateSchema/default/0_a1"
+
+LOOKS = (
+    NOTES
+    + f"""
+from pathlib import Path
+from urllib.parse import urlsplit
+home = os.environ["HA_LEADER_DIRECTORY"]
+content = Path(urlsplit(home).path, "{METADATA}").read_text().partition(chr(10))[2]
+(path,) = json.loads(content)["stateStoreInfo"][0]["stateSchemaFilePaths"]
+note(path.removeprefix(home))
+"""
+)
+
+
+def write_metadata(workplace: Workplace, content: str) -> None:
+    files, home = LocalFiles(workplace.jobs), f"orders/{state(workplace)[0].name}"
+    parts = METADATA.split("/")
+    for end in range(2, len(parts)):
+        files.make_directory(f"{home}/{'/'.join(parts[:end])}")
+    files.write(f"{home}/{METADATA}", f"v2\n{content}".encode())
+
+
+def test_what_spark_has_noted_of_a_checkpoint_s_place_follows_before_the_command_starts(
+    workplace: Workplace, notes: Notes
+) -> None:
+    assert run(workplace, "a", ENDS).wait() == 0
+    store = {"storeName": "default", "stateSchemaFilePaths": [f"hdfs://elsewhere/ha/orders/{SCHEMA}"]}
+    write_metadata(workplace, json.dumps({"stateStoreInfo": [store]}))
+    looked = run(workplace, "b", LOOKS, "--again")
+    assert looked.wait() == 0, looked.said
+    assert notes.all()[-1][1] == f"/{SCHEMA}"
+
+
+def test_a_command_is_started_also_if_that_cannot_be_read(workplace: Workplace, notes: Notes) -> None:
+    assert run(workplace, "a", ENDS).wait() == 0
+    write_metadata(workplace, "[]")
+    again = run(workplace, "b", ENDS, "--again")
+    assert again.wait() == 0
+    assert "may not find its schema" in again.said
+    assert len(notes.all()) == 2

@@ -1,0 +1,249 @@
+"""A sidecar whose command fails at random moments of a test clock: the command runs only in a leadership."""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from ha.config.sources import load
+from ha.leadership.notices import AskedTo, Granted, Revoked, Wake
+from ha.sidecar.command import NEVER
+from ha.sidecar.job_status import JobStatusUpdater
+from ha.sidecar.sidecar import CHILD_ENDED, Sidecar, Standby
+from leader.election.events import Grant, Revoke
+from leader.layout.names import LeaderDirectory
+from tests.unit.ha.led import session
+
+DELAY = 4.0
+"""Seconds before each restart."""
+
+
+class Command:
+    """Replaces a guarded command; ends when the test says so."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.epoch = int(environment["HA_EPOCH"] or 0)
+        self.grant = environment["HA_GRANT"]
+        self.pid = 1
+        self.code: int | None = None
+        self.asked = False
+        self._ended = threading.Event()
+
+    def wait(self) -> int:
+        self._ended.wait()
+        assert self.code is not None
+        return self.code
+
+    def end(self, code: int) -> None:
+        self.code = code
+        self._ended.set()
+
+    def terminate(self) -> None:
+        self.asked = True
+
+    def kill(self) -> None:
+        self.end(137)
+
+
+@dataclass
+class Scene:
+    """The sidecar's surroundings: a process, a clock, and a command."""
+
+    sidecar: Any = None
+    clock: float = 100.0
+    started: list[Command] = field(default_factory=list)
+    epoch: int = 0
+    leads: bool = False
+    """True until the deadline passes, a revocation comes, or the sidecar steps down."""
+    releases: int = 0
+    ends: list[tuple[int, str]] = field(default_factory=list)
+    """Epochs and causes, as the history has them."""
+
+    def now(self) -> float:
+        return self.clock
+
+    def start(self, command: object, environment: Mapping[str, str], *others: object) -> Command:
+        del command, others
+        assert not self.running, "one at a time"
+        if environment["HA_GRANT"]:
+            assert not environment["HA_EPOCH"]
+        else:
+            assert self.leads, "nothing is started once the leadership has ended"
+            assert int(environment["HA_EPOCH"]) == self.epoch
+        self.started.append(Command(environment))
+        return self.started[-1]
+
+    def hand_over(self, path: Path, directory: LeaderDirectory) -> None:
+        assert self.leads, "nothing is granted once the leadership has ended"
+        assert self.running
+        assert (self.running.grant, self.running.epoch) == (str(path), 0), "nothing was granted to it before"
+        self.running.epoch = directory.epoch
+
+    def said(self, leader: LeaderDirectory) -> bool:
+        """The job's status was changed and allows the command to run."""
+        assert leader.epoch == self.epoch
+        return True
+
+    @property
+    def running(self) -> Command | None:
+        last = self.started[-1] if self.started else None
+        return last if last is not None and last.code is None else None
+
+    def step_down(self, job: str, reason: str) -> None:
+        del job, reason
+        self.leads = False
+
+    def record_end(self, job: str, leader: LeaderDirectory, cause: str) -> None:
+        del job
+        self.ends.append((leader.epoch, cause))
+
+    def release(self, job: str, successor: str = "") -> None:
+        del job, successor
+        self.leads = False
+        self.releases += 1
+
+    # --- what may happen
+
+    def grant(self) -> None:
+        if isinstance(self.sidecar._phase, Standby) and self.sidecar._exit_code is None:
+            self.epoch += 1
+            self.leads = True
+            self.sidecar._believed("orders", float("inf"), float("inf"))
+            self.sidecar._act(Granted("orders", Grant(self.epoch, session(self.epoch), "released")))
+
+    def fail(self) -> None:
+        if (command := self.running) is not None:
+            command.end(3)
+            heard = self.sidecar._notices.get(10)
+            while heard != Wake(CHILD_ENDED):
+                self.sidecar._act(heard)
+                heard = self.sidecar._notices.get(10)
+            self.sidecar._act(heard)
+
+    def revoke(self) -> None:
+        self.leads = False
+        self.sidecar._act(Revoked("orders", Revoke(session(self.epoch), "test", None)))
+
+    def believe_no_more(self) -> None:
+        """The sidecar was paused for longer than its lease, and the revocation has not come yet."""
+        self.leads = False
+        self.sidecar._believed("orders", self.clock, self.clock)
+
+    def ask(self) -> None:
+        self.sidecar._act(AskedTo("orders", "_any"))
+
+    def signal(self) -> None:
+        self.leads = False
+        self.sidecar._signalled(15, None)
+
+    def hear(self) -> None:
+        """The sidecar handles all notices: signals, and the end of its command."""
+        while (notice := self.sidecar._notices.get(0)) is not None:
+            self.sidecar._act(notice)
+
+    def tick(self) -> None:
+        self.clock += DELAY / 2
+        self.sidecar._act(None)
+
+
+@contextmanager
+def scene(**settings: Any) -> Iterator[Scene]:
+    made = Scene()
+    process: Any = SimpleNamespace(
+        step_down=made.step_down,
+        release=made.release,
+        record_end=made.record_end,
+        contend=lambda *_: None,
+        confirm=lambda *_: None,
+        settings=load({"files": "file:///nowhere", **settings}, {}),
+        metrics=SimpleNamespace(registry=CollectorRegistry()),
+        liveness_socket=None,
+        commands={},
+        stores=SimpleNamespace(
+            directory_uri=lambda job, leader: f"file:///jobs/{job}/{leader.name}",
+            history=SimpleNamespace(ran=lambda *_, **__: None),
+        ),
+    )
+    with (
+        mock.patch("ha.sidecar.sidecar.now", made.now),
+        mock.patch("ha.sidecar.command.now", made.now),
+        mock.patch("ha.sidecar.command.GuardedCommand", made.start),
+        mock.patch("ha.leadership.grant_file.grant", made.hand_over),
+        mock.patch.multiple(JobStatusUpdater, begin=made.said, fail=made.said, restart=made.said),
+    ):
+        made.sidecar = Sidecar(process, "orders", ["true"], {})
+        made.sidecar._warm_up()
+        try:
+            yield made
+        finally:
+            if made.running:
+                made.running.kill()
+            made.sidecar._command.close()
+
+
+FIXED = {"restart_strategy_type": "fixed-delay", "restart_strategy_fixed_delay_delay": DELAY}
+ENDS: list[Callable[[Scene], None]] = [Scene.revoke, Scene.believe_no_more, Scene.ask, Scene.signal]
+EVENTS: list[Callable[[Scene], None]] = [Scene.grant, Scene.fail, Scene.fail, Scene.tick, Scene.tick, Scene.hear, *ENDS]
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=40), st.sampled_from(["cold", "warm"]))
+def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
+    events: list[Callable[[Scene], None]], standby: str
+) -> None:
+    with scene(**FIXED, restart_strategy_fixed_delay_attempts=3, standby=standby) as made:
+        for event in events:
+            event(made)
+            waits = made.sidecar._start_at < NEVER
+            assert not (waits and made.running)
+            assert not made.leads or waits or made.running, "no leader is idle"
+            if standby == "warm" and isinstance(made.sidecar._phase, Standby) and made.sidecar._exit_code is None:
+                assert waits or made.running, "no standby is idle either"
+        ended = [epoch for epoch, _ in made.ends]
+        assert ended == sorted(set(ended)), "each leadership ends for one cause"
+        assert set(range(1, made.epoch + (made.sidecar._phase == Standby()))) <= set(ended), "and none without one"
+        epochs = [command.epoch for command in made.started if command.epoch]
+        assert all(len(list(group)) <= 4 for _, group in itertools.groupby(epochs)), "three restarts a leadership"
+
+
+@given(st.integers(0, 5), st.sampled_from(["none", "fixed-delay"]))
+def test_the_lease_is_given_back_after_the_last_attempt_and_not_before(attempts: int, kind: str) -> None:
+    expected = attempts if kind != "none" else 0
+    with scene(**{**FIXED, "restart_strategy_type": kind}, restart_strategy_fixed_delay_attempts=attempts) as made:
+        made.grant()
+        for number in range(expected):
+            made.fail()
+            assert (made.leads, made.running, made.releases) == (True, None, 0)
+            made.tick()
+            assert len(made.started) == number + 1, "the delay is not over"
+            made.tick()
+            assert len(made.started) == number + 2
+        made.fail()
+        made.tick()
+        made.tick()
+        assert (made.leads, len(made.started), made.releases) == (False, expected + 1, 1)
+        assert made.ends == [(1, "exit-3")]
+        assert made.sidecar._restarts._restarts._value.get() == expected
+
+
+def test_every_end_of_a_leadership_ends_the_wait_and_gives_the_lease_back() -> None:
+    for end in ENDS:
+        with scene(**FIXED) as made:
+            made.grant()
+            made.fail()
+            end(made)
+            made.tick()
+            made.tick()
+            made.hear()
+            if end is Scene.ask:  # this has asked the contender, which revokes
+                assert made.releases == 0
+                made.revoke()
+            assert (len(made.started), made.releases) == (1, 1), end

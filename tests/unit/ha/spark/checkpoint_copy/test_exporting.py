@@ -1,0 +1,136 @@
+"""Exporting: a job's checkpoint as it was right after one batch, whatever the job does meanwhile."""
+
+import json
+
+import pytest
+
+from ha.spark import adopt, checkpoint_location, export
+from ha.spark.checkpoint_copy.copying import Progress
+from leader.errors import NoLeader
+from store.errors import AlreadyExists, Conflict, Invalid
+from tests.unit.ha.spark.checkpoint_copy.place import JOB, QUERY, Place, checkpoint
+from tests.unit.ha.spark.checkpoint_copy.test_adopting import Died, dies_after
+
+
+def after(newest: int) -> dict[str, bytes]:
+    """Return the files that belong to that batch, without those of the next one."""
+    files = checkpoint(newest)
+    del files[f"offsets/{newest + 1}"], files[f"state/0/0/{newest + 2}.delta"]
+    return files
+
+
+@pytest.fixture
+def job(place: Place) -> Place:
+    """A job with a query, of which batch 3 is committed and batch 4 under way."""
+    return with_query(place)
+
+
+@pytest.fixture
+def close(near: Place) -> Place:
+    """The same on two of the stores."""
+    return with_query(near)
+
+
+@pytest.fixture
+def quick(local: Place) -> Place:
+    """The same on this host's own files alone."""
+    return with_query(local)
+
+
+def with_query(place: Place) -> Place:
+    place.write("elsewhere", checkpoint(3))
+    with place.leading() as leadership:
+        adopt(leadership, QUERY, place.source)
+    return place
+
+
+def test_a_checkpoint_is_exported_as_it_was_after_its_newest_batch(job: Place) -> None:
+    copied = export(JOB, QUERY, f"{job.files.uri}/new/out", files=job.jobs, zookeeper="")
+    assert job.read("new/out") == after(3)
+    assert (copied.files, copied.batch, copied.kept) == (len(after(3)), 3, 0)
+    assert job.names("new") == {"out"}
+
+
+def test_an_interrupted_export_shows_nothing_and_goes_on(close: Place) -> None:
+    with pytest.raises(Died):
+        export(JOB, QUERY, f"{close.files.uri}/new/out", told=dies_after(3), files=close.jobs, zookeeper="")
+    assert "out" not in close.names("new")
+    assert export(JOB, QUERY, f"{close.files.uri}/new/out", files=close.jobs, zookeeper="").kept >= 3
+    assert close.read("new/out") == after(3)
+
+
+def test_an_existing_target_is_kept(quick: Place) -> None:
+    quick.write("new/out", {"mine": b"1"})
+    with pytest.raises(AlreadyExists, match="choose another directory"):
+        export(JOB, QUERY, f"{quick.files.uri}/new/out", files=quick.jobs, zookeeper="")
+    assert quick.read("new/out") == {"mine": b"1"}
+
+
+def test_an_export_needs_a_job_and_a_batch(quick: Place) -> None:
+    target = f"{quick.files.uri}/new/out"
+    with pytest.raises(NoLeader, match="There is no job 'payments'"):
+        export("payments", QUERY, target, files=quick.jobs, zookeeper="")
+    with pytest.raises(Invalid, match="has committed no batch"):
+        export(JOB, "weekly", target, files=quick.jobs, zookeeper="")
+    with pytest.raises(Invalid, match="has no known scheme"):
+        export(JOB, QUERY, "s3a://bucket/out", files=quick.jobs, zookeeper="")
+
+
+def test_the_query_goes_on_meanwhile_and_the_leader_changes(quick: Place) -> None:
+    """The files of batch 4 come, those of batch 0 go, and the directory has another name."""
+    happened: list[str] = []
+
+    def told(now: Progress) -> None:
+        if happened or now.files_done < 3:
+            return
+        with quick.leading() as leadership:
+            home = quick.below(leadership.path(f"spark/{QUERY}"))
+            quick.write(home, {path: data for path, data in checkpoint(4).items() if path not in checkpoint(3)})
+            for path in ("offsets/0", "commits/0", "state/0/0/1.delta"):
+                quick.direct.delete(f"{home}/{path}")
+            happened.append(home)
+
+    copied = export(JOB, QUERY, f"{quick.files.uri}/new/out", told=told, files=quick.jobs, zookeeper="")
+    assert happened
+    exported = quick.read("new/out")
+    assert copied.batch in (3, 4)
+    assert exported.keys() <= checkpoint(4).keys()
+    needed = {f"commits/{copied.batch}", f"offsets/{copied.batch}", f"state/0/0/{copied.batch + 1}.delta", "metadata"}
+    assert needed <= exported.keys()
+    assert not any(path.endswith(f"/{copied.batch + 1}") for path in exported)
+
+
+def test_a_checkpoint_that_changes_all_the_time_is_given_up(quick: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ha.spark.checkpoint_copy.exporting.ROUNDS", 2)
+    rounds: list[int] = []
+    home = f"jobs/{JOB}/{next(iter(quick.names(f'jobs/{JOB}')))}/spark/{QUERY}"
+
+    def told(now: Progress) -> None:
+        if now.files_done == now.kept:  # the files are listed, and not copied yet
+            rounds.append(now.files)
+            quick.write(home, {"commits/3": b"x" * (100 + len(rounds))})
+
+    with pytest.raises(Conflict, match="could not be copied in 2 rounds"):
+        export(JOB, QUERY, f"{quick.files.uri}/new/out", told=told, files=quick.jobs, zookeeper="")
+    assert "out" not in quick.names("new")
+
+
+def test_paths_in_the_checkpoint_follow(quick: Place) -> None:
+    name, schema = "state/1/_metadata/v2/0", "state/1/_stateSchema/default/0_a1"
+
+    def noted(uri: str) -> bytes:
+        store = {"storeName": "default", "stateSchemaFilePaths": [f"{uri}/{schema}"]}
+        return f"v2\n{json.dumps({'stateStoreInfo': [store]}, separators=(',', ':'))}".encode()
+
+    quick.write("stateful", {**checkpoint(1), schema: b"schema", name: noted(f"{quick.files.uri}/stateful")})
+    with quick.leading() as leadership:
+        adopt(leadership, "sessions", f"{quick.files.uri}/stateful")
+        location = leadership.path("spark/sessions")
+        assert quick.read(quick.below(location))[name] == noted(location)
+    with quick.leading() as leadership:
+        location = checkpoint_location(leadership, "sessions")
+        assert quick.read(quick.below(location))[name] == noted(location)
+    for _ in range(2):
+        export(JOB, "sessions", f"{quick.files.uri}/new/out", files=quick.jobs, zookeeper="")
+        assert quick.read("new/out")[name] == noted(f"{quick.files.uri}/new/out")
+        quick.direct.delete("new/out", recursive=True)

@@ -1,0 +1,59 @@
+"""Private names of PySpark: they stand in one file, and a version without one is told so."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import ha
+from ha.spark import private_names
+from ha.spark.session import Jvm
+from leader.errors import InvalidSettings
+
+PACKAGE = Path(ha.__file__).parent
+ENTRANCES = {"_active_spark_context", "_conf", "_gateway", "_instantiatedSession", "_jc", "_jdf", "_jsc", "_jvm", "_sc"}
+"""Private names by which programs usually leave PySpark's public interface."""
+
+
+def test_private_names_of_pyspark_stand_in_one_file() -> None:
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+            name = node.attr if isinstance(node, ast.Attribute) else node.value if isinstance(node, ast.Constant) else 0
+            if (
+                not own
+                and isinstance(name, str)
+                and (name in ENTRANCES or name.startswith(("_jspark", "_jsq", "_jst")))
+            ):
+                found.add(path.relative_to(PACKAGE).as_posix())
+    assert found == {"spark/private_names.py"}
+
+
+@pytest.mark.parametrize("version", ["3.4.9", "3.0.0", "2.4.8", "3"])
+def test_an_old_version_is_refused_with_a_sentence(version: str) -> None:
+    with pytest.raises(InvalidSettings, match=rf"^PySpark {version} is too old: install 3\.5 or newer"):
+        private_names.check_version(version)
+
+
+@pytest.mark.parametrize("version", ["3.5.0", "3.5.9", "4.0.5", "4.3.0", "4.4.0.dev1", "5.0.0rc1", "10.0"])
+def test_other_versions_are_not(version: str) -> None:
+    private_names.check_version(version)
+
+
+def test_a_version_without_a_name_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = SparkSession.__new__(SparkSession)  # its JVM's name is set by its constructor
+    with pytest.raises(InvalidSettings, match=r"^PySpark .* has no SparkSession\._jvm, which .*: install PySpark 3"):
+        Jvm(session, lambda: None)
+    monkeypatch.delattr(SparkContext, "_jvm")
+    with pytest.raises(InvalidSettings, match=r"^PySpark .* has no SparkContext\._jvm"):
+        private_names.java_listener(object())
+
+
+def test_a_session_of_spark_connect_has_no_jvm() -> None:
+    remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(InvalidSettings, match="has no JVM of its own on this host"):
+        Jvm(remote, lambda: None)

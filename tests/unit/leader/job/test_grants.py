@@ -1,0 +1,62 @@
+"""Grants of the past: no epoch is missing, and each says how it ended."""
+
+from leader.job.grants import MOST_MISSING, PastGrant, read
+from leader.layout.names import LeaderDirectory
+from store.files import Entry
+from tests.unit.leader.samples import A, B, C
+
+
+def line(epoch: int, session_id: str, word: str, contender: str = "a", at_ms: int = 0) -> Entry:
+    return Entry(f"{LeaderDirectory(epoch, session_id).name}~{word}~{contender}", True, 0, at_ms)
+
+
+def ends(*entries: Entry) -> list[tuple[int, str, str, str, str]]:
+    return [(each.epoch, each.contender, each.reason, each.ended, each.by) for each in read(entries)]
+
+
+def test_each_grant_says_why_it_got_the_lease_and_how_it_ended() -> None:
+    assert ends(
+        line(2, B, "released", "b", 9),
+        line(1, A, "end.exit-3", "a", 5),
+        line(1, A, "released", "a", 1),
+        line(2, B, "end.resigned", "b", 12),
+        line(2, B, "by.root-on-host-1", "b", 11),
+        line(3, C, "released", "c", 13),
+    ) == [
+        (1, "a", "released", "exit-3", ""),
+        (2, "b", "released", "resigned", "root-on-host-1"),
+        (3, "c", "released", "", ""),
+    ]
+
+
+def test_an_end_that_nobody_wrote_down_is_what_the_successor_saw() -> None:
+    assert ends(line(1, A, "released"), line(2, B, "process-gone"), line(3, C, "released")) == [
+        (1, "a", "released", "process-gone", ""),
+        (2, "a", "process-gone", "unrecorded", ""),
+        (3, "a", "released", "", ""),
+    ]
+
+
+def test_no_epoch_is_missing() -> None:
+    assert ends(line(2, A, "end.adopted", "adopter"), line(4, B, "expired", "b")) == [
+        (1, "", "unrecorded", "unrecorded", ""),
+        (2, "adopter", "unrecorded", "adopted", ""),
+        (3, "", "unrecorded", "expired", ""),
+        (4, "b", "expired", "", ""),
+    ]
+
+
+def test_a_gap_that_no_leaders_made_is_not_filled() -> None:
+    assert len(read([line(1, A, "released"), line(MOST_MISSING + 1, B, "released")])) == MOST_MISSING + 1
+    assert len(read([line(1, A, "released"), line(MOST_MISSING + 2, B, "released")])) == 2
+
+
+def test_the_time_is_the_first_lines() -> None:
+    (grant,) = read([line(1, A, "end.stopped", at_ms=7), line(1, A, "released", at_ms=3)])
+    assert grant.at_ms == 3
+
+
+def test_names_of_others_are_left_out() -> None:
+    for name in ("_tmp", "0000000001-x~released~a", line(1, A, "end.").name, line(1, A, "x.y").name):
+        assert PastGrant.parse(name, 0) is None
+        assert read([Entry(name, True, 0, 0)]) == []

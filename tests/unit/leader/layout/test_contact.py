@@ -1,0 +1,87 @@
+"""Contacts: where leaders' processes listen, in HDFS, and their greetings."""
+
+from dataclasses import replace
+
+import pytest
+
+from leader.layout.contact import GREETING_BYTES, ContactAddress, ContactEntry, entries, greeted_by, holders
+from leader.layout.information import Record
+from leader.layout.lease import Lease, Mode
+from leader.layout.names import MAX_EPOCH, LeaderDirectory
+from store.files import MAX_COMPONENT_BYTES
+from tests.unit.leader.samples import A, B
+
+PROCESS = "0123456789abcdef" * 2
+WHERE = ContactAddress("10.0.0.1", 4711, PROCESS)
+DIRECTORY = LeaderDirectory(7, A)
+ENTRY = ContactEntry(7, A, WHERE)
+LEASE = Lease(5, Mode.HDFS, 6000, A, "", "a")
+
+
+def record(*entries: ContactEntry, lease: Lease | None = LEASE) -> Record:
+    names = [each.name for each in entries]
+    return Record.parse([*names, lease.name] if lease else names)
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "2001:db8::1", "::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"])
+def test_a_contact_is_read_back_and_fits_into_a_name(host: str) -> None:
+    entry = ContactEntry(MAX_EPOCH, A, ContactAddress(host, 65535, PROCESS))
+    assert ContactEntry.parse(entry.name) == entry
+    assert ":" not in entry.name, "Hadoop refuses it"
+    assert len(entry.name) < MAX_COMPONENT_BYTES
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"contact~0000000007~{A}~10.0.0.1~4711~{PROCESS} ",
+        f"contact~0000000007~{A}~10.0.0.1~4711~{PROCESS}\n",
+        f"contact~7~{A}~10.0.0.1~4711~{PROCESS}",
+        f"contact~0000000007~{A[:-1]}-~10.0.0.1~4711~{PROCESS}",
+        f"contact~0000000007~{A}~10.0.0.1~65536~{PROCESS}",
+        f"contact~0000000007~{A}~10.0.0.1~04711~{PROCESS}",
+        f"contact~0000000007~{A}~10.0.0.01~4711~{PROCESS}",
+        f"contact~0000000007~{A}~10.0.0~4711~{PROCESS}",
+        f"contact~0000000007~{A}~localhost~4711~{PROCESS}",
+        f"contact~0000000007~{A}~fe80_3a_3a1_25eth0~4711~{PROCESS}",
+        f"contact~0000000007~{A}~2001_3aDB8_3a_3a1~4711~{PROCESS}",
+        f"contact~0000000007~{A}~0_3a0_3a0_3a0_3a0_3a0_3a0_3a1~4711~{PROCESS}",
+        f"contact~0000000007~{A}~_ff_ff~4711~{PROCESS}",
+        f"contact~0000000007~{A}~10.0.0.1~4711~{PROCESS.upper()}",
+        f"contact~0000000007~{A}~10.0.0.1~4711~{PROCESS[1:]}",
+        "contact~",
+        "",
+    ],
+)
+def test_a_name_of_another_form_is_ignored(name: str) -> None:
+    assert ContactEntry.parse(name) is None
+    assert entries(Record.parse([name])) == frozenset()
+
+
+def test_the_contact_of_the_leader_that_holds_the_lease_counts() -> None:
+    assert holders(record(ENTRY), DIRECTORY) == WHERE
+    assert holders(record(replace(ENTRY, epoch=6), ENTRY), DIRECTORY) == WHERE
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        record(),
+        record(replace(ENTRY, epoch=6)),
+        record(replace(ENTRY, epoch=8)),
+        record(replace(ENTRY, session_id=B)),
+        record(ENTRY, lease=None),
+        record(ENTRY, lease=Lease(5, Mode.HDFS, 6000, B, "", "b")),
+        record(ENTRY, replace(ENTRY, contact=ContactAddress("10.0.0.2", 4711, PROCESS))),
+    ],
+    ids=["none", "earlier-epoch", "later-epoch", "other-session", "no-lease", "lease-was-seized", "two"],
+)
+def test_no_other_contact_counts(found: Record) -> None:
+    assert holders(found, DIRECTORY) is None
+
+
+def test_only_the_greeting_identifies_a_process() -> None:
+    assert greeted_by(WHERE.greeting) == PROCESS
+    assert len(WHERE.greeting) == GREETING_BYTES
+    for said in (b"", WHERE.greeting[:-1], WHERE.greeting + b"x", b"SSH-2.0-OpenSSH_9.2\r\n", WHERE.greeting.upper()):
+        assert greeted_by(said) is None

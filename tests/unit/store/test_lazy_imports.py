@@ -1,0 +1,43 @@
+"""Lazy imports: a fork beside them ends, and its child can go on."""
+
+import subprocess
+import sys
+
+# The hooks of os.register_at_fork run in the reverse order of their registration. The second one here lets the module
+# go on at a time when logging's hook, if it ran before, has logging's lock.
+FORK = """
+import faulthandler, os, sys, threading
+assert "logging" not in sys.modules
+import store.lazy_imports
+forking = threading.Event()
+os.register_at_fork(before=forking.set)
+import logging, importlib.abc, importlib.machinery
+faulthandler.dump_traceback_later(15, exit=True)
+begun = threading.Event()
+
+class Slow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name == "slow" else None
+
+    def exec_module(self, module):
+        begun.set()
+        forking.wait()  # with the module's lock
+        logging.getLogger(module.__name__)
+
+sys.meta_path.insert(0, Slow())
+store.lazy_imports.will_import("slow")
+importing = threading.Thread(target=__import__, args=("slow",))
+importing.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    __import__("slow")
+    os._exit(7)
+importing.join()
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_waits_for_an_import_that_needs_the_lock_of_logging() -> None:
+    ended = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 7, ended.stderr

@@ -1,0 +1,265 @@
+"""Who may import whom, what an import costs, and which clocks decide: read from the source, not from its docs."""
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("store", "leader", "ha")
+OWN = set(PACKAGES)
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for package in PACKAGES for path in modules(package)}
+
+
+@functools.cache
+def nodes(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that is imported anywhere in the file; of ours the module itself, never only its package."""
+    for node in nodes(path.read_text()):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the layer"
+            module = node.module or ""
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                yield inner if inner in MODULES else module
+
+
+def place(module: str) -> str:
+    """The folder of a module; what stands beside the folders of a package, or is the door of one, is a place alone."""
+    path = MODULES[module].relative_to(ROOT)
+    return str(path if path.name == "__init__.py" or path.parent.name in {"ha", "leader"} else path.parent)
+
+
+@functools.cache
+def uses() -> dict[str, set[str]]:
+    """Of each module the other modules of ours that it imports."""
+    return {name: {each for each in imports(path) if each in MODULES} - {name} for name, path in MODULES.items()}
+
+
+@functools.cache
+def reaches() -> dict[str, set[str]]:
+    """Of each place the other places that its modules import from."""
+    found: dict[str, set[str]] = {}
+    for module, used in uses().items():
+        found.setdefault(place(module), set()).update({place(each) for each in used} - {place(module)})
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """What is left when all that uses nothing, or that nothing uses, has been taken away, again and again."""
+    left = set(graph)
+    while True:
+        used = {each for name in left for each in graph[name]}
+        kept = {name for name in left if name in used and graph[name] & left}
+        if kept == left:
+            return sorted(left)
+        left = kept
+
+
+def test_the_packages_are_imported_one_way_only() -> None:
+    assert all(modules(package) for package in PACKAGES)
+    for module, used in uses().items():
+        level = PACKAGES.index(module.partition(".")[0])
+        upwards = [each for each in used if PACKAGES.index(each.partition(".")[0]) > level]
+        assert not upwards, f"{module} imports {upwards}"
+
+
+def test_the_folders_of_a_package_are_imported_one_way_only() -> None:
+    assert not circles(reaches())
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert not circles(uses())
+
+
+def test_the_search_for_circles_finds_them() -> None:
+    """The canary."""
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == ["b", "c"]
+    assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def test_nothing_of_the_product_imports_tests() -> None:
+    for package in PACKAGES:
+        for path in modules(package):
+            assert not [name for name in imports(path) if name.partition(".")[0] in {"tests", "examples", "pytest"}]
+
+
+IO = {"os", "socket", "threading", "time", "asyncio", "subprocess", "select", "pathlib", "random", "logging"}
+PURE = {"store.errors", "store.files", "store.outcome", "store.paths"}
+
+
+@pytest.mark.parametrize("folder", ["layout", "election"])
+def test_the_protocol_itself_does_no_io_and_has_no_clock(folder: str) -> None:
+    for path in modules(f"leader/{folder}"):
+        found = set(imports(path))
+        assert not {each.partition(".")[0] for each in found} & IO, path
+        assert not {each for each in found if each.startswith("store")} - PURE, path
+
+
+# --- clocks
+
+
+WALL = {
+    ("time", "time"),
+    ("time", "time_ns"),
+    ("time", "localtime"),
+    ("time", "gmtime"),
+    ("datetime", "now"),
+    ("datetime", "utcnow"),
+    ("datetime", "today"),
+    ("date", "today"),
+}
+OTHER = {("time", "monotonic"), ("time", "monotonic_ns"), ("time", "perf_counter"), ("time", "clock_gettime")}
+
+
+def clocks(path: Path) -> set[tuple[str, str]]:
+    """Which clocks a file reads, by the name they are called by; a plain import of a clock's function counts too."""
+    found: set[tuple[str, str]] = set()
+    for node in nodes(path.read_text()):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found.add((node.value.id, node.attr))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+            found.add((node.value.attr, node.attr))
+        elif isinstance(node, ast.ImportFrom) and node.module in {"time", "datetime"}:
+            found |= {(node.module, alias.name) for alias in node.names}
+    return found & (WALL | OTHER)
+
+
+@pytest.mark.parametrize("package", ["leader", "store"])
+def test_no_wall_clock_decides_anything(package: str) -> None:
+    """So that a jump of it, by hand or by NTP, moves no leader: there is nothing that it could move."""
+    for path in modules(package):
+        read = clocks(path)
+        if path == ROOT / "store" / "clock.py":
+            assert read == {("time", "clock_gettime")}, "the one clock"
+        elif path == ROOT / "store" / "kerberos.py":
+            assert read == {("time", "time")}, "a ticket is dated by it; what it says is only shown"
+        else:
+            assert not read, f"{path.relative_to(ROOT)} reads {read}"
+
+
+def test_of_what_people_run_only_displays_read_the_wall_clock() -> None:
+    shows = {"ha/config/log_setup.py", "ha/cli/operate.py", "ha/history/edits.py", "ha/drill/runner.py"}
+    for path in modules("ha"):
+        name = str(path.relative_to(ROOT))
+        if name not in shows and not name.startswith("ha/sandbox/"):
+            assert not clocks(path) & WALL, name
+
+
+def test_the_check_of_clocks_sees_them(tmp_path: Path) -> None:
+    """The canary."""
+    for source in (
+        "import time\ntime.time()",
+        "from time import time",
+        "import datetime\ndatetime.datetime.now()",
+        "from datetime import datetime\ndatetime.utcnow()",
+        "import time\ntime.monotonic()",
+    ):
+        (tmp_path / "m.py").write_text(source)
+        assert clocks(tmp_path / "m.py")
+
+
+# --- what an import costs
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that are loaded after a fresh interpreter has executed the statement."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(found.stdout.split())
+
+
+HEAVY = {"starlette", "uvicorn", "click", "rich", "pyspark", "pandas", "pyarrow", "prometheus_client", "hdfs_native"}
+
+
+@pytest.mark.parametrize("statement", ["import ha", "import ha; ha.connect", "import ha; ha.lead", "import ha.client"])
+def test_who_only_looks_something_up_pays_for_nothing_else(statement: str) -> None:
+    assert not {name.partition(".")[0] for name in loaded_by(statement)} & HEAVY
+
+
+def test_importing_ha_alone_loads_nothing_of_ours() -> None:
+    ours = {name for name in loaded_by("import ha") if name.partition(".")[0] in OWN}
+    assert ours == {"ha"}
+
+
+def test_the_guard_loads_only_the_standard_library_and_three_small_modules_of_ours() -> None:
+    found = loaded_by("import ha.sidecar.guard")
+    foreign = {name for name in found if name.partition(".")[0] not in sys.stdlib_module_names | OWN}
+    started = loaded_by("pass")
+    assert foreign <= started, "what every interpreter of this environment loads"
+    assert {name for name in found if name.partition(".")[0] in OWN} == {
+        "ha",
+        "ha.leadership",
+        "ha.leadership.deadline_file",
+        "ha.sidecar",
+        "ha.sidecar.guard",
+        "store",
+        "store.clock",
+    }
+
+
+def test_the_lazy_names_of_ha_are_all_there() -> None:
+    import ha  # noqa: PLC0415  # the import itself is tested above
+
+    for name in ha.__all__:
+        assert getattr(ha, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'leed'"):
+        _ = ha.leed
+
+
+# --- what docs/architecture.md says of it
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+LISTED = re.findall(r"^\| `((?:ha|leader|store)[\w/.]*)` \|", ARCHITECTURE, re.MULTILINE)
+FOLDERS = {str(path.parent.relative_to(ROOT)) for path in MODULES.values()} - {"ha", "leader"}
+
+
+def test_every_folder_is_described_and_none_that_does_not_exist() -> None:
+    assert sorted(LISTED) == sorted(set(LISTED)), "each once"
+    assert {each for each in LISTED if not each.endswith(".py")} == FOLDERS
+    assert all((ROOT / each).exists() for each in LISTED)
+
+
+def test_what_stands_beside_the_folders_is_described() -> None:
+    beside = {each for each in reaches() if each.endswith(".py") and not each.endswith("__init__.py")}
+    assert {each for each in LISTED if each.endswith(".py")} == beside
+
+
+def test_a_folder_imports_only_what_is_listed_below_it() -> None:
+    level = {name: number for number, name in enumerate(LISTED)}
+    upwards = [
+        f"{name} imports {each}"
+        for name, used in reaches().items()
+        for each in used
+        if name in level and each in level and level[each] < level[name]
+    ]
+    assert not upwards
+
+
+@pytest.mark.parametrize("way", ["A lookup", "A claim", "A published batch"])
+def test_a_way_through_names_at_most_twelve_files_and_all_of_them_exist(way: str) -> None:
+    walk = ARCHITECTURE.partition(f"### {way}\n")[2].partition("\n### ")[0]
+    named = re.findall(r"^\d+\. `((?:ha|leader|store)/[\w/]+\.py)` ", walk, re.MULTILINE)
+    assert 5 < len(named) == len(set(named)) <= 12
+    assert not [each for each in named if not (ROOT / each).exists()]

@@ -1,0 +1,69 @@
+"""Ranges of versions, and the table of the matrix."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.matrix.__main__ import ABILITIES, GREEN, RED, abilities, table
+from tests.matrix.places import PYTHONS, SPARKS, cell_of, oldest, requirements
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RUNTIME = [Requirement(line) for line in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["spark"]]
+
+
+@pytest.mark.parametrize("requirement", RUNTIME, ids=lambda each: each.name)
+def test_what_we_develop_with_is_in_the_range(requirement: Requirement) -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    pinned = re.search(rf"^{requirement.name}==([^\s;\\]+)", lock, re.MULTILINE)
+    assert pinned
+    assert requirement.specifier.contains(pinned[1])
+    assert not any(each.operator == "==" for each in requirement.specifier), "users have other versions"
+
+
+def test_all_versions_of_the_matrix_are_in_the_range() -> None:
+    (spark,) = (each.specifier for each in RUNTIME if each.name == "pyspark")
+    assert all(spark.contains(version) for version in SPARKS)
+    assert not spark.contains("3.4.4")
+    assert not spark.contains("5.0.0")
+
+
+@pytest.mark.parametrize(
+    ("line", "exact"), [("click>=8.1,<9", "click==8.1"), ("a<3,>=2.2.2", "a==2.2.2"), ("pinned==1.0", "pinned==1.0")]
+)
+def test_the_oldest_version_of_a_range(line: str, exact: str) -> None:
+    assert oldest(line) == exact
+
+
+def test_a_range_without_a_beginning_has_none() -> None:
+    with pytest.raises(ValueError, match=r"'a<3' in pyproject\.toml has no lower bound"):
+        oldest("a<3")
+
+
+def test_the_oldest_cell_has_the_oldest_packages_and_no_other_cell_has() -> None:
+    cells = [cell_of(python, spark) for python in PYTHONS for spark in SPARKS]
+    assert [(each.python, each.spark) for each in cells if each.oldest] == [(PYTHONS[0], SPARKS[0])]
+    assert "kazoo==2.11" in requirements(cells[0])
+    assert not [each for each in requirements(cells[1]) if each.startswith("kazoo")]
+
+
+def test_an_ability_is_there_if_all_its_tests_pass_and_one_ran() -> None:
+    tests = [(f"{test}::test_a" if "::" not in test else test, True) for each in ABILITIES.values() for test in each]
+    assert set(abilities(tests).values()) == {GREEN}
+    (first, _), *rest = tests
+    assert abilities([(first, False), *rest])["lead"] == RED
+    assert abilities(rest)["lead"] == RED, "nothing ran"
+    assert abilities([*rest, ("tests/another.py::test_a", False)])["workers"] == GREEN
+
+
+def test_what_was_not_run_is_said_so() -> None:
+    name = cell_of(PYTHONS[0], SPARKS[0]).name
+    lines = table(
+        {name: dict.fromkeys(ABILITIES, GREEN), cell_of("3.12", "4.3.0").name: {"": "no Python"}}
+    ).splitlines()
+    assert lines[2].count(f" {GREEN} ") == len(ABILITIES)
+    assert lines[3].count("not run") == len(ABILITIES)
+    assert [line for line in lines if line.count("no Python") == len(ABILITIES)] == [lines[-2]]
