@@ -1,5 +1,5 @@
-"""What this costs, beside what people use today: each module named in the catalogue measures one thing.
+"""Benchmarks: the costs of this project, beside those of common alternatives.
 
-What the figures do NOT say: how fast a cluster is. All servers and clients share one machine and its loopback, so only
-what was measured beside something else, within one run, means much: the ratios.
+Each module in the catalogue measures one thing. The figures do NOT say how fast a cluster is. All servers and clients
+share one machine and its loopback, so only a comparison within one run means much: the ratios.
 """

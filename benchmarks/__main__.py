@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, and write a report."""
+"""Command line ``python -m benchmarks``: measures, and writes a report."""
 
 import logging
 import shlex
@@ -28,24 +28,24 @@ console = Console(stderr=True, highlight=False)
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--list", "listing", is_flag=True, help="Show all benchmarks.")
-@click.option("--quick", is_flag=True, help="See whether they work; the figures are not worth much then.")
-@click.option("--rounds", type=click.IntRange(1), help="How often to repeat.  [default: what suits each]")
+@click.option("--quick", is_flag=True, help="Only check that the benchmarks work; the figures mean little.")
+@click.option("--rounds", type=click.IntRange(1), help="Number of repetitions.  [default: each benchmark's own]")
 @click.option(
     "--report",
     "report",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build", "benchmarks"),
     show_default=True,
-    help="Write the report there.",
+    help="Write the report to this directory.",
 )
-@click.option("--merge", is_flag=True, help="Keep what the report there says of other benchmarks.")
-@click.option("--docs", is_flag=True, help=f"Copy the tables and pictures to {DOCUMENTS}, too.")
+@click.option("--merge", is_flag=True, help="Keep the other benchmarks in an existing report.")
+@click.option("--docs", is_flag=True, help=f"Also copy the tables and pictures to {DOCUMENTS}.")
 def main(
     names: tuple[str, ...], listing: bool, quick: bool, rounds: int | None, report: Path, merge: bool, docs: bool
 ) -> None:
-    """Run the benchmarks of these NAMEs, or all of them.
+    """Run the benchmarks with these NAMEs, or all of them.
 
-    Exit code 0: all were run, whether or not their targets were met; 1: one of them failed; 2: wrong usage.
+    Exit code 0: all ran, whether or not they met their targets; 1: one of them failed; 2: wrong usage.
     """
     try:
         found = find(names)
@@ -57,7 +57,7 @@ def main(
         for each in found:
             click.echo(f"{each.name:<20}{each.title}")
         return
-    logging.getLogger("ha").setLevel(logging.ERROR)  # what leaders say of themselves
+    logging.getLogger("ha").setLevel(logging.ERROR)  # log messages of leaders
     entries, failed = [], []
     for each in found:
         entry = _entry(each, quick, rounds, report)
@@ -66,7 +66,7 @@ def main(
             continue
         entries.append(entry)
         _tell(entry.result)
-        # After each of them: an hour's figures must not be lost with the last benchmark.
+        # Written after each benchmark: a failure of the last one must not lose an hour's figures.
         reports.write(report, entries, merge=merge)
     if entries and docs:
         reports.publish(report, DOCUMENTS)
@@ -78,8 +78,8 @@ def main(
 
 
 def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) -> reports.Entry | None:
-    """Run one; None if it failed, which is said."""
-    folder = (report / "work" / benchmark.name).absolute()  # programs are run in folders of their own
+    """Run one benchmark; print its error and return None if it failed."""
+    folder = (report / "work" / benchmark.name).absolute()  # programs run in folders of their own
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     when, machine = time.strftime("%Y-%m-%d %H:%M %Z"), this_machine()
@@ -96,7 +96,7 @@ def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) 
 
 @contextmanager
 def _saying() -> Iterator[Callable[[str], None]]:
-    """Say what is being done: in one changing line on a terminal, else line after line."""
+    """Show progress: in one changing line on a terminal, else line after line."""
     if not console.is_terminal:
         yield lambda sentence: console.print(f"  {escape(sentence)}", soft_wrap=True)
         return

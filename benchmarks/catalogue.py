@@ -1,4 +1,4 @@
-"""Which benchmarks there are; a module is imported when it is asked for."""
+"""Catalogue of the benchmarks. A benchmark's module is imported only when it is wanted."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ MODULES = (
     "benchmarks.spark.first_call",
     "benchmarks.spark.workers",
 )
-"""In the order in which they are run and reported."""
+"""Names in the order in which benchmarks run and appear in the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One of them.
+    """One benchmark.
 
     Attributes:
-        name: one word, that of its module: ``spark_workers`` is in ``benchmarks.spark.workers``.
+        name: one word, from its module: ``spark_workers`` is in ``benchmarks.spark.workers``.
         title: what it measures, in a few words.
         run: measures it.
     """
@@ -44,10 +44,10 @@ def names() -> list[str]:
 
 
 def find(wanted: Iterable[str] = ()) -> list[Benchmark]:
-    """Return the benchmarks of these names, or all of them, in the catalogue's order.
+    """Return the benchmarks with these names, or all of them, in the catalogue's order.
 
     Raises:
-        ValueError: there is none of such a name.
+        ValueError: no benchmark has such a name.
         ImportError: a module is missing, or lacks a package.
     """
     chosen = set(wanted)

@@ -1,31 +1,31 @@
-"""A contender in this process, to be timed from outside: it contends, confirms and gives back when it is told to."""
+"""Contender in this process, for timing from outside: it contends, confirms and releases on command."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-from ha.inbox import Granted, Inbox, Notice, Published
+from ha.config.sources import load
+from ha.config.stores import Stores
+from ha.leadership.notices import Granted, Notice, NoticeQueue, Published
 from ha.sandbox.polling import until
-from ha.settings import load
-from ha.stores import Stores
-from leader.contender import Contender
-from leader.information import LeaderInformation
-from leader.runtime import Runtime
+from leader.contender.contender import Contender
+from leader.contender.runtime import Runtime
+from leader.layout.information import LeaderInformation
 
 Kind = TypeVar("Kind", bound=Notice)
 
 PATIENCE = 30.0
-"""Seconds within which everything comes that comes at all."""
+"""Seconds to wait for any notice; a later one counts as missing."""
 
 ASKED = 5.0
-"""Seconds for an answer of the contender's thread, which never waits for anything."""
+"""Seconds to wait for an answer of the contender's thread, which never blocks."""
 
 
 class Contending:
-    """One contender of one job; its notices are read by whoever times it."""
+    """One contender of one job; the benchmark reads its notices."""
 
     def __init__(self, job: str, settings: Mapping[str, str]) -> None:
-        """Join the job, and contend for nothing yet.
+        """Join the job without contending yet.
 
         Args:
             job: the job's name.
@@ -34,11 +34,11 @@ class Contending:
         loaded = load(settings)
         self._job = job
         self._stores = Stores(loaded)
-        self._inbox = Inbox()
+        self._notices = NoticeQueue()
         self._runtime = Runtime("bench", loaded.timing, self._stores.files, self._stores.zookeeper)
         self._contender = Contender.make(self._runtime, loaded.contender, loaded.timing)
         self._runtime.attach(self._contender)
-        self._runtime.ask(lambda: self._contender.join(job, self._inbox), ASKED)
+        self._runtime.ask(lambda: self._contender.join(job, self._notices), ASKED)
 
     def claim(self) -> str:
         """Contend until granted; return the session id."""
@@ -46,19 +46,19 @@ class Contending:
         return self._notice(Granted).grant.session_id
 
     def confirm(self, session_id: str, endpoints: dict[str, str]) -> LeaderInformation:
-        """Publish these endpoints; return what HDFS holds when it holds them."""
+        """Publish these endpoints; return the record once HDFS holds it."""
         self._runtime.post(lambda: self._contender.confirm(self._job, session_id, endpoints))
         return self._notice(Published).information
 
     def release(self) -> None:
-        """Give the lease back, and wait until it is free.
+        """Release the lease, and wait until it is free.
 
         Raises:
-            SandboxError: it could not be given back.
+            SandboxError: it could not be released.
         """
         self._runtime.post(lambda: self._contender.release(self._job))
         until(
-            lambda: "it is still held" if self._busy() else None, PATIENCE, f"The lease of {self._job} cannot be freed"
+            lambda: "it is still held" if self._busy() else None, PATIENCE, f"The lease of {self._job} is not released"
         )
 
     def close(self) -> None:
@@ -67,10 +67,10 @@ class Contending:
         self._stores.close()
 
     def _busy(self) -> bool:
-        return self._runtime.ask(lambda: self._contender.candidacies[self._job].busy, ASKED)
+        return self._runtime.ask(lambda: self._contender.participants[self._job].busy, ASKED)
 
     def _notice(self, kind: type[Kind]) -> Kind:
-        while not isinstance(notice := self._inbox.get(PATIENCE), kind):
+        while not isinstance(notice := self._notices.get(PATIENCE), kind):
             if notice is None:
                 raise TimeoutError(f"{kind.__name__} of job {self._job!r} did not come in {PATIENCE:g} s.")
         return notice

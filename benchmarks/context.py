@@ -1,4 +1,4 @@
-"""What a benchmark is given, and the real servers that it measures on."""
+"""Context of a benchmark run, and the real servers that it measures on."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -9,19 +9,19 @@ from pathlib import Path
 from ha.sandbox import Sandbox
 
 USUAL_ROUNDS = 7
-"""An odd number, so that a median is one of them; and two of them may be disturbed without moving it much."""
+"""Odd, so that a median is a measured round; two disturbed rounds do not move it much."""
 
 QUICK_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """How to run, where to put files, whom to tell.
+    """Options, folder and progress output of one benchmark run.
 
     Attributes:
-        quick: whether to look only if everything works: the figures are not worth much then.
-        rounds: how often to repeat; None for what suits the benchmark.
-        say: is told what is being done, in one sentence.
+        quick: whether only to check that everything works; the figures mean little then.
+        rounds: number of repetitions; None for the benchmark's own default.
+        say: reports progress; takes one sentence.
         folder: for files of this run; absolute; it exists, and belongs to this benchmark alone.
     """
 
@@ -31,7 +31,7 @@ class Context:
     folder: Path
 
     def repeats(self, usual: int = USUAL_ROUNDS, quick: int = QUICK_ROUNDS) -> int:
-        """How often to repeat, if the benchmark usually does so ``usual`` times, and ``quick`` times in haste."""
+        """Return the number of repetitions: the option, else ``usual``, or ``quick`` in a quick run."""
         return self.rounds or (quick if self.quick else usual)
 
 
@@ -39,11 +39,11 @@ class Context:
 def servers(context: Context, *, zookeepers: int = 1, namenodes: int = 1) -> Iterator[Sandbox]:
     """Start real ZooKeeper and HDFS in the benchmark's folder, and stop them at the end.
 
-    Inside, this process and its children use their configuration of Hadoop and their user; what else a client is told,
-    it is told by arguments: settings in this process's environment do not count.
+    Inside, this process and its children use the servers' Hadoop configuration and user. Clients take other settings as
+    arguments: settings in this process's environment do not count.
 
     Args:
-        context: where to, and whom to tell.
+        context: names the folder and reports progress.
         zookeepers: 1 or 3.
         namenodes: 1 or 2.
 
@@ -51,7 +51,7 @@ def servers(context: Context, *, zookeepers: int = 1, namenodes: int = 1) -> Ite
         SandboxError: they did not start.
     """
     sandbox = Sandbox(context.folder / "sandbox")
-    sandbox.down(wipe=True)  # what an interrupted run has left
+    sandbox.down(wipe=True)  # left over from an interrupted run
     try:
         sandbox.up(zookeepers, namenodes, context.say)
         found = sandbox.environment()
@@ -63,7 +63,7 @@ def servers(context: Context, *, zookeepers: int = 1, namenodes: int = 1) -> Ite
 
 @contextmanager
 def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
-    """With these variables, and with none of those that set something in :mod:`ha.settings`."""
+    """Set these environment variables, and unset those of :mod:`ha.config.settings`."""
     before = dict(os.environ)
     for name in [name for name in os.environ if name.startswith("HA_")]:
         del os.environ[name]

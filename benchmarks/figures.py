@@ -1,4 +1,4 @@
-"""Figures: of many numbers, the few that say most; and how a number is written."""
+"""Figures: summaries of many numbers, and the formatting of one."""
 
 import math
 from collections.abc import Sequence
@@ -6,18 +6,18 @@ from dataclasses import dataclass, fields
 from statistics import median
 
 DIGITS = 3
-"""That a figure is written with; more would be noise."""
+"""Significant digits of a figure; more would be noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is said of the durations of many calls.
+    """Summary of the durations of many calls.
 
     Attributes:
         p50: seconds; the median.
         p99: seconds.
         p999: seconds.
-        per_second: calls in a second, made one after the other.
+        per_second: calls in a second, one after the other.
     """
 
     p50: float
@@ -27,7 +27,7 @@ class Summary:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the value that ``share`` of all are not above, by the nearest rank: one that was really measured.
+    """Return the value that ``share`` of all numbers do not exceed, by the nearest rank: always a measured one.
 
     Args:
         ordered: at least one number, in ascending order.
@@ -37,12 +37,12 @@ def percentile(ordered: Sequence[float], share: float) -> float:
         ValueError: there are no numbers.
     """
     if not ordered:
-        raise ValueError("Of no numbers there is no percentile.")
+        raise ValueError("There is no percentile of no numbers.")
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def summary(durations: Sequence[float]) -> Summary:
-    """Summarise durations in seconds, of calls that were made one after the other.
+    """Summarise the durations, in seconds, of calls that were made one after the other.
 
     Raises:
         ValueError: there are none.
@@ -62,12 +62,12 @@ def middle(rounds: Sequence[Summary]) -> Summary:
 
 
 def ratio(rounds: Sequence[Summary], others: Sequence[Summary]) -> float:
-    """Return how many times the other's median duration is taken: the median of what each round says."""
+    """Return how many times as long as the other's the median duration is: the median of the rounds' ratios."""
     return median(one.p50 / other.p50 for one, other in zip(rounds, others, strict=True))
 
 
 def text(value: float) -> str:
-    """Write a number as people read it."""
+    """Format a number for people."""
     if not math.isfinite(value):
         return "-" if math.isnan(value) else "never"
     if value == 0:

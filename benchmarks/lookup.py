@@ -1,7 +1,7 @@
-"""What a lookup takes: from a snapshot, from ZooKeeper, from HDFS; beside one bare request to the same server.
+"""Benchmark of lookups: durations from a snapshot, ZooKeeper and HDFS, beside one bare request to the same server.
 
-Each lookup goes through :meth:`ha.client.Client.leader`, as in a program, with all that it does: deadline, epoch,
-audits. A bare request decides nothing and has no deadline: it is what asking that store costs at least.
+Each lookup calls :meth:`ha.client.Client.leader`, as a program does, including deadline, epoch and audits. A bare
+request decides nothing and has no deadline: it is the least that asking that store can cost.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,10 +23,9 @@ from benchmarks.programs import await_answer, client, ha_program
 from benchmarks.result import Picture, Result, Target
 from ha.client import Client
 from ha.sandbox import Sandbox
-from leader.answers import Answer
-from leader.names import RECORD, LeaderDirectory
-from leader.nodes import leader_path
-from leader.retrieval import Source
+from leader.layout.names import RECORD, LeaderDirectory
+from leader.layout.znodes import leader_path
+from leader.lookup.answers import Answer, Source
 
 NAME = "lookup"
 TITLE = "A lookup, beside one bare request"
@@ -44,7 +43,7 @@ BOUNDED = "hdfs-native list within 2 s"
 HDFSCLI = "bare hdfs list"
 
 BARE = {ZOOKEEPER: KAZOO, HDFS: NATIVE, WEBHDFS: HDFSCLI}
-"""What each is compared with."""
+"""The bare request to compare each lookup with."""
 
 CALLS = {
     SNAPSHOT: 20_000,
@@ -56,10 +55,10 @@ CALLS = {
     WEBHDFS: 1_000,
     HDFSCLI: 1_000,
 }
-"""In a round: enough for a thousandth of them to be some."""
+"""Calls in a round: enough for a p99.9."""
 
 TIMEOUT = 2.0
-"""Seconds, as a lookup has by default. hdfs-native waits for ever, so another thread has to wait for it."""
+"""Seconds; a lookup's default. hdfs-native waits for ever, so another thread must wait for it."""
 
 QUICK_SHARE = 10
 THREADS = 8
@@ -75,7 +74,7 @@ HDFS_TARGET = 1.3
 
 
 class Found(NamedTuple):
-    """What was measured of one of them."""
+    """Measurements of one contestant."""
 
     rounds: list[Summary]
     last: list[float]
@@ -83,7 +82,7 @@ class Found(NamedTuple):
 
 
 class Asked:
-    """A lookup, and how many answers came from somewhere else than they should."""
+    """A lookup, and its number of answers from another source than the wanted one."""
 
     def __init__(self, asked: Client, source: Source) -> None:
         self._leader = asked.leader
@@ -91,7 +90,7 @@ class Asked:
         self.elsewhere = 0
 
     def __call__(self) -> Answer:
-        """Look the leader up once."""
+        """Look up the leader once."""
         answer = self._leader(JOB)
         if answer.source is not self._source:
             self.elsewhere += 1
@@ -102,7 +101,7 @@ def run(context: Context) -> Result:
     """Measure.
 
     Raises:
-        SandboxError: the servers, or the leader, did not come up.
+        SandboxError: the servers or the leader did not start.
         LeaderError: a lookup failed.
     """
     with servers(context) as sandbox, _led(sandbox, context) as settings, ExitStack() as stack:
@@ -121,7 +120,7 @@ def run(context: Context) -> Result:
 
 @contextmanager
 def _led(sandbox: Sandbox, context: Context) -> Iterator[dict[str, str]]:
-    """Have a daemon lead the job, which is this host's agent, too; return the settings of readers."""
+    """Start a daemon that leads the job and is this host's agent; return the settings of readers."""
     stores = sandbox.environment()
     snapshots = str((context.folder / "snapshots").absolute())
     settings = {"files": stores["HA_FILES"], "zookeeper": stores["HA_ZOOKEEPER"], "snapshots": snapshots}
@@ -131,7 +130,7 @@ def _led(sandbox: Sandbox, context: Context) -> Iterator[dict[str, str]]:
 
 
 def _lookups(settings: Mapping[str, str], webhdfs: str, stack: ExitStack) -> dict[str, Asked]:
-    """Make a client for each source, and wait until it answers from there."""
+    """Make a client for each source, and wait until it answers from that source."""
     clients = {
         SNAPSHOT: (client(settings), Source.SNAPSHOT),
         ZOOKEEPER: (client(settings, snapshots="off"), Source.ZOOKEEPER),
@@ -147,8 +146,8 @@ def _lookups(settings: Mapping[str, str], webhdfs: str, stack: ExitStack) -> dic
 
 
 def _unpaced(asked: Client) -> None:
-    """Have it ask HDFS at each lookup, as it would the first time: most answers would come from memory otherwise."""
-    asked._reader.sources.due = lambda _: 0.0  # type: ignore[assignment,method-assign]  # noqa: SLF001
+    """Make the client ask HDFS at each lookup, as at the first one: most answers would come from memory otherwise."""
+    asked._reader.rate_limit.try_acquire = lambda _: True  # type: ignore[assignment,method-assign]  # noqa: SLF001
 
 
 def _directory(lookup: Asked) -> str:
@@ -157,7 +156,7 @@ def _directory(lookup: Asked) -> str:
 
 
 def _bare(sandbox: Sandbox, record: str, stack: ExitStack) -> dict[str, Call]:
-    """Ask the same servers for the same, with the same libraries, as their manuals do."""
+    """Send the same requests to the same servers with the same libraries, as their manuals do."""
     stores = sandbox.environment()
     kazoo = KazooClient(stores["HA_ZOOKEEPER"])
     kazoo.start()
@@ -227,13 +226,13 @@ def _result(found: Mapping[str, Found], elsewhere: Mapping[str, int]) -> Result:
 def _notes(elsewhere: Mapping[str, int], bounded: float) -> tuple[str, ...]:
     others = ", ".join(f"{name} {count}" for name, count in elsewhere.items())
     return (
-        "Every figure is the median of what the rounds say, and a ratio that of their ratios.",
-        "Within a round all take turns.",
-        "The snapshot is written by a daemon on the same machine; each lookup opens and reads its file.",
+        "Every figure is the median of the rounds, and every ratio the median of their ratios.",
+        "All take turns within a round.",
+        "A daemon on the same machine writes the snapshot; each lookup opens and reads its file.",
         f"hdfs-native has no deadline; beside a list in an executor, which has one, a lookup is {text(bounded)} x.",
-        "HDFS is asked at each lookup here. In a program most answers would come from memory: it may ask every 2.4 s.",
-        "Of several threads that ask one reader for one job, one asks the stores and the others take its answer.",
-        f"Answers that came from another source than the row says: {others}.",
+        "Each lookup asks HDFS here. In a program most answers come from memory: it may ask every 2.4 s.",
+        "If several threads ask one reader for one job, one asks the stores and the others share its answer.",
+        f"Answers from another source than the row names: {others}.",
     )
 
 

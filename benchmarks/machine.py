@@ -1,4 +1,4 @@
-"""The machine that figures were measured on, since without it they mean nothing."""
+"""Machine that the figures were measured on; they mean nothing without it."""
 
 import os
 import platform
@@ -12,13 +12,13 @@ PACKAGES = ("hybrid-ha", "kazoo", "hdfs-native", "hdfs", "pyspark")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What may matter.
+    """Facts about the machine that may influence figures.
 
     Attributes:
         processor: its model.
-        cores: that this process may use.
+        cores: number that this process may use.
         memory_gb: of the machine.
-        load: average number of processes that wanted to run in the minute before; what others did disturbs.
+        load: average number of runnable processes in the minute before; other work disturbs the figures.
         kernel: its version.
         python: its version.
         java: its version.
@@ -36,7 +36,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Look at this machine."""
+    """Describe this machine."""
     return Machine(
         processor=_field("/proc/cpuinfo", "model name") or platform.machine(),
         cores=len(os.sched_getaffinity(0)),

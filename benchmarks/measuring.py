@@ -1,6 +1,6 @@
-"""Durations of calls that are to be compared: measured within one run, in turns.
+"""Timing of calls for comparison: within one run, in turns.
 
-Whatever disturbs the machine for a while disturbs all of them, and the ratios within a round stay true.
+A passing disturbance of the machine hits all contestants, so the ratios within a round stay true.
 """
 
 import gc
@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.figures import Summary, summary
 
 TURNS = 10
-"""Turns that each call gets in a round, A B C A B C ...: the shorter a turn, the more alike are their circumstances;
-but the first call after another's turn finds the processor's caches cold."""
+"""Turns of each call in a round, A B C A B C ... Shorter turns make the conditions more alike, but the first call after
+another's turn finds the processor's caches cold."""
 
 Call = Callable[[], Any]
 
@@ -25,12 +25,12 @@ NS = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A call that is measured.
+    """A call to measure.
 
     Attributes:
         name: in tables.
-        call: what is timed.
-        times: calls in a round.
+        call: the timed call.
+        times: number of calls in a round.
     """
 
     name: str
@@ -43,16 +43,16 @@ def compare(
 ) -> dict[str, tuple[list[Summary], list[float]]]:
     """Time all calls in turns, on this thread.
 
-    First each is made for a tenth of a round and not counted: by then connections are made and caches are warm.
-    Garbage is collected before each round, and not within one: else a call would pay for what another has left.
+    Before that, a tenth of a round runs uncounted: it opens connections and warms caches. Garbage is collected before
+    each round and not within one, so that no call pays for another's garbage.
 
     Args:
-        contestants: of different names.
-        rounds: how often everything is done.
-        say: is told of each round.
+        contestants: with different names.
+        rounds: their number.
+        say: reports each round.
 
     Returns:
-        For each name what each round says, and every duration of the last round in seconds.
+        For each name, a summary of each round, and every duration of the last round in seconds.
     """
     for each in contestants:
         _timed(each.call, max(1, each.times // 10))
@@ -66,7 +66,7 @@ def compare(
 
 
 def one_round(contestants: Sequence[Contestant], first: int = 0) -> dict[str, list[float]]:
-    """Make every contestant's calls once, in turns; the one with number ``first``, modulo, begins.
+    """Make every contestant's calls once, in turns; the one with the number ``first`` (modulo) begins.
 
     Returns:
         Durations in seconds, by name.
@@ -77,19 +77,19 @@ def one_round(contestants: Sequence[Contestant], first: int = 0) -> dict[str, li
     with no_collector():
         for turn in range(TURNS):
             for each in order:
-                # So that the turns add up to exactly ``times``.
+                # This makes the turns add up to exactly ``times``.
                 times = each.times * (turn + 1) // TURNS - each.times * turn // TURNS
                 found[each.name] += _timed(each.call, times)
     return found
 
 
 def throughput(call: Call, threads: int, seconds: float) -> float:
-    """Return how many such calls several threads make in a second, all together.
+    """Return how many calls several threads make in a second, in total.
 
     Args:
-        call: made again and again by each thread.
-        threads: how many.
-        seconds: for which they are watched.
+        call: each thread repeats it.
+        threads: their number.
+        seconds: length of the measurement.
 
     Raises:
         RuntimeError: a call failed.
@@ -135,7 +135,7 @@ def _timed(call: Call, times: int) -> list[float]:
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """Collect garbage now, and not again inside."""
+    """Collect garbage now, and disable the collector inside."""
     gc.collect()
     was = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Programs that run beside a benchmark: leaders and agents, as people start them."""
+"""Programs that run beside a benchmark: leaders and agents, started as users start them."""
 
 import os
 import subprocess
@@ -8,27 +8,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ha.client import Client
+from ha.config.sources import load
 from ha.errors import LeaderError
 from ha.sandbox.polling import until
-from ha.settings import load
-from leader.answers import Answer
-from leader.retrieval import Source
+from leader.lookup.answers import Answer, Source
 
 READY_S = 60.0
-"""Seconds that something may take to be there; on a busy machine Java takes its time."""
+"""Seconds to wait for a start; Java is slow on a busy machine."""
 
 END_S = 20.0
-"""Seconds that a program has to end politely: it gives its leases back."""
+"""Seconds for a program to end after SIGTERM: it releases its leases."""
 
 
 @contextmanager
 def ha_program(arguments: Sequence[str], settings: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``ha`` with these arguments, and end it politely.
+    """Run ``ha`` with these arguments, and end it with SIGTERM.
 
     Args:
         arguments: such as ``daemon orders``.
         settings: by name, as for :func:`ha.connect`.
-        log: takes what it says.
+        log: takes its output.
     """
     with program(["-m", "ha.cli", *arguments], settings, log) as process:
         yield process

@@ -1,15 +1,15 @@
-"""What it takes to become the leader and say where it is, beside writing the same into a file of the same HDFS.
+"""Benchmark of a claim and its publication, beside writing the same data into a file of the same HDFS.
 
-Timed here, of a contender whose job is free (its lease is released, its connections are open):
+It times these steps of a contender whose job is free (lease released, connections open):
 
-- *claim*: from the order to contend until the grant is known: list the job, list the record, seize the lease, rename
+- *claim*: from the command to contend until the grant is known: list the job, list the record, seize the lease, rename
   the leader directory. Four requests, one after the other.
-- *confirm*: from there until HDFS has acknowledged one endpoint, by the rename of the old one.
-- *copy*: from there until a watch of another ZooKeeper client goes off because the copy is there.
+- *confirm*: from the grant until HDFS has acknowledged one endpoint, by the rename of the old one.
+- *copy*: from there until the copy in ZooKeeper triggers another client's watch.
 - *again*: another address of the same endpoint, until HDFS has acknowledged it.
 
-Timed of a file: create a temporary one, write 200 bytes, close, rename it to a name that is free. So would a leader
-publish that keeps its record in a file, and that is not all of it: nothing in that decides who leads.
+The steps for a file: create a temporary one, write 200 bytes, close, rename it to a free name. A leader that keeps its
+record in a file publishes like this, and it needs more than that: none of these steps decides who leads.
 """
 
 import threading
@@ -34,7 +34,7 @@ from benchmarks.figures import Summary, middle, ratio, summary
 from benchmarks.measuring import Call, no_collector
 from benchmarks.result import Picture, Result, Target
 from ha.sandbox.polling import until
-from leader.nodes import leader_path
+from leader.layout.znodes import leader_path
 
 NAME = "publish"
 TITLE = "Claim and confirm, beside writing a file"
@@ -50,25 +50,24 @@ FILE = "file"
 
 TIMES = 10
 QUICK_TIMES = 3
-"""Of each in a round."""
+"""Publications of each contestant in a round."""
 
 FILE_BYTES = 200
 TARGET = 50.0
 COPY_WITHIN = 30.0
 
 HAND_OVER = 0.02
-"""Seconds for which a contender that has given a job back leaves it to others; usually 3, which would only be waited
-for here, and is not timed."""
+"""Seconds for which a contender leaves a released job to others. The default, 3, would only add untimed waiting."""
 
 REPORTED = 0.3
-"""Seconds: who waits for nothing writes a file in a tenth of that, and who does waits for longer."""
+"""Seconds. Without a wait for the DataNode's report a file takes a tenth of this; with a wait it takes longer."""
 
 MS = 1e3
 """Milliseconds in a second."""
 
 
 class Copies:
-    """Sees the copies of leader information come and go in ZooKeeper."""
+    """Watches the copies of leader information in ZooKeeper."""
 
     def __init__(self, zookeeper: str) -> None:
         self._kazoo = KazooClient(zookeeper)
@@ -77,10 +76,10 @@ class Copies:
     def await_none(self, job: str) -> None:
         """Wait until there is no copy."""
         node = CHROOT + leader_path(job)
-        until(lambda: "there is one" if self._kazoo.exists(node) else None, COPY_WITHIN, f"The copy of {job} stays")
+        until(lambda: "there is one" if self._kazoo.exists(node) else None, COPY_WITHIN, f"The copy of {job} remains")
 
     def expect(self, job: str) -> "Expected":
-        """Set a watch for the next copy; there must be none now."""
+        """Set a watch for the next copy; there must be no copy now."""
         expected = Expected()
         self._kazoo.exists(CHROOT + leader_path(job), watch=expected.come)
         return expected
@@ -92,22 +91,22 @@ class Copies:
 
 
 class Expected:
-    """A copy that is to come."""
+    """A copy that is awaited."""
 
     def __init__(self) -> None:
         self._came = threading.Event()
         self._at = 0.0
 
     def come(self, _: object) -> None:
-        """It is there."""
+        """Record that it has appeared."""
         self._at = perf_counter()
         self._came.set()
 
     def at(self) -> float:
-        """Return when it came, waiting for that if need be.
+        """Wait until it has appeared, and return when it did.
 
         Raises:
-            TimeoutError: it does not come.
+            TimeoutError: it did not appear in time.
         """
         if not self._came.wait(COPY_WITHIN):
             raise TimeoutError(f"ZooKeeper had no copy after {COPY_WITHIN:g} s.")
@@ -115,7 +114,7 @@ class Expected:
 
 
 class Found(NamedTuple):
-    """What was measured of one of them."""
+    """Measurements of one contestant."""
 
     rounds: list[Summary]
     durations: list[float]
@@ -125,8 +124,8 @@ def run(context: Context) -> Result:
     """Measure.
 
     Raises:
-        SandboxError: the servers did not come up.
-        TimeoutError: a grant, or a copy, did not come.
+        SandboxError: the servers did not start.
+        TimeoutError: a grant or a copy did not come.
     """
     with servers(context) as sandbox, ExitStack() as stack:
         stores = sandbox.environment()
@@ -155,7 +154,7 @@ def run(context: Context) -> Result:
 
 @contextmanager
 def _free(job: str, files: str, zookeeper: str) -> Iterator[Contending]:
-    """A contender of a job that exists, has been led once, and is free."""
+    """Return a contender of a free job that exists and has been led once."""
     settings = {"files": files, "zookeeper": zookeeper, "snapshots": "off", "hand_over": str(HAND_OVER)}
     with contending(job, settings) as contender:
         contender.confirm(contender.claim(), {"jobmaster": "host:6123"})
@@ -164,7 +163,7 @@ def _free(job: str, files: str, zookeeper: str) -> Iterator[Contending]:
 
 
 def _lead(contender: Contending, job: str, copies: Copies) -> dict[str, float]:
-    """Lead once; return what each step took, in seconds from the beginning but for the last."""
+    """Lead once; return the duration of each step in seconds: from the start, except for the last step."""
     time.sleep(2 * HAND_OVER)
     copies.await_none(job)
     expected = copies.expect(job)
@@ -187,7 +186,7 @@ def _lead(contender: Contending, job: str, copies: Copies) -> dict[str, float]:
 
 
 def _native(root: str) -> Call:
-    """Write a file with hdfs-native, and give it its name."""
+    """Write a file with hdfs-native, and rename it to its final name."""
     parts, number = urlsplit(root), count()
     client = HdfsNative(f"hdfs://{parts.netloc}")
     client.mkdirs(f"{parts.path}-files")
@@ -203,7 +202,7 @@ def _native(root: str) -> Call:
 
 
 def _cli(root: str, user: str) -> Call:
-    """The same with HdfsCLI."""
+    """Do the same with HdfsCLI."""
     parts, number = urlsplit(root), count()
     client = InsecureClient(f"http://{parts.netloc}", user=user)
     client.makedirs(f"{parts.path}-files")
@@ -237,15 +236,15 @@ def _result(found: Mapping[str, Sequence[Sequence[float]]]) -> Result:
             for way in (RPC, WEB)
         ),
         (
-            "Every figure is the median of what the rounds say. All take turns; in a round the slowest is its p99.",
+            "Every figure is the median of the rounds. All take turns; the slowest call of a round is its p99.",
             "Claim: list the job, list the record, seize the lease, rename the leader directory.",
-            "Confirm: the rename of one endpoint, which HDFS has acknowledged.",
+            "Confirm: rename one endpoint, until HDFS has acknowledged it.",
             "Confirm again: another address of the same endpoint.",
-            "Copy: the watch of another client goes off, because ZooKeeper has the record.",
-            "A file: create it under another name, write 200 bytes, close, rename it to a name that is free.",
-            "Connections are open and the job is free before anything is timed: a takeover must notice a death first.",
+            "Copy: ZooKeeper has the record, and another client's watch is triggered.",
+            "File: create it under another name, write 200 bytes, close, rename it to a free name.",
+            "When the clock starts, connections are open and the job is free. A takeover must first notice a death.",
             *(_waited(found, way) for way in (RPC, WEB)),
-            "One DataNode takes the file. In a cluster it goes through three, and claim and confirm through none.",
+            "One DataNode takes the file. In a cluster three do; claim and confirm need no DataNode.",
         ),
         _pictures(found, middles, names),
         {name: {"rounds_seconds": [list(each) for each in durations]} for name, durations in found.items()}
@@ -258,7 +257,7 @@ def _waited(found: Mapping[str, Sequence[Sequence[float]]], way: str) -> str:
     share = sum(seconds > REPORTED for seconds in durations) / len(durations)
     return (
         f"{share:.0%} of the files{way} took more than {REPORTED:g} s: the DataNode had not reported their block when "
-        "they were closed, and the client asks again after 0.4 s or more. The median is that of whichever were more."
+        "they were closed, and the client asks again after 0.4 s or more. The median belongs to the larger group."
     )
 
 

@@ -1,4 +1,4 @@
-"""The report: ``benchmarks.json`` holds everything, and ``benchmarks.md`` and the pictures are made from it."""
+"""Report of the benchmarks: ``benchmarks.json`` holds everything; ``benchmarks.md`` and pictures are made from it."""
 
 import json
 import math
@@ -26,13 +26,13 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One benchmark that was run. With ``--merge`` a report may have entries of several runs.
+    """One benchmark's run. With ``--merge`` a report may have entries of several runs.
 
     Attributes:
-        when: it was begun, on the wall clock; for display only.
-        command: that it was run with.
-        machine: that it was run on.
-        result: what was found.
+        when: its start on the wall clock; for display only.
+        command: the command line of the run.
+        machine: the machine of the run.
+        result: the result.
     """
 
     when: str
@@ -45,12 +45,12 @@ def write(folder: Path, entries: Sequence[Entry], *, merge: bool = False) -> Non
     """Write the report.
 
     Args:
-        folder: made if it is not there.
+        folder: created if it does not exist.
         entries: of this run.
-        merge: whether to keep the other benchmarks' entries that are there.
+        merge: whether to keep the other benchmarks' entries of an existing report.
 
     Raises:
-        ValueError: what is there is no report.
+        ValueError: the existing file is not a report.
         OSError: it cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def load(folder: Path) -> list[Entry]:
     """Read the entries of a report; none if there is none.
 
     Raises:
-        ValueError: it is no report.
+        ValueError: the file is not a report.
     """
     try:
         found = json.loads((folder / JSON).read_text(encoding="utf-8"))
@@ -83,11 +83,11 @@ def load(folder: Path) -> list[Entry]:
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:  # msgspec's own are ValueErrors
-        raise ValueError(f"{folder / JSON} is no report of benchmarks ({error}).") from error
+        raise ValueError(f"{folder / JSON} is not a report of benchmarks ({error}).") from error
 
 
 def publish(folder: Path, into: Path) -> None:
-    """Copy the Markdown and its pictures, but not the raw numbers, into a folder of documents."""
+    """Copy the Markdown and its pictures, without the raw numbers, into a folder of documents."""
     into.mkdir(parents=True, exist_ok=True)
     for old in [*into.glob("*.svg"), *into.glob("*.md")]:
         old.unlink()
@@ -96,7 +96,7 @@ def publish(folder: Path, into: Path) -> None:
 
 
 def markdown(entries: Sequence[Entry]) -> str:
-    """Return the report as Markdown, each benchmark below a heading of its own."""
+    """Return the report as Markdown, each benchmark under its own heading."""
     blocks = ["# Benchmarks"]
     if (targets := [target for entry in entries for target in entry.result.targets]) and entries:
         met = sum(target.met for target in targets)
@@ -152,12 +152,12 @@ def _picture(folder: Path, result: Result, name: str) -> Path:
 
 
 def _plain(said: str) -> str:
-    """A text in one line that means only itself."""
+    """Escape a text for Markdown, in one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(said.split())).replace("&", "&amp;")
 
 
 def _document(entry: Entry) -> Any:
-    """An entry in what JSON can say: numbers that are not finite are words in tables, and null among the raw ones."""
+    """Return an entry as JSON data: a number that is not finite becomes a word in tables, and null in the raw data."""
     found = asdict(entry)
     result = found["result"]
     raw, said = _finite(result.pop("raw"), lambda _: None), _finite(found, text)

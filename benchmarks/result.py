@@ -1,4 +1,4 @@
-"""What a benchmark has found."""
+"""Result of a benchmark: its table, targets, notes, pictures and raw data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was aimed at, and what came of it.
+    """A goal, and the measured value.
 
     Attributes:
-        sentence: what is wanted, in words.
+        sentence: the goal in words.
         wanted: the bound.
         measured: NaN if it could not be measured.
         unit: of both; ``x`` for a ratio.
@@ -25,7 +25,7 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether it is; what could not be measured is not."""
+        """Whether the target is met; without a measurement it is not."""
         return self.measured <= self.wanted if self.at_most else self.measured >= self.wanted
 
 
@@ -34,7 +34,7 @@ class Picture:
     """A drawing.
 
     Attributes:
-        name: of its file, without the benchmark's name and the ending.
+        name: of its file, without the benchmark's name and the extension.
         title: what it shows.
         svg: an SVG document.
     """
@@ -46,17 +46,17 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Everything that one benchmark has found.
+    """All findings of one benchmark.
 
     Attributes:
         name: of the benchmark.
         title: what it measures.
-        columns: of the table; with their units.
+        columns: of the table, with their units.
         rows: of the table, each as long as ``columns``.
-        targets: what was aimed at.
-        notes: sentences: how it was measured, what the figures do not say, what went otherwise than planned.
+        targets: goals with their measured values.
+        notes: sentences on the method, on the limits of the figures, and on deviations from the plan.
         pictures: any number.
-        raw: everything that was measured, as JSON can say it; a number that is not finite becomes null.
+        raw: all measurements as JSON data; a number that is not finite becomes null.
     """
 
     name: str
@@ -70,4 +70,4 @@ class Result:
 
     def __post_init__(self) -> None:
         if crooked := [row for row in self.rows if len(row) != len(self.columns)]:
-            raise ValueError(f"{crooked[0]} has {len(crooked[0])} cells, and the table {len(self.columns)} columns.")
+            raise ValueError(f"{crooked[0]} has {len(crooked[0])} cells, the table has {len(self.columns)} columns.")

@@ -1,8 +1,8 @@
-"""How many lookups are answered while one store is away: here, and by what people use today.
+"""Benchmark of availability: share of lookups that are answered while one store is down, here and with alternatives.
 
-All readers ask for the same record of the same leader at the same times during the same outage, each in a process of
-its own. Halfway through an outage of ZooKeeper the leader resigns and a standby takes over, so that it can be told
-whether an answer is true: a cache that answers from memory always answers.
+All readers ask for the same record of the same leader at the same times during the same outage, each in its own
+process. A cache that answers from memory always answers. To tell true answers from stale ones, the leader resigns
+halfway through an outage of ZooKeeper, and a standby takes over.
 """
 
 import math
@@ -13,25 +13,25 @@ from dataclasses import asdict
 from benchmarks.availability.asking import Asked
 from benchmarks.availability.contestants import CONTESTANTS, JOB, OURS
 from benchmarks.availability.judging import LATE, SOON, Trouble, Verdict, counted, judge
-from benchmarks.availability.outages import AFTER, EVERY, Ground, Outage, suffer
+from benchmarks.availability.outages import AFTER, EVERY, Environment, Outage, suffer
 from benchmarks.context import Context, servers
 from benchmarks.drawing import bars, shares
 from benchmarks.figures import text
 from benchmarks.programs import await_answer, client, ha_program
 from benchmarks.result import Picture, Result, Target
+from ha.config.sources import load
+from ha.config.stores import Stores
 from ha.sandbox import Sandbox
-from ha.settings import load
-from ha.stores import Stores
-from leader.operations import Operations
-from leader.retrieval import Source
+from leader.job.admin import JobAdmin
+from leader.lookup.answers import Source
 
 NAME = "availability"
 TITLE = "Lookups answered during an outage of one store"
 
 ZOOKEEPER_S = 60.0
 HDFS_S = 20.0
-"""Seconds. Without HDFS a leader cannot renew: it may stop after 40 s (``long_ttl``, less the 20 s for which its last
-renewal may be old), and then there is nobody to be found. A killed NameNode takes some seconds more to start."""
+"""Seconds. Without HDFS a leader cannot renew its lease: it may stop after 40 s (``long_ttl``, less up to 20 s since
+its last renewal), and then no reader can find a leader. A killed NameNode takes some seconds more to start."""
 
 QUICK_ZOOKEEPER_S = 15.0
 QUICK_HDFS_S = 10.0
@@ -40,18 +40,18 @@ Answers = dict[str, list[Asked]]
 
 
 def run(context: Context) -> Result:
-    """Measure.
+    """Run the benchmark.
 
     Raises:
-        SandboxError: the servers, or the leaders, did not come up.
+        SandboxError: the servers or the leaders did not start.
         RuntimeError: a contestant failed.
     """
-    with servers(context) as sandbox, _ground(sandbox, context) as ground:
+    with servers(context) as sandbox, _environment(sandbox, context) as environment:
         suffered: list[tuple[Trouble, Answers]] = []
         for number in range(context.repeats(usual=1, quick=1)):
             for outage in _outages(context.quick):
                 context.say(f"Round {number + 1}: {outage.name}")
-                suffered.append(suffer(ground, outage))
+                suffered.append(suffer(environment, outage))
         return _result(suffered)
 
 
@@ -67,8 +67,8 @@ def _outages(quick: bool) -> tuple[Outage, ...]:
 
 
 @contextmanager
-def _ground(sandbox: Sandbox, context: Context) -> Iterator[Ground]:
-    """Two daemons, of which one leads and one is this host's agent, and an operator."""
+def _environment(sandbox: Sandbox, context: Context) -> Iterator[Environment]:
+    """Start two daemons (one leads, one is this host's agent) and an operator's access to the job."""
     stores = sandbox.environment()
     settings = {
         "files": stores["HA_FILES"],
@@ -83,8 +83,9 @@ def _ground(sandbox: Sandbox, context: Context) -> Iterator[Ground]:
             await_answer(asked, JOB, Source.SNAPSHOT)
         opened = Stores(load({**settings, "zookeeper": "", "snapshots": "off"}))
         stack.callback(opened.close)
-        operations = Operations(opened.files, None, opened.timing.call_timeout)
-        yield Ground(sandbox, operations, {f"HA_{name.upper()}": value for name, value in settings.items()}, context)
+        operations = JobAdmin(opened.files, None, opened.timing.call_timeout)
+        variables = {f"HA_{name.upper()}": value for name, value in settings.items()}
+        yield Environment(sandbox, operations, variables, context)
 
 
 def _result(suffered: list[tuple[Trouble, Answers]]) -> Result:
@@ -141,14 +142,14 @@ def _notes(suffered: list[tuple[Trouble, Answers]]) -> tuple[str, ...]:
         if math.isfinite(trouble.moved)
     ]
     return (
-        f"A lookup is due every {text(EVERY * 1000)} ms, whatever became of earlier ones; its time counts from then.",
-        f"Those count that are due from the beginning of the outage until {AFTER:g} s after the store serves again.",
-        "Answered means: a leader was named. Whether it was the right one is in the last column.",
-        "There: how long after another leader took over in HDFS a lookup still began that was told of the old one.",
-        f"Another leader took over in the outage ({'; '.join(moves)})." if moves else "No leader changed.",
-        "A Curator cache always answers, from the memory of its process, and cannot know of a change in an outage.",
-        "It is asked through a socket here, which costs it about a millisecond.",
-        "Kazoo's get has no time-out. Its client here tries to connect once a second, and not more and more seldom.",
+        f"A lookup is due every {text(EVERY * 1000)} ms, even if earlier ones hang; its time counts from then.",
+        f"Lookups count if they are due between the start of the outage and {AFTER:g} s after the store serves again.",
+        "Answered means that a leader was named. The last column shows whether it was the right one.",
+        "It gives the time from the takeover in HDFS to the last lookup that still named the old leader.",
+        f"Another leader took over during the outage ({'; '.join(moves)})." if moves else "No leader changed.",
+        "A Curator cache always answers, from its own memory, and cannot know of a change during an outage.",
+        "It is asked through a socket here, which adds about a millisecond.",
+        "Kazoo's get has no time-out. Its client here tries to connect once a second, without a growing back-off.",
     )
 
 
@@ -159,7 +160,7 @@ def _pictures(
     title = f"Lookups answered within {LATE:g} s"
     pictures = [Picture("within", title, bars(title, "%", late))]
     for trouble, every in suffered[: len(_outages(quick=True))]:
-        what = f"{trouble.name}: share of the lookups that took no longer"
+        what = f"{trouble.name}: share of the lookups that took at most this long"
         pictures.append(
             Picture(trouble.name.lower().replace(" ", "-"), what, shares(what, "s", _seconds(trouble, every), log=True))
         )

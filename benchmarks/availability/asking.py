@@ -1,14 +1,13 @@
-"""One contestant in a process of its own: asks at fixed times, whatever became of earlier questions.
+"""Process of one contestant: asks at fixed times, whether or not earlier lookups have ended.
 
     python -m benchmarks.availability.asking NAME --origin S --every S
 
-Writes one line when it has had its first answer. From then on it asks at ``origin`` (boot-clock seconds) plus every
-multiple of ``every``, each time on a thread of its own, until its standard input ends. Then it writes what came of each
-question as one JSON array: when it was to be asked, after how many seconds it was answered (null if it was not, or not
-yet), and with which epoch.
+It writes one line after its first answer. From then on it asks at ``origin`` (boot-clock seconds) plus every multiple
+of ``every``, each time on a new thread, until its standard input ends. Then it writes the outcome of each lookup as one
+JSON array: when it was due, the seconds until its answer (null if there was none yet), and the epoch in the answer.
 
-An open loop: who waits for an answer before the next question would ask seldom just when answers are slow, and such a
-share of lookups says nothing. (Gil Tene's "coordinated omission".)
+The loop is open. A reader that waited for each answer would ask least often just when answers are slow, and its share
+of answered lookups would mean nothing. (Gil Tene's "coordinated omission".)
 """
 
 import json
@@ -26,20 +25,20 @@ from store.clock import now
 READY = "ready"
 
 FIRST = 30.0
-"""Seconds within which the first answer must come, while nothing is broken: a cache has to be filled."""
+"""Seconds within which the first answer must come, before anything is broken: a cache fills first."""
 
 AGAIN = 0.1
-"""Seconds between two tries to get it."""
+"""Seconds between two attempts to get it."""
 
 LAST = 5.0
-"""Seconds that the last questions have to be answered; more is as good as never for whoever asked."""
+"""Seconds until the last lookups must be answered; a later answer is useless to a program."""
 
 Asked = tuple[float, float | None, int]
-"""When, after how many seconds, and what; the epoch is 0 if there was no answer."""
+"""When a lookup was due, the seconds until its answer, and the epoch; the epoch is 0 if there was no answer."""
 
 
 class Asking:
-    """All questions, and what has come of them."""
+    """All lookups, and their outcomes."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -47,16 +46,16 @@ class Asking:
         self._due: list[float] = []
 
     def at(self, due: float) -> None:
-        """Ask now what is due at this time; returns at once."""
+        """Start the lookup that is due at this time; return at once."""
         self._due.append(due)
         threading.Thread(target=self._once, args=(due,), name="lookup", daemon=True).start()
 
     def answered(self) -> bool:
-        """Whether every question has ended."""
+        """Whether every lookup has ended."""
         return len(self._answers) == len(self._due)
 
     def found(self) -> list[Asked]:
-        """What has come of each until now."""
+        """Outcome of each lookup so far."""
         answers = dict(self._answers)
         ended = [(due, *answers.get(due, (math.inf, 0))) for due in self._due]
         return [(due, seconds if epoch else None, epoch) for due, seconds, epoch in ended]
@@ -71,7 +70,7 @@ class Asking:
 
 
 def ask_until(over: threading.Event, asking: Asking, origin: float, every: float) -> None:
-    """Ask at all multiples from now on until it is over, and wait a little for the last answers."""
+    """Ask at every multiple from now on until the end, and wait a little for the last answers."""
     number = math.ceil((now() - origin) / every)
     while not over.wait(max(0.0, origin + number * every - now())):
         asking.at(origin + number * every)
@@ -85,7 +84,7 @@ def await_first(ask: Ask) -> None:
     """Ask until there is an answer.
 
     Raises:
-        TimeoutError: there is none in time.
+        TimeoutError: no answer came in time.
     """
     end = now() + FIRST
     while True:
@@ -121,7 +120,7 @@ def main(name: str, origin: float, every: float) -> None:
         click.echo(json.dumps(asking.found()))
         sys.stdout.flush()
         if not asking.answered():
-            os._exit(0)  # threads that wait for ZooKeeper would also hold up the end of the client, and of the process
+            os._exit(0)  # threads that wait for ZooKeeper would delay the end of the client and of the process
 
 
 if __name__ == "__main__":

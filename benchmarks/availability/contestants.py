@@ -1,4 +1,4 @@
-"""Who is asked during an outage: readers of this project, and what people use today, all of the same record."""
+"""Contestants of the availability benchmark: readers of this project and of common alternatives, all of one record."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -7,22 +7,22 @@ from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
 
 import ha
-from ha.drill.peers.curator import connected
-from leader.information import decode
-from leader.nodes import leader_path
+from benchmarks.baselines.curator import connected
+from leader.layout.information import decode
+from leader.layout.znodes import leader_path
 
 JOB = "orders"
 NODE = "/hybrid-ha" + leader_path(JOB)
 
 TIMEOUT = 2.0
-"""Seconds that whoever asks is willing to wait, and tells those that can be told."""
+"""Timeout of a lookup in seconds; passed to every contestant that takes one."""
 
 SESSION_TIMEOUT = 10.0
 RECONNECT = 1.0
-"""Longest pause in seconds between two tries to connect: kazoo's own default grows to an hour."""
+"""Longest pause in seconds between two attempts to connect: kazoo's own default grows to an hour."""
 
 Ask = Callable[[], int]
-"""Returns the epoch of the leader; raises whatever it likes, or blocks."""
+"""Returns the epoch of the leader; may raise anything, or block."""
 
 OWN_SESSION = "here, without an agent"
 AGENT = "here, with an agent"
@@ -45,14 +45,14 @@ def _with_agent() -> Iterator[Ask]:
 
 @contextmanager
 def _kazoo() -> Iterator[Ask]:
-    """A client that connects again at once, and its ``get``, which has no time-out."""
+    """Start a client that reconnects at once; return its ``get``, which has no time-out."""
     with _kazoo_client(None) as client:
         yield lambda: _epoch(client.get(NODE)[0])
 
 
 @contextmanager
 def _retrying() -> Iterator[Ask]:
-    """The same through ``client.retry``, which tries again for as long as is wanted."""
+    """Do the same through ``client.retry``, which retries until the timeout."""
     retry = KazooRetry(max_tries=-1, max_delay=RECONNECT, deadline=TIMEOUT)
     with _kazoo_client(retry) as client:
         yield lambda: _epoch(client.retry(client.get, NODE)[0])
@@ -60,7 +60,7 @@ def _retrying() -> Iterator[Ask]:
 
 @contextmanager
 def _curator() -> Iterator[Ask]:
-    """``CuratorCache``: watches the node, and answers from memory, whatever has become of the connection."""
+    """Start a ``CuratorCache``: it watches the node and answers from memory, even without a connection."""
     with connected(_zookeeper(), SESSION_TIMEOUT) as curator:
         cache = curator.jvm.org.apache.curator.framework.recipes.cache.CuratorCache.builder(
             curator.client, NODE
@@ -106,5 +106,5 @@ def _zookeeper() -> str:
 def _epoch(data: bytes) -> int:
     information = decode(data, JOB)
     if information is None:
-        raise ValueError("That is no leader information.")
+        raise ValueError("This is not leader information.")
     return information.epoch

@@ -1,4 +1,4 @@
-"""What is said of the answers that one contestant got in one outage. No I/O."""
+"""Judge of the answers that one contestant got in one outage. No I/O."""
 
 import math
 from collections.abc import Sequence
@@ -8,20 +8,20 @@ from benchmarks.availability.asking import Asked
 
 SOON = 0.1
 LATE = 2.0
-"""Seconds within which a lookup should be answered; the second is the time-out that a client has by default."""
+"""Seconds within which a lookup should be answered; the second is a client's default time-out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One outage, as it was; all times in boot-clock seconds.
+    """One outage, as it happened; all times are in boot-clock seconds.
 
     Attributes:
-        name: what was done to which store.
-        began: when.
+        name: the fault and the store.
+        began: its start.
         ended: when the store served again.
-        watched: until when lookups count: it takes readers a while to find a store again.
+        watched: the last time at which lookups count; readers need a while to find a store again.
         moved: when another leader had taken over; infinite if none had.
-        epoch: of that leader.
+        epoch: that leader's epoch.
     """
 
     name: str
@@ -34,14 +34,14 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one contestant fared.
+    """Result of one contestant in one outage.
 
     Attributes:
-        asked: lookups that were to be made from the beginning of the outage until the end of watching.
-        soon: share of them that was answered within ``SOON``.
-        late: share of them that was answered within ``LATE``.
+        asked: number of lookups that were due between ``began`` and ``watched``.
+        soon: share of them that were answered within ``SOON``.
+        late: share of them that were answered within ``LATE``.
         longest: seconds for the slowest answer; infinite if one never came.
-        misled: seconds after the change of leader until which a lookup, whenever it was answered, named the old one.
+        misled: seconds from the change of leader to the due time of the last lookup that named the old one.
     """
 
     asked: int
@@ -57,14 +57,14 @@ def counted(trouble: Trouble, asked: Sequence[Asked]) -> list[Asked]:
 
 
 def judge(trouble: Trouble, asked: Sequence[Asked]) -> Verdict:
-    """Judge what came of all lookups.
+    """Judge the outcomes of all lookups.
 
     Raises:
-        ValueError: none was made in the outage.
+        ValueError: no lookup was due in the outage.
     """
     during = counted(trouble, asked)
     if not during:
-        raise ValueError(f"Nobody asked anything during this outage: {trouble.name}.")
+        raise ValueError(f"No lookup was made during this outage: {trouble.name}.")
     seconds = [math.inf if each is None else each for _, each, _ in during]
     old = [due - trouble.moved for due, _, epoch in during if due >= trouble.moved and 0 < epoch < trouble.epoch]
     return Verdict(

@@ -1,4 +1,4 @@
-"""Outages of one store, while all contestants ask: what is broken, for how long, and what is done meanwhile."""
+"""Outages of one store while all contestants ask: the fault, its length, and the change of leader within it."""
 
 import json
 import math
@@ -19,8 +19,8 @@ from benchmarks.programs import READY_S
 from ha.sandbox import Sandbox
 from ha.sandbox.polling import until
 from leader.errors import NoLeader
-from leader.lease import Mode
-from leader.operations import Operations
+from leader.job.admin import JobAdmin
+from leader.layout.lease import Mode
 from store.clock import now
 from store.errors import StoreError
 
@@ -28,26 +28,26 @@ EVERY = 0.1
 """Seconds between two lookups."""
 
 BEFORE = 2.0
-"""Seconds for which all contestants ask before anything is broken."""
+"""Seconds for which all contestants ask before the outage."""
 
 AFTER = 5.0
-"""Seconds for which their lookups still count when the store serves again."""
+"""Seconds for which their lookups still count after the store serves again."""
 
 HAND_OVER = 30.0
-"""Seconds within which another leader takes over, or else the benchmark fails."""
+"""Seconds within which another leader must take over; later the benchmark fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """What is done to one server.
+    """One fault of one server.
 
     Attributes:
         name: for people.
         server: its name in the sandbox.
-        frozen: whether it is stopped (SIGSTOP): it keeps its connections and answers nothing. Else it is killed.
-        seconds: until it is mended; a killed server then takes some seconds more to start.
+        frozen: whether it is stopped (SIGSTOP), keeping its connections and answering nothing; else it is killed.
+        seconds: until it is repaired; a killed server then takes some seconds more to start.
         moves: whether the leader resigns halfway, so that old and new answers can be told apart.
-        contestants: who asks.
+        contestants: names of the readers that ask.
     """
 
     name: str
@@ -59,42 +59,42 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """Where outages happen.
+class Environment:
+    """Environment of an outage: servers, leaders and the settings of readers.
 
     Attributes:
         sandbox: the servers.
-        operations: an operator's hand on the job.
-        settings: environment of the readers.
-        context: whom to tell, and where to put logs.
+        operations: an operator's access to the job.
+        settings: environment variables of the readers.
+        context: reports progress and names the folder for logs.
     """
 
     sandbox: Sandbox
-    operations: Operations
+    operations: JobAdmin
     settings: Mapping[str, str]
     context: Context
 
 
-def suffer(ground: Ground, outage: Outage) -> tuple[Trouble, dict[str, list[Asked]]]:
-    """Break a store while all ask, mend it, and return what happened and what came of every question.
+def suffer(environment: Environment, outage: Outage) -> tuple[Trouble, dict[str, list[Asked]]]:
+    """Break a store while all contestants ask, repair it, and return the outage with the outcomes of every lookup.
 
     Raises:
-        SandboxError: a server did not do as it was told, or the leader did not settle.
+        SandboxError: a server did not follow a command, or the leader did not settle.
         RuntimeError: a contestant failed, or no other leader took over.
     """
-    await_calm(ground.operations)
+    await_calm(environment.operations)
     with ExitStack() as stack:
         origin = now()
-        askers = {name: stack.enter_context(_asker(ground, name, origin)) for name in outage.contestants}
+        askers = {name: stack.enter_context(_asker(environment, name, origin)) for name in outage.contestants}
         for name, asker in askers.items():
             _await_ready(name, asker)
         time.sleep(BEFORE)
-        trouble = _break(ground, outage)
+        trouble = _break(environment, outage)
         return trouble, {name: _answers(name, asker) for name, asker in askers.items()}
 
 
-def await_calm(operations: Operations) -> None:
-    """Wait until somebody leads and ZooKeeper attests it: only then a lease outlasts an outage of HDFS.
+def await_calm(operations: JobAdmin) -> None:
+    """Wait until there is a leader and ZooKeeper attests its lease: only then does the lease outlast an outage of HDFS.
 
     Raises:
         SandboxError: not within a minute.
@@ -110,15 +110,15 @@ def await_calm(operations: Operations) -> None:
     until(obstacle, READY_S, f"ZooKeeper does not attest the lease of job {JOB!r}")
 
 
-def _break(ground: Ground, outage: Outage) -> Trouble:
-    sandbox, say = ground.sandbox, ground.context.say
+def _break(environment: Environment, outage: Outage) -> Trouble:
+    sandbox, say = environment.sandbox, environment.context.say
     say(f"{outage.name}, for {outage.seconds:g} s")
     began = now()
     (sandbox.pause if outage.frozen else sandbox.kill)(outage.server)
     moved, epoch = math.inf, 0
     if outage.moves:
         time.sleep(outage.seconds / 2)
-        moved, epoch = _move(ground.operations)
+        moved, epoch = _move(environment.operations)
     time.sleep(max(0.0, began + outage.seconds - now()))
     say(f"{outage.name}: mending it")
     (sandbox.resume if outage.frozen else sandbox.start)(outage.server)
@@ -128,8 +128,8 @@ def _break(ground: Ground, outage: Outage) -> Trouble:
     return Trouble(outage.name, began, ended, ended + AFTER, moved, epoch)
 
 
-def _move(operations: Operations) -> tuple[float, int]:
-    """Have the leader resign; return when another one was seen to lead, and its epoch."""
+def _move(operations: JobAdmin) -> tuple[float, int]:
+    """Make the leader resign; return the time at which another leader was seen, and its epoch."""
     before = operations.ask_to_hand_over(JOB)
     after = operations.handed_over(JOB, before, HAND_OVER)
     if after is None:
@@ -138,15 +138,15 @@ def _move(operations: Operations) -> tuple[float, int]:
 
 
 @contextmanager
-def _asker(ground: Ground, name: str, origin: float) -> Iterator[subprocess.Popen[str]]:
-    log = Path(ground.context.folder, f"{name.replace(' ', '-').replace(',', '')}.log")
+def _asker(environment: Environment, name: str, origin: float) -> Iterator[subprocess.Popen[str]]:
+    log = Path(environment.context.folder, f"{name.replace(' ', '-').replace(',', '')}.log")
     with log.open("a") as errors:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "benchmarks.availability.asking", name),
                 *("--origin", f"{origin}", "--every", f"{EVERY}"),
             ],
-            env={**os.environ, **ground.settings},
+            env={**os.environ, **environment.settings},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -166,7 +166,7 @@ def _await_ready(name: str, asker: subprocess.Popen[str]) -> None:
 
 
 def _answers(name: str, asker: subprocess.Popen[str]) -> list[Asked]:
-    output, _ = asker.communicate(timeout=4 * LAST)  # ends its input, and so its questions
+    output, _ = asker.communicate(timeout=4 * LAST)  # ends its input, and so its lookups
     if asker.returncode != 0:
         raise RuntimeError(f"{name} failed with exit code {asker.returncode}; its log says why.")
     found: Sequence[tuple[float, float | None, int]] = json.loads(output)

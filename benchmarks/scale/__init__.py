@@ -1,16 +1,15 @@
-"""What 50,000 jobs, 15,000 hosts and a million readers ask of the stores: counted costs, multiplied by a small model.
+"""Benchmark of scale: requests of 50,000 jobs, 15,000 hosts and a million readers, from counted costs and a model.
 
-costs.json, costs   what each part of a system costs, as counted
-model               many of them together: in steady state, in a failover storm, without ZooKeeper
-curves              the picture
+costs.json, costs   the counted costs of each part of a system
+model               many parts together: in steady state, in a failover storm, without ZooKeeper
 """
 
 from dataclasses import asdict, replace
 
 from benchmarks.context import Context
+from benchmarks.drawing import curves
 from benchmarks.result import Picture, Result, Target
 from benchmarks.scale.costs import NAMENODE, OUTAGE, Costs, budgets, load, of
-from benchmarks.scale.curves import curves
 from benchmarks.scale.model import BEFORE, POLL, Fleet, Load, Loads, on_change, outage, polling, steady, storm
 
 NAME = "scale"
@@ -26,7 +25,7 @@ COLUMNS = (
 )
 SHARES = (0.01, 0.10)
 FLEETS = (Fleet(), Fleet(jobs_per_host=5), Fleet(jobs_per_host=100), Fleet(jobs_per_contender=100))
-"""What is assumed, and what the figures are if that is wrong."""
+"""Assumed jobs per process, and the alternative that the figures show as well."""
 
 NONE = "-"
 
@@ -34,9 +33,9 @@ Row = tuple[str | float | int, ...]
 
 
 def run(context: Context) -> Result:
-    """Compute it; nothing is started, and it takes a second or two."""
+    """Compute the figures; this starts no server, and takes a second or two."""
     costs = load()
-    context.say("scale: laying the counted costs over each other")
+    context.say("scale: adding up the counted costs")
     rows = [row for fleet in FLEETS for row in _ours(fleet, costs)] + _theirs(FLEETS[0], costs)
     return Result(
         name=NAME,
@@ -63,7 +62,7 @@ def _ours(fleet: Fleet, costs: Costs) -> list[Row]:
 
 
 def _theirs(fleet: Fleet, costs: Costs) -> list[Row]:
-    """The same readers without an agent, and without what leads: only what they ask of HDFS."""
+    """Rows for the same readers without agents and without leaders: only their requests to HDFS."""
     away, as_often = f"{OUTAGE} s without ZooKeeper", _interval(costs)
     return [
         (f"{away}, every reader polls HDFS every {POLL:g} s", *_alone(polling(fleet, costs))),
@@ -82,7 +81,7 @@ def _theirs(fleet: Fleet, costs: Costs) -> list[Row]:
 
 
 def _interval(costs: Costs) -> float:
-    """Seconds between two looks of an agent at HDFS for one job, while ZooKeeper is away."""
+    """Seconds between two reads of HDFS by an agent for one job, while ZooKeeper is down."""
     return OUTAGE / sum(of(NAMENODE, costs.agent.outage[1])[:OUTAGE])
 
 
@@ -95,7 +94,7 @@ def _alone(load: Load) -> Row:
 
 
 def _mean_and_peak(load: Load) -> tuple[int, int]:
-    """From when it happens to the end of what is shown."""
+    """Return mean and peak from the event to the end of the series."""
     since = load[BEFORE:]
     return round(sum(since) / len(since)), round(max(since))
 
@@ -104,12 +103,12 @@ def _notes(fleet: Fleet, costs: Costs) -> tuple[str, ...]:
     hosts = f"{fleet.hosts:,} hosts with an agent each, and {fleet.readers:,} readers of one job each"
     return (
         f"Assumed: {fleet.jobs:,} jobs with a leader and a standby each, {hosts}. Default settings.",
-        "Costs are counted with the library's own code in virtual time (benchmarks/scale/costs.json).",
-        "Nothing slows down when it is overloaded: the figures are what is asked of a store, not what is served.",
-        "A sync counts as one request of ZooKeeper, and so does each connection that is made; heartbeats do not.",
-        "Requests of ZooKeeper are those of all its servers together, but every sync and write goes to one of them.",
-        "Of every reader without an agent, only what it asks of HDFS is counted, spread evenly while it polls.",
-        f"An agent hears of the next leader {costs.heard:g} s after the death of the last one, on average.",
+        "The library's own code ran in virtual time to count the costs (benchmarks/scale/costs.json).",
+        "The model has no overload: the figures are the requests sent to a store, not the requests served.",
+        "A sync counts as one request to ZooKeeper, and so does each new connection; heartbeats do not.",
+        "Requests to ZooKeeper are those to all its servers together, but every sync and write goes to one of them.",
+        "For a reader without an agent, only requests to HDFS count, spread evenly while it polls.",
+        f"An agent learns of the next leader {costs.heard:g} s after the death of the last one, on average.",
     )
 
 
@@ -122,13 +121,13 @@ def _pictures(fleet: Fleet, costs: Costs) -> tuple[Picture, ...]:
             f"NameNode, {OUTAGE} s without ZooKeeper",
             curves(
                 f"Requests to the NameNode while ZooKeeper is away for {OUTAGE} s",
+                unit,
                 {
                     "all of it": without.namenode,
                     "without readers": outage(replace(fleet, hosts=0), costs).namenode,
                     f"only readers, each polls every {POLL:g} s": polling(fleet, costs),
                 },
                 BEFORE,
-                unit,
             ),
         ),
         Picture(
@@ -136,12 +135,12 @@ def _pictures(fleet: Fleet, costs: Costs) -> tuple[Picture, ...]:
             f"ZooKeeper, {OUTAGE} s of outage",
             curves(
                 f"Requests to ZooKeeper around {OUTAGE} s of outage",
+                unit,
                 {
                     "a process for each job": without.zookeeper,
                     "a process for 100 jobs": outage(replace(fleet, jobs_per_contender=100), costs).zookeeper,
                 },
                 BEFORE,
-                unit,
             ),
         ),
         Picture(
@@ -149,12 +148,12 @@ def _pictures(fleet: Fleet, costs: Costs) -> tuple[Picture, ...]:
             f"NameNode, {SHARES[-1]:.0%} of the leaders die",
             curves(
                 f"Requests to the NameNode when {SHARES[-1]:.0%} of all leaders die within a second",
+                unit,
                 {
                     "all of it": worst.namenode,
                     "only readers, each reads on each change": on_change(fleet, costs, SHARES[-1]),
                 },
                 BEFORE,
-                unit,
             ),
         ),
     )

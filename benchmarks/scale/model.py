@@ -1,8 +1,8 @@
-"""Many jobs, hosts and readers: the counted costs of each part, laid over each other in time.
+"""Model of many jobs, hosts and readers: the counted costs of each part, added up over time.
 
-Discrete, one second a step. Whoever does something by habit does it at a moment of its own, so many of them together
-are even; what all are told of at the same moment, or what died together, is laid over each other as it was counted.
-Nothing here slows down when a store is overloaded: the figures are what is asked of it.
+The model is discrete, with steps of one second. Routine requests happen at independent moments, so many processes
+together send them evenly. Reactions to a common event (a notice to all, deaths at the same time) are added up as
+counted. The model has no overload: the figures are the requests sent to a store.
 """
 
 import random
@@ -13,10 +13,10 @@ from math import ceil
 from benchmarks.scale.costs import NAMENODE, OUTAGE, ZOOKEEPER, Costs, Part, of, rate
 
 BEFORE = 15
-"""Seconds shown before something happens."""
+"""Seconds shown before the event."""
 
 POLL = 30.0
-"""Seconds in which a reader of the comparison asks HDFS once."""
+"""Polling interval in seconds of a reader in the comparison."""
 
 DYING = 1.0
 """Seconds within which the leaders of a storm die."""
@@ -27,14 +27,14 @@ Load = list[float]
 
 @dataclass(frozen=True)
 class Fleet:
-    """How many of each there are.
+    """Numbers of jobs, hosts and readers.
 
     Attributes:
         jobs: each has a leader and a standby.
-        hosts: those that readers are on; each has an agent.
-        readers: processes that ask who leads one job.
+        hosts: hosts with readers; each has an agent.
+        readers: processes that ask for the leader of one job each.
         jobs_per_host: different jobs that the readers of a host ask about.
-        jobs_per_contender: jobs that one contending process has; 1 is ``ha run``, more is ``ha daemon``.
+        jobs_per_contender: jobs of one contending process; 1 is ``ha run``, more is ``ha daemon``.
     """
 
     jobs: int = 50_000
@@ -45,25 +45,25 @@ class Fleet:
 
     @property
     def contenders(self) -> int:
-        """Processes that lead, and as many that stand by."""
+        """Number of leading processes; equally many stand by."""
         return ceil(self.jobs / self.jobs_per_contender)
 
     @property
     def asked(self) -> int:
-        """Pairs of a host and a job that it asks about."""
+        """Number of pairs of a host and a job that it asks about."""
         return self.hosts * self.jobs_per_host
 
 
 @dataclass(frozen=True)
 class Loads:
-    """What is asked of both stores, in each second."""
+    """Requests to both stores, in each second."""
 
     namenode: Load
     zookeeper: Load
 
 
 def steady(fleet: Fleet, costs: Costs) -> tuple[float, float]:
-    """Return the requests a second to the NameNode and to ZooKeeper while nothing happens."""
+    """Return the requests a second to the NameNode and to ZooKeeper in steady state."""
     namenode, zookeeper = (sum(_habits(fleet, costs, store)) / 60 for store in (NAMENODE, ZOOKEEPER))
     return namenode, zookeeper
 
@@ -83,7 +83,7 @@ def _parts(fleet: Fleet, costs: Costs) -> tuple[tuple[Part, int, int], ...]:
 
 
 def outage(fleet: Fleet, costs: Costs) -> Loads:
-    """ZooKeeper goes away for everybody at once, for :data:`benchmarks.scale.costs.OUTAGE` seconds."""
+    """Return the loads if ZooKeeper is down for everybody for :data:`benchmarks.scale.costs.OUTAGE` seconds."""
     loads = []
     for store, before in zip((NAMENODE, ZOOKEEPER), steady(fleet, costs), strict=True):
         longest = max(len(of(store, series)) for part, _, _ in _parts(fleet, costs) for series in part.outage)
@@ -96,13 +96,13 @@ def outage(fleet: Fleet, costs: Costs) -> Loads:
 
 
 def storm(fleet: Fleet, costs: Costs, share: float, seed: int = 0) -> Loads:
-    """A share of all leading processes dies within a second, each at a moment of its own.
+    """Return the loads when a share of all leading processes dies within a second, at independent moments.
 
     Args:
-        fleet: how many there are.
-        costs: what each of them costs.
+        fleet: numbers of jobs, hosts and readers.
+        costs: counted costs of each part.
         share: of the leading processes, from 0 to 1.
-        seed: of the dice that say when each dies.
+        seed: of the random moments of death.
     """
     dice = random.Random(seed)  # noqa: S311  # to be drawn again, not secret
     dead = round(fleet.contenders * share)
@@ -117,28 +117,30 @@ def storm(fleet: Fleet, costs: Costs, share: float, seed: int = 0) -> Loads:
         gone = [(costs.leader.steady[0], dead), (costs.leader.steady[1], jobs)]
         gone += [(part.steady[1], number) for part, number in takeovers]
         habits = sum(rate(store, rates) * number for rates, number in gone) / 60
+        # Unaffected processes go on as before; a takeover's counts include routine requests of the affected ones.
+        each_brings = [-habits / max(dead, 1)] * longest
+        for part, number in takeovers:
+            for second, value in enumerate(of(store, part.takeover)):
+                each_brings[second] += value * number / max(dead, 1)
         for death in deaths:
-            # What those do that have nothing to do with it goes on; the habits of the others are in what was counted.
-            _lay(load, [-habits / dead] * longest, death, 1)
-            for part, number in takeovers:
-                _lay(load, of(store, part.takeover), death, number / dead)
+            _lay(load, each_brings, death, 1)
         loads.append([max(0.0, each) for each in load])
     return Loads(*loads)
 
 
 def polling(fleet: Fleet, costs: Costs, every: float = POLL) -> Load:
-    """Return what the readers alone ask of the NameNode if each of them polls it while ZooKeeper is away.
+    """Return the requests of readers to the NameNode if each reader polls it while ZooKeeper is down.
 
-    Spread evenly, as with a perfect jitter, which favours it.
+    They are spread evenly, as with a perfect jitter, which favours this approach.
     """
     during = fleet.readers * costs.read_same / every
     return [0.0] * BEFORE + [during] * OUTAGE + [0.0] * BEFORE
 
 
 def on_change(fleet: Fleet, costs: Costs, share: float, seed: int = 0) -> Load:
-    """Return what the readers alone ask of the NameNode if each of them reads HDFS when its leader has changed.
+    """Return the requests of readers to the NameNode if each reader reads HDFS when its leader has changed.
 
-    All of them are told when an agent would have been.
+    All of them are notified when an agent would have been.
     """
     dice = random.Random(seed)  # noqa: S311  # to be drawn again, not secret
     dead = round(fleet.jobs * share)
@@ -150,7 +152,7 @@ def on_change(fleet: Fleet, costs: Costs, share: float, seed: int = 0) -> Load:
 
 
 def _lay(load: Load, series: list[float], begins: float, number: float) -> None:
-    """Add so many of a series that begin then; one that begins between two seconds falls into both."""
+    """Add a series that begins at a time, a number of times; a begin between two seconds is split between both."""
     first = int(begins)
     late = begins - first
     for second, value in enumerate(series, first):

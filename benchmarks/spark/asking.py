@@ -1,7 +1,7 @@
-"""A PySpark program whose tasks ask, all at the same time and for as long as it is wanted, who leads.
+"""PySpark program whose tasks ask for the leader, all at the same time, until they are stopped.
 
-Run as ``python -m benchmarks.spark.asking FOLDER WORKERS SECONDS``; each Python worker says what it has seen when there
-is a file ``stop`` in the folder, or the time is over. The job and its stores stand in the environment.
+Run as ``python -m benchmarks.spark.asking FOLDER WORKERS SECONDS``. Each Python worker reports what it has seen when
+the folder has a file ``stop``, or the time is over. Environment variables name the job and its stores.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 PAUSE = 0.05
-"""Seconds between two calls of a worker: 200 of them must leave two cores some room."""
+"""Seconds between two calls of a worker: 200 workers must leave two cores some room."""
 
 MOST_ERRORS = 20
-"""Of one worker, that are told in full."""
+"""Errors of one worker that it reports in full."""
 
 
 def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
-    """Ask, and return when each epoch was seen first, with what went wrong."""
+    """Ask, and return when each epoch was first seen, and what went wrong."""
     import os  # noqa: PLC0415  # this runs in a Python worker
     import time  # noqa: PLC0415
 
@@ -47,7 +47,7 @@ def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
             newest = max(newest, master.epoch)
             if master.epoch not in seen:
                 seen[master.epoch] = at, master.address
-            if calls == 1 + failed:  # the first that was answered
+            if calls == 1 + failed:  # the first answer
                 Path(folder, f"ready-{number}").touch()
         time.sleep(PAUSE)
     return {
@@ -62,7 +62,7 @@ def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
 
 
 def main(folder: str, workers: int, seconds: float) -> None:
-    """Have so many workers ask, and write what they say to ``said.json``."""
+    """Let this many workers ask, and write their reports to ``said.json``."""
     settings = {
         "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",

@@ -1,15 +1,17 @@
-"""From SIGKILL of a Spark driver to the first batch that its successor commits: a warm standby beside a cold one.
+"""Benchmark of Spark failovers: from SIGKILL of a driver to its successor's first commit, by the kind of standby.
 
-Two sidecars run the word count on one host: a stateful query with fenced output, its checkpoint in real HDFS. Files
-wait all the time, so that no driver waits for any. Two ways to die:
+Two sidecars run the word count on one host: a stateful query with fenced output, its checkpoint in real HDFS. Input
+files always wait, so no driver waits for input. There are two kinds of kill:
 
 - *driver*: the Python program alone is killed; its sidecar gives the leadership back, and the standby takes it.
 - *all*: sidecar, guard, driver, JVM and Python workers are killed at once; the standby sees that the process is gone.
 
-Warm and cold standbys take turns in one run. A batch is committed when its entry in Spark's commit log is written.
+Three kinds of standbys take turns in one run: warm ones, cold ones, and cold ones with an archive of Spark's classes
+(``--class-data on``), which is made before. A batch is committed when its entry in Spark's commit log is written.
 """
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,48 +23,50 @@ from threading import Event
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dots
 from benchmarks.result import Picture, Result, Target
-from benchmarks.spark.sidecars import Sidecar, Sidecars
+from benchmarks.spark.sidecars import NotSo, Sidecar, Sidecars
 from benchmarks.spark.words import Words
 from ha.sandbox import Sandbox
+from ha.sidecar.class_data import ClassData
 from store.clock import now
 
 NAME = "spark_failover"
-TITLE = "SIGKILL of a Spark driver until its successor commits a batch, warm and cold"
+TITLE = "SIGKILL of a Spark driver until its successor commits a batch, by the kind of standby"
 
 JOB = "failover"
 DRIVER, ALL = "driver", "all"
-WARM_WITHIN, FASTER = 2.5, 6.0
+WARM, COLD, CLASS_DATA = "warm", "cold", "cold with class data"
+STANDBYS = (WARM, COLD, CLASS_DATA)
+WARM_WITHIN, FASTER, CLASS_DATA_FASTER = 2.5, 6.0, 1.5
 
 BEFORE = 2
-"""Batches that the leader commits before it is killed: it is at work, and so is its JVM."""
+"""Batches that the leader commits before the kill, so that it and its JVM are warm."""
 
 SETTLED = 10.0
-"""Seconds for which a standby has stood by: its own JVM is quiet by then. Python workers that are idle live for a
-minute."""
+"""Seconds for which a standby has stood by: its JVM is quiet by then. Idle Python workers live for a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """One of them.
+    """One failover.
 
     Attributes:
         killed: ``driver`` or ``all``.
-        warm: whether the standby was.
+        standby: its kind, one of ``STANDBYS``.
         granted: seconds from the kill until the standby was granted the leadership.
         committed: seconds from the kill until its first batch was committed.
     """
 
     killed: str
-    warm: bool
+    standby: str
     granted: float
     committed: float
 
 
 def run(context: Context) -> Result:
-    """Measure.
+    """Run the benchmark.
 
     Raises:
-        SandboxError: the servers did not come up.
+        SandboxError: the servers did not start.
         NotSo: a driver did not do its work.
     """
     with servers(context) as sandbox:
@@ -70,11 +74,16 @@ def run(context: Context) -> Result:
 
 
 def measure(context: Context, sandbox: Sandbox) -> list[Failover]:
-    """Kill leaders of one job, one after the other; each successor is the next one's victim."""
+    """Kill the leaders of one job, one after the other; each successor is the next victim."""
     found = sandbox.environment()
     words = Words(found["HA_FILES"], JOB)
     sidecars = Sidecars(words, environment(sandbox), context.folder)
     failovers = []
+    class_data = ClassData([sys.executable], found["HA_FILES"], environment(sandbox))
+    context.say("Making the archive of Spark's classes, if there is none")
+    class_data.find()
+    if class_data.archive is None:
+        raise NotSo("There is no archive of Spark's classes: see the log.")
     with ExitStack() as stack:
         stack.callback(words.close)
         stack.callback(sidecars.end)
@@ -82,12 +91,12 @@ def measure(context: Context, sandbox: Sandbox) -> list[Failover]:
         leader = sidecars.start(warm=False)
         sidecars.until(words.commits, "the first leader commits a batch")
         for number in range(context.repeats(quick=1)):
-            for warm in (True, False):
+            for standby in STANDBYS:
                 for killed in (DRIVER, ALL):
-                    each, leader = _once(words, sidecars, leader, killed, warm=warm)
+                    each, leader = _once(words, sidecars, leader, killed, standby)
                     failovers.append(each)
                     context.say(
-                        f"Round {number + 1} of {context.repeats(quick=1)}: {killed}, {'warm' if warm else 'cold'}: "
+                        f"Round {number + 1} of {context.repeats(quick=1)}: {killed}, {standby}: "
                         f"granted after {each.granted:.2f} s, committed after {each.committed:.2f} s"
                     )
     return failovers
@@ -99,37 +108,37 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
     return {**os.environ, **sandbox.environment(), **quick}
 
 
-def _once(words: Words, sidecars: Sidecars, leader: Sidecar, killed: str, *, warm: bool) -> tuple[Failover, Sidecar]:
-    successor = sidecars.start(warm=warm)
+def _once(words: Words, sidecars: Sidecars, leader: Sidecar, killed: str, standby: str) -> tuple[Failover, Sidecar]:
+    successor = sidecars.start(warm=standby == WARM, class_data=standby == CLASS_DATA)
     sidecars.until(lambda: successor.ready, "the standby is ready")
     Event().wait(SETTLED)
     before = words.newest()
     sidecars.until(lambda: words.newest() >= before + BEFORE, "the leader commits batches")
     wall, at = time.time(), now()
     if killed == DRIVER:
-        leader.strike(DRIVER)
+        leader.kill_child(DRIVER)
     else:
         sidecars.drop(leader)
     granted = sidecars.until(lambda: next(iter(successor.grants), None), "the standby is granted the job")
     if killed == DRIVER:
-        sidecars.drop(leader)  # on its own host it would warm up again; here it would take the successor's processor
+        sidecars.drop(leader)  # on its own host it would warm up again; here it would use the successor's processor
     granted_at = wall + granted.at - at
     first = sidecars.until(
         lambda: next((c for c in words.commits() if c.epoch >= granted.epoch and c.at > granted_at), None),
         "the successor commits a batch",
     )
-    return Failover(killed, warm, granted.at - at, first.at - wall), successor
+    return Failover(killed, standby, granted.at - at, first.at - wall), successor
 
 
 def summarise(failovers: Sequence[Failover]) -> Result:
-    """Return what was found."""
+    """Return the result."""
     cases = {
-        (killed, warm): [each for each in failovers if (each.killed, each.warm) == (killed, warm)]
+        (killed, standby): [each for each in failovers if (each.killed, each.standby) == (killed, standby)]
         for killed in (DRIVER, ALL)
-        for warm in (True, False)
+        for standby in STANDBYS
     }
     middles = {case: median(each.committed for each in found) if found else nan for case, found in cases.items()}
-    names = {case: f"{case[0]} killed, {'warm' if case[1] else 'cold'} standby" for case in cases}
+    names = {case: f"{case[0]} killed, standby {case[1]}" for case in cases}
     return Result(
         name=NAME,
         title=TITLE,
@@ -150,23 +159,30 @@ def summarise(failovers: Sequence[Failover]) -> Result:
             target
             for killed in (DRIVER, ALL)
             for target in (
-                Target(f"{killed} killed, warm standby: first commit", WARM_WITHIN, middles[killed, True], "s", True),
+                Target(f"{killed} killed, standby warm: first commit", WARM_WITHIN, middles[killed, WARM], "s", True),
                 Target(
-                    f"{killed} killed: a cold standby takes so many times as long",
+                    f"{killed} killed: ratio of a cold standby's time to a warm one's",
                     FASTER,
-                    middles[killed, False] / middles[killed, True],
+                    middles[killed, COLD] / middles[killed, WARM],
+                    "x",
+                    at_most=False,
+                ),
+                Target(
+                    f"{killed} killed: ratio of a cold standby's time without class data to that with it",
+                    CLASS_DATA_FASTER,
+                    middles[killed, COLD] / middles[killed, CLASS_DATA],
                     "x",
                     at_most=False,
                 ),
             )
         ),
         notes=(
-            "Medians. Warm and cold standbys take turns, on one host that also runs ZooKeeper, NameNode and DataNode.",
+            "Medians. The kinds of standbys take turns, on one host that also runs ZooKeeper, NameNode and DataNode.",
             "The query counts words and has a Python function: one file a batch, the next at once; state in HDFS.",
             "Each batch is published by ha.spark.Output.",
-            "granted: until the standby's sidecar knows that it leads; what comes after is Spark's, and the program's.",
-            f"A standby has been ready for {SETTLED:g} s: it watches the leader; its Python workers live.",
-            "Where only the driver is killed, its sidecar waits until the JVM has ended, too; it is ended then.",
+            "granted: until the standby's sidecar knows that it leads; the rest is the work of Spark and the program.",
+            f"A standby has been ready for {SETTLED:g} s: it watches the leader, and its Python workers are alive.",
+            "If only the driver is killed, its sidecar also waits for the end of the JVM.",
         ),
         pictures=(
             Picture(

@@ -1,7 +1,7 @@
-"""The first ``ha.spark.job_master()`` of a fresh Python worker, its imports included, and every further one.
+"""Benchmark of ``ha.spark.job_master()`` in a fresh Python worker: the first call with its imports, and further calls.
 
-A fresh interpreter imports what PySpark's own worker has imported by then; what comes after that is measured: the
-import of ``ha.spark``, the connection if there is no agent, and the answer.
+A fresh interpreter first imports what PySpark's own worker imports. The clock starts after that: it measures the import
+of ``ha.spark``, the connection if there is no agent, and the answer.
 """
 
 import json
@@ -17,7 +17,7 @@ from benchmarks.context import Context, servers
 from benchmarks.drawing import dots
 from benchmarks.programs import await_answer, client, ha_program
 from benchmarks.result import Picture, Result, Target
-from leader.retrieval import Source
+from leader.lookup.answers import Source
 
 NAME = "spark_first_call"
 TITLE = "The first call of job_master() in a fresh Python worker"
@@ -55,7 +55,7 @@ os._exit(0)  # as PySpark's workers end
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """One worker's. Seconds; ``cpu`` is its own processor time until the first answer, ``further`` the median later."""
+    """Seconds of one worker; ``cpu``: processor time until the first answer, ``further``: the median of later calls."""
 
     imports: float
     first: float
@@ -66,11 +66,11 @@ class First:
 
 
 def run(context: Context) -> Result:
-    """Measure.
+    """Run the benchmark.
 
     Raises:
-        SandboxError: the servers did not come up.
-        CalledProcessError: a worker found nothing.
+        SandboxError: the servers did not start.
+        CalledProcessError: a worker found no leader.
     """
     with servers(context) as sandbox:
         found = sandbox.environment()
@@ -87,12 +87,12 @@ def run(context: Context) -> Result:
 
 
 def measure(context: Context, settings: Mapping[str, str], snapshots: Mapping[str, str]) -> dict[str, list[First]]:
-    """Start workers with and without an agent in turns."""
+    """Start workers with and without an agent, in turns."""
     firsts: dict[str, list[First]] = {name: [] for name in snapshots}
     for number in range(context.repeats(ROUNDS, QUICK)):
         context.say(f"Round {number + 1}")
         for name, place in snapshots.items():
-            Event().wait(0.2)  # the last one's end is not the next one's burden
+            Event().wait(0.2)  # the end of one worker must not slow the next one
             told = {f"HA_{key.upper()}": value for key, value in {**settings, "snapshots": place, "job": JOB}.items()}
             ended = subprocess.run(
                 [sys.executable, "-c", PROGRAM],
@@ -107,7 +107,7 @@ def measure(context: Context, settings: Mapping[str, str], snapshots: Mapping[st
 
 
 def summarise(firsts: Mapping[str, list[First]]) -> Result:
-    """Say what was found."""
+    """Return the result."""
     rows, targets = [], []
     for name, found in firsts.items():
         first_ms = median(each.first for each in found) * 1e3

@@ -1,9 +1,8 @@
-"""Many failovers in a row over one job: ``python -m benchmarks.spark.marathon --failovers 100``.
+"""Marathon of failovers of one job: ``python -m benchmarks.spark.marathon --failovers 100``.
 
-The word count runs under two sidecars with warm standbys: a stateful query, each batch published by
-``ha.spark.Output``, and a checkpoint id drawn for each. Something happens to the leader again and again, at a random
-moment, mixed by a seed. At the end the output is compared with a count of the whole input: no word lost, none doubled,
-no id drawn twice.
+The word count runs under two sidecars with warm standbys: a stateful query that draws a checkpoint id for each batch
+and publishes it with ``ha.spark.Output``. Faults hit the leader repeatedly, at random moments drawn from a seed. At the
+end the output is compared with a count of the whole input: no word lost or doubled, no id drawn twice.
 """
 
 import random
@@ -29,9 +28,9 @@ from benchmarks.result import Picture, Result, Target
 from benchmarks.spark.failover import environment
 from benchmarks.spark.sidecars import PATIENCE, NotSo, Sidecar, Sidecars
 from benchmarks.spark.words import Verdict, Words
-from ha.cli.operate import operations
+from ha.cli.operate import job_admin
 from ha.sandbox import Sandbox
-from leader.lease import ANYBODY
+from leader.layout.lease import ANYBODY
 from store.clock import now
 
 NAME = "spark_marathon"
@@ -42,16 +41,16 @@ DRIVER, JVM, SIDECAR, PAUSE, RESIGN = "driver killed", "JVM killed", "sidecar ki
 KINDS = (DRIVER, JVM, SIDECAR, PAUSE, RESIGN)
 
 SESSION_TIMEOUT = "4"
-"""Seconds: a paused leader is found by that alone."""
+"""Seconds; only the session timeout reveals a paused leader."""
 
 AT_WORK = 1
-"""Batches that a leader commits at least before something happens to it."""
+"""Least number of batches that a leader commits before a fault."""
 
 SOONEST, LATEST = 0.0, 1.0
-"""Seconds after that: some batch's length, so that it happens anywhere within one."""
+"""Longest further wait in seconds: about a batch's length, so that the fault hits anywhere within a batch."""
 
 _ID = re.compile(rf"^Checkpoint id (\d+) of {JOB}\S*\.$", re.MULTILINE)
-"""A rehearsal draws ids as well, those of its own job."""
+"""The job's name is part of the line because a rehearsal also draws ids, those of its own job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,9 @@ class Leg:
     """One failover.
 
     Attributes:
-        kind: what happened to the leader.
-        granted: seconds from then until the standby was granted the leadership.
-        committed: seconds from then until it had committed a batch.
+        kind: the leader's fault.
+        granted: seconds from the fault until the standby was granted the leadership.
+        committed: seconds from the fault until it had committed a batch.
     """
 
     kind: str
@@ -71,14 +70,14 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Marathon:
-    """All of it.
+    """All failovers, and the verdict.
 
     Attributes:
-        seed: that mixed it.
+        seed: of the random faults.
         legs: in order.
         verdict: on the output.
-        ids: checkpoint ids that were drawn.
-        repeated: how many of them had been drawn before.
+        ids: number of checkpoint ids drawn.
+        repeated: number of ids that had been drawn before.
     """
 
     seed: int
@@ -89,17 +88,17 @@ class Marathon:
 
 
 def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable[[str], None]) -> Marathon:
-    """Run.
+    """Run the marathon.
 
     Args:
         sandbox: real ZooKeeper and HDFS, which are up.
-        folder: for what the sidecars say; it exists.
-        failovers: how many.
-        seed: mixes them.
-        say: is told of each.
+        folder: for the sidecars' logs; it exists.
+        failovers: their number.
+        seed: of the random faults.
+        say: reports each failover.
 
     Raises:
-        NotSo: nobody took over, or the job did not come to its end.
+        NotSo: no standby took over, or the job did not finish.
     """
     dice = random.Random(seed)  # noqa: S311  # faults, not secrets
     kinds = [KINDS[number % len(KINDS)] for number in range(failovers)]
@@ -121,7 +120,7 @@ def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable
         words.stop()
         for sidecar in sidecars.all:
             if sidecar.wait(PATIENCE) != 0:
-                raise NotSo(f"{sidecar.name} has not brought the job to its end: {sidecar.log()[-1500:]}")
+                raise NotSo(f"{sidecar.name} has not finished the job: {sidecar.log()[-1500:]}")
         drawn = [int(text) for log in folder.glob("*.out") for text in _ID.findall(log.read_text(errors="replace"))]
         return Marathon(seed, tuple(legs), words.judge(), len(drawn), len(drawn) - len(set(drawn)))
 
@@ -134,7 +133,7 @@ def _leg(words: Words, sidecars: Sidecars, kind: str, later: float) -> Leg:
     Event().wait(later)
     leader.again()
     wall, at = time.time(), now()
-    _strike(words, sidecars, leader, kind)
+    _kill_part(words, sidecars, leader, kind)
     granted = sidecars.until(lambda: next(iter(standby.grants[grants:]), None), f"a standby leads after {kind}")
     first = sidecars.until(
         lambda: next((c for c in words.commits() if c.epoch >= granted.epoch and c.at > wall + granted.at - at), None),
@@ -142,16 +141,16 @@ def _leg(words: Words, sidecars: Sidecars, kind: str, later: float) -> Leg:
     )
     if kind == PAUSE:
         leader.thaw()
-    sidecars.all.sort(key=lambda sidecar: sidecar is not standby)  # it comes first: it leads
+    sidecars.all.sort(key=lambda sidecar: sidecar is not standby)  # it starts first, so it leads
     if kind == SIDECAR:
         sidecars.start(warm=True)
     return Leg(kind, granted.at - at, first.at - wall)
 
 
-def _strike(words: Words, sidecars: Sidecars, leader: Sidecar, kind: str) -> None:
-    """Do it to the leader."""
+def _kill_part(words: Words, sidecars: Sidecars, leader: Sidecar, kind: str) -> None:
+    """Apply the fault to the leader."""
     if kind == RESIGN:
-        with operations(words.root, sidecars.zookeeper) as hand:
+        with job_admin(words.root, sidecars.zookeeper) as hand:
             hand.ask_to_hand_over(words.job, ANYBODY)
     elif kind == PAUSE:
         leader.freeze()
@@ -159,11 +158,11 @@ def _strike(words: Words, sidecars: Sidecars, leader: Sidecar, kind: str) -> Non
         leader.kill()
         sidecars.all.remove(leader)
     else:
-        leader.strike("driver" if kind == DRIVER else "jvm")
+        leader.kill_child("driver" if kind == DRIVER else "jvm")
 
 
 def summarise(marathon: Marathon) -> Result:
-    """Return what was found."""
+    """Return the result."""
     cases = {kind: [leg for leg in marathon.legs if leg.kind == kind] for kind in KINDS}
     verdict, many = marathon.verdict, len(marathon.legs)
     found = {
@@ -192,9 +191,9 @@ def summarise(marathon: Marathon) -> Result:
         targets=tuple(Target(f"{what}, in {many} failovers", 0, count, "", True) for what, count in found.items()),
         notes=(
             f"{verdict.words:,} words in {verdict.batches:,} batches, {marathon.ids:,} checkpoint ids. {said}.",
-            f"Medians. Mixed by the seed {marathon.seed}.",
-            "All of it is on one host: a standby that warms up takes its processor from the successor.",
-            f"A paused leader is found by its session of {SESSION_TIMEOUT} s; it goes on after the successor's commit.",
+            f"Medians. The seed of the faults is {marathon.seed}.",
+            "Everything runs on one host: a warming standby takes processor time from the successor.",
+            f"A paused leader's session ends after {SESSION_TIMEOUT} s; it goes on after the successor's commit.",
         ),
         pictures=(
             Picture(
@@ -215,7 +214,7 @@ def summarise(marathon: Marathon) -> Result:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build", "benchmarks"),
     show_default=True,
-    help="Write the report there, beside those of other benchmarks.",
+    help="Write the report to this directory; other benchmarks in it stay.",
 )
 def main(failovers: int, seed: int, report: Path) -> None:
     """Run a marathon. Exit code 0: nothing was lost, doubled or repeated; 1: something was, or it did not finish."""

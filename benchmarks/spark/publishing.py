@@ -1,15 +1,15 @@
-"""What a Spark driver pays for having its checkpoints published: with and without, in turns, of one running query.
+"""Benchmark of checkpoint publication: costs for a Spark driver, with and without it, in turns of one running query.
 
 A stateful query runs a batch a second, its checkpoint below the leader directory in real HDFS. Publication is switched
-on and off while it runs; and in a third kind of turn PySpark's own listener hears the events, and does nothing. Of each
-turn there is
+on and off while it runs; in a third kind of turn PySpark's own listener receives the events and does nothing. Each turn
+measures
 
-- *CPU*: what all threads of the driver's Python program used, per batch; of it the publisher's own thread. What the
-  turns without publication used is idleness: leases, connections, the interpreter itself.
-- *batch*: how long Spark says that a batch took.
-- *requests*: what the publication asked of the NameNode, counted where drivers are asked.
+- *CPU*: processor time of all threads of the driver's Python program, per batch, and the publisher thread's share of
+  it. Turns without publication show the time of an idle program: leases, connections, the interpreter itself.
+- *batch*: the duration of a batch, as Spark reports it.
+- *requests*: the publication's requests to the NameNode, counted at the store drivers.
 
-The JVM's own work for an event is not in the CPU time; if it delayed batches, their durations would show it.
+The CPU time excludes the JVM's own work for an event; if that delayed batches, their durations would show it.
 """
 
 import os
@@ -29,14 +29,15 @@ import ha
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dots
 from benchmarks.result import Picture, Result, Target
-from ha.leadership import Leadership
+from ha.config.sources import load
+from ha.config.stores import Stores
+from ha.leadership.leadership import Leadership
 from ha.sandbox.polling import until
-from ha.settings import load
 from ha.spark import checkpoint_location
-from ha.spark.driver import CheckpointPublisher, publish_checkpoints
-from ha.stores import Stores
-from leader.names import LeaderDirectory
-from leader.runtime import Runtime
+from ha.spark.checkpoint_publisher import CheckpointPublisher
+from ha.spark.query_events import publish_checkpoints
+from leader.contender.runtime import Runtime
+from leader.layout.names import LeaderDirectory
 
 NAME = "spark_publishing"
 TITLE = "What it costs a Spark driver to have its checkpoints published"
@@ -46,13 +47,13 @@ WITH, WITHOUT, PYSPARK = "published", "not published", "not published, but a lis
 KINDS = (WITHOUT, WITH, PYSPARK)
 TURN_S, QUICK_TURN_S = 20, 5
 SETTLE_S = 3.0
-"""Seconds from switching over until a turn begins."""
+"""Seconds from a switch until a turn begins."""
 
 WARM_BATCHES = 10
 PATIENCE = 120.0
 BATCH_MS = 1000.0
 SHARE, REQUESTS = 1.0, 3.0
-"""At most: percent of a batch's time, and requests to the NameNode a batch."""
+"""Upper limits: percent of a batch's time, and requests to the NameNode a batch."""
 
 SPARK = {
     "spark.driver.memory": "512m",
@@ -67,12 +68,12 @@ SPARK = {
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Some batches in a row.
+    """Measurements of some consecutive batches.
 
     Attributes:
-        batch_ms: how long each batch took.
+        batch_ms: duration of each batch.
         cpu_ms: of all threads of the Python program, per batch.
-        thread_ms: of the publisher's thread, per batch; of it alone.
+        thread_ms: of the publisher's thread alone, per batch.
         requests: to the NameNode, per publication.
     """
 
@@ -83,7 +84,7 @@ class Turn:
 
 
 class Idle(StreamingQueryListener):
-    """Hears everything, and does nothing."""
+    """Listener that receives all events and does nothing."""
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """A query starts."""
@@ -96,12 +97,12 @@ class Idle(StreamingQueryListener):
 
 
 class Driver:
-    """A driver program with a running query, which leads its job."""
+    """Driver program that leads its job, with a running query."""
 
     def __init__(self, spark: SparkSession, leadership: Leadership, query: StreamingQuery) -> None:
         self._spark = spark
         self._query = query
-        # A leadership of its own over the same directory, as a command has under its sidecar: its requests are counted.
+        # A second leadership over the same directory, as a command has under its sidecar, to count its requests.
         self._asked: list[str] = []
         settings = load({"files": leadership.directory.rsplit("/", 2)[0], "snapshots": "off"})
         self._stores = Stores(
@@ -109,10 +110,10 @@ class Driver:
         )
         self._runtime = Runtime("bench", settings.timing, self._stores.files, None)
         directory = LeaderDirectory(leadership.epoch, leadership.session_id)
-        self._counted = Leadership(JOB, directory, self._stores, self._runtime, leadership.is_leader)
+        self._counted = Leadership(JOB, directory, self._stores, self._runtime, leadership)
 
     def turn(self, kind: str, seconds: float) -> Turn:
-        """Watch the query for so long."""
+        """Measure the query for some seconds."""
         publisher = publish_checkpoints(self._spark, self._counted) if kind == WITH else None
         idle = Idle()
         if kind == PYSPARK:
@@ -141,7 +142,7 @@ class Driver:
         self._stores.close()
 
     def warm(self) -> None:
-        """Wait until the query runs as it will go on."""
+        """Wait until the query runs at its normal speed."""
         until(lambda: None if self._newest() >= WARM_BATCHES else "it is cold", PATIENCE, "The query does not get warm")
 
     def _newest(self) -> int:
@@ -150,17 +151,17 @@ class Driver:
 
 
 def per_publication(asked: Sequence[str]) -> float:
-    """Return how many requests each publication took; each begins with a list. 0 if there are no two of them."""
+    """Return the requests per publication, each of which begins with a list; 0 for fewer than two publications."""
     lists = [place for place, operation in enumerate(asked) if operation == "list"]
     return (lists[-1] - lists[0]) / (len(lists) - 1) if len(lists) > 1 else 0.0
 
 
 def run(context: Context) -> Result:
-    """Measure.
+    """Run the benchmark.
 
     Raises:
-        SandboxError: the servers did not come up.
-        TimeoutError: the query does not get on.
+        SandboxError: the servers did not start.
+        TimeoutError: the query makes no progress.
     """
     seconds = QUICK_TURN_S if context.quick else TURN_S
     rounds: list[dict[str, Turn]] = []
@@ -202,7 +203,7 @@ def _driver(context: Context, files: str, zookeeper: str) -> Iterator[Driver]:
 
 
 def _thread_time(publisher: CheckpointPublisher | None) -> float:
-    """Seconds that the publisher's thread has used a processor."""
+    """Processor time of the publisher's thread in seconds."""
     ident = publisher._thread.ident if publisher is not None else None  # noqa: SLF001  # it is what is measured
     return time.clock_gettime(time.pthread_getcpuclockid(ident)) if ident is not None else 0.0
 
@@ -242,17 +243,17 @@ def _result(rounds: Sequence[Mapping[str, Turn]]) -> Result:
             Target("Requests to the NameNode for each batch published", REQUESTS, requests, "", True),
         ),
         (
-            "Medians of the rounds; in each, turns of all kinds while one query runs, in changing order.",
+            "Medians of the rounds. Each round has turns of all kinds, in changing order, while one query runs.",
             (
                 f"A batch with publication takes {median(took):.3f} times as long as one without: the median of the "
                 f"rounds, which are from {min(took):.3f} to {max(took):.3f}. The query never waits for publication."
             ),
-            "CPU: all threads of the driver's Python program. What is left without publication is its idleness.",
+            "CPU: all threads of the driver's Python program. Without publication it is the time of an idle program.",
             (
-                f"PySpark's own listener takes {median(cpu[PYSPARK]):.1f} ms a batch to make Python objects of an "
+                f"PySpark's own listener takes {median(cpu[PYSPARK]):.1f} ms a batch to build Python objects from an "
                 "event; publication reads the event's JSON."
             ),
-            "The publisher lists the commits, takes an id and renames one name; Spark's own requests are not counted.",
+            "The publisher lists the commits, takes an id and renames one entry. Spark's own requests are not counted.",
         ),
         (Picture("cpu", title, dots(title, "ms", series)),),
         {

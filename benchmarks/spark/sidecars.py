@@ -1,4 +1,4 @@
-"""Two sidecars of one job with their drivers: who leads, who stands by, and how ready it is."""
+"""Two sidecars of one job with their drivers: a leader and a standby, and whether the standby is ready."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from threading import Event
 from typing import TypeVar
 
 from benchmarks.spark.words import Words
-from ha.drill.sandbox_ground import Process
+from ha.drill.sandbox_environment import Process
 from ha.history.events import Granted, load
 from store.clock import now
 
@@ -18,32 +18,42 @@ T = TypeVar("T")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "word_count.py"
 
 PATIENCE = 180.0
-"""Seconds for what takes 30 on a machine that does nothing else."""
+"""Seconds to wait for steps that take 30 s on an idle machine."""
 
 LOOK = 0.05
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 WARM = "The query is warm."
 COLD = "contending as"
-"""What a sidecar, or its program, says when it is ready to take over."""
+"""Line in the log of a sidecar, or of its program, when it is ready to take over."""
 
 
 class NotSo(Exception):
-    """Something did not come about; the text says what, and what was said last."""
+    """An expected state was not reached; the text names it, and has the end of the logs."""
 
 
 class Sidecar(Process):
     """``ha run`` of the word count."""
 
-    def __init__(self, name: str, words: Words, environment: Mapping[str, str], folder: Path, *, warm: bool) -> None:
-        """Start it."""
+    def __init__(
+        self,
+        name: str,
+        words: Words,
+        environment: Mapping[str, str],
+        folder: Path,
+        *,
+        warm: bool,
+        class_data: bool = False,
+    ) -> None:
+        """Start the sidecar."""
         self.warm = warm
         self._history = folder / f"history-{name}"
         self._history.mkdir()
         self._ready = 0
         command = [
             *(sys.executable, "-m", "ha.cli", "run", words.job, "--contender", name),
-            *("--endpoint", f"jobmaster={name}:1", "--standby", "warm" if warm else "cold", "--"),
+            *("--endpoint", f"jobmaster={name}:1", "--standby", "warm" if warm else "cold"),
+            *("--class-data", "on" if class_data else "off", "--"),
             *(sys.executable, str(EXAMPLE), "--input", words.input, "--output", words.output),
             *("--max-files", "1", "--interval", "0", "--checkpoint-ids", *(["--warm"] if warm else [])),
         ]
@@ -51,23 +61,23 @@ class Sidecar(Process):
 
     @property
     def grants(self) -> list[Granted]:
-        """All that it was granted, in order."""
+        """Its grants, in order."""
         return [event for event in load(self._history) if isinstance(event, Granted)]
 
     def wait(self, seconds: float) -> int | None:
-        """Return what it ends with; None if it does not end in time."""
+        """Wait for its end; return its exit code, None if it does not end in time."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def again(self) -> None:
-        """It was the leader and is a standby now: it is ready when it says so once more."""
+        """Note that the former leader is a standby now: it is ready when its log says so again."""
         self._ready = self._times_ready
 
     @property
     def ready(self) -> bool:
-        """Whether it stands by as it should."""
+        """Whether it is ready to take over."""
         return self._times_ready > self._ready
 
     @property
@@ -76,48 +86,48 @@ class Sidecar(Process):
 
 
 class Sidecars:
-    """The one that leads and the one that stands by."""
+    """The leading sidecar and the standby."""
 
     def __init__(self, words: Words, environment: Mapping[str, str], folder: Path) -> None:
         """Start nothing yet.
 
         Args:
-            words: what they count.
+            words: the data that they count.
             environment: all their variables.
-            folder: for what they say; it exists.
+            folder: for their logs; it exists.
         """
         self._words, self._environment, self._folder = words, environment, folder
         self._numbers = count(1)
         self.zookeeper = environment["HA_ZOOKEEPER"]
         self.all: list[Sidecar] = []
 
-    def start(self, *, warm: bool) -> Sidecar:
-        """Start one more."""
+    def start(self, *, warm: bool, class_data: bool = False) -> Sidecar:
+        """Start another sidecar."""
         name = f"{self._words.job}-{next(self._numbers)}"
-        made = Sidecar(name, self._words, self._environment, self._folder, warm=warm)
+        made = Sidecar(name, self._words, self._environment, self._folder, warm=warm, class_data=class_data)
         self.all.append(made)
         return made
 
     def drop(self, sidecar: Sidecar) -> None:
-        """Kill it and all that it has started."""
+        """Kill a sidecar and its children."""
         sidecar.end()
         self.all.remove(sidecar)
 
     def until(self, condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-        """Wait for the condition to be true, and return what it says.
+        """Wait until the condition is true, and return its value.
 
         Raises:
-            NotSo: it does not come true.
+            NotSo: it does not become true.
         """
         end = now() + seconds
         while not (found := condition()):
             if now() > end or not all(sidecar.running for sidecar in self.all):
                 said = "\n".join(f"{sidecar.name}: {sidecar.log()[-1500:]}" for sidecar in self.all)
-                raise NotSo(f"{self._words.job}: not within {seconds:g} s: {what}.\n{said}")
+                raise NotSo(f"{self._words.job}: this did not happen within {seconds:g} s: {what}.\n{said}")
             Event().wait(LOOK)
         return found
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Kill all sidecars."""
         for sidecar in [*self.all]:
             self.drop(sidecar)

@@ -1,4 +1,4 @@
-"""The word count's data: what was put in, what must come out of it, and what did."""
+"""Data of the word count: its input, its output, and the comparison of both."""
 
 import json
 import threading
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from ha.drill.programs.feed import text
-from leader.names import SPARK, newest
+from ha.drill.clients import text
+from leader.layout.names import SPARK, newest
 from store.errors import NotFound
 from store.files import Files
-from store.opening import open_files
+from store.open import open_files
 
 T = TypeVar("T")
 
@@ -21,22 +21,22 @@ QUERY = "word-count"
 STOP = "_STOP"
 CALL_TIMEOUT = 15.0
 BACKLOG = 20
-"""Files that wait: more than any driver counts while another one is fed. One file is one batch."""
+"""Input files that wait: more than a driver counts while the next one is written. One file is one batch."""
 
 FULL = 0.2
-"""Seconds until it is seen whether a file more may wait."""
+"""Seconds between two checks whether to add a file."""
 
 MOST = 10_000_000
-"""Bytes of a file of results."""
+"""Largest size of a result file in bytes."""
 
 
 class Commit(NamedTuple):
-    """One batch that is committed.
+    """One committed batch.
 
     Attributes:
-        epoch: of the leader directory that it was found in: of the present leader, whoever has committed it.
+        epoch: of the leader directory that holds it: the present leader's, even if an earlier one committed the batch.
         batch: its id.
-        at: when, in seconds since 1970; HDFS's clock is this host's.
+        at: time of the commit in seconds since 1970; HDFS's clock is this host's.
     """
 
     epoch: int
@@ -46,14 +46,14 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came out, compared with what must.
+    """Comparison of the output with the expected output.
 
     Attributes:
-        words: in all files together.
-        batches: that were published.
+        words: number of words in all files.
+        batches: number of published batches.
         lost: words that were not counted.
-        doubled: words that were counted twice, and rows that are there twice in a batch.
-        crooked: rows that count fewer words than an earlier batch did, or batches that are missing in between.
+        doubled: words that were counted twice, and rows that a batch has twice.
+        crooked: rows that count fewer words than an earlier batch did, and missing batches.
     """
 
     words: int
@@ -64,13 +64,13 @@ class Verdict:
 
 
 class Words:
-    """The input, the output and the checkpoint of one job."""
+    """Input, output and checkpoint of one job."""
 
     def __init__(self, files: str, job: str) -> None:
-        """Make the directories.
+        """Create the directories.
 
         Args:
-            files: the URI that the jobs are in.
+            files: URI of the directory of all jobs.
             job: the job's name.
         """
         root, _, jobs = files.rstrip("/").rpartition("/")
@@ -82,30 +82,30 @@ class Words:
         self._call(self._prepare)
 
     def feed(self, count: int) -> None:
-        """Put so many files into the input, each complete at once."""
+        """Put a number of files into the input; each appears complete."""
         for _ in range(count):
             path, data = f"{self._home}/in/{self.fed:05d}.txt", text(self.fed).encode()
             self._call(lambda files, path=path, data=data: files.write(path, data))  # type: ignore[misc]
             self.fed += 1
 
     def stop(self) -> None:
-        """Say that there is no more to come."""
+        """Mark the end of the input."""
         self._call(lambda files: files.write(f"{self._home}/in/{STOP}", b""))
 
     def commits(self) -> list[Commit]:
-        """Return what is committed, in order."""
+        """Return the committed batches, in order."""
         try:
             return sorted(self._call(self._commits), key=lambda commit: commit.batch)
-        except NotFound:  # a new leader has renamed it meanwhile, or there is none
+        except NotFound:  # a new leader has renamed it meanwhile, or it does not exist
             return []
 
     def newest(self) -> int:
-        """Return the newest batch that is committed; -1 if there is none. Spark keeps the last hundred in its log."""
+        """Return the newest committed batch; -1 if there is none. Spark keeps the last hundred in its log."""
         return max((commit.batch for commit in self.commits()), default=-1)
 
     @contextmanager
     def feeding(self) -> Iterator[None]:
-        """Put file after file into the input, on another thread, so that some always wait."""
+        """Put files into the input on another thread, so that some always wait."""
         over = threading.Event()
 
         def feed() -> None:
@@ -124,7 +124,7 @@ class Words:
                 fed.result()
 
     def published(self) -> set[int]:
-        """Return the batches that are in the output."""
+        """Return the batches in the output."""
         try:
             entries = self._call(lambda files: files.list(f"{self._home}/out"))
         except NotFound:
@@ -132,11 +132,11 @@ class Words:
         return {int(entry.name.removeprefix("batch=")) for entry in entries}
 
     def judge(self) -> Verdict:
-        """Compare the output with a count of all words that are in the input's files, made here and at once."""
+        """Compare the output with a separate count of all words in the input files."""
         return judge(self._call(self._read_input), self._call(self._read_output))
 
     def close(self) -> None:
-        """Let go of the file system."""
+        """Close the file system."""
         self._files.close()
 
     def _call(self, operation: Callable[[Files], T]) -> T:
@@ -175,11 +175,11 @@ class Words:
 
 
 def judge(texts: Iterable[str], batches: Mapping[int, Sequence[tuple[str, int]]]) -> Verdict:
-    """Compare.
+    """Compare the output with the input.
 
     Args:
-        texts: of all files of the input.
-        batches: by id, each word that the batch had, with how often it had come until then.
+        texts: of all input files.
+        batches: by id, each word of the batch with its count until then.
     """
     expected: Counter[str] = Counter()
     for each in texts:

@@ -1,9 +1,9 @@
-"""Hundreds of real Python workers of Spark ask who leads, while leader after leader is killed.
+"""Benchmark of Spark's Python workers: 200 real ones ask for the leader while one leader after the other is killed.
 
-One PySpark program in ``local[200]`` has 200 Python workers, forked by Spark itself, each of which calls
-``ha.spark.job_master()`` every 50 ms. The job's leader is killed by SIGKILL; the standby takes over and publishes its
-address. When HDFS held that address stands in the history of the new leader, on the boot clock that all of the host
-share; when each worker was told of it first, the worker says. With an agent on the host, and without one.
+One PySpark program in ``local[200]`` has 200 Python workers, forked by Spark itself; each calls
+``ha.spark.job_master()`` every 50 ms. SIGKILL ends the job's leader; the standby takes over and publishes its address.
+The new leader's history has the time at which HDFS held that address, on the boot clock that all processes of the host
+share. Each worker reports when it was first told of it. This is done with an agent on the host, and without one.
 """
 
 import json
@@ -24,7 +24,7 @@ from benchmarks.programs import await_answer, client, ha_program, program
 from benchmarks.result import Picture, Result, Target
 from ha.history.events import Published, load
 from ha.sandbox.polling import until
-from leader.retrieval import Source
+from leader.lookup.answers import Source
 
 NAME = "spark_workers"
 TITLE = "200 Python workers through a failover"
@@ -35,28 +35,28 @@ AGENT, ALONE = "an agent on the host", "no agent"
 WITHIN = 1.0
 
 READY_S = 300.0
-"""Seconds until all workers ask: two cores start some four of them in a second."""
+"""Seconds until all workers ask: two cores start about four of them in a second."""
 
 PUBLISHED_S = 60.0
-"""Seconds in which a standby takes over at the latest."""
+"""Longest time of a takeover in seconds."""
 
 DOTS = 400
-"""As many as a row of a picture can show."""
+"""Most dots in a row of the picture."""
 
 SETTLED_S = 8.0
-"""Seconds after which a new standby has settled: its own session is believed, and it watches the leader's process."""
+"""Seconds after which a new standby has settled: its session is attested, and it watches the leader's process."""
 
 NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """One of them, as all workers saw it.
+    """One failover, as all workers saw it.
 
     Attributes:
         epoch: of the new leader.
-        after: seconds from the publication until each worker was told of it first, ascending; infinite if it was not.
-        strangers: workers that were told of another address under that epoch.
+        after: seconds from the publication until each worker was first told of it, ascending; infinite if it was not.
+        strangers: number of workers that were told of another address under that epoch.
     """
 
     epoch: int
@@ -66,16 +66,16 @@ class Failover:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All failovers of one run, and what the workers say of all their calls.
+    """All failovers of one run, and the workers' reports of all their calls.
 
     Attributes:
-        failovers: in their order.
-        workers: how many processes asked.
-        calls: of all of them.
-        failed: of these.
-        back: calls that were answered with an epoch below one that this worker had seen.
-        slowest: seconds; the longest call.
-        errors: some of what went wrong.
+        failovers: in order.
+        workers: number of processes that asked.
+        calls: number of all calls.
+        failed: number of failed calls.
+        back: number of calls that returned an epoch below one that the same worker had seen.
+        slowest: duration of the longest call in seconds.
+        errors: a selection of the errors.
     """
 
     failovers: list[Failover]
@@ -88,10 +88,10 @@ class Run:
 
 
 def run(context: Context) -> Result:
-    """Measure.
+    """Run the benchmark.
 
     Raises:
-        SandboxError: the servers did not come up, or nobody took over.
+        SandboxError: the servers did not start, or no standby took over.
     """
     workers = QUICK_WORKERS if context.quick else WORKERS
     with servers(context) as sandbox:
@@ -101,13 +101,13 @@ def run(context: Context) -> Result:
 
 
 def measure(context: Context, settings: Mapping[str, str], workers: int, name: str) -> Run:
-    """Kill leader after leader while so many workers ask.
+    """Kill one leader after the other while the workers ask.
 
     Args:
-        context: how often, and whom to tell.
+        context: options of the run.
         settings: of the stores.
-        workers: how many.
-        name: with or without an agent.
+        workers: their number.
+        name: of the case: with or without an agent.
     """
     folder = context.folder / name.replace(" ", "-")
     folder.mkdir()
@@ -129,13 +129,13 @@ def measure(context: Context, settings: Mapping[str, str], workers: int, name: s
                 Event().wait(SETTLED_S)
                 epoch = leaders.fail_over()
                 context.say(f"{name}: failover {number + 1} of {rounds}, epoch {epoch}")
-                Event().wait(2 * WITHIN)  # who has not seen it by then never counts as in time
+                Event().wait(2 * WITHIN)  # a worker that has not seen it by then never counts as in time
                 leaders.start()
         return judge(json.loads((folder / "said.json").read_text(encoding="utf-8")), leaders.publications()[1:])
 
 
 class Leaders:
-    """Contenders of one job, each with an address of its own; the one that leads is killed, and another one started."""
+    """Contenders of one job, each with its own address; the leader is killed, and a new contender started."""
 
     def __init__(self, job: str, settings: Mapping[str, str], folder: Path) -> None:
         self._job = job
@@ -147,14 +147,14 @@ class Leaders:
         (folder / "history").mkdir()
 
     def start(self) -> None:
-        """Start one more."""
+        """Start another contender."""
         self._started += 1
         arguments = ["daemon", self._job, "--endpoint", f"jobmaster=host-{self._started}:6123"]
         log = self._folder / f"leader-{self._started}.log"
         self._running.append(self._programs.enter_context(ha_program(arguments, self._settings, log)))
 
     def publications(self) -> list[Published]:
-        """Return the first publication of each epoch: when HDFS held its address."""
+        """Return the first publication of each epoch: the time at which HDFS held its address."""
         first: dict[int, Published] = {}
         for event in load(self._folder / "history"):
             if isinstance(event, Published) and (event.epoch not in first or event.at < first[event.epoch].at):
@@ -162,24 +162,24 @@ class Leaders:
         return [first[epoch] for epoch in sorted(first)]
 
     def fail_over(self) -> int:
-        """Kill who leads, wait until the next one has published its address, and return its epoch."""
+        """Kill the leader, wait until the next one has published its address, and return its epoch."""
         before = len(self.publications())
         self._running.pop(0).kill()
         until(
-            lambda: None if len(self.publications()) > before else "nobody has published an address",
+            lambda: None if len(self.publications()) > before else "no contender has published an address",
             PUBLISHED_S,
             "There is no other leader",
         )
         return self.publications()[-1].epoch
 
     def end(self) -> None:
-        """End all."""
+        """End all contenders."""
         self._programs.close()
 
 
 @contextmanager
 def asking(folder: Path, told: Mapping[str, str], workers: int, seconds: float) -> Iterator[None]:
-    """Have Spark's workers ask; inside all of them do, and at the end they say what they saw."""
+    """Let Spark's workers ask. Inside the context all of them ask; at the end they report what they saw."""
     arguments = ["-m", "benchmarks.spark.asking", str(folder), str(workers), str(seconds)]
     spark = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     with program(arguments, told, folder / "spark.log", **spark) as process:
@@ -197,7 +197,7 @@ def asking(folder: Path, told: Mapping[str, str], workers: int, seconds: float) 
 
 
 def judge(said: list[dict[str, Any]], publications: list[Published]) -> Run:
-    """Compare what workers saw with what was published."""
+    """Compare the workers' reports with the publications."""
     failovers = []
     for published in publications:
         key, after, strangers = str(published.epoch), [], 0
@@ -222,7 +222,7 @@ def _shown(values: list[float]) -> list[float]:
 
 
 def summarise(runs: Mapping[str, Run], workers: int) -> Result:
-    """Say what was found."""
+    """Return the result."""
     rows, targets = [], []
     for name, found in runs.items():
         middles = [percentile(each.after, 0.5) for each in found.failovers]
@@ -255,12 +255,12 @@ def summarise(runs: Mapping[str, Run], workers: int) -> Result:
         tuple(rows),
         tuple(targets),
         (
-            "Seconds from the moment in which HDFS held the new leader's address until a worker was first told of it.",
-            "The 50 ms between two calls of a worker are included; medians over the failovers.",
-            "Errors: calls that raised, or told an epoch below one seen before, or an address that nobody published.",
-            "Late: who was told after 1 s, or never.",
+            "Seconds from the time at which HDFS held the new leader's address until a worker was first told of it.",
+            "They include the 50 ms between two calls of a worker. Medians over the failovers.",
+            "Errors: calls that raised, or returned an epoch below an earlier one or an address never published.",
+            "Late: workers that were told after 1 s, or never.",
             "The workers are real: Spark's own, forked by its daemon, in one program in local mode.",
-            f"The picture has {DOTS} of all delays at most: every n-th, from the slowest on.",
+            f"The picture shows at most {DOTS} of all delays: every n-th, from the slowest on.",
         ),
         (Picture("after", TITLE, dots(TITLE, "s", {name: _shown(values) for name, values in series.items()})),),
         {name: asdict(found) for name, found in runs.items()},

@@ -1,9 +1,9 @@
-"""What becomes of a batch whose driver is frozen inside it, is replaced, and wakes up: with ``ha`` and without.
+"""Benchmark of zombies: drivers that are frozen inside a batch, replaced, and woken up, with ``ha`` and without.
 
 One driver runs a stateful query for each combination of state store and output format, all over the same lines, some
-of which come twice. When each is inside of batch 1, the driver and its sidecar are stopped (SIGSTOP). A warm standby
-takes over and does everything to the end. Then the driver alone goes on, its sidecar does not: nobody tells it that it
-leads no more. It writes and publishes the batch that it was in, and only the fence can keep that out.
+of which occur twice. When each query is inside batch 1, SIGSTOP freezes the driver and its sidecar. A warm standby
+takes over and finishes all the work. Then the driver alone wakes up, without its sidecar, so it does not learn that it
+leads no longer. It writes and publishes its batch, and only the fence can keep that out.
 
     python -m benchmarks spark_zombie
 """
@@ -25,7 +25,7 @@ from examples.demo.participant import Participant
 from ha.sandbox.polling import until
 from store.errors import NotFound
 from store.files import Files
-from store.opening import driver_of
+from store.open import driver_of
 
 NAME = "spark_zombie"
 TITLE = "A driver that wakes up inside a batch after it was replaced"
@@ -34,7 +34,7 @@ STORES = ("hdfs", "rocksdb")
 FORMATS = ("parquet", "json", "text")
 JOB = "zombie"
 FILES, LINES = 4, 10
-"""Of input: each file is a batch, and repeats two lines of the one before it."""
+"""Input files: each is a batch, and repeats two lines of the file before it."""
 
 REPEATED = 2
 PATIENCE_S = 240.0
@@ -49,7 +49,7 @@ class Case:
         store: of its state.
         format: of its output.
         fenced: whether it uses ``ha``.
-        asleep: what the zombie was about to do with the batch when it was frozen: ``publishing`` or ``writing`` it.
+        asleep: the zombie's next step for the batch when it was frozen: ``publishing`` or ``writing`` it.
     """
 
     store: str
@@ -59,20 +59,20 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What the query is called."""
+        """Name of the query."""
         return f"{'ha' if self.fenced else 'without'}-{self.store}-{self.format}-{self.asleep}"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What came of it.
+    """Outcome of one query.
 
     Attributes:
-        case: which query.
-        expected: rows in its output, if each is there once.
-        seen: rows that are there.
-        late: what became of the zombie's own rows of its batch.
-        error: how the zombie's query ended, in its own words.
+        case: the query.
+        expected: number of rows in its output, if each occurs once.
+        seen: number of rows in its output.
+        late: fate of the zombie's own rows of its batch.
+        error: error message with which the zombie's query ended.
     """
 
     case: Case
@@ -88,7 +88,7 @@ UNFENCED = tuple(Case("rocksdb", each, fenced=False, asleep="writing") for each 
 
 
 def run(context: Context) -> Result:
-    """Measure it; in haste two queries with ``ha``, and one without."""
+    """Run the benchmark; a quick run has two queries with ``ha`` and one without."""
     cases = (ALL[0], ALL[-1], UNFENCED[0]) if context.quick else (*ALL, *EARLY, *UNFENCED)
     with servers(context) as sandbox:
         found = trial(cases, sandbox.environment(), context.folder, context.say)
@@ -110,8 +110,8 @@ def run(context: Context) -> Result:
             Target("without ha: rows seen for each one expected", 1.01, min(doubled), "x", at_most=False),
         ),
         (
-            "The driver was stopped in `foreachBatch`; its successor did everything; it went on without its sidecar.",
-            *sorted({f"What a zombie's query ended with: {each.error}" for each in found if each.case.fenced})[:1],
+            "The driver was frozen in `foreachBatch`; its successor did all the work; it woke up without its sidecar.",
+            *sorted({f"A zombie's query ended with: {each.error}" for each in found if each.case.fenced})[:1],
         ),
         (),
         {"found": [asdict(each) for each in found]},
@@ -119,16 +119,16 @@ def run(context: Context) -> Result:
 
 
 def trial(cases: Sequence[Case], stores: dict[str, str], folder: Path, say: Callable[[str], None]) -> list[Found]:
-    """Do it once.
+    """Run one trial.
 
     Args:
         cases: queries, all of them at the same time.
-        stores: where HDFS and ZooKeeper are, as the sandbox's environment says.
-        folder: for logs and for what the drivers say; nothing of it is there yet.
-        say: is told what is being done.
+        stores: addresses of HDFS and ZooKeeper, from the sandbox's environment.
+        folder: for logs and the drivers' files; it does not exist yet.
+        say: reports progress.
 
     Raises:
-        TooLateError: something did not happen within minutes.
+        TooLateError: a step did not happen within minutes.
     """
     root, gate = f"{stores['HA_FILES']}-zombie-{os.getpid()}", folder / "gate"
     gate.mkdir(parents=True)
@@ -154,7 +154,7 @@ def trial(cases: Sequence[Case], stores: dict[str, str], folder: Path, say: Call
     first = participant("first")
     running = [first]
     try:
-        say("A driver runs until each query is inside of a batch.")
+        say("A driver runs until each query is inside a batch.")
         all_said("first-inside")
         second = participant("second", HA_STANDBY="warm")
         running.append(second)
@@ -164,12 +164,12 @@ def trial(cases: Sequence[Case], stores: dict[str, str], folder: Path, say: Call
             "No session of the standby",
         )
         first.freeze()
-        say("It is frozen; its successor does all the work.")
+        say("The driver is frozen; its successor does all the work.")
         if second.wait(PATIENCE_S) != 0:
             raise RuntimeError(f"The successor failed: see {second.log}.")
         (gate / "open").touch()
         first.wake_driver()
-        say("The driver wakes up, and its sidecar does not.")
+        say("The driver wakes up; its sidecar does not.")
         all_said("first-ended")
     finally:
         for each in running:
@@ -192,7 +192,7 @@ def _yes(fenced: bool) -> str:
 
 
 def feed(direct: Files) -> None:
-    """Write the input: no line is new twice."""
+    """Write the input files: each line is new only once."""
     direct.make_root()
     direct.make_directory("in")
     new = LINES - REPEATED
@@ -202,7 +202,7 @@ def feed(direct: Files) -> None:
 
 
 def rows(direct: Files, path: str, source: str) -> int:
-    """Count what readers of a table see: hidden files do not count."""
+    """Count the rows that readers of a table see: hidden files do not count."""
     found = 0
     with suppress(NotFound):
         for entry in direct.list(path):
@@ -218,5 +218,5 @@ def rows(direct: Files, path: str, source: str) -> int:
 
 
 def said(file: Path) -> str:
-    """What a driver has said there; a query that is stopped before it writes says nothing."""
+    """Return what a driver has written to a file; a query that is stopped before it writes leaves none."""
     return file.read_text() if file.exists() else "nothing"

@@ -1,9 +1,9 @@
-"""The driver that :mod:`benchmarks.spark.zombie` freezes inside a batch, and its successor: the same program.
+"""Driver that :mod:`benchmarks.spark.zombie` freezes inside a batch; its successor is the same program.
 
     ha run JOB -- python -m benchmarks.spark.zombie_driver PLAN NAME
 
-PLAN is a JSON file. Each of its cases is a query of its own over the same input; ``fenced`` ones use ``ha``, the others
-do what Spark's documentation says: a checkpoint somewhere, and ``foreachBatch`` that appends.
+PLAN is a JSON file. Each of its cases is a separate query over the same input. ``fenced`` queries use ``ha``; the
+others do what Spark's documentation says: a checkpoint somewhere, and ``foreachBatch`` that appends.
 """
 
 import json
@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import ha.spark
-from ha.leadership import Leadership
+from ha.leadership.leadership import Leadership
 from leader.errors import Fenced
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -27,7 +27,7 @@ STORES = {
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 GATED_BATCH = 1
-"""In which the first driver waits at the gate, inside of ``foreachBatch``."""
+"""Batch in which the first driver waits at the gate, inside ``foreachBatch``."""
 
 SETTINGS = {
     "spark.driver.memory": "768m",
@@ -42,20 +42,20 @@ SETTINGS = {
 
 
 class Gate:
-    """A local directory by which a benchmark holds the first driver up, and is told what happens."""
+    """Local directory through which the benchmark stops the first driver, and drivers report to it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
         self.name = name
 
     def say(self, what: str, text: str = "") -> None:
-        """Let a file appear, whole."""
+        """Create a file; it appears complete."""
         staged = self.folder / f".{self.name}-{what}"
         staged.write_text(text)
         staged.rename(self.folder / f"{self.name}-{what}")
 
     def pass_through(self, case: str, batch_id: int) -> None:
-        """Wait until it is open, if this is the first driver's batch, and the first time."""
+        """Wait until the gate is open, if this is the first driver's batch, and the first time."""
         if self.name == "first" and batch_id == GATED_BATCH and not (self.folder / f"first-inside-{case}").exists():
             self.say(f"inside-{case}")
             while not (self.folder / "open").exists():
@@ -63,7 +63,7 @@ class Gate:
 
 
 class Late(ha.spark.Output):
-    """One that waits at the gate when all that is left to do is to publish: rows and state are written."""
+    """Output that waits at the gate just before it publishes: rows and state are written."""
 
     gate: Gate
     case: str
@@ -74,7 +74,7 @@ class Late(ha.spark.Output):
 
 
 def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable[[DataFrame, int], None]:
-    """What a query does with each batch."""
+    """Return what a query does with each batch."""
     name, source, target = case["name"], case["format"], case["target"]
     output = Late(leadership, target, name, source=source) if case["fenced"] else None
     if output is not None:
@@ -98,7 +98,7 @@ def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable
 
 
 def outcome(error: Exception, leadership: Leadership) -> str:
-    """In words: whether it was the fence that refused, and what."""
+    """Describe whether the fence refused the batch, and at which step."""
     if not isinstance(ha.spark.explain(error, leadership), Fenced):
         return f"failed: {type(error).__name__}"
     return "publication refused" if isinstance(error, Fenced) else "state refused"
@@ -115,7 +115,7 @@ def start(spark: SparkSession, leadership: Leadership, case: dict[str, Any], pla
 
 
 def finish(queries: dict[str, StreamingQuery], leadership: Leadership, gate: Gate) -> None:
-    """Wait until each has done all there is, or has failed; the first failure is raised when all have ended."""
+    """Wait until each query has finished or failed; raise the first failure when all have ended."""
     failed: Exception | None = None
     for name, query in queries.items():
         try:
@@ -130,7 +130,7 @@ def finish(queries: dict[str, StreamingQuery], leadership: Leadership, gate: Gat
 
 
 def main() -> None:
-    """Run until all input is done."""
+    """Run until all input is processed."""
     plan = json.loads(Path(sys.argv[1]).read_text())
     gate = Gate(Path(plan["gate"]), sys.argv[2])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,12 +1,12 @@
-"""How long a job is without a leader: here, with kazoo's ``Election``, and with Curator's ``LeaderLatch``.
+"""Benchmark of takeovers: time without a leader, here, with kazoo's ``Election``, and with Curator's ``LeaderLatch``.
 
-    systems     the three, and how they are started
-    pair        a leader and its standby              network   hosts that can be lost
-    faults      what happens to the leader            load      how busy the machine was
-    readers     when the next leader can be found     trial     rounds, with pairs of all systems beside each other
+    systems     the three systems and their command lines
+    pair        a leader and its standby              network   hosts that can be disconnected
+    faults      faults of the leader                  load      load of the machine
+    readers     when readers find the next leader     trial     rounds, with pairs of all systems side by side
 
-A takeover is over when the next leader was granted the leadership *and* a reader that watches was told of it. All
-times are read from one clock, the host's boot clock.
+A takeover is over when the next leader has the leadership *and* a watching reader was told of it. All times are read
+from one clock, the host's boot clock.
 """
 
 import math
@@ -46,22 +46,22 @@ COLUMNS = (
 )
 ROUNDS = 15
 PAIRS = 3
-"""Of each system beside each other. More would be sooner done, and the machine would be part of what is measured."""
+"""Pairs of each system at the same time. More would finish sooner, but would measure the machine as well."""
 
 TIMEOUTS = (4.0, 10.0)
 FASTER = 10.0
 WITHIN = 1.15
-"""Of the session timeout, after the loss of a host."""
+"""Share of the session timeout within which a takeover should end after the loss of a host."""
 
 _numbers = count(1)
 
 
 def run(context: Context) -> Result:
-    """Measure: half an hour, with the usual rounds.
+    """Run the benchmark; the usual rounds take half an hour.
 
     Raises:
         SandboxError: the servers did not start.
-        NoLeader: a contender did not.
+        NoLeader: a contender did not start.
     """
     found: list[Takeover] = []
     conditions: list[Conditions] = []
@@ -101,7 +101,7 @@ def _readers(sandbox: Sandbox, timeout: float) -> Iterator[dict[str, Reader]]:
     made: dict[str, Reader] = {HERE.name: HereReader(environment, timeout)}
     try:
         for system in (KAZOO, CURATOR):
-            made[system.name] = ElectionReader(system.peer, environment, timeout)
+            made[system.name] = ElectionReader(system.baseline, environment, timeout)
         yield made
     finally:
         for reader in made.values():
@@ -115,7 +115,7 @@ def _pairs(context: Context, sandbox: Sandbox, timeout: float, hosts: Network | 
         **{name: value for name, value in os.environ.items() if not name.startswith("HA_")},
         **(hosts.environment(given) if hosts is not None else given),
         "HA_SESSION_TIMEOUT": f"{timeout:g}",
-        "HA_SNAPSHOTS": "off",  # agents have nothing to do here
+        "HA_SNAPSHOTS": "off",  # no agents are needed here
     }
     made = []
     try:
@@ -132,7 +132,7 @@ def _pairs(context: Context, sandbox: Sandbox, timeout: float, hosts: Network | 
             pair.end()
 
 
-# --- what came of it
+# --- summary
 
 
 def report(found: Sequence[Takeover], conditions: Sequence[Conditions], skipped: Sequence[str]) -> Result:
@@ -141,7 +141,7 @@ def report(found: Sequence[Takeover], conditions: Sequence[Conditions], skipped:
     Args:
         found: every takeover.
         conditions: of every round.
-        skipped: sentences about what was not measured.
+        skipped: a sentence for each case that was not measured.
     """
     cases = _cases(found)
     return Result(
@@ -150,7 +150,7 @@ def report(found: Sequence[Takeover], conditions: Sequence[Conditions], skipped:
         columns=COLUMNS,
         rows=tuple(_row(case, takeovers, cases) for case, takeovers in cases.items()),
         targets=(
-            *(_faster(cases, peer.name) for peer in (KAZOO, CURATOR)),
+            *(_faster(cases, baseline.name) for baseline in (KAZOO, CURATOR)),
             _within(cases),
         ),
         notes=(*skipped, *_notes(conditions)),
@@ -195,15 +195,15 @@ def _row(case: Case, takeovers: Sequence[Takeover], cases: Cases) -> tuple[str |
     )
 
 
-def _faster(cases: Cases, peer: str) -> Target:
+def _faster(cases: Cases, baseline: str) -> Target:
     longest = max(TIMEOUTS)
-    ours, theirs = (_median(cases, (KILL.name, longest, name)) for name in (HERE.name, peer))
-    sentence = f"takeover after SIGKILL, session timeout {longest:g} s: {peer} takes so many times as long"
+    ours, theirs = (_median(cases, (KILL.name, longest, name)) for name in (HERE.name, baseline))
+    sentence = f"takeover after SIGKILL, session timeout {longest:g} s: {baseline} takes so many times as long"
     return Target(sentence, FASTER, theirs / ours, "x", at_most=False)
 
 
 def _within(cases: Cases) -> Target:
-    """The slowest of all rounds."""
+    """Return the target for the slowest takeover of all rounds."""
     shares = [
         each.seconds / timeout
         for (fault, timeout, system), takeovers in cases.items()
@@ -217,17 +217,17 @@ def _within(cases: Cases) -> Target:
 def _notes(conditions: Sequence[Conditions]) -> tuple[str, ...]:
     pairs = PAIRS * len(SYSTEMS)
     notes = [
-        f"{PAIRS} pairs of each system at the same time, {pairs} in all, and their faults apart: all under one load.",
-        "A killed process takes all that it started with it. A lost host's cable is pulled; its processes go on.",
+        f"{PAIRS} pairs of each system at the same time, {pairs} in all, with staggered faults: all under one load.",
+        "A kill ends the process and all its children. A lost host's cable is pulled; its processes go on.",
         "One ZooKeeper server with a tick of 0.5 s: with the usual tick of 2 s sessions end up to 1.5 s later.",
-        "Readers watch. No agent runs. Contenders run a command that ends at once when it is told to.",
+        "Readers watch. No agent runs. Contenders run a command that ends at once on SIGTERM.",
     ]
     if conditions:
         busy, waited = (median(getattr(each, name) for each in conditions) for name in ("busy", "waited"))
         worst = max(each.busy for each in conditions)
         notes.append(
-            f"The {os.cpu_count()} processors were busy for {busy:.0%} of the time while it was measured (median of "
-            f"rounds; {worst:.0%} in the busiest), and somebody waited for one for {waited:.0%} of it."
+            f"The {os.cpu_count()} processors were busy for {busy:.0%} of the measured time (median of "
+            f"rounds; {worst:.0%} in the busiest), and some process waited for one for {waited:.0%} of it."
         )
     return tuple(notes)
 
@@ -238,5 +238,5 @@ def _picture(fault: Fault, cases: Cases) -> Picture:
         for (name, timeout, system), takeovers in cases.items()
         if name == fault.name
     }
-    title = f"Until the next leader leads and is found: {fault.name}"
+    title = f"Time until the next leader leads and is found: {fault.name}"
     return Picture(fault.key, title, dots(title, "s", series, log=True))

@@ -1,4 +1,4 @@
-"""What happens to the leading process, at a moment that is written down."""
+"""Faults of the leading process, each at a recorded moment."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -10,33 +10,39 @@ from ha.sandbox import Sandbox
 from store.clock import now
 
 AWAY_BEFORE = 3.0
-"""Seconds from the beginning of an outage of ZooKeeper until the leaders are killed: all clients know by then."""
+"""Seconds from the start of an outage of ZooKeeper until the leaders are killed: all clients know of it by then."""
 
 AWAY = 30.0
-"""Seconds that ZooKeeper is away in all, or a little more: a server takes its time to start."""
+"""Seconds for which ZooKeeper is down, or a little more: a server takes some time to start."""
+
+
+YOUNG_S = 3.0
+"""Seconds: less than the session of a new leader takes to settle."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind.
+    """One kind of fault.
 
     Attributes:
         key: one word.
         name: in tables.
-        strike: does it to a leading process.
-        around: what else is the matter meanwhile.
-        hosts: whether contenders must be on hosts that can be lost.
+        hit: applies the fault to a leading process.
+        around: context manager for a second fault during the round.
+        hosts: whether contenders must run on hosts that can be lost.
+        age: seconds for which the leader has led when it is hit; None for as long as everything takes to settle.
     """
 
     key: str
     name: str
-    strike: Callable[[Contender], None]
+    hit: Callable[[Contender], None]
     around: Callable[[Sandbox], AbstractContextManager[None]] = lambda _: nullcontext()
     hosts: bool = False
+    age: float | None = None
 
 
 def _lose(contender: Contender) -> None:
-    assert contender.host is not None, "a pair of such a fault has hosts"
+    assert contender.host is not None, "a pair for this fault has hosts"
     contender.host.lose()
 
 
@@ -61,4 +67,5 @@ KILL = Fault("kill", "SIGKILL of the leading process", Contender.end)
 LOSS = Fault("loss", "host lost", _lose, hosts=True)
 RESIGN = Fault("end", "orderly end", Contender.resign)
 OUTAGE = Fault("outage", f"SIGKILL, ZooKeeper away for {AWAY:g} s", Contender.end, _without_zookeeper)
-FAULTS = (KILL, LOSS, RESIGN, OUTAGE)
+YOUNG = Fault("young", f"SIGKILL of a leader that is {YOUNG_S:g} s old", Contender.end, age=YOUNG_S)
+FAULTS = (KILL, LOSS, RESIGN, OUTAGE, YOUNG)

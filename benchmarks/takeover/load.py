@@ -1,4 +1,4 @@
-"""How busy the machine was meanwhile: figures of a machine that has no time for its processes are worth nothing."""
+"""Load of the machine during a round: figures from an overloaded machine mean nothing."""
 
 import os
 from pathlib import Path
@@ -11,16 +11,16 @@ MICROSECONDS = 1_000_000
 
 
 class Load:
-    """What the processors have done since it was made."""
+    """Use of the processors since the object was created."""
 
     def __init__(self) -> None:
         self._began = now()
         self._busy, self._waited = busy(Path("/proc/stat").read_text(encoding="ascii")), _waited()
 
     def since(self) -> tuple[float, float]:
-        """Return the share of all processors' time that was used, and of time in which somebody waited for one.
+        """Return the share of all processors' time that was used, and of the time in which a process waited for one.
 
-        The second is NaN where the kernel does not say.
+        The second is NaN if the kernel does not report it.
         """
         passed = now() - self._began
         used = busy(Path("/proc/stat").read_text(encoding="ascii")) - self._busy
@@ -28,7 +28,7 @@ class Load:
 
 
 def busy(stat: str) -> int:
-    """Return the ticks of all processors in which they did something, from the text of ``/proc/stat``."""
+    """Return the busy ticks of all processors, from the text of ``/proc/stat``."""
     user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, stat.splitlines()[0].split()[1:])
     return user + nice + system + irq + softirq
 

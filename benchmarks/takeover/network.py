@@ -1,7 +1,7 @@
-"""Hosts that can be lost: network namespaces of this machine, each on a cable of its own to one bridge.
+"""Hosts that can be lost: network namespaces of this machine, each on its own cable to one bridge.
 
-A lost host's cable is pulled: its processes go on, and what they send, and what is sent to them, is dropped. The
-servers listen on loopback only, so what comes over the bridge is translated to that. It needs root, ``ip`` and
+To lose a host is to pull its cable: its processes go on, and their packets are dropped in both directions. The servers
+listen on loopback only, so packets from the bridge are translated to loopback. This needs root, ``ip`` and
 ``iptables``.
 """
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from ha.sandbox.ports import LOOPBACK
+from ha.sandbox.state import LOOPBACK
 
 BRIDGE = "habench"
 NETWORK = "10.213.7"
@@ -24,24 +24,24 @@ NAMESPACES = Path("/run/netns")
 FIRST = 11
 LOCK = Path("/run/habench.lock")
 MOST = 200
-"""Hosts at the same time."""
+"""Most hosts at the same time."""
 
 
 class NoNetwork(Exception):
-    """Namespaces cannot be made here; the text says why."""
+    """Namespaces cannot be created here; the text says why."""
 
 
 class LostHost:
     """A host that can be lost."""
 
     def __init__(self, number: int) -> None:
-        """Make it.
+        """Create the host.
 
         Args:
             number: from 0; no two hosts have the same.
 
         Raises:
-            NoNetwork: that did not work.
+            NoNetwork: it could not be created.
         """
         self._name, self._cable = f"{BRIDGE}-{number}", f"{BRIDGE}{number}"
         address = f"{NETWORK}.{FIRST + number}/24"
@@ -53,7 +53,7 @@ class LostHost:
         _ip("link", "set", self._cable, "master", BRIDGE, "up")
 
     def command(self, words: list[str]) -> list[str]:
-        """Return the command that runs this one there."""
+        """Return the command that runs this one on the host."""
         return ["ip", "netns", "exec", self._name, *words]
 
     def lose(self) -> None:
@@ -63,7 +63,7 @@ class LostHost:
     def restore(self) -> None:
         """Plug its cable in again."""
         _ip("link", "set", self._cable, "up")
-        # Its last question for an address is about to be given up: whoever connects just then is told "no route".
+        # An address resolution from before is about to fail: a connection attempt at that moment gets "no route".
         _ip("-n", self._name, "neigh", "flush", "dev", "eth0")
 
 
@@ -77,7 +77,7 @@ class Network:
         """Add a host.
 
         Raises:
-            NoNetwork: that did not work.
+            NoNetwork: it could not be added.
         """
         number = next(self._numbers)
         if number >= MOST:
@@ -85,16 +85,16 @@ class Network:
         return LostHost(number)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return these variables as a process of such a host needs them: it finds the servers at the bridge."""
+        """Return these variables for a process on such a host: with the bridge as the servers' address."""
         return {name: value.replace(LOOPBACK, GATEWAY) for name, value in variables.items()}
 
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Make the bridge; take it and all hosts away at the end, whose processes must have ended by then.
+    """Create the bridge; at the end remove it and all hosts, whose processes must have ended by then.
 
     Raises:
-        NoNetwork: that is not possible here.
+        NoNetwork: it cannot be created here.
     """
     if os.geteuid() != 0:
         raise NoNetwork("it needs root")
@@ -112,11 +112,11 @@ def _take(lock: int) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise NoNetwork("another benchmark of this machine uses it") from None
+        raise NoNetwork("another benchmark on this machine uses it") from None
 
 
 def _made() -> Iterator[Network]:
-    _clear()  # what an interrupted run has left
+    _clear()  # left over from an interrupted run
     _ip("link", "add", BRIDGE, "type", "bridge")
     try:
         _ip("addr", "add", f"{GATEWAY}/24", "dev", BRIDGE)
@@ -132,7 +132,7 @@ def _made() -> Iterator[Network]:
 
 
 def _clear() -> None:
-    """Take the bridge away, and what depends on it; what is not there is no matter."""
+    """Remove the bridge and everything that depends on it, if present."""
     for host in NAMESPACES.glob(f"{BRIDGE}-*"):
         with suppress(NoNetwork):
             _ip("netns", "delete", host.name)

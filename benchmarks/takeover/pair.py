@@ -1,4 +1,4 @@
-"""Two contenders for one job, one of which leads; the one that is lost is replaced by a new standby."""
+"""Pair of contenders for one job: a leader and a standby. A new standby replaces a lost contender."""
 
 import signal
 from collections.abc import Mapping
@@ -8,26 +8,26 @@ from threading import Event
 
 from benchmarks.takeover.network import LostHost
 from benchmarks.takeover.systems import System
-from ha.drill.sandbox_ground import Process
+from ha.drill.sandbox_environment import Process
 from ha.history.events import Granted, load
 from store.clock import now
 
 START_WITHIN = 60.0
-"""Seconds that a contender has to start; a Java virtual machine on a busy machine takes its time."""
+"""Seconds for a contender to start; a Java virtual machine starts slowly on a busy machine."""
 
 LOOK = 0.2
-"""Seconds between two looks at what contenders have written."""
+"""Seconds between two reads of the contenders' output."""
 
 CONTENDS = "contending as"
-"""What all guards say once they do."""
+"""Printed by all contenders once they contend."""
 
 
 class NoLeader(Exception):
-    """A contender did not start, or was not granted what nobody else has; the text says what it said."""
+    """A contender did not start, or did not get a free leadership; the text has its output."""
 
 
 class Contender(Process):
-    """One process that may lead, with whatever it starts."""
+    """One process that may lead, with its children."""
 
     def __init__(
         self, system: System, job: str, name: str, environment: Mapping[str, str], folder: Path, host: LostHost | None
@@ -35,12 +35,12 @@ class Contender(Process):
         """Start it.
 
         Args:
-            system: how it guards the job.
+            system: the system that keeps the job available.
             job: the job's name.
             name: of the contender.
             environment: all of its variables.
             folder: for its output and its history.
-            host: the one that it runs on; None for this one.
+            host: where it runs; None for this machine.
         """
         self._history = folder / name
         self._history.mkdir()
@@ -55,17 +55,17 @@ class Contender(Process):
         return CONTENDS in self.log()
 
     def granted(self) -> float | None:
-        """When it was granted the leadership, in boot-clock seconds; None if it was not."""
+        """Time of its grant in boot-clock seconds; None without one."""
         grants = (event.at for event in load(self._history) if isinstance(event, Granted))
         return next(grants, None)
 
     def end(self) -> None:
-        """Kill it and everything below it, unless it has ended: then its process id may be another's by now."""
+        """Kill it and its children, unless it has ended: its process id may belong to another process by then."""
         if self.running:
             super().end()
 
     def resign(self) -> None:
-        """Ask it to end in an orderly way."""
+        """Ask it to end in an orderly way (SIGTERM)."""
         self._process.send_signal(signal.SIGTERM)
 
 
@@ -78,11 +78,11 @@ class Pair:
         """Start nothing yet.
 
         Args:
-            system: how they guard the job.
+            system: the system that keeps the job available.
             job: the job's name.
             environment: all variables of the contenders.
             folder: for output and histories; it exists.
-            hosts: two, which they run on.
+            hosts: the two hosts of the contenders.
         """
         self.system, self.job = system, job
         self._environment, self._folder = dict(environment), folder
@@ -92,30 +92,46 @@ class Pair:
 
     @property
     def leader(self) -> Contender:
-        """The one that leads."""
+        """The contender that leads."""
         return self.members[0]
 
     @property
     def standby(self) -> Contender:
-        """The one that would take over."""
+        """The contender that stands by."""
         return self.members[1]
 
     def fill(self) -> None:
-        """Start who is missing; returns when the leader leads and the standby contends.
+        """Start the missing contenders; return when the leader leads and the standby contends.
 
         Raises:
             NoLeader: one of them does not.
         """
         while len(self.members) < 2:  # noqa: PLR2004  # a pair
-            name = f"{self.job}-{next(self._numbers)}"
-            host = self._free.pop()
-            self.members.append(
-                Contender(self.system, self.job, name, self._environment, self._folder, host),
-            )
+            self.members.append(self._contender(self._free.pop()))
             self._started(self.members[-1], leads=len(self.members) == 1)
 
+    def renew(self) -> None:
+        """End the leader in an orderly way; return when another contender leads, and a new standby contends.
+
+        The new standby starts before that, so that the new leader is young.
+
+        Raises:
+            NoLeader: one of them does not.
+        """
+        old = self.members.pop(0)
+        self.members.append(self._contender(self._free.pop() if self._free else old.host))
+        self._started(self.members[-1], leads=False)
+        old.resign()
+        end = now() + START_WITHIN
+        while all(member.granted() is None for member in self.members):
+            if now() > end:
+                raise NoLeader(f"Nobody of {self.system.name} leads after an orderly end.")
+            Event().wait(LOOK)
+        self.members.sort(key=lambda member: member.granted() is None)
+        old.end()
+
     def replace(self) -> None:
-        """The leader was lost: end what is left of it; the standby is the leader now."""
+        """End the lost leader's remains; the standby becomes the leader."""
         lost = self.members.pop(0)
         lost.end()
         if lost.host is not None:
@@ -127,6 +143,10 @@ class Pair:
         for member in self.members:
             member.end()
         self.members.clear()
+
+    def _contender(self, host: LostHost | None) -> Contender:
+        name = f"{self.job}-{next(self._numbers)}"
+        return Contender(self.system, self.job, name, self._environment, self._folder, host)
 
     def _started(self, contender: Contender, *, leads: bool) -> None:
         end = now() + START_WITHIN

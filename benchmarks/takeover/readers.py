@@ -1,6 +1,6 @@
-"""When the next leader can be found: readers that are told of changes, one for each system, in this process.
+"""Readers that watch for the next leader, one for each system, in this process.
 
-Each writes down when it was first told of a contender as the leader of a job, on the host's boot clock.
+Each records when it was first told of a contender as the leader of a job, on the host's boot clock.
 """
 
 import logging
@@ -13,31 +13,31 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.retry import KazooRetry
 
 import ha
-from ha.drill.peers import election
+from benchmarks.baselines import election
 from store.clock import now
 
 _silent = logging.getLogger("benchmarks.takeover.kazoo")
-_silent.setLevel(logging.CRITICAL)  # during an outage it has something to say all the time
+_silent.setLevel(logging.CRITICAL)  # it logs all the time during an outage
 
 RETRY = 1.0
-"""Longest time between two tries to connect, in seconds."""
+"""Longest pause between two attempts to connect, in seconds."""
 
 
 class Reader(Protocol):
     """Follows jobs."""
 
     def follow(self, job: str) -> None:
-        """Be told of this job's leaders from now on."""
+        """Watch this job's leaders from now on."""
 
     def found(self, job: str, contender: str) -> float | None:
-        """When this contender was first found to lead the job; None if it has not been."""
+        """Return when this contender was first found to lead the job; None if it was not."""
 
     def close(self) -> None:
-        """Follow nothing more."""
+        """Stop watching."""
 
 
 class HereReader:
-    """This project's client, as it comes, but without an agent."""
+    """Reader with this project's client: default settings, but no agent."""
 
     def __init__(self, environment: Mapping[str, str], session_timeout: float) -> None:
         """Connect in the background.
@@ -74,17 +74,17 @@ class HereReader:
 
 
 class ElectionReader:
-    """Watches who comes first in the elections of a peer; with kazoo, in either case: the nodes say the same."""
+    """Watches the first contender in the elections of a baseline; kazoo reads both, since their nodes are alike."""
 
-    def __init__(self, peer: str, environment: Mapping[str, str], session_timeout: float) -> None:
+    def __init__(self, baseline: str, environment: Mapping[str, str], session_timeout: float) -> None:
         """Connect.
 
         Args:
-            peer: ``kazoo`` or ``curator``.
+            baseline: ``kazoo`` or ``curator``.
             environment: ``HA_ZOOKEEPER``.
             session_timeout: seconds.
         """
-        self._peer = peer
+        self._baseline = baseline
         retries = [KazooRetry(max_tries=-1, max_delay=RETRY) for _ in range(2)]
         self._client = KazooClient(
             environment["HA_ZOOKEEPER"],
@@ -98,7 +98,7 @@ class ElectionReader:
 
     def follow(self, job: str) -> None:
         """See :class:`Reader`."""
-        path = election.path(self._peer, job)
+        path = election.path(self._baseline, job)
         self._client.ensure_path(path)
         self._client.ChildrenWatch(path, self._told(job, path))
 

@@ -1,4 +1,4 @@
-"""Rounds of one fault: some pairs of each system beside each other, all of them under the same conditions."""
+"""Rounds of one fault: some pairs of each system side by side, under the same conditions."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,24 +14,24 @@ from ha.sandbox import Sandbox
 from store.clock import now
 
 STARTING = 3
-"""Contenders that are started at the same time; more would only be in each other's way."""
+"""Contenders that start at the same time; more would only slow each other down."""
 
 APART = 0.4
-"""Seconds between two faults of a round, so that no takeover waits for another one."""
+"""Seconds between two faults of a round, so that no takeover delays another."""
 
 NEVER = math.inf
 
 
 @dataclass(frozen=True)
 class Takeover:
-    """One of them.
+    """One takeover.
 
     Attributes:
-        system: whose.
-        fault: what happened.
+        system: name of the system.
+        fault: name of the fault.
         session_timeout: seconds.
         granted: seconds from the fault until the standby was granted the leadership; infinite if it was not.
-        found: seconds from the fault until a reader was told of it; likewise.
+        found: seconds from the fault until a reader was told of the new leader; likewise.
     """
 
     system: str
@@ -42,13 +42,13 @@ class Takeover:
 
     @property
     def seconds(self) -> float:
-        """From the fault until there was a leader that knew it and could be found."""
+        """Seconds from the fault until the next leader knew that it led and could be found."""
         return max(self.granted, self.found)
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """How busy the machine was from the first fault of a round until the last takeover; see :class:`Load`."""
+    """Load of the machine from the first fault of a round until the last takeover; see :class:`Load`."""
 
     busy: float
     waited: float
@@ -56,11 +56,11 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a round needs.
+    """One fault under one session timeout, ready for rounds.
 
     Attributes:
         sandbox: the servers.
-        fault: what happens to each leader.
+        fault: the fault of each leader.
         session_timeout: seconds.
         readers: by system.
     """
@@ -72,19 +72,19 @@ class Trial:
 
     @property
     def settling(self) -> float:
-        """Seconds after which ZooKeeper attests the leases of those who have just started, at the latest."""
+        """Seconds after which ZooKeeper attests the leases of new contenders, at the latest."""
         return self.session_timeout / 2 + 4.0
 
     @property
     def patience(self) -> float:
-        """Seconds after which nobody is waited for any more."""
+        """Longest wait for takeovers, in seconds."""
         return 3 * self.session_timeout + 20.0
 
     def round(self, pairs: Sequence[Pair], say: Callable[[str], None]) -> tuple[list[Takeover], Conditions]:
-        """Do it to each pair's leader once.
+        """Apply the fault to each pair's leader once.
 
         Raises:
-            NoLeader: a pair was not complete.
+            NoLeader: a pair was incomplete.
         """
         with ThreadPoolExecutor(STARTING) as starters:
             list(starters.map(Pair.fill, pairs))
@@ -92,8 +92,10 @@ class Trial:
         load, struck = Load(), []
         with self.fault.around(self.sandbox):
             for pair in pairs:
+                if self.fault.age is not None:
+                    self._grow(pair, self.fault.age)
                 struck.append((pair, pair.standby, now()))
-                self.fault.strike(pair.leader)
+                self.fault.hit(pair.leader)
                 Event().wait(APART)
         found = self._all(struck)
         conditions = Conditions(*load.since())
@@ -101,6 +103,12 @@ class Trial:
             pair.replace()
         say(f"{self.fault.name}, {self.session_timeout:g} s: {sum(map(_over, found))} of {len(found)} taken over")
         return found, conditions
+
+    def _grow(self, pair: Pair, age: float) -> None:
+        pair.renew()
+        granted = pair.leader.granted()
+        assert granted is not None, "a pair that was renewed has a leader"
+        Event().wait(max(0.0, granted + age - now()))
 
     def _all(self, struck: Sequence[tuple[Pair, Contender, float]]) -> list[Takeover]:
         end = now() + self.patience

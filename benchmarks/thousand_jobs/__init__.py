@@ -1,7 +1,7 @@
-"""One process that leads a thousand jobs on one ZooKeeper session, and another one that takes all of them over.
+"""Benchmark of one process that leads a thousand jobs on one ZooKeeper session, and of a second that takes them over.
 
 daemon      the process, seen from outside
-servers     how many requests the servers have had
+counters    requests, as the servers count them
 """
 
 import os
@@ -31,15 +31,15 @@ COLUMNS = (
 )
 JOBS, QUICK_JOBS = 1000, 100
 SETTLING = 45.0
-"""Seconds after the last grant: then every lease is attested, every look at it is a seldom one, and was done once."""
+"""Seconds after the last grant: by then every lease is attested, and polled at the slow interval, once already."""
 
 INTERVAL, QUICK_INTERVAL = 40.0, 10.0
-"""Seconds in which a process at rest is watched: each lease is renewed twice in the longer one."""
+"""Seconds of observation of a process at rest: the longer one covers two renewals of each lease."""
 
 ROUNDS = 5
 TAKEOVERS = 3
 WITHIN = 180.0
-"""Seconds that a thousand grants may take before something must be wrong."""
+"""Seconds for a thousand grants; more means that something is wrong."""
 
 MEGABYTES, PERCENT = 400.0, 30.0
 
@@ -48,15 +48,15 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Rest:
-    """A process at rest, in one interval.
+    """Measurements of a process at rest, in one interval.
 
     Attributes:
         memory: megabytes, resident.
-        threads: how many.
+        threads: their number.
         share: of one core, in percent.
         namenode: requests a second, by method, of all processes.
         zookeeper: packets a second, of all processes.
-        grants: jobs whose leader changed meanwhile: with any, the machine was too busy, and this was no rest.
+        grants: jobs whose leader changed meanwhile; if any, the machine was too busy and the process not at rest.
     """
 
     memory: float
@@ -69,17 +69,17 @@ class Rest:
 
 @dataclass(frozen=True)
 class Takeover:
-    """How long it took to lead all jobs of a process that was killed; in seconds from then.
+    """Takeover of all jobs of a killed process.
 
     Attributes:
-        grants: of each job, in order.
+        grants: seconds from the kill until the grant of each job, in order.
     """
 
     grants: Sequence[float]
 
 
 def run(context: Context) -> Result:
-    """Measure: about a quarter of an hour.
+    """Run the benchmark; it takes about a quarter of an hour.
 
     Raises:
         SandboxError: the servers did not start.
@@ -110,10 +110,10 @@ class Scene:
         """Start nothing yet.
 
         Args:
-            context: how to run.
+            context: options of the run.
             given: the sandbox's variables.
-            kind: what is measured, for the names of jobs.
-            snapshots: the setting; ``off`` for no agent, empty for a directory of this run's own.
+            kind: kind of process, for the names of jobs.
+            snapshots: the setting; ``off`` for no agent, empty for a directory of this run.
         """
         self._context, self._given = context, given
         self.jobs = QUICK_JOBS if context.quick else JOBS
@@ -133,7 +133,7 @@ class Scene:
         return self._processes[-1]
 
     def rests(self, of: int = 0) -> list[Rest]:
-        """Watch a process at rest, again and again; ``of`` is its place in the order of their starts."""
+        """Measure a process at rest repeatedly; ``of`` is its position in the order of starts."""
         Event().wait(SETTLING)
         return [self._rest(self._processes[of]) for _ in range(self._context.repeats(ROUNDS))]
 
@@ -156,10 +156,9 @@ class Scene:
         return rest
 
     def takeovers(self) -> list[Takeover]:
-        """Kill the leading process; the standby takes over; again with a new standby.
+        """Kill the leading process and time the standby's takeover; repeat with a new standby.
 
-        Where a standby leads something already, because the machine was too busy for the leader, there is nothing to
-        be measured: that one is left out.
+        If the machine was too busy for the leader, a standby may lead some jobs already; such a takeover is left out.
         """
         found = []
         for number in range(self._context.repeats(TAKEOVERS)):
@@ -171,7 +170,7 @@ class Scene:
             leader.end()
             self._processes.remove(leader)
             if early:
-                self._context.say(f"{standby.name} leads {early} jobs already: that is no takeover")
+                self._context.say(f"{standby.name} leads {early} jobs already: no takeover to measure")
                 Event().wait(SETTLING)
                 continue
             grants = standby.granted(WITHIN, said)
@@ -193,16 +192,16 @@ class Scene:
         return zookeeper(self._given["HA_ZOOKEEPER"])
 
 
-# --- what came of it
+# --- summary
 
 
 def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], jobs: int) -> Result:
-    """Summarise what was measured; memory is the most that was seen, the rest are medians.
+    """Summarise the measurements; memory is the maximum, the rest are medians.
 
     Args:
         rests: of each kind of process.
         takeovers: of all jobs.
-        jobs: how many.
+        jobs: their number.
     """
     leader = rests["leader"]
     return Result(
@@ -223,8 +222,8 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
         notes=(
             *_disturbed(rests),
             f"SIGKILL of the leading process, session timeout 10 s: {_sentence(takeovers, jobs)}",
-            "Requests are those of all processes, as servers count them; ZooKeeper's packets include heartbeats.",
-            "Default settings; the agent keeps jobs warm that somebody asks about, and here nobody does.",
+            "The servers count the requests of all processes; ZooKeeper's packets include heartbeats.",
+            "Default settings. The agent keeps jobs warm only if a reader asks for them, and here no reader does.",
         ),
         pictures=(
             Picture(

@@ -1,4 +1,4 @@
-"""How many requests the servers have had, as they count them themselves."""
+"""Request counters of the servers, as they report them."""
 
 import socket
 from collections import Counter
@@ -9,7 +9,7 @@ import requests
 
 BEAN = "Hadoop:service=NameNode,name=RpcDetailedActivityForPort*"
 OF_CLIENTS = ("getListing", "rename", "rename2", "mkdirs", "delete", "getFileInfo", "create", "complete", "addBlock")
-"""Methods that clients call; others are the DataNode's."""
+"""Methods that clients call; all others are the DataNode's."""
 
 COUNTS = "NumOps"
 PACKETS = "zk_packets_received"
@@ -23,7 +23,7 @@ def namenode(webhdfs: str) -> Counter[str]:
         webhdfs: its URI, ``webhdfs://host:port/...``.
 
     Raises:
-        requests.RequestException: it does not answer.
+        requests.RequestException: the NameNode does not answer.
     """
     address = webhdfs.removeprefix("webhdfs://").partition("/")[0]
     answer = requests.get(f"http://{address}/jmx", params={"qry": BEAN}, timeout=TIMEOUT).json()
@@ -46,7 +46,7 @@ def zookeeper(address: str) -> int:
         address: ``host:port``.
 
     Raises:
-        OSError: it does not answer.
+        OSError: the server does not answer.
     """
     host, _, port = address.partition(":")
     with socket.create_connection((host, int(port)), TIMEOUT) as connection:
@@ -59,10 +59,10 @@ def packets(said: str) -> int:
     """Return the packets received, from the answer to ``mntr``.
 
     Raises:
-        ValueError: it is not in there.
+        ValueError: the answer does not contain them.
     """
     for line in said.splitlines():
         name, _, value = line.partition("\t")
         if name == PACKETS:
             return int(value)
-    raise ValueError(f"There is no {PACKETS} in what ZooKeeper says: {said[:100]!r}.")
+    raise ValueError(f"ZooKeeper's answer contains no {PACKETS}: {said[:100]!r}.")

@@ -1,4 +1,4 @@
-"""A daemon with many jobs, seen from outside: what it leads, its memory, its share of a processor."""
+"""Daemon with many jobs, seen from outside: its grants, memory and processor time."""
 
 import os
 import re
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
-from ha.drill.sandbox_ground import Process
+from ha.drill.sandbox_environment import Process
 from store.clock import now
 
 GRANTED = re.compile(rb" (\S+): granted at epoch ")
-"""What the daemon says of every grant; to read that costs the daemon nothing."""
+"""Log line of every grant; reading the log costs the daemon nothing."""
 
 LOOK = 0.05
-"""Seconds between two looks at what it says."""
+"""Seconds between two reads of its log."""
 
 TICKS = os.sysconf("SC_CLK_TCK")
 KILOBYTE = 1024
@@ -22,18 +22,18 @@ MEGABYTE = 1_000_000
 
 
 class NotGranted(Exception):
-    """The daemon does not lead all of its jobs; the text says what it said last."""
+    """The daemon does not lead all of its jobs; the text has the end of its log."""
 
 
 class Daemon(Process):
     """One ``ha daemon``."""
 
     def __init__(self, name: str, jobs: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
-        """Start it.
+        """Start the daemon.
 
         Args:
             name: of the contender.
-            jobs: for which it contends.
+            jobs: number of jobs to contend for.
             environment: all of its variables.
             folder: for its output.
         """
@@ -43,22 +43,22 @@ class Daemon(Process):
 
     @property
     def said(self) -> int:
-        """How much it has said until now, in bytes."""
+        """Size of its log until now, in bytes."""
         return self._log.stat().st_size
 
     def grants(self, since: int = 0) -> int:
-        """Return how many jobs it was granted at least once, since it had said so much."""
+        """Return the number of jobs with a grant in its log after this offset in bytes."""
         return granted(self._log.read_bytes()[since:])
 
     def granted(self, within: float, since: int = 0) -> list[float]:
         """Wait until it was granted every job; return when each grant was seen, in boot-clock seconds, in order.
 
         Args:
-            within: seconds.
-            since: what it said before that does not count; see :attr:`said`.
+            within: seconds to wait.
+            since: offset in its log in bytes; earlier grants do not count; see :attr:`said`.
 
         Raises:
-            NotGranted: that is too short, or it has ended.
+            NotGranted: a grant is missing after ``within``, or the daemon has ended.
         """
         end, seen = now() + within, list[float]()
         while len(seen) < self._jobs:
@@ -71,20 +71,20 @@ class Daemon(Process):
         return seen
 
     def memory(self) -> float:
-        """Megabytes of it that are resident."""
+        """Its resident memory in megabytes."""
         return resident(Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii"))
 
     def processor(self) -> float:
-        """Seconds of processor time that it has used."""
+        """Its processor time in seconds."""
         return used(Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii"))
 
     def threads(self) -> int:
-        """How many it has."""
+        """Its number of threads."""
         return len(list(Path(f"/proc/{self._process.pid}/task").iterdir()))
 
 
 def granted(said: bytes) -> int:
-    """Return how many different jobs were granted, from what a daemon has said."""
+    """Return the number of different jobs with a grant in a daemon's log."""
     return len(set(GRANTED.findall(said)))
 
 
