@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The image that all others are built upon: pulled, or made with Debian's own tools where nothing can be pulled."""
+"""Base image of all others: pulled, or built with Debian's own tools if pulling is impossible."""
 
 # ruff: noqa: S607  # docker, debootstrap and tar are where the PATH says
 
@@ -32,10 +32,10 @@ def ensure(say: Callable[[str], None]) -> None:
     """Have the base image.
 
     Args:
-        say: is told what takes long.
+        say: reports slow steps.
 
     Raises:
-        BuildError: it can neither be pulled nor made.
+        BuildError: it can neither be pulled nor built.
     """
     if _docker("image", "inspect", IMAGE).returncode == 0:
         return

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the images: prepares a folder for each under ``build/docker``, and has Docker build what has changed.
+"""Build of the images: prepares a folder for each under ``build/docker``, and lets Docker build the changed ones.
 
 A build needs no package index and no network but Debian's: wheels and jars are fetched before, on the host.
 """
@@ -22,8 +22,8 @@ import base
 import packages
 
 from ha.sandbox import jars
-from ha.sandbox.errors import SandboxError
 from ha.sandbox.java import find_java
+from ha.sandbox.polling import SandboxError
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "docker"
@@ -37,13 +37,13 @@ PARENTS = {
     "sidecar": "hybrid-ha/python",
     "network": base.IMAGE,
 }
-"""Which image each one is built upon, in the order of building."""
+"""Base image of each image, in build order."""
 
 MONITORING = {"prometheus": base.IMAGE}
-"""Likewise, for those who ask for it: ``docker/build --monitoring``."""
+"""Likewise, for the optional images: ``docker/build --monitoring``."""
 
 LABEL = "hybrid-ha.inputs"
-"""Holds what an image was built from. Docker's own cache comes to the same, but only after it was sent all of it."""
+"""Label with the digest of the sources. Docker's own cache comes to the same, but only after it gets all files."""
 
 ZOOKEEPER_JARS = (
     "commons-cli",
@@ -64,7 +64,7 @@ ZOOKEEPER_JARS = (
     "zookeeper",
     "zookeeper-jute",
 )
-"""What ZooKeeper loads."""
+"""Jars that ZooKeeper loads."""
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def prepare(names: Iterable[str]) -> None:
-    """Lay out each image's folder: what lies in ``docker``, and what is fetched."""
+    """Fill each image's folder with the files of ``docker`` and with the fetched ones."""
     for name in names:
         (CONTEXTS / name).mkdir(parents=True, exist_ok=True)
         for path in (SOURCE / name).iterdir():
@@ -98,9 +98,9 @@ def prepare(names: Iterable[str]) -> None:
 
 
 def compressed(jar: Path) -> Path:
-    """Return the same jar, or a smaller one if it is one of those that the sandbox keeps uncompressed to start faster.
+    """Return the same jar, or a compressed copy of one that the sandbox keeps uncompressed to start faster.
 
-    The images have an archive of loaded classes for that.
+    The images start faster by an archive of loaded classes.
     """
     if not jar.name.startswith("hadoop-") or jar.name.startswith("hadoop-client-"):
         return jar
@@ -119,7 +119,7 @@ def compressed(jar: Path) -> Path:
 
 
 def build(name: str, parent: str) -> None:
-    """Build one image, unless the one that is there was built from the same things."""
+    """Build one image, unless the existing one was built from the same files."""
     image = f"hybrid-ha/{name}"
     inputs = digest(CONTEXTS / name, image_id(parent))
     if label(image) == inputs:
@@ -147,7 +147,7 @@ def build(name: str, parent: str) -> None:
 
 
 def digest(context: Path, parent_id: str) -> str:
-    """What an image is built from, in a few digits. A stamp beside a big folder stands for its content."""
+    """Return a short digest of an image's sources. A stamp beside a big folder stands for its content."""
     parts = [parent_id]
     stamped = {path.name.removesuffix(packages.STAMP) for path in context.glob(f"*{packages.STAMP}")}
     for path in sorted(files(context)):
@@ -169,13 +169,13 @@ def image_id(image: str) -> str:
 
 
 def label(image: str) -> str:
-    """What an image says it was built from; empty if there is none."""
+    """Return an image's label with the digest of its sources; empty if there is none."""
     found = inspected(image)
     return (found[0]["Config"]["Labels"] or {}).get(LABEL, "") if found else ""
 
 
 def inspected(image: str) -> list[dict[str, dict[str, dict[str, str]]]]:
-    """What Docker knows of an image; nothing if it is not there."""
+    """Return Docker's data about an image; nothing if the image does not exist."""
     answer = subprocess.run(["docker", "image", "inspect", image], capture_output=True, text=True, check=False)
     return json.loads(answer.stdout or "[]")
 
@@ -204,7 +204,7 @@ def same_time(one: Path, other: Path) -> bool:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file or folder; nothing else is left at the target."""
+    """Copy a file or folder; delete everything else at the target."""
     if source.is_dir():
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
@@ -214,7 +214,7 @@ def copy(source: Path, target: Path) -> None:
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Say what begins, and how long it took."""
+    """Report the start of a step, and its duration."""
     say(f"{name} ...")
     started = time.monotonic()
     yield

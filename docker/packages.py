@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python packages for the sidecar's image: the locked ones that running needs, for the image's Python 3.11."""
+"""Python packages for the sidecar's image: the locked runtime dependencies, for the image's Python 3.11."""
 
 import hashlib
 import platform
@@ -23,7 +23,7 @@ PYTHON = "3.11"
 """Debian bookworm's."""
 
 _RECIPE = "1"
-"""Raise it when the same packages shall be laid out differently."""
+"""Raise it when the layout of the same packages changes."""
 
 _GLIBC = ("2_36", "2_34", "2_28", "2_24", "2_17", "2_12", "2_5")
 """Wheels for these and older versions of the C library run in the image."""
@@ -47,12 +47,12 @@ _LEFT_OUT = (
 
 
 def ensure(lock: Path, folder: Path, say: Callable[[str], None]) -> None:
-    """Have the folder of packages, made anew if the lock says something else than when it was made.
+    """Provide the folder of packages; build it again if the lock has changed since.
 
     Args:
         lock: the project's, with hashes.
         folder: for the packages.
-        say: is told what takes long.
+        say: reports slow steps.
 
     Raises:
         base.BuildError: pip failed.
@@ -68,7 +68,7 @@ def ensure(lock: Path, folder: Path, say: Callable[[str], None]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     say(f"Gathering {len(wanted)} Python packages ...")
-    # What is the same for every Python is taken from where it is: building PySpark again would take a minute.
+    # Pure-Python packages are copied from this environment: building PySpark again would take a minute.
     pure = {name for name, block in wanted.items() if _copy(name, block, folder)}
     _install([block for name, block in wanted.items() if name not in pure], folder)
     there = {canonicalize_name(path.name.split("-")[0]) for path in folder.glob("*.dist-info")}
@@ -84,9 +84,9 @@ def ensure(lock: Path, folder: Path, say: Callable[[str], None]) -> None:
 
 
 def _locked(lock: Path, environment: dict[str, str]) -> dict[str, str]:
-    """What the lock says about each package, without the conditions: those that do not hold are left out.
+    """Return the lock's line of each package without conditions; packages whose conditions do not hold are left out.
 
-    They are decided here, because pip decides them for the Python that it runs on.
+    The conditions are evaluated here, because pip evaluates them for the Python that it runs on.
     """
     found = {}
     for block in re.split(r"^(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"), flags=re.MULTILINE):
@@ -102,7 +102,7 @@ def _locked(lock: Path, environment: dict[str, str]) -> dict[str, str]:
 
 
 def _needed(environment: dict[str, str]) -> set[str]:
-    """Names of all packages that running the project needs, found by following what each one requires."""
+    """Return the names of all runtime packages, found by following their requirements."""
     needed: set[str] = set()
     open_ = [(PROJECT, frozenset([EXTRA]))]
     seen = set(open_)

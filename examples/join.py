@@ -20,14 +20,14 @@ from running import Idle, parser, run_until_over, session
 
 import ha
 import ha.spark
-from ha.leadership import Leadership
+from ha.leadership.leadership import Leadership
 
 QUERY = "views-and-clicks"
 EVENT = "view string, at timestamp"
 
 
 def clicked(views: DataFrame, clicks: DataFrame, within: int, late: int) -> DataFrame:
-    """Each view with each of its clicks, or without any; of streams or of tables."""
+    """Return each view with each of its clicks, or with none; takes streams or tables."""
     shown = views.select("view", sql.col("at").alias("viewed")).withWatermark("viewed", f"{late} seconds")
     click = clicks.select(sql.col("view").alias("of"), sql.col("at").alias("clicked"))
     return shown.join(
@@ -40,7 +40,7 @@ def clicked(views: DataFrame, clicks: DataFrame, within: int, late: int) -> Data
 def start(
     spark: SparkSession, leadership: Leadership, options: argparse.Namespace, done: Callable[[], None]
 ) -> StreamingQuery:
-    """Start the query."""
+    """Start the query, and return it."""
     output = ha.spark.Output(leadership, options.output, QUERY)
 
     def publish(batch: DataFrame, batch_id: int) -> None:
@@ -63,7 +63,7 @@ def start(
 
 
 def main() -> None:
-    """Run until it is over."""
+    """Run until the end of the input."""
     known = parser("Join views with the clicks that follow them.", "directory with views/ and clicks/")
     known.add_argument("--within", type=int, default=600, metavar="S", help="seconds to click in (%(default)s)")
     known.add_argument("--late", type=int, default=600, metavar="S", help="seconds an event may be late (%(default)s)")

@@ -1,22 +1,21 @@
-"""What the examples share: a Spark session that is small, and the end of a job."""
+"""Shared by the examples: a small Spark session, and the end of a job."""
 
 import argparse
 import os
 import sys
 import time
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import ha.spark
 from store.errors import NotFound, StoreError
-from store.opening import open_files
+from store.open import open_files
 
-STOP = "_STOP"  # Spark's file source passes over names that begin like this
+STOP = "_STOP"  # Spark's file source skips names that begin with an underscore
 
-# Small and quick to start rather than fast in the long run: the batches of these examples are tiny.
-JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k"
+# Small and quick to start, but not fast in the long run, because the batches of these examples are tiny.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
@@ -30,35 +29,31 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.pythonUDF.arrow.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
-    # Whoever takes over reads all deltas since the last snapshot, and a driver takes the first one after this interval
-    # (60 s): of drivers that live for less nobody ever takes one.
+    # A successor reads all deltas since the last snapshot. A driver takes its first snapshot after this interval, 60 s
+    # by default, so drivers that live shorter would never take one.
     "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
-    # A driver that fails as soon as a NameNode or DataNode does would turn every trouble of HDFS into a restart: it has
-    # a minute and more to find another one. Whether it still leads meanwhile is not its business but the sidecar's.
+    # A driver that fails together with a NameNode or DataNode would turn every trouble of HDFS into a restart. It has a
+    # minute and more to find another one. Meanwhile the sidecar decides whether it still leads.
     "spark.hadoop.dfs.client.failover.max.attempts": "200",
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "13",
     "spark.hadoop.dfs.client.write.exclude.nodes.cache.expiry.interval.millis": "2000",
     "spark.hadoop.dfs.client.max.block.acquire.failures": "20",
-    # Who closes a file before the DataNode has reported its block asks again: usually after 400 ms, which is as long as
-    # a batch of these, and a batch closes five files.
+    # A client that closes a file before the DataNode has reported its block asks again, usually after 400 ms. That is
+    # as long as one of these batches, and a batch closes five files.
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
 }
 
 
-def session(job: str, archive: str = "", *, make_archive: bool = False, **settings: str) -> SparkSession:
-    """Start Spark; an archive of loaded classes saves a third of the time until the first batch."""
+def session(job: str, **settings: str) -> SparkSession:
+    """Start Spark."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need this package, too
-    options = JAVA_OPTIONS
-    if archive and make_archive:
-        options += f" -XX:ArchiveClassesAtExit={archive} -Xlog:disable -Xlog:all=error:stderr"
-    elif archive and Path(archive).exists():
-        options += f" -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
-    known = {**SETTINGS, "spark.driver.extraJavaOptions": options, **ha.spark.executor_settings(), **settings}
+    options = {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    known = {**SETTINGS, **options, **ha.spark.executor_settings(), **settings}
     return SparkSession.builder.appName(job).master("local[1]").config(map=dict(known)).getOrCreate()
 
 
 class Idle:
-    """When to end: somebody has put a file called ``_STOP`` into the input directory, or nothing has come for long."""
+    """Decides when to end: a file ``_STOP`` is in the input directory, or no input has arrived for a long time."""
 
     def __init__(self, source: str, stop_after_idle: float = 0.0) -> None:
         self._files = open_files(source)
@@ -66,11 +61,11 @@ class Idle:
         self._last = time.monotonic()
 
     def busy(self) -> None:
-        """A batch was done."""
+        """Take note of a completed batch."""
         self._last = time.monotonic()
 
     def over(self) -> bool:
-        """Whether somebody said so, or nothing has come for long."""
+        """Whether it is time to end."""
         if self._stop_after_idle and time.monotonic() - self._last > self._stop_after_idle:
             return True
         try:
@@ -78,20 +73,20 @@ class Idle:
         except NotFound:
             return False
         except StoreError as error:
-            print(f"Whether to stop is not known: {error}", flush=True)
+            print(f"The store does not say whether to stop: {error}", flush=True)
             return False
 
 
 def run_until_over(query: StreamingQuery, idle: Idle) -> None:
-    """Wait for the end, and let the query do what is there by then."""
-    while not query.awaitTermination(0.5):  # type: ignore[arg-type]  # seconds, also parts of them
+    """Wait for the end, and let the query process the input until then."""
+    while not query.awaitTermination(0.5):  # type: ignore[arg-type]  # seconds, with a fraction
         if idle.over():
             query.processAllAvailable()
             query.stop()
 
 
 def parser(description: str, inside: str) -> argparse.ArgumentParser:
-    """Return a parser of what every example is told; ``inside`` says what it reads."""
+    """Return a parser of the common arguments; ``inside`` says what the example reads."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--input", required=True, metavar="URI", help=inside)
     made.add_argument("--output", required=True, metavar="URI", help="directory of what comes of it")

@@ -1,4 +1,4 @@
-"""Put the events of users together to sessions, with ``transformWithState``, and survive the loss of the driver.
+"""Combine the events of users into sessions, with ``transformWithState``, and survive the loss of the driver.
 
     ha run JOB --endpoint jobmaster=HOST:PORT -- python examples/sessions.py --input URI --output URI
 
@@ -10,18 +10,23 @@ It ends, and with it the job, when a file called ``_STOP`` lies in the input dir
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from running import Idle, parser, run_until_over, session
 
 import ha
 import ha.spark
-from ha.leadership import Leadership
+from ha.leadership.leadership import Leadership
+
+if not hasattr(GroupedData, "transformWithState"):
+    sys.exit("This example uses transformWithState, which PySpark has since 4.1: install a newer one.")
+
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 QUERY = "sessions"
 EVENT = "user string, at timestamp"
@@ -33,11 +38,11 @@ STORE = {
 }
 
 Open = tuple[int, int, int]
-"""A session that is not over: first and last event in milliseconds since 1970, and how many there were."""
+"""An open session: times of the first and the last event in milliseconds since 1970, and number of events."""
 
 
 def joined(sessions: Iterable[Open], gap_ms: int) -> list[Open]:
-    """Put together what lies less than ``gap_ms`` apart."""
+    """Combine sessions that are less than ``gap_ms`` apart."""
     found: list[Open] = []
     for first, last, events in sorted(sessions):
         if found and first - found[-1][1] < gap_ms:
@@ -49,18 +54,18 @@ def joined(sessions: Iterable[Open], gap_ms: int) -> list[Open]:
 
 
 class Sessions(StatefulProcessor):
-    """What Spark calls for each user. An event that comes late can join two sessions, so several are kept."""
+    """The state of one user. A late event can join two sessions, so several open ones are kept."""
 
     def __init__(self, gap_ms: int) -> None:
         self._gap_ms = gap_ms
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Spark has opened the state."""
+        """Take the state that Spark has opened."""
         self._handle = handle
         self._open = handle.getListState("open", "first long, last long, events long")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """There are new events of a user."""
+        """Take new events of a user."""
         del key, timerValues
         new = [(row["ms"], row["ms"], 1) for row in rows]
         sessions = joined([*self._sessions(), *new], self._gap_ms)
@@ -70,7 +75,7 @@ class Sessions(StatefulProcessor):
         return iter(())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """The watermark has passed what may have been the end of a session."""
+        """Return the sessions whose end the watermark has passed."""
         del expiredTimerInfo
         ended = timerValues.getCurrentWatermarkInMs() - self._gap_ms
         sessions = self._sessions()
@@ -83,14 +88,14 @@ class Sessions(StatefulProcessor):
                 yield Row(user=key[0], first=first, last=last, events=events)
 
     def close(self) -> None:
-        """Spark closes the state."""
+        """Do nothing: Spark closes the state."""
 
     def _sessions(self) -> list[Open]:
         return [(first, last, events) for first, last, events in self._open.get()]
 
 
 def sessions(events: DataFrame, gap_ms: int, late: str) -> DataFrame:
-    """The sessions that are over."""
+    """Return the stream of closed sessions."""
     users = events.withColumn("ms", sql.unix_millis("at")).withWatermark("at", late).groupBy("user")
     over = users.transformWithState(Sessions(gap_ms), SESSION, "append", "EventTime")
     return over.select(
@@ -101,7 +106,7 @@ def sessions(events: DataFrame, gap_ms: int, late: str) -> DataFrame:
 def start(
     spark: SparkSession, leadership: Leadership, options: argparse.Namespace, done: Callable[[], None]
 ) -> StreamingQuery:
-    """Start the query."""
+    """Start the query, and return it."""
     output = ha.spark.Output(leadership, options.output, QUERY)
 
     def publish(batch: DataFrame, batch_id: int) -> None:
@@ -121,7 +126,7 @@ def start(
 
 
 def main() -> None:
-    """Run until it is over."""
+    """Run until the end of the input."""
     known = parser("Put the events of users together to sessions.", "directory that files of events are moved into")
     known.add_argument(
         "--gap", type=float, default=1800.0, metavar="S", help="seconds that end a session (%(default)s)"

@@ -20,14 +20,14 @@ from running import Idle, parser, run_until_over, session
 
 import ha
 import ha.spark
-from ha.leadership import Leadership
+from ha.leadership.leadership import Leadership
 from leader.errors import LeaderError
 
 QUERY = "word-count"
 
 
 def who() -> tuple[str, int, str, int]:
-    """What this Python worker knows of the job master: address, epoch, source, and the worker's own process id."""
+    """Return what this Python worker knows of the job master: address, epoch, source, and the worker's process id."""
     try:
         found = ha.spark.job_master()
     except LeaderError as error:
@@ -36,14 +36,14 @@ def who() -> tuple[str, int, str, int]:
 
 
 def words(spark: SparkSession, source: str, files_per_batch: int) -> DataFrame:
-    """The stream of words."""
+    """Return the stream of words."""
     lines = spark.readStream.option("maxFilesPerTrigger", files_per_batch).text(source)
     word = sql.explode(sql.split(sql.lower(lines["value"]), r"[^\p{Alnum}']+")).alias("word")
     return lines.select(word).where("word <> ''")
 
 
 def counts(spark: SparkSession, source: str, files_per_batch: int) -> DataFrame:
-    """The stream of updated counts, each with what the worker that passed it on says about the job master."""
+    """Return the stream of updated counts, each with what its worker knows of the job master."""
     says = sql.udf(lambda _: who(), "address string, epoch long, source string, worker long").asNondeterministic()
     counted = words(spark, source, files_per_batch).groupBy("word").count()
     return counted.withColumn("job_master", says(counted["word"]))
@@ -52,7 +52,7 @@ def counts(spark: SparkSession, source: str, files_per_batch: int) -> DataFrame:
 def start(
     spark: SparkSession, leadership: Leadership, options: argparse.Namespace, done: Callable[[], None]
 ) -> StreamingQuery:
-    """Start the query."""
+    """Start the query, and return it."""
     output = ha.spark.Output(leadership, options.output, QUERY)
 
     def publish(batch: DataFrame, batch_id: int) -> None:
@@ -75,7 +75,7 @@ def start(
 
 
 def rehearse(spark: SparkSession, options: argparse.Namespace) -> None:
-    """Run the query over a sample, so that the first batch that counts is not the first one of this driver."""
+    """Rehearse the query over a sample, so that its first real batch is not the first batch of this driver."""
 
     def play(rehearsal: ha.spark.Rehearsal) -> StreamingQuery:
         given = {**vars(options), "input": rehearsal.input, "output": rehearsal.output, "dwell": 0.0}
@@ -96,22 +96,18 @@ def arguments() -> argparse.Namespace:
     known.add_argument("--checkpoint-ids", action="store_true", help="draw one for each batch, and print it")
     known.add_argument("--warm", action="store_true", help="rehearse before the job is granted")
     known.add_argument("--stop-after-idle", type=float, default=0.0, metavar="S", help="seconds; 0: only on _STOP")
-    known.add_argument(
-        "--class-archive", default="", metavar="FILE", help="Java classes to start faster with, if there"
-    )
-    known.add_argument("--make-class-archive", action="store_true", help="make that file at the end: 10 s, 180 MB")
     return known.parse_args()
 
 
 def main() -> None:
-    """Run until it is over."""
+    """Run until the end of the input."""
     options, job = arguments(), os.environ["HA_JOB"]
     spark = None
     if options.warm:
-        spark = session(job, options.class_archive, make_archive=options.make_class_archive)
+        spark = session(job)
         rehearse(spark, options)
     with ha.lead(job) as leadership:
-        spark = spark or session(job, options.class_archive, make_archive=options.make_class_archive)
+        spark = spark or session(job)
         idle = Idle(options.input, options.stop_after_idle)
         with ha.spark.publish_checkpoints(spark, leadership):
             run_until_over(start(spark, leadership, options, idle.busy), idle)

@@ -1,4 +1,4 @@
-"""Runs the demo; exits with 1 if a check fails. Everything it leaves behind is in ``build/``."""
+"""Runs the demo; exits with 1 if a check fails. It leaves files only in ``build/``."""
 
 import json
 import shutil
@@ -13,14 +13,14 @@ from examples.demo.lookups import Reader
 from examples.demo.participant import Participant
 from examples.demo.story import DemoError, Story
 from examples.demo.terminal import Terminal
-from ha.drill.programs.results import batches_done, read_counts
+from ha.drill.clients import batches_done, read_counts
 from ha.history import edits
 from ha.history.checker import check
 from ha.history.events import Event, load
-from ha.sandbox.errors import SandboxError
+from ha.sandbox.polling import SandboxError
 from ha.sandbox.sandbox import Sandbox
 from store.bounded import BoundedFiles
-from store.opening import open_files
+from store.open import open_files
 
 JOB = "word-count"
 BUILD = Path("build")
@@ -31,7 +31,7 @@ DRIVER = Path(__file__).parent.parent / "word_count.py"
 
 
 class Demo:
-    """One run."""
+    """One run of the demo."""
 
     def __init__(self, sandbox: Sandbox, terminal: Terminal, logs: Path) -> None:
         self._terminal = terminal
@@ -43,7 +43,7 @@ class Demo:
         self._files: BoundedFiles = open_files(f"{self._root}/demo")
         self._feeder = Feeder(self._files, "input", texts(FILES), FEED_EVERY)
         settings = {name: self._environment[f"HA_{name.upper()}"] for name in ("files", "zookeeper", "history")}
-        # It shows which store answers, so it does not take the word of the sidecars' agent.
+        # It shows which store answers, so it does not use the agent of the sidecars.
         self._reader = Reader(JOB, {**settings, "snapshots": "off"})
         self._story = Story(
             terminal,
@@ -55,7 +55,7 @@ class Demo:
         )
 
     def run(self) -> dict[str, Any]:
-        """Tell the story and return what was found."""
+        """Tell the story, and return the results of the checks."""
         for directory in ("input", "output"):
             self._files.call("prepare", lambda files, directory=directory: _prepare(files, directory), 10.0)  # type: ignore[misc]
         self._reader.start()
@@ -165,7 +165,7 @@ class Demo:
         }
 
     def _read_history(self) -> list[Event]:
-        """What the processes have written down, and what HDFS has executed."""
+        """Check the history of the processes against what HDFS has executed."""
         edits.save(self._sandbox.edits(), self._environment["HA_FILES"], JOB, self._history)
         return load(self._history)
 

@@ -1,4 +1,4 @@
-"""The input: real text that is on every machine with this project, the licences and documents of its packages."""
+"""Feed: puts real text into the input, from the licences and documents of the installed packages."""
 
 import re
 import sysconfig
@@ -6,17 +6,17 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from ha.drill.programs.results import words
+from ha.drill.clients import words
 from store.bounded import BoundedFiles
 
 LARGEST = 60_000
-"""Bytes of one file: larger documents are left out, so that a batch stays small."""
+"""Longest file in bytes; longer documents are left out, so that a batch stays small."""
 
 _NAMES = re.compile(r"(LICEN[CS]E|NOTICE|README|COPYING|AUTHORS|CHANGELOG).*|.*\.(txt|md|rst)", re.IGNORECASE)
 
 
 def texts(count: int) -> list[str]:
-    """Return that many texts, always the same ones on the same machine, shortest names first."""
+    """Return so many texts, shortest names first; always the same ones on one machine."""
     found: list[str] = []
     seen: set[str] = set()
     for path in sorted(Path(sysconfig.get_paths()["purelib"]).rglob("*"), key=lambda path: (len(path.parts), path)):
@@ -32,7 +32,7 @@ def texts(count: int) -> list[str]:
 
 
 class Feeder:
-    """Puts one text after the other into the input directory, until told to stop."""
+    """Puts one text after another into the input directory, until it is stopped."""
 
     def __init__(self, files: BoundedFiles, directory: str, sources: list[str], every: float) -> None:
         self.fed: list[str] = []
@@ -44,11 +44,11 @@ class Feeder:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; what has begun is written to its end."""
+        """Stop after the present text."""
         self._stop.set()
         self._thread.join()
 
@@ -62,5 +62,5 @@ class Feeder:
 
 
 def count_words(sources: list[str]) -> Counter[str]:
-    """Count in one pass, with nothing but the standard library."""
+    """Count the words in one pass, with the standard library alone."""
     return Counter(word for text in sources for word in words(text))

@@ -1,12 +1,12 @@
-"""A reader that asks ten times a second who leads, whatever is being broken meanwhile."""
+"""Lookups: a reader that asks ten times a second who leads, during all faults."""
 
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
 import ha
-from leader.answers import Answer
 from leader.errors import LeaderError
+from leader.lookup.answers import Answer
 from store.clock import now
 
 EVERY = 0.1
@@ -15,7 +15,7 @@ TIMEOUT = 2.0
 
 @dataclass
 class Lookups:
-    """What the reader was told."""
+    """One answer to the reader."""
 
     by_source: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Lookups:
 
 
 class Reader:
-    """Looks up the leader every 100 ms from the first answer on."""
+    """Looks up the leader every 100 ms, from the first answer on."""
 
     def __init__(self, job: str, settings: dict[str, str]) -> None:
         self.lookups = Lookups()
@@ -36,11 +36,11 @@ class Reader:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; more than once does no harm."""
+        """Stop; idempotent."""
         self._stop.set()
         self._thread.join()
         self._client.close()

@@ -1,4 +1,4 @@
-"""One ``ha run`` sidecar with its word-count driver, and what can be done to it."""
+"""Participant: one ``ha run`` sidecar with its word-count driver, to be killed, frozen and woken."""
 
 import os
 import signal
@@ -7,11 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ha.drill.programs.strike import descendants
+from ha.drill.kill import descendants
 
 
 class Participant:
-    """A sidecar process, its guard, its driver, the driver's JVM and Python workers."""
+    """A sidecar process with its guard, its driver, and the driver's JVM and Python workers."""
 
     def __init__(self, name: str, job: str, driver: Sequence[str], environment: Mapping[str, str], logs: Path) -> None:
         self.name = name
@@ -29,16 +29,16 @@ class Participant:
 
     @property
     def running(self) -> bool:
-        """Whether the sidecar has not ended yet."""
+        """Whether the sidecar still runs."""
         return self._process.poll() is None
 
     def kill_sidecar(self) -> None:
-        """``kill -9`` of the sidecar alone; its command has to die with it."""
+        """Send ``kill -9`` to the sidecar alone; its command must die with it."""
         self._process.kill()
         self._process.wait()
 
     def family(self) -> list[int]:
-        """Process ids of the sidecar and everything below it, parents first."""
+        """Return the process ids of the sidecar and everything below it, parents first."""
         return descendants(self._process.pid)
 
     def freeze(self) -> None:
@@ -48,12 +48,12 @@ class Participant:
             _signal(pid, signal.SIGSTOP)
 
     def wake_driver(self) -> None:
-        """Let the driver, its JVM and its workers go on while the sidecar and the guard stay frozen."""
+        """Wake the driver, its JVM and its workers; the sidecar and the guard stay frozen."""
         for pid in self._frozen[2:]:
             _signal(pid, signal.SIGCONT)
 
     def wake(self) -> None:
-        """Let all of it go on."""
+        """Wake all of it."""
         for pid in self._frozen:
             _signal(pid, signal.SIGCONT)
 
@@ -65,7 +65,7 @@ class Participant:
             return None
 
     def end(self) -> None:
-        """Leave nothing of it behind."""
+        """Kill what is left of it."""
         for pid in [*self.family(), *self._frozen]:
             _signal(pid, signal.SIGKILL)
             _signal(pid, signal.SIGCONT)
@@ -73,7 +73,7 @@ class Participant:
 
 
 def alive(pids: Sequence[int]) -> list[int]:
-    """Those of the processes that have not ended."""
+    """Return those processes that still run."""
     living = []
     for pid in pids:
         try:

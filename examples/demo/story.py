@@ -1,4 +1,4 @@
-"""What is done to the job, and what is measured while it is done."""
+"""Story: the faults of the demo in their order, and the measurements during them."""
 
 import re
 import threading
@@ -20,11 +20,11 @@ OUTAGE = 12.0
 _REFUSAL = re.compile(
     r"(File does not exist: \S+|[Rr]ename source \S+ is not found|Parent directory doesn't exist: \S+)"
 )
-"""What the NameNode says to a driver whose leader directory is another leader's."""
+"""Error of the NameNode for a driver whose leader directory another leader has taken."""
 
 
 class DemoError(Exception):
-    """The demo cannot go on."""
+    """The demo cannot continue."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Takeover:
 
 @dataclass
 class Findings:
-    """What the story has measured."""
+    """The measurements."""
 
     takeovers: list[Takeover] = field(default_factory=list)
     changes_from_outage: int = -1
@@ -48,12 +48,12 @@ class Findings:
     zombie_processes: int = 0
     zombie_refusals: list[str] = field(default_factory=list)
     zombie_died: bool = False
-    """Whether its driver ended by itself: of a refusal, or of a call that was under way when it was frozen."""
+    """Whether its driver ended by itself: by a refusal, or by a call that was in progress when it was frozen."""
     orphans: int = -1
 
 
 class Story:
-    """Kills, stops and freezes, in this order; the job goes on."""
+    """Kills, stops and freezes, in this order; the job continues."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Story:
         self._woken_at = 0
 
     def begin(self) -> None:
-        """Two sidecars; the first one granted runs the job."""
+        """Start two sidecars; the first that is granted the job runs it."""
         self._terminal.chapter("Two sidecars start, each with the same PySpark program.")
         for name in ("a", "b"):
             self.participants[name] = self._start(name)
@@ -86,7 +86,7 @@ class Story:
         self._terminal.event("The first batch is counted.")
 
     def kill_the_leader(self) -> None:
-        """SIGKILL of the leading sidecar; its driver must die with it."""
+        """Send SIGKILL to the leading sidecar; its driver must die with it."""
         leader = self._leader()
         self._terminal.chapter(f"kill -9 of the leading sidecar, {leader.name}.")
         family = leader.family()[1:]
@@ -99,7 +99,7 @@ class Story:
         self._await_batch(killed)
 
     def stop_zookeeper(self) -> None:
-        """All of ZooKeeper is away for a while."""
+        """Stop all of ZooKeeper for a while."""
         before, sources = self._epoch(), dict(self._reader.lookups.by_source)
         self._terminal.chapter(f"ZooKeeper is stopped for {OUTAGE:.0f} s.")
         self._sandbox.stop("zookeeper-1")
@@ -114,7 +114,7 @@ class Story:
         self._terminal.event(f"Lookups come from ZooKeeper again; epoch {before} still leads.")
 
     def freeze_the_leader(self) -> None:
-        """SIGSTOP of the leading sidecar and its driver until another leads; then they are woken, driver first."""
+        """Freeze the leading sidecar and its driver until another leads; then wake them, the driver first."""
         leader, epoch = self._leader(), self._epoch()
         self._terminal.chapter(f"The leading sidecar, {leader.name}, and its driver are frozen.")
         frozen = now()
@@ -136,13 +136,13 @@ class Story:
         self._terminal.event("The zombie's sidecar is awake: it has stopped its driver and is a standby.")
 
     def end(self) -> list[int | None]:
-        """The job has finished; returns the exit codes of the sidecars."""
+        """Let the job finish; returns the exit codes of the sidecars."""
         return [participant.wait(BATCH_LIMIT) for participant in self.participants.values()]
 
     # --- watching
 
     def idle_until(self, reached: Callable[[], bool], what: str, limit: float) -> None:
-        """Let the job work until something is reached."""
+        """Let the job work until a condition is true."""
         self._wait(what, reached, limit)
 
     def _idle(self, seconds: float) -> None:
@@ -210,7 +210,7 @@ class Story:
         return newest.source.value if newest else ""
 
     def _refusals(self, zombie: Participant) -> list[str]:
-        """What its driver complained about since it was woken, one sentence a complaint."""
+        """Return the errors of its driver since it was woken, one sentence each."""
         with zombie.log.open("rb") as log:
             log.seek(self._woken_at)
             lines = log.read().decode(errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: one line an event, and one line that says how things stand."""
+"""Terminal: shows one line for each event of the demo, and one line with its present state."""
 
 import time
 
@@ -15,22 +15,22 @@ class Terminal:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the demo began."""
+        """Return the seconds since the demo began."""
         return time.monotonic() - self._start
 
     def chapter(self, text: str) -> None:
-        """Something is about to be done to the system."""
+        """Announce a fault."""
         self._console.print(f"\n[bold yellow]{self.seconds:6.1f} s  {escape(text)}[/]")
 
     def event(self, text: str) -> None:
-        """Something happened."""
+        """Report an event."""
         self._console.print(f"[green]{self.seconds:6.1f} s[/]  {escape(text)}")
 
     def status(self, text: str) -> None:
-        """How things stand."""
+        """Show the present state."""
         self._console.print(f"[dim]{self.seconds:6.1f} s  {escape(text)}[/]")
 
     def check(self, name: str, passed: bool, detail: str) -> None:
-        """One of the checks at the end."""
+        """Show one of the checks at the end."""
         mark = "[bold green]passed[/]" if passed else "[bold red]FAILED[/]"
         self._console.print(f"  {mark}  {escape(name)}: {escape(detail)}")
