@@ -1,8 +1,10 @@
 """The threads behind :class:`store.bounded.BoundedFiles`: those of one process, and the driver they share."""
 
 import atexit
+import ctypes
 import logging
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -93,13 +95,19 @@ _running: set[_Worker] = set()
 
 
 def _before_exit() -> None:
-    """Let running calls come back: a thread that leaves native code while the interpreter goes down aborts the process.
+    """Let running calls come back, and let one that comes back later do no harm.
 
-    Seen with hdfs-native: exit code 134, "FATAL: exception not rethrown".
+    A thread that leaves native code while the interpreter goes down is ended by Python, and hdfs-native cannot be
+    unwound: glibc says "FATAL: exception not rethrown" and aborts the process, which then ends with 134 whatever its
+    code was. Python 3.14 halts such a thread, and so do we: its abort waits for the end of the process.
     """
     end = now() + EXIT_WITHIN
     while _running and now() < end:
         threading.Event().wait(0.002)
+    if _running:
+        libc = ctypes.CDLL(None)
+        libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        libc.signal(signal.SIGABRT, ctypes.cast(libc.pause, ctypes.c_void_p))
 
 
 atexit.register(_before_exit)

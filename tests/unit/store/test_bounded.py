@@ -364,6 +364,34 @@ print(type(files.outcome("a", lambda _: threading.Event().wait(), 0.05).error)._
     assert _python(program) == "DeadlineExceeded\n"
 
 
+def test_a_stuck_call_that_comes_back_while_the_interpreter_goes_down_does_not_change_the_exit_code() -> None:
+    """Seen: a sidecar that had been cut off from HDFS ended its job well, and its process with 134."""
+    program = """
+import socket, sys, time
+import hdfs_native
+from store.bounded import BoundedFiles
+
+def refusal(call):
+    name = b"java.io.FileNotFoundException"
+    header = bytes([8, call, 16, 1, 34, len(name)]) + name
+    return (len(header) + 1).to_bytes(4, "big") + bytes([len(header)]) + header
+
+class Ending:
+    def __del__(self, time=time):
+        namenode.sendall(answer)
+        time.sleep(1.0)
+        print("went down", flush=True)
+
+server = socket.create_server(("127.0.0.1", 0))
+files = BoundedFiles(lambda: hdfs_native.Client(f"hdfs://127.0.0.1:{server.getsockname()[1]}"))
+print(type(files.outcome("list", lambda driver: list(driver.list_status("/", False)), 0.5).error).__name__)
+namenode, _ = server.accept()
+answer = b"".join(map(refusal, range(4)))
+sys.modules["ending"] = Ending()  # the interpreter drops it when no other thread may run any more
+"""
+    assert _python(program) == "DeadlineExceeded\nwent down\n"
+
+
 def test_a_forked_child_starts_afresh() -> None:
     program = """
 import os, sys, threading
