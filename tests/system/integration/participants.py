@@ -287,6 +287,12 @@ class Team:
         """The grants of the past, oldest first."""
         return self._operations.history(self.job)
 
+    def reason(self) -> str:
+        """Why the present leader got the lease; it writes the line of its grant after others can see it lead."""
+        epoch = self.lease()[0].epoch
+        grants = until(lambda: [each for each in self.grants() if each.epoch == epoch], "the line of its grant")
+        return grants[-1].reason
+
     def entries(self, path: str = "") -> set[str]:
         """The names in a directory of the job."""
         listed = self.files.call("test", lambda driver: driver.list(f"{self.job}/{path}".rstrip("/")), 5.0)

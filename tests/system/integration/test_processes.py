@@ -101,7 +101,7 @@ def test_sidecar_and_command_are_frozen_and_woken(team: Team) -> None:
     log.info("A frozen machine was succeeded after %.1f s.", now() - froze)
     after = team.lease()[0]
     assert after.epoch == before.epoch + 1
-    assert team.grants()[-1].reason == "session-gone", "who is frozen is not taken for dead"
+    assert team.reason() == "session-gone", "who is frozen is not taken for dead"
     until(lambda: team.beats()[-1]["epoch"] == after.epoch, "the successor's command runs")
 
     # First the command alone: nobody is there yet to stop it, and every write of it is refused.

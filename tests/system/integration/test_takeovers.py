@@ -42,7 +42,7 @@ def test_without_zookeeper(job: str, tmp_path: Path, stores: dict[str, str]) -> 
             assert team.mode() == "hdfs"
             killed = leader.kill()
             succeeded_in_time(team, lookups, "Without ZooKeeper", killed, SHORT_S + 1)
-        assert team.grants()[-1].reason == "expired"
+        assert team.reason() == "expired"
         until(lambda: team.beats()[-1]["epoch"] == 2, "its command runs")
         assert team.check_one_at_a_time() == [1, 2]
 
@@ -56,7 +56,7 @@ def test_while_zookeeper_is_down(team: Team, healed: Sandbox) -> None:
         until(lambda: team.mode() == "hdfs", "the lease is held without ZooKeeper")
         killed = leader.kill()
         succeeded_in_time(team, lookups, "While ZooKeeper is down", killed, 1)
-    assert team.grants()[-1].reason == "process-gone"
+    assert team.reason() == "process-gone"
     until(lambda: team.beats()[-1]["epoch"] == 2, "its command runs")
     healed.start("zookeeper-1")
     team.settle()
@@ -75,7 +75,7 @@ def test_leader_and_zookeeper_die_at_once(job: str, tmp_path: Path, stores: dict
             healed.kill("zookeeper-1")
             assert team.mode() == "zookeeper"
             succeeded_in_time(team, lookups, "With ZooKeeper", killed, long_s + 1)
-        assert team.grants()[-1].reason == "expired"
+        assert team.reason() == "expired"
         until(lambda: team.beats()[-1]["epoch"] == 2, "its command runs")
         assert team.check_one_at_a_time() == [1, 2]
 
