@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ha.config.settings import SUSPICION_ON, Settings
+from ha.config.leadership_settings import SUSPICION_ON
+from ha.config.settings import Settings
 from leader.layout.contact import ContactAddress
 from store.clock import now
 from store.lazy_imports import will_import

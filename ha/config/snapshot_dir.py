@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ha.config.settings import SNAPSHOTS_OFF
+from ha.config.leadership_settings import SNAPSHOTS_OFF
 from store.errors import Invalid
 from store.zookeeper.address import Address
 

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from ha.config.durations import seconds_of
-from ha.config.settings import SettingReference, Settings, key_of, reference, shown
+from ha.config.setting import SettingReference, key_of, shown
+from ha.config.settings import Settings, reference
 from ha.config.variables import check_variables
 from leader.errors import InvalidSettings
 from leader.layout.names import check_word

@@ -17,7 +17,8 @@ import socket
 import threading
 
 from ha.config.addresses import bind, parse_listen
-from ha.config.settings import SUSPICION_ON, Settings
+from ha.config.leadership_settings import SUSPICION_ON
+from ha.config.settings import Settings
 from ha.listening.connections import Connection, Connections
 from ha.listening.limits import most_connections
 from ha.listening.throttle import throttle

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from ha.config.settings import CLEANUP_ON, RERUN_ON
+from ha.config.command_settings import CLEANUP_ON, RERUN_ON
 from ha.daemon.process import ContendingProcess
 from ha.spark.relocate import relocate
 from leader.errors import NoLeader, NotLeader

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 
+from ha.config.command_settings import CLASS_DATA_ON, WARM
 from ha.config.restart_strategy import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
-from ha.config.settings import CLASS_DATA_ON, WARM
 from ha.daemon.process import ContendingProcess
 from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Revoked, Wake
 from ha.metrics.contending import Restarts

@@ -25,8 +25,13 @@ DECODERS = (
         "ha.daemon.http_api",
         "ha.leadership.deadline_file",
         "ha.cli.options",
+        "ha.config.command_settings",
+        "ha.config.http_settings",
+        "ha.config.leadership_settings",
+        "ha.config.setting",
         "ha.config.settings",
         "ha.config.sources",
+        "ha.config.store_settings",
     ),
     *(
         "leader.layout.checkpoint",

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, field, replace
 
-from ha.config.settings import FRESHNESSES_PER_AUDIT
+from ha.config.leadership_settings import FRESHNESSES_PER_AUDIT
 from leader.timing import Timing
 
 AGENT = "r0"

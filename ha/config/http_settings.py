@@ -1,0 +1,152 @@
+"""Settings of HTTP: the API that processes offer, and the calls to job masters."""
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from ha.config.leadership_settings import LeadershipSettings
+from ha.config.setting import setting, shown
+from leader.errors import InvalidSettings
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
+
+_HOST = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+
+
+class HttpSettings(LeadershipSettings, frozen=True, kw_only=True):
+    """Who may ask, and what is shown to job masters."""
+
+    listen: Annotated[
+        str,
+        setting(
+            "Address of the HTTP API: `host:port`. Port 0 takes a free port.",
+            default="no HTTP API; for `ha daemon` and `ha agent` a free port of 127.0.0.1",
+        ),
+    ] = ""
+    http_hosts: Annotated[
+        str,
+        setting(
+            "Further names that requests to the HTTP API may have in their Host header: `a.example.com,b`. "
+            "`*.example.com` means all names below it, and `*` all names.",
+            default="this host's own names, and the host in `listen`; IP addresses need no list",
+        ),
+    ] = ""
+    http_networks: Annotated[
+        str,
+        setting(
+            "Networks and addresses from which connections to the HTTP API are accepted: `10.1.0.0/16,192.168.7.9`.",
+            default="all",
+        ),
+    ] = ""
+    http_certificate: Annotated[
+        str,
+        setting(
+            "File with the certificate of the HTTP API and its chain, in PEM. With it, the API speaks TLS only.",
+            default="no TLS",
+        ),
+    ] = ""
+    http_key: Annotated[
+        str,
+        setting(
+            "File with the key of `http_certificate`, in PEM, without a password.", default="the certificate's file"
+        ),
+    ] = ""
+    http_client_ca: Annotated[
+        str,
+        setting(
+            "File with the authorities, in PEM, of which clients of the HTTP API must have a certificate.",
+            default="clients need no certificate",
+        ),
+    ] = ""
+    http_read_tokens: Annotated[
+        str,
+        setting(
+            "File with the tokens of clients that may read, one a line. "
+            "As soon as there is a file of tokens, each request but `/health` needs one.",
+            default="no tokens",
+        ),
+    ] = ""
+    http_operate_tokens: Annotated[
+        str,
+        setting("File with the tokens of clients that may also change something, one a line.", default="no tokens"),
+    ] = ""
+    jobmaster_ca: Annotated[
+        str,
+        setting(
+            "File with the authorities, in PEM, that sign the certificates of job masters. "
+            "With it, only job masters with an address of `https://` are called.",
+            default="those of the system",
+        ),
+    ] = ""
+    jobmaster_token: Annotated[
+        str,
+        setting(
+            "File with the token that calls to job masters show, over TLS only. "
+            "With it, only job masters with an address of `https://` are called.",
+            default="no token",
+        ),
+    ] = ""
+    jobmaster_certificate: Annotated[
+        str,
+        setting(
+            "File with the certificate, in PEM, that callers of job masters show.", default="no certificate is shown"
+        ),
+    ] = ""
+    jobmaster_key: Annotated[
+        str,
+        setting(
+            "File with the key of `jobmaster_certificate`, in PEM, without a password.",
+            default="the certificate's file",
+        ),
+    ] = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names in ``http_hosts``.
+
+        Raises:
+            InvalidSettings: one of them is no name.
+        """
+        names = _listed(self.http_hosts)
+        for each in names:
+            if not _HOST.fullmatch(each):
+                raise InvalidSettings(
+                    f"http_hosts has {shown(each)}: each must be a host's name, such as a.example.com or *.example.com."
+                )
+        return names
+
+    @property
+    def networks(self) -> "tuple[IPv4Network | IPv6Network, ...]":
+        """The networks in ``http_networks``.
+
+        Raises:
+            InvalidSettings: one of them is no network.
+        """
+        if not self.http_networks:
+            return ()
+        import ipaddress  # noqa: PLC0415  # most processes need none
+
+        try:
+            return tuple(ipaddress.ip_network(each) for each in _listed(self.http_networks))
+        except ValueError as error:
+            raise InvalidSettings(
+                f"http_networks is {shown(self.http_networks)}: {error}; write networks such as 10.1.0.0/16."
+            ) from error
+
+    def validate(self) -> None:
+        """Check these settings as well; it raises as the base does."""
+        super().validate()
+        _ = self.hosts, self.networks  # raises if one is none
+        if self.jobmaster_key and not self.jobmaster_certificate:
+            raise InvalidSettings(
+                "jobmaster_key is of no use without jobmaster_certificate: set it, or leave both out."
+            )
+        if (self.http_key or self.http_client_ca) and not self.http_certificate:
+            raise InvalidSettings(
+                "http_key and http_client_ca are of no use without http_certificate: set it, or leave them out."
+            )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Read a list with commas."""
+    return tuple(each.strip() for each in text.split(",")) if text.strip() else ()

@@ -1,0 +1,137 @@
+"""Settings of the stores: where HDFS and ZooKeeper are, and who this process is for them."""
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from ha.config.setting import key_of, setting, shown
+from leader.errors import InvalidSettings
+from store.errors import Invalid
+from store.zookeeper.security import Security
+
+
+class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
+    """The stores, and the log-in to each."""
+
+    files: Annotated[
+        str,
+        setting(
+            "URI of the directory that holds all jobs: `hdfs://`, `webhdfs://`, `swebhdfs://` (HTTPS) or `file://`. "
+            "`hdfs:///path` is on the file system in `fs.defaultFS` of the Hadoop configuration (`HADOOP_CONF_DIR`).",
+            default="a directory below the user's state directory",
+        ),
+    ] = ""
+    directory_mode: Annotated[
+        str,
+        setting(
+            "Permissions of the directories that are made for jobs, as `chmod` takes them. "
+            "`0750` or `0755` lets readers of other users ask HDFS; the jobs' owner always needs all three."
+        ),
+    ] = "0700"
+    webhdfs_ca: Annotated[
+        str,
+        setting(
+            "File with the certificates (PEM) of the authorities that sign those of HDFS, for `swebhdfs://`.",
+            default="the authorities that this host trusts",
+        ),
+    ] = ""
+    zookeeper: Annotated[
+        str,
+        setting(
+            "Address of the ZooKeeper ensemble: `host:port,host:port/chroot`. "
+            "Without ZooKeeper, the file system does all the work.",
+            default="no ZooKeeper",
+        ),
+    ] = ""
+    zookeeper_auth: Annotated[
+        str,
+        setting(
+            "How processes log in to ZooKeeper: `none`, `digest`, `sasl-digest` (DIGEST-MD5) or `kerberos`. "
+            "The last two need `hybrid-ha[kerberos]`."
+        ),
+    ] = "none"
+    zookeeper_credentials: Annotated[
+        str,
+        setting(
+            "File with `user:password` for `digest` and `sasl-digest`. It is read for each connection.",
+            default="no file",
+        ),
+    ] = ""
+    zookeeper_sasl_service: Annotated[
+        str, setting("First part of the ZooKeeper servers' Kerberos principal, as in `zookeeper/host`.")
+    ] = "zookeeper"
+    zookeeper_tls_ca: Annotated[
+        str,
+        setting(
+            "File with the certificates (PEM) of the authorities that sign those of the ZooKeeper servers. "
+            "With it, TLS is spoken, and the servers' names must be right.",
+            default="no TLS",
+        ),
+    ] = ""
+    zookeeper_tls_certificate: Annotated[
+        str, setting("File with this process's own certificate (PEM) for ZooKeeper.", default="none")
+    ] = ""
+    zookeeper_tls_key: Annotated[
+        str,
+        setting(
+            "File with the key of that certificate (PEM, without a password).", default="in the certificate's file"
+        ),
+    ] = ""
+    zookeeper_acl: Annotated[
+        str,
+        setting(
+            "`open` or `creator`: who may read and change the nodes that a process makes. "
+            "`creator` needs a login or a certificate, the same for all contenders of a chroot.",
+            default="`creator` with a login or a certificate, else `open`",
+        ),
+    ] = ""
+    zookeeper_readers: Annotated[
+        str,
+        setting(
+            "Who else may read nodes with `creator`: `scheme:id,scheme:id`, such as `sasl:reports` or `world:anyone`.",
+            default="nobody",
+        ),
+    ] = ""
+    kerberos_keytab: Annotated[
+        str,
+        setting(
+            "File with the keys of `kerberos_principal`. "
+            "With it, this process logs in by itself, and again at 80 % of each ticket's life.",
+            default="the ticket that this process finds",
+        ),
+    ] = ""
+    kerberos_principal: Annotated[
+        str, setting("Who this process is for Kerberos, if it has a keytab.", default="none")
+    ] = ""
+
+    @property
+    def zookeeper_security(self) -> Security:
+        """How to log in to ZooKeeper, and who may do what there."""
+        return Security(
+            auth=self.zookeeper_auth,
+            credentials=self.zookeeper_credentials,
+            service=self.zookeeper_sasl_service,
+            ca=self.zookeeper_tls_ca,
+            certificate=self.zookeeper_tls_certificate,
+            key=self.zookeeper_tls_key,
+            acl=self.zookeeper_acl,
+            readers=self.zookeeper_readers,
+        )
+
+    def validate(self) -> None:
+        """Check every setting that is checked before it is used.
+
+        Raises:
+            InvalidSettings: one is out of range or clashes with another; the message names them.
+        """
+        if not re.fullmatch("0?7[0-7]{2}", self.directory_mode):
+            raise InvalidSettings(
+                f"directory_mode is {shown(self.directory_mode)}: it must be 0700 to 0777, as chmod takes it."
+            )
+        if bool(self.kerberos_keytab) != bool(self.kerberos_principal):
+            raise InvalidSettings("kerberos_keytab and kerberos_principal need each other: set both, or neither.")
+        try:
+            self.zookeeper_security.check()
+        except Invalid as error:
+            raise InvalidSettings(str(error)) from error
