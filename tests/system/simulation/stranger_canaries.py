@@ -13,7 +13,7 @@ from leader.layout.contact import ContactAddress
 from leader.layout.lease import Mode
 from leader.layout.znodes import NodeCommand
 from leader.timing import PAST
-from tests.system.simulation.canaries import Canary, Patch
+from tests.system.simulation.canary import Canary, Patch
 
 _FIELDS = 4
 _found: dict[str, ContactAddress] = {}

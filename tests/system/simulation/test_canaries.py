@@ -7,12 +7,15 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tests.lanes import in_background
-from tests.system.simulation.canaries import CANARIES, Canary
+from tests.system.simulation.canary import Canary
+from tests.system.simulation.leadership_canaries import LEADERSHIP
+from tests.system.simulation.reader_canaries import READERS
+from tests.system.simulation.record_canaries import RECORDS
 from tests.system.simulation.run import simulate
 from tests.system.simulation.stranger_canaries import STRANGERS
 
 Catch = tuple[int, str]
-ALL = (*CANARIES, *STRANGERS)
+ALL = (*LEADERSHIP, *RECORDS, *READERS, *STRANGERS)
 
 
 def hunt(number: int) -> Catch | None:
