@@ -42,8 +42,19 @@ def sandbox() -> None:
 )
 @click.option("--namenodes", type=click.Choice(["1", "2"]), help="NameNodes to run.  [default: as before, or 1]")
 @click.option("--secure", is_flag=True, default=None, help="With Kerberos and TLS, as clusters of companies have them.")
+@click.option(
+    "--ticket-life",
+    type=click.IntRange(1),
+    metavar="MINUTES",
+    help="With --secure: how long each Kerberos ticket lasts.  [default: a day]",
+)
 def up(
-    directory: Path | None, as_json: bool, zookeepers: str | None, namenodes: str | None, secure: bool | None
+    directory: Path | None,
+    as_json: bool,
+    zookeepers: str | None,
+    namenodes: str | None,
+    secure: bool | None,
+    ticket_life: int | None,
 ) -> None:
     """Start all servers that are not running, and wait until all of them serve."""
     box = Sandbox(directory)
@@ -54,7 +65,11 @@ def up(
         console.print(f"[dim]{time.monotonic() - started:5.1f} s[/dim]  {escape(step)}")
 
     with console.status("Looking at the servers"):
-        changed = _asked(lambda: box.up(_number(zookeepers), _number(namenodes), progress=say, secure=secure))
+        changed = _asked(
+            lambda: box.up(
+                _number(zookeepers), _number(namenodes), progress=say, secure=secure, ticket_life=ticket_life
+            )
+        )
     if as_json:
         _print_json({"changed": changed, "servers": box.status(), "environment": box.environment()})
     elif changed:

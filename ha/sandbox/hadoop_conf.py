@@ -20,15 +20,19 @@ _MAIN = {
 def filesystem(state: State) -> str:
     """Return the URI of the file system, without a path."""
     namenodes = state.of("namenode")
-    return f"hdfs://{NAMESERVICE}" if len(namenodes) > 1 else f"hdfs://{state.host}:{namenodes[0].ports['rpc']}"
+    return f"hdfs://{NAMESERVICE}" if len(namenodes) > 1 else address(namenodes[0], state)
 
 
 def web_filesystem(state: State) -> str:
     """Return the URI of the same file system over WebHDFS, without a path."""
-    namenodes = state.of("namenode")
-    if state.secured:
-        return f"swebhdfs://{state.host}:{namenodes[0].ports['https']}"
-    return f"webhdfs://{NAMESERVICE}" if len(namenodes) > 1 else f"webhdfs://{LOOPBACK}:{namenodes[0].ports['http']}"
+    namenodes, web = state.of("namenode"), "https" if state.secured else "http"
+    where = NAMESERVICE if len(namenodes) > 1 else f"{state.host}:{namenodes[0].ports[web]}"
+    return f"{'swebhdfs' if state.secured else 'webhdfs'}://{where}"
+
+
+def address(namenode: Server, state: State) -> str:
+    """Return the URI of one NameNode, whether or not it is the active one."""
+    return f"hdfs://{state.host}:{namenode.ports['rpc']}"
 
 
 def namenode_id(server: Server) -> str:
@@ -46,6 +50,7 @@ def write(state: State, conf: Path) -> None:
     _write_site(conf / "hdfs-site.xml", _hdfs_site(state))
     if state.secured:
         _write_site(conf / "ssl-server.xml", Secured(state).ssl_server())
+        _write_site(conf / "ssl-client.xml", Secured(state).ssl_client())
 
 
 def program(server: Server, state: State, data: Path, temporary: Path, *extra: str) -> Program:
@@ -138,7 +143,7 @@ def _of_namenode(server: Server, state: State, home: Path) -> dict[str, str]:
     }
     journals = state.of("journalnode")
     if journals:
-        quorum = ";".join(f"{LOOPBACK}:{each.ports['rpc']}" for each in journals)
+        quorum = ";".join(f"{state.host}:{each.ports['rpc']}" for each in journals)
         settings |= {
             "dfs.ha.namenode.id": namenode_id(server),  # both live on one address: Hadoop cannot tell by itself
             "dfs.namenode.shared.edits.dir": f"qjournal://{quorum}/{NAMESERVICE}",
@@ -163,10 +168,11 @@ def _of_datanode(server: Server, state: State, home: Path) -> dict[str, str]:
 
 
 def _of_journalnode(server: Server, _state: State, home: Path) -> dict[str, str]:
+    web = "https" if "https" in server.ports else "http"
     return {
         "dfs.journalnode.edits.dir": str(home / "edits"),
         "dfs.journalnode.rpc-address": f"{LOOPBACK}:{server.ports['rpc']}",
-        "dfs.journalnode.http-address": f"{LOOPBACK}:{server.ports['http']}",
+        f"dfs.journalnode.{web}-address": f"{LOOPBACK}:{server.ports[web]}",
     }
 
 

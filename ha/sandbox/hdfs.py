@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from ha.sandbox.hadoop_conf import NAMESERVICE, filesystem, name_directory
+from ha.sandbox.hadoop_conf import NAMESERVICE, address, name_directory
 from ha.sandbox.launcher import Launcher, Program
 from ha.sandbox.polling import SandboxError
 from ha.sandbox.secured import Secured
@@ -30,10 +30,17 @@ _TRIES = 3
 """A NameNode may write to a segment while it is being read, or finish it, which gives the file another name."""
 
 
-def role(namenode: Server) -> str | None:
+def role(namenode: Server, state: State) -> str | None:
     """Return ``active`` or ``standby``; None if the NameNode does not answer."""
-    if _secure(namenode):  # its pages want a login; and it is the only one
-        return ACTIVE if _listens(namenode.ports["rpc"]) else None
+    if not state.secured:
+        return _role_on_its_page(namenode)
+    if not _listens(namenode.ports["rpc"]):
+        return None
+    refusal = Secured(state).refuses_reads(address(namenode, state))  # its pages want a login
+    return ACTIVE if refusal is None else STANDBY if "state standby" in refusal else None
+
+
+def _role_on_its_page(namenode: Server) -> str | None:
     bean = _bean(namenode, "Hadoop:service=NameNode,name=NameNodeStatus")
     state = bean.get("State") if bean else None
     return state if state in {ACTIVE, STANDBY} else None
@@ -41,7 +48,7 @@ def role(namenode: Server) -> str | None:
 
 def active_namenode(state: State) -> Server | None:
     """Return the active NameNode; None if there is none that answers."""
-    return next((server for server in state.of("namenode") if role(server) == ACTIVE), None)
+    return next((server for server in state.of("namenode") if role(server, state) == ACTIVE), None)
 
 
 def not_ready(server: Server) -> str | None:
@@ -62,21 +69,21 @@ def not_listening(namenode: Server) -> str | None:
 
 def no_writes(state: State) -> str | None:
     """Return why a file cannot be written to HDFS; None if it was written (and deleted) just now."""
-    active = [server for server in state.of("namenode") if role(server) == ACTIVE]
+    active = [server for server in state.of("namenode") if role(server, state) == ACTIVE]
     if not active:
         return "no NameNode is active"
-    if state.secured:
-        return Secured(state).prepare(filesystem(state))
     # One that was paused and replaced believes that it is active until it writes: then its journal ends it.
-    refusals = [reason for server in active if (reason := not_writable(server, state.user)) is not None]
+    refusals = [reason for server in active if (reason := not_writable(server, state)) is not None]
     if len(active) > 1:
         return "two NameNodes believe that they are active"
     return refusals[0] if refusals else None
 
 
-def not_writable(namenode: Server, user: str) -> str | None:
+def not_writable(namenode: Server, state: State) -> str | None:
     """Return why a file cannot be written through a NameNode; None if it was written (and deleted) just now."""
-    port = namenode.ports["http"]
+    if state.secured:
+        return Secured(state).prepare(address(namenode, state))
+    port, user = namenode.ports["http"], state.user
     try:
         # A directory for everybody, as on any cluster; it is there already after the first time.
         _webhdfs(port, "PUT", "/tmp", user, op="MKDIRS", permission="1777")  # noqa: S108  # a path in HDFS
@@ -108,7 +115,7 @@ def was_put_in_safe_mode(state: State) -> bool:
 
 
 def _namenode_not_ready(server: Server) -> str | None:
-    if role(server) is None or not _listens(server.ports["rpc"]):
+    if _role_on_its_page(server) is None or not _listens(server.ports["rpc"]):
         return "it does not serve yet"
     return "it is in safe mode" if in_safe_mode(server) else None
 

@@ -75,8 +75,13 @@ class Launcher:
         except OSError as error:
             raise SandboxError(f"{name} cannot be started: {error}.") from error
 
-    def run(self, name: str, program: Program) -> str:
+    def run(self, name: str, program: Program, environment: Mapping[str, str] | None = None) -> str:
         """Run a tool to its end, and return what it said; its output also goes to a log.
+
+        Args:
+            name: of the log.
+            program: the tool.
+            environment: further variables.
 
         Raises:
             SandboxError: it failed, or took more than a minute.
@@ -86,7 +91,7 @@ class Launcher:
             replace_file(self._log_configuration, _LOG_CONFIGURATION)
             ended = subprocess.run(
                 self._command(name, program),
-                env=self._environment(),
+                env={**self._environment(), **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -3,6 +3,7 @@
 import contextlib
 import getpass
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from ha.sandbox.polling import SandboxError, until
 from ha.sandbox.process import Condition, condition, send
 from ha.sandbox.secured import USER, Secured
 from ha.sandbox.servers import KILL_TIMEOUT_S, READY_TIMEOUT_S, ServerStatus, status_of
-from ha.sandbox.state import LOOPBACK, Directory, State, check_numbers, default_directory, new_state
+from ha.sandbox.state import LOOPBACK, USUAL_TICKET_LIFE, Directory, State, check_numbers, default_directory, new_state
 
 _ROUNDS = 3
 """Rounds of ``up``: a NameNode that was paused and replaced ends itself only after it was resumed."""
@@ -49,6 +50,7 @@ class Sandbox:
         timeout_s: float = READY_TIMEOUT_S,
         *,
         secure: bool | None = None,
+        ticket_life: int | None = None,
     ) -> bool:
         """Start or resume what is not running, wait until everything serves; return whether anything had to be done.
 
@@ -58,13 +60,14 @@ class Sandbox:
             progress: is told each step in one sentence.
             timeout_s: seconds that each server has to become ready.
             secure: whether the stores want to know who asks (Kerberos and TLS); None as above.
+            ticket_life: of a secure sandbox that is made: minutes that each ticket lasts; None is a day.
 
         Raises:
             SandboxError: something is missing, failed, or took too long.
         """
         check_numbers(zookeepers or 1, namenodes or 1)  # before anything is written
         with self._directory.locked():
-            state = self._load_or_make(zookeepers, namenodes, secure)
+            state = self._load_or_make(zookeepers, namenodes, secure, ticket_life)
             if _serves(state):
                 return False
             for _ in range(_ROUNDS):
@@ -95,7 +98,7 @@ class Sandbox:
     def status(self) -> list[ServerStatus]:
         """Return how each server is; empty if there is no sandbox in this directory."""
         state = self._directory.load()
-        return [status_of(server) for server in state.servers] if state is not None else []
+        return [status_of(server, state) for server in state.servers] if state is not None else []
 
     def environment(self, user: str = USER) -> dict[str, str]:
         """Return the environment variables that make clients use this sandbox; raise if there is none.
@@ -202,11 +205,10 @@ class Sandbox:
             other = next((each for each in state.of("namenode") if each.name != to), None)
             if target.kind != "namenode" or other is None:
                 raise SandboxError(f"{to} is not one of two NameNodes.")
-            if hdfs.role(target) != hdfs.ACTIVE:
+            if hdfs.role(target, state) != hdfs.ACTIVE:
                 identities = (hadoop_conf.namenode_id(other), hadoop_conf.namenode_id(target))
-                tool = hadoop_conf.administration("DFSHAAdmin", "-failover", *identities)
-                self._launcher(state).run("failover", tool)
-            until(lambda: hdfs.not_writable(target, state.user), READY_TIMEOUT_S, f"{to} does not take writes")
+                self._administer(state, "failover", "DFSHAAdmin", "-failover", *identities)
+            until(lambda: hdfs.not_writable(target, state), READY_TIMEOUT_S, f"{to} does not take writes")
 
     def safe_mode(self, on: bool) -> None:
         """Make the active NameNode refuse all writes, or accept them again.
@@ -216,6 +218,11 @@ class Sandbox:
         """
         with self._changing() as state:
             self._safe_mode(state, on)
+
+    def tickets(self, user: str = USER) -> int:
+        """Return how many tickets a user of a secure sandbox has been given until now, by the centre's log."""
+        log = self._directory.log("kdc-1")
+        return len(re.findall(rf"AS_REQ .*ISSUE: .* {user}@", log.read_text(encoding="utf-8", errors="replace")))
 
     def edits(self) -> list[str]:
         """Return what HDFS has executed until now, in that order: its edit log, one XML document for each segment.
@@ -253,7 +260,7 @@ class Sandbox:
             first = state.of("namenode")[0]
             progress(f"Making {first.name} active")
             identity = hadoop_conf.namenode_id(first)
-            launcher.run("activate", hadoop_conf.administration("DFSHAAdmin", "-transitionToActive", identity))
+            self._administer(state, "activate", "DFSHAAdmin", "-transitionToActive", identity)
         until(lambda: hdfs.no_writes(state), timeout_s, "HDFS takes no writes")
         launcher.prepare_faster_starts(progress)
 
@@ -261,11 +268,15 @@ class Sandbox:
         namenode = hdfs.active_namenode(state)
         if namenode is None:
             raise SandboxError("No NameNode is active.")
-        address = f"hdfs://{LOOPBACK}:{namenode.ports['rpc']}"
-        tool = hadoop_conf.administration("DFSAdmin", "-fs", address, "-safemode", "enter" if on else "leave")
-        self._launcher(state).run("safemode", tool)
-        if hdfs.in_safe_mode(namenode) != on:
-            raise SandboxError(f"{namenode.name} did not {'enter' if on else 'leave'} safe mode.")
+        address, word = hadoop_conf.address(namenode, state), "enter" if on else "leave"
+        said = self._administer(state, "safemode", "DFSAdmin", "-fs", address, "-safemode", word)
+        if f"Safe mode is {'ON' if on else 'OFF'}" not in said:
+            raise SandboxError(f"{namenode.name} did not {word} safe mode.")
+
+    def _administer(self, state: State, name: str, tool: str, *arguments: str) -> str:
+        """Run one of Hadoop's tools as the superuser; return what it said."""
+        variables = Secured(state).superuser() if state.secured else None
+        return self._launcher(state).run(name, hadoop_conf.administration(tool, *arguments), variables)
 
     def _state(self) -> State:
         state = self._directory.load()
@@ -273,17 +284,24 @@ class Sandbox:
             raise SandboxError(f"There is no sandbox in {self.directory}: ha sandbox up makes one.")
         return state
 
-    def _load_or_make(self, zookeepers: int | None, namenodes: int | None, secure: bool | None) -> State:
+    def _load_or_make(
+        self, zookeepers: int | None, namenodes: int | None, secure: bool | None, ticket_life: int | None
+    ) -> State:
         state = self._directory.load()
         if state is None:
             if secure and (reason := realm.missing()):
                 raise SandboxError(reason)
             folder = str(self._directory.data / "secured") if secure else ""
-            state = new_state(_user(), zookeepers or 1, namenodes or 1, folder)
+            state = new_state(_user(), zookeepers or 1, namenodes or 1, folder, ticket_life or USUAL_TICKET_LIFE)
             self._directory.save(state)
         if secure is not None and secure != bool(state.secured):
             raise SandboxError(
                 f"The sandbox in {self.directory} was made {'without' if secure else 'with'} --secure: "
+                "take it down with --wipe first, or use another directory."
+            )
+        if ticket_life not in {None, state.ticket_life}:
+            raise SandboxError(
+                f"The sandbox in {self.directory} has tickets of {state.ticket_life} minutes, not {ticket_life}: "
                 "take it down with --wipe first, or use another directory."
             )
         wanted_servers = (("ZooKeeper server", "zookeeper", zookeepers), ("NameNode", "namenode", namenodes))

@@ -5,9 +5,12 @@ import secrets
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ha.sandbox.certificates import Certificate, key_store, make_authority, sign
+from ha.sandbox.polling import SandboxError
 from ha.sandbox.realm import HOST, REALM, Realm, program
 from ha.sandbox.state import Server, State
 
@@ -16,6 +19,8 @@ USER, STRANGER = "alice", "mallory"
 
 _PASSWORD = "sandbox"  # noqa: S105  # of key stores that only this user can read
 _PREPARE_TIMEOUT_S = 20
+_LOOK_TIMEOUT_S = 5
+"""A NameNode that is paused listens, and answers nothing."""
 _SUPERUSER = "superuser"
 _SERVERS = {"namenode": "nn", "datanode": "dn", "web": "HTTP", "zookeeper": "zookeeper"}
 
@@ -41,13 +46,19 @@ with client.create("/tmp/.sandbox-probe", WriteOptions(overwrite=True)) as file:
 client.delete("/tmp/.sandbox-probe")
 """
 
+_LOOK = """
+import sys
+from hdfs_native import Client
+Client(sys.argv[1], {"dfs.client.failover.max.attempts": "0"}).get_file_info("/")
+"""
+
 
 class Secured:
     """The realm and the certificates of one sandbox, in a folder of their own."""
 
     def __init__(self, state: State) -> None:
         self.folder = Path(state.secured)
-        self.realm = Realm(self.folder / "realm", state.of("kdc")[0].ports["kdc"])
+        self.realm = Realm(self.folder / "realm", state.of("kdc")[0].ports["kdc"], f"{state.ticket_life}m")
         self._keys = self.folder / "keys"
 
     def make(self) -> None:
@@ -82,6 +93,9 @@ class Secured:
         mine = Certificate(self._keys / f"{user}.crt", self._keys / f"{user}.key")
         return {
             "KRB5_CONFIG": str(self.realm.configuration),
+            # Java looks for Kerberos' configuration elsewhere, and Spark's driver logs in by itself.
+            "SPARK_SUBMIT_OPTS": f"-Djava.security.krb5.conf={self.realm.configuration}",
+            "PYSPARK_SUBMIT_ARGS": (f"--principal {user}@{REALM} --keytab {self.realm.keytab(user)} pyspark-shell"),
             "HA_KERBEROS_KEYTAB": str(self.realm.keytab(user)),
             "HA_KERBEROS_PRINCIPAL": user,
             "HA_WEBHDFS_CA": str(self.authority),
@@ -104,6 +118,8 @@ class Secured:
             "hadoop.security.authentication": "kerberos",
             "hadoop.security.authorization": "true",
             "hadoop.rpc.protection": "privacy",
+            # A minute by default: with tickets that last two, a server would be without one.
+            "hadoop.kerberos.min.seconds.before.relogin": "5",
             # WebHDFS follows these; with "simple" everybody is who ?user.name= says.
             "hadoop.http.authentication.type": "kerberos",
             "hadoop.http.authentication.kerberos.principal": _principal("web"),
@@ -121,6 +137,9 @@ class Secured:
             "dfs.namenode.keytab.file": str(self.realm.keytab("namenode")),
             "dfs.datanode.kerberos.principal": _principal("datanode"),
             "dfs.datanode.keytab.file": str(self.realm.keytab("datanode")),
+            # JournalNodes show their journals to those with a name like their own, as on clusters where all are "hdfs".
+            "dfs.journalnode.kerberos.principal": _principal("namenode"),
+            "dfs.journalnode.keytab.file": str(self.realm.keytab("namenode")),
             "dfs.web.authentication.kerberos.principal": _principal("web"),
             "dfs.web.authentication.kerberos.keytab": str(self.realm.keytab("web")),
         }
@@ -134,31 +153,52 @@ class Secured:
             "ssl.server.keystore.keypassword": _PASSWORD,
         }
 
+    def ssl_client(self) -> dict[str, str]:
+        """Return what is in ``ssl-client.xml``, by which NameNodes believe JournalNodes and each other."""
+        return {
+            "ssl.client.truststore.location": str(self._keys / "server.p12"),  # all servers share the one certificate
+            "ssl.client.truststore.type": "pkcs12",
+            "ssl.client.truststore.password": _PASSWORD,
+        }
+
     def prepare(self, filesystem: str) -> str | None:
         """Make the directories that users need; return why that was not possible, which proves that HDFS takes writes.
 
         Raises:
             SandboxError: the programs of Kerberos are missing.
         """
-        ticket = self.folder / _SUPERUSER
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("HADOOP_", "HA_"))}
-        environment |= self.realm.environment | {"KRB5CCNAME": str(ticket)}
-        environment["HADOOP_CONF_DIR"] = str(self.folder.parent.parent / "conf")
+        return self._as_superuser(_PREPARE, filesystem, USER)
+
+    def refuses_reads(self, namenode: str) -> str | None:
+        """Return why a NameNode, with this URI, answers no reads as an active one does; None if it does.
+
+        Raises:
+            SandboxError: the programs of Kerberos are missing.
+        """
+        return self._as_superuser(_LOOK, namenode, timeout_s=_LOOK_TIMEOUT_S)
+
+    def superuser(self) -> dict[str, str]:
+        """Log in as HDFS's superuser; return the variables with which programs are that user.
+
+        Raises:
+            SandboxError: Kerberos is missing or refuses.
+        """
+        ticket = self.folder / f"{_SUPERUSER}-{os.getpid()}-{threading.get_native_id()}"
+        found = {**self.realm.environment, "KRB5CCNAME": str(ticket)}
         keytab = str(self.realm.keytab("namenode"))
-        steps = (
-            [program("kinit"), "-k", "-t", keytab, "-c", str(ticket), _principal("namenode")],
-            [sys.executable, "-c", _PREPARE, filesystem, USER],
-        )
-        for step in steps:
-            try:
-                ended = subprocess.run(
-                    step, env=environment, capture_output=True, text=True, timeout=_PREPARE_TIMEOUT_S, check=False
-                )
-            except (OSError, subprocess.TimeoutExpired) as error:
-                return str(error)
-            if ended.returncode != 0:
-                return (ended.stderr.strip().splitlines() or ["no reason is given"])[-1]
-        return None
+        command = [program("kinit"), "-k", "-t", keytab, "-c", str(ticket), _principal("namenode")]
+        if reason := _ended_badly(command, {**os.environ, **found}, _PREPARE_TIMEOUT_S):
+            raise SandboxError(f"Kerberos gives {_principal('namenode')} no ticket: {reason}.")
+        return found
+
+    def _as_superuser(self, script: str, *arguments: str, timeout_s: float = _PREPARE_TIMEOUT_S) -> str | None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("HADOOP_", "HA_"))}
+        environment["HADOOP_CONF_DIR"] = str(self.folder.parent.parent / "conf")
+        try:
+            environment |= self.superuser()
+        except SandboxError as error:
+            return str(error)
+        return _ended_badly([sys.executable, "-c", script, *arguments], environment, timeout_s)
 
     # --- ZooKeeper
 
@@ -190,3 +230,12 @@ class Secured:
 
 def _principal(server: str) -> str:
     return f"{_SERVERS[server]}/{HOST}@{REALM}"
+
+
+def _ended_badly(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str | None:
+    """Return the last line of what a program says about its failure; None if there is none."""
+    try:
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (ended.stderr.strip().splitlines() or ["no reason is given"])[-1] if ended.returncode else None

@@ -171,19 +171,19 @@ class ServerStatus(msgspec.Struct, frozen=True):
     role: str | None
 
 
-def status_of(server: Server) -> ServerStatus:
-    """Look at a server, for two seconds at most."""
-    state = condition(server.process)
+def status_of(server: Server, state: State) -> ServerStatus:
+    """Look at a server, for some seconds at most."""
+    now = condition(server.process)
     role = None
-    if state == "up" and server.kind == "zookeeper":
+    if now == "up" and server.kind == "zookeeper":
         role = zookeeper.mode(server)
-    elif state == "up" and server.kind == "namenode":
-        role = hdfs.role(server)
+    elif now == "up" and server.kind == "namenode":
+        role = hdfs.role(server, state)
     return ServerStatus(
         name=server.name,
         kind=server.kind,
-        pid=server.process.pid if server.process is not None and state != "down" else None,
+        pid=server.process.pid if server.process is not None and now != "down" else None,
         port=next(iter(server.ports.values())),
-        state=state,
+        state=now,
         role=role,
     )

@@ -29,6 +29,9 @@ Kind = Literal["kdc", "zookeeper", "journalnode", "namenode", "datanode"]
 JOURNALNODES = 3
 """With two NameNodes: the smallest number that survives the loss of one."""
 
+USUAL_TICKET_LIFE = 24 * 60
+"""Minutes."""
+
 LOCK_TIMEOUT_S = 120.0
 """Longer than any command holds it."""
 
@@ -45,6 +48,7 @@ _PORTS: dict[Kind, tuple[str, ...]] = {
 _SECURE_PORTS: dict[Kind, tuple[str, ...]] = {
     **_PORTS,
     "zookeeper": ("client", "quorum", "election", "secure"),
+    "journalnode": ("rpc", "https"),
     "namenode": ("rpc", "https"),
     "datanode": ("data", "https", "ipc"),
 }
@@ -76,12 +80,14 @@ class State(msgspec.Struct):
         servers: all servers, in the order in which they are started.
         formatted: whether the NameNodes have their namespace.
         secured: folder of the realm and the certificates; empty if the stores trust everybody.
+        ticket_life: minutes that each ticket of the realm lasts.
     """
 
     user: str
     servers: list[Server]
     formatted: bool = False
     secured: str = ""
+    ticket_life: int = USUAL_TICKET_LIFE
 
     @property
     def host(self) -> str:
@@ -115,15 +121,17 @@ def check_numbers(zookeepers: int, namenodes: int) -> None:
         raise SandboxError("A sandbox has 1 or 3 ZooKeeper servers and 1 or 2 NameNodes.")
 
 
-def new_state(user: str, zookeepers: int, namenodes: int, secured: str = "") -> State:
+def new_state(
+    user: str, zookeepers: int, namenodes: int, secured: str = "", ticket_life: int = USUAL_TICKET_LIFE
+) -> State:
     """Return the state of a new sandbox, with ports chosen.
 
     Raises:
         SandboxError: a number is not supported, or there are no free ports.
     """
     check_numbers(zookeepers, namenodes)
-    if secured and namenodes > 1:
-        raise SandboxError("A secure sandbox has one NameNode: leave --secure or --namenodes out.")
+    if ticket_life != USUAL_TICKET_LIFE and not secured:
+        raise SandboxError("Only a secure sandbox has tickets: give --secure as well, or leave --ticket-life out.")
     uses = _SECURE_PORTS if secured else _PORTS
     counts: dict[Kind, int] = {
         "kdc": 1 if secured else 0,
@@ -138,7 +146,7 @@ def new_state(user: str, zookeepers: int, namenodes: int, secured: str = "") -> 
         for kind, count in counts.items()
         for number in range(1, count + 1)
     ]
-    return State(user=user, servers=servers, secured=secured)
+    return State(user=user, servers=servers, secured=secured, ticket_life=ticket_life)
 
 
 class Directory:

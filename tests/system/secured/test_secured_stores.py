@@ -1,4 +1,4 @@
-"""Kerberized HDFS with privacy, and a Kerberized ZooKeeper behind TLS: jobs go on, and strangers have no effect."""
+"""Kerberized HDFS with two NameNodes and privacy, a Kerberized ZooKeeper behind TLS: jobs go on, strangers do not."""
 
 import importlib.util
 import json
@@ -73,7 +73,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         pytest.skip("Libraries for Kerberos are missing: pip install 'hybrid-ha[kerberos]'.")
     made = Sandbox(tmp_path_factory.mktemp("secured"))
     try:
-        made.up(secure=True)
+        made.up(namenodes=2, secure=True)
         yield made
     finally:
         made.down(wipe=True)
@@ -147,7 +147,13 @@ def tickets(box: Sandbox) -> int:
     return len(re.findall(rf"AS_REQ .*ISSUE: .* {USER}@", log))
 
 
-def test_a_leader_outlives_its_ticket_and_a_restart_of_the_namenode(box: Sandbox, tmp_path: Path) -> None:
+def in_their_roles(box: Sandbox) -> tuple[str, str]:
+    """The active NameNode, and the other one."""
+    active = next(name for name in iter(box.active_namenode, "") if name is not None)
+    return active, next(name for name in ("namenode-1", "namenode-2") if name != active)
+
+
+def test_a_leader_outlives_its_ticket_and_every_switch_of_the_namenode(box: Sandbox, tmp_path: Path) -> None:
     centre = realm.Realm(box.directory / "data" / "secured" / "realm", 0)
     change = ["-q", f"modprinc -maxlife 12seconds {USER}"]
     subprocess.run(
@@ -163,12 +169,15 @@ def test_a_leader_outlives_its_ticket_and_a_restart_of_the_namenode(box: Sandbox
             until(lambda: "granted at epoch 1" in (tmp_path / "log").read_text())
             before, given = lease(box), tickets(box)
             until(lambda: tickets(box) >= given + 2)  # at 80 % of its life each: the first one has ended
-            box.kill("namenode-1")
-            box.start("namenode-1")
-            box.wait_ready("namenode-1")
-            renewed = lease(box)
-            until(lambda: lease(box) != renewed)
-            assert lease(box)[0] == before[0], "the leader is the same, and it renews its lease"
+            for disturb in (box.kill, box.pause, lambda _: None):
+                active, other = in_their_roles(box)
+                disturb(active)
+                box.failover(other)
+                assert box.active_namenode() == other
+                box.up()  # starts again what was killed, and what has ended because it was replaced
+                renewed = lease(box)
+                until(lambda renewed=renewed: lease(box) != renewed)  # type: ignore[misc]
+                assert lease(box)[0] == before[0], "the leader is the same, and it renews its lease"
             assert "revoked" not in (tmp_path / "log").read_text()
         finally:
             sidecar.terminate()
