@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ha.sandbox import Sandbox
+from store.kerberos import keep_logged_in
 
 USUAL_ROUNDS = 7
 """Odd, so that a median is a measured round; two disturbed rounds do not move it much."""
@@ -36,16 +37,20 @@ class Context:
 
 
 @contextmanager
-def servers(context: Context, *, zookeepers: int = 1, namenodes: int = 1) -> Iterator[Sandbox]:
+def servers(
+    context: Context, *, zookeepers: int = 1, namenodes: int = 1, ticket_life: int | None = None
+) -> Iterator[Sandbox]:
     """Start real ZooKeeper and HDFS in the benchmark's folder, and stop them at the end.
 
     Inside, this process and its children use the servers' Hadoop configuration and user. Clients take other settings as
-    arguments: settings in this process's environment do not count.
+    arguments: settings in this process's environment do not count. If the servers want to know who asks, this process
+    logs in for as long as they run, and its environment has what clients need.
 
     Args:
         context: names the folder and reports progress.
         zookeepers: 1 or 3.
         namenodes: 1 or 2.
+        ticket_life: minutes that Kerberos tickets last; None: the servers trust everybody.
 
     Raises:
         SandboxError: they did not start.
@@ -53,9 +58,14 @@ def servers(context: Context, *, zookeepers: int = 1, namenodes: int = 1) -> Ite
     sandbox = Sandbox(context.folder / "sandbox")
     sandbox.down(wipe=True)  # left over from an interrupted run
     try:
-        sandbox.up(zookeepers, namenodes, context.say)
+        sandbox.up(zookeepers, namenodes, context.say, secure=ticket_life is not None, ticket_life=ticket_life)
         found = sandbox.environment()
-        with _environment({name: found[name] for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME")}):
+        if ticket_life is None:
+            found = {name: found[name] for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME")}
+        with _environment(found), ExitStack() as stack:
+            if ticket_life is not None:
+                keeper = keep_logged_in(found["HA_KERBEROS_KEYTAB"], found["HA_KERBEROS_PRINCIPAL"])
+                stack.callback(keeper.stop)
             yield sandbox
     finally:
         sandbox.down(wipe=True)

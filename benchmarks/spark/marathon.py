@@ -115,17 +115,27 @@ def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable
             sidecars.start(warm=True)
             legs = []
             for number, kind in enumerate(kinds):
-                legs.append(_leg(words, sidecars, kind, dice.uniform(SOONEST, LATEST)))
+                legs.append(run_leg(words, sidecars, kind, dice.uniform(SOONEST, LATEST)))
                 say(f"{number + 1} of {failovers}: {kind}: {legs[-1].granted:.2f} s, {legs[-1].committed:.2f} s")
         words.stop()
         for sidecar in sidecars.all:
             if sidecar.wait(PATIENCE) != 0:
                 raise NotSo(f"{sidecar.name} has not finished the job: {sidecar.log()[-1500:]}")
-        drawn = [int(text) for log in folder.glob("*.out") for text in _ID.findall(log.read_text(errors="replace"))]
+        drawn = ids_in(folder)
         return Marathon(seed, tuple(legs), words.judge(), len(drawn), len(drawn) - len(set(drawn)))
 
 
-def _leg(words: Words, sidecars: Sidecars, kind: str, later: float) -> Leg:
+def ids_in(folder: Path) -> list[int]:
+    """Return the checkpoint ids that drivers have drawn, by the logs of their sidecars."""
+    return [int(text) for log in folder.glob("*.out") for text in _ID.findall(log.read_text(errors="replace"))]
+
+
+def run_leg(words: Words, sidecars: Sidecars, kind: str, later: float) -> Leg:
+    """Wait until the standby is ready and so many seconds more, disturb the leader, and wait for the next one's batch.
+
+    Raises:
+        NotSo: no standby took over.
+    """
     leader, standby = sidecars.all
     sidecars.until(lambda: standby.ready, f"the standby is ready, before the leader is {kind}")
     before, grants = words.newest(), len(standby.grants)

@@ -44,6 +44,7 @@ class Sidecar(Process):
         *,
         warm: bool,
         class_data: bool = False,
+        interval: float = 0,
     ) -> None:
         """Start the sidecar."""
         self.warm = warm
@@ -55,7 +56,7 @@ class Sidecar(Process):
             *("--endpoint", f"jobmaster={name}:1", "--standby", "warm" if warm else "cold"),
             *("--class-data", "on" if class_data else "off", "--"),
             *(sys.executable, str(EXAMPLE), "--input", words.input, "--output", words.output),
-            *("--max-files", "1", "--interval", "0", "--checkpoint-ids", *(["--warm"] if warm else [])),
+            *("--max-files", "1", "--interval", f"{interval:g}", "--checkpoint-ids", *(["--warm"] if warm else [])),
         ]
         super().__init__(name, command, {**environment, "HA_HISTORY": str(self._history)}, folder)
 
@@ -88,14 +89,16 @@ class Sidecar(Process):
 class Sidecars:
     """The leading sidecar and the standby."""
 
-    def __init__(self, words: Words, environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, words: Words, environment: Mapping[str, str], folder: Path, interval: float = 0) -> None:
         """Start nothing yet.
 
         Args:
             words: the data that they count.
             environment: all their variables.
             folder: for their logs; it exists.
+            interval: seconds between the begins of two batches, if there is time.
         """
+        self._interval = interval
         self._words, self._environment, self._folder = words, environment, folder
         self._numbers = count(1)
         self.zookeeper = environment["HA_ZOOKEEPER"]
@@ -104,7 +107,15 @@ class Sidecars:
     def start(self, *, warm: bool, class_data: bool = False) -> Sidecar:
         """Start another sidecar."""
         name = f"{self._words.job}-{next(self._numbers)}"
-        made = Sidecar(name, self._words, self._environment, self._folder, warm=warm, class_data=class_data)
+        made = Sidecar(
+            name,
+            self._words,
+            self._environment,
+            self._folder,
+            warm=warm,
+            class_data=class_data,
+            interval=self._interval,
+        )
         self.all.append(made)
         return made
 

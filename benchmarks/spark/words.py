@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import NamedTuple, TypeVar
 
 from ha.drill.clients import text
 from leader.layout.names import SPARK, newest
-from store.errors import NotFound
+from store.clock import now
+from store.errors import NotFound, NotSent, NotWritable, Unknown
 from store.files import Files
 from store.open import open_files
 
@@ -20,6 +22,9 @@ T = TypeVar("T")
 QUERY = "word-count"
 STOP = "_STOP"
 CALL_TIMEOUT = 15.0
+PATIENCE = 180.0
+"""Seconds for which a store may be disturbed, and in which the words of an hour are read."""
+
 BACKLOG = 20
 """Input files that wait: more than a driver counts while the next one is written. One file is one batch."""
 
@@ -133,14 +138,22 @@ class Words:
 
     def judge(self) -> Verdict:
         """Compare the output with a separate count of all words in the input files."""
-        return judge(self._call(self._read_input), self._call(self._read_output))
+        return judge(self._call(self._read_input, PATIENCE), self._call(self._read_output, PATIENCE))
 
     def close(self) -> None:
         """Close the file system."""
         self._files.close()
 
-    def _call(self, operation: Callable[[Files], T]) -> T:
-        return self._files.call("words", operation, CALL_TIMEOUT)
+    def _call(self, operation: Callable[[Files], T], seconds: float = CALL_TIMEOUT) -> T:
+        """Call the store, again and again while it is being disturbed: every call here may be made twice."""
+        end = now() + PATIENCE
+        while True:
+            try:
+                return self._files.call("words", operation, seconds)
+            except (Unknown, NotSent, NotWritable):
+                if now() > end:
+                    raise
+                Event().wait(FULL)
 
     def _prepare(self, files: Files) -> None:
         for path in ("words", self._home, f"{self._home}/in"):

@@ -1,10 +1,15 @@
 """Tests of the Spark benchmarks' judges, with made-up figures of known outcome."""
 
+import random
+from collections import Counter
+from typing import Any
+
 import pytest
 
-from benchmarks.spark import failover, marathon
+from benchmarks.spark import failover, marathon, secured
 from benchmarks.spark.failover import ALL, CLASS_DATA, COLD, DRIVER, WARM, Failover
 from benchmarks.spark.marathon import KINDS, Leg, Marathon
+from benchmarks.spark.secured import SWITCHES, Hour, Switch
 from benchmarks.spark.words import Verdict, judge
 
 TEXTS = ["a b a", "b c"]
@@ -73,3 +78,34 @@ def test_a_marathon_in_which_nothing_went_wrong() -> None:
 @pytest.mark.parametrize("what", ["lost", "doubled", "crooked", "repeated"])
 def test_one_thing_that_went_wrong_misses_the_target(what: str) -> None:
     assert [target.met for target in marathon.summarise(run(**{what: 1})).targets].count(False) == 1
+
+
+def hour(violations: tuple[str, ...] = (), repeated: int = 0, **wrong: int) -> Hour:
+    verdict = Verdict(words=100, batches=10, **{"lost": 0, "doubled": 0, "crooked": 0, **wrong})
+    legs = tuple(Leg(kind, 1.0, seconds) for kind in KINDS for seconds in (2.0, 4.0))
+    switches = tuple(Switch(kind, 3.0) for kind in SWITCHES)
+    return Hour(7, 60.0, legs, switches, verdict, 12, repeated, 1000, violations, tickets=90)
+
+
+def test_an_hour_on_secured_stores_in_which_nothing_went_wrong() -> None:
+    result = secured.summarise(hour())
+    assert all(target.met for target in result.targets)
+    assert result.rows == (*((kind, 2, 3.0, 4.0) for kind in KINDS), *((kind, 1, 3.0, 3.0) for kind in SWITCHES))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"lost": 1}, {"doubled": 1}, {"crooked": 1}, {"repeated": 1}, {"violations": ("S1: two believed",)}]
+)
+def test_one_thing_that_went_wrong_in_the_hour_misses_the_target(wrong: dict[str, Any]) -> None:
+    result = secured.summarise(hour(**wrong))
+    assert [target.met for target in result.targets].count(False) == 1
+    assert set(wrong.get("violations", ())) <= set(result.notes)
+
+
+def test_each_fault_of_the_hour_begins_in_its_own_share_of_the_time() -> None:
+    dice = random.Random(7)  # noqa: S311
+    times = secured.plan(dice, SWITCHES, 10, 3600.0)
+    assert [int(at // 360) for at, _ in times] == list(range(10))
+    assert all(at % 360 <= 360 * secured.DRAWN for at, _ in times)
+    assert Counter(kind for _, kind in times) == dict.fromkeys(SWITCHES, 5)
+    assert secured.plan(dice, SWITCHES, 0, 3600.0) == []

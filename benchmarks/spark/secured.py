@@ -1,0 +1,280 @@
+"""Hour on secured stores: ``python -m benchmarks.spark.secured --minutes 60 --failovers 10 --switches 10``.
+
+The word count runs under two sidecars with warm standbys. HDFS has two NameNodes and wants Kerberos, ZooKeeper wants
+Kerberos and certificates, and tickets last two minutes. At drawn times the leader fails as in the marathon, and at
+others the second NameNode becomes the active one, because it is asked to or because the first one is killed. At the
+end the output is compared with a count of the whole input, and the history is checked against every guarantee.
+"""
+
+import random
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from threading import Event
+
+import click
+
+from benchmarks import report as reports
+from benchmarks.context import Context, servers
+from benchmarks.machine import this_machine
+from benchmarks.result import Result, Target
+from benchmarks.spark.failover import environment
+from benchmarks.spark.marathon import JOB, KINDS, SESSION_TIMEOUT, Leg, ids_in, run_leg
+from benchmarks.spark.sidecars import PATIENCE, NotSo, Sidecars
+from benchmarks.spark.words import Verdict, Words
+from ha.history import edits, events
+from ha.history.checker import check
+from ha.sandbox import Sandbox
+from store.clock import now
+
+NAME = "spark_secured"
+TITLE = "Failovers and NameNode switches on secured stores whose tickets end"
+
+ASKED, KILLED = "NameNode asked", "NameNode killed"
+SWITCHES = (ASKED, KILLED)
+
+TICKET_LIFE = 2
+"""Minutes."""
+
+INTERVAL = 2.0
+"""Seconds between two batches: an hour of them shall also be read in a minute or two."""
+
+DRAWN = 0.6
+"""Part of its share of the time in which a fault begins: the rest is for the recovery."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One change of the active NameNode, and the seconds until the other one took writes."""
+
+    kind: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """What happened, and the verdicts.
+
+    Attributes:
+        seed: of the times and kinds.
+        minutes: how long it took.
+        legs: the failovers, in order.
+        switches: of the active NameNode, in order.
+        verdict: on the output.
+        ids: number of checkpoint ids drawn.
+        repeated: number of ids that had been drawn before.
+        events: number of events in the history.
+        violations: of guarantees, each in a sentence.
+        tickets: that the owner of the job was given.
+    """
+
+    seed: int
+    minutes: float
+    legs: tuple[Leg, ...]
+    switches: tuple[Switch, ...]
+    verdict: Verdict
+    ids: int
+    repeated: int
+    events: int
+    violations: tuple[str, ...]
+    tickets: int
+
+
+def plan(dice: random.Random, kinds: Sequence[str], count: int, seconds: float) -> list[tuple[float, str]]:
+    """Return when each of so many faults begins, and its kind: each has an equal share of the time to itself."""
+    chosen = [kinds[number % len(kinds)] for number in range(count)]
+    dice.shuffle(chosen)
+    share = seconds / max(count, 1)
+    return [((number + dice.uniform(0, DRAWN)) * share, kind) for number, kind in enumerate(chosen)]
+
+
+def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers: int, switches: int, say: Say) -> Hour:
+    """Run the job, and disturb it.
+
+    Args:
+        sandbox: real secured ZooKeeper and HDFS with two NameNodes; they are up, and this process is logged in.
+        folder: for the sidecars' logs; it exists.
+        seed: of times and kinds.
+        minutes: over which the faults are spread.
+        failovers: their number.
+        switches: of the active NameNode.
+        say: reports each of them.
+
+    Raises:
+        NotSo: no standby took over, or the job did not finish.
+        SandboxError: a NameNode did not take over.
+    """
+    dice, began, over = random.Random(seed), now(), Event()  # noqa: S311  # faults, not secrets
+    seconds = minutes * 60
+    planned, later = plan(dice, KINDS, failovers, seconds), plan(dice, SWITCHES, switches, seconds)
+    files = f"{sandbox.environment()['HA_FILES']}/jobs"  # beside it the words: nothing above belongs to the job's owner
+    words = Words(files, f"{JOB}-{seed}-{time.time_ns():x}")
+    variables = {**environment(sandbox), "HA_SESSION_TIMEOUT": SESSION_TIMEOUT, "HA_FILES": files}
+    sidecars = Sidecars(words, variables, folder, INTERVAL)
+    legs: list[Leg] = []
+    with ExitStack() as stack:
+        stack.callback(words.close)
+        stack.callback(sidecars.end)
+        with words.feeding(), ThreadPoolExecutor(1, "switching") as pool:
+            stack.callback(over.set)
+            try:
+                sidecars.start(warm=True)
+                sidecars.until(words.commits, "the first leader commits a batch")
+                sidecars.start(warm=True)
+                began = now()
+                switching = pool.submit(_switch_all, sandbox, later, over, say)
+                for number, (at, kind) in enumerate(planned):
+                    _wait(sidecars, switching, began + at, seconds)
+                    legs.append(run_leg(words, sidecars, kind, 0))
+                    said = f"{legs[-1].granted:.2f} s, {legs[-1].committed:.2f} s"
+                    say(f"Failover {number + 1} of {failovers}: {kind}: {said}")
+                _wait(sidecars, switching, began + seconds, seconds)
+                sidecars.until(switching.done, "the last switch is done")
+            finally:
+                over.set()
+        words.stop()
+        for sidecar in sidecars.all:
+            if sidecar.wait(PATIENCE) != 0:
+                raise NotSo(f"{sidecar.name} has not finished the job: {sidecar.log()[-1500:]}")
+        say("Comparing the output, and checking the history")
+        found, broken = _check(sandbox, words, folder)
+        drawn = ids_in(folder)
+        return Hour(
+            seed=seed,
+            minutes=(now() - began) / 60,
+            legs=tuple(legs),
+            switches=tuple(switching.result()),
+            verdict=words.judge(),
+            ids=len(drawn),
+            repeated=len(drawn) - len(set(drawn)),
+            events=found,
+            violations=broken,
+            tickets=sandbox.tickets(),
+        )
+
+
+def _wait(sidecars: Sidecars, switching: "Future[list[Switch]]", end: float, seconds: float) -> None:
+    """Wait until a time; raise what has ended a sidecar or the switches, if something has."""
+
+    def over() -> bool:
+        if switching.done():
+            switching.result()
+        return now() >= end
+
+    sidecars.until(over, "the time of the next fault", seconds)
+
+
+def _switch_all(sandbox: Sandbox, planned: Sequence[tuple[float, str]], over: Event, say: Say) -> list[Switch]:
+    began, made = now(), []
+    for number, (at, kind) in enumerate(planned):
+        if over.wait(max(0.0, began + at - now())):
+            break
+        made.append(_switch(sandbox, kind))
+        say(f"Switch {number + 1} of {len(planned)}: {kind}: {made[-1].seconds:.2f} s")
+    return made
+
+
+def _switch(sandbox: Sandbox, kind: str) -> Switch:
+    active = sandbox.active_namenode()
+    if active is None:
+        raise NotSo("No NameNode is active.")
+    other = next(name for name in sandbox.processes if name.startswith("namenode") and name != active)
+    at = now()
+    if kind == KILLED:
+        sandbox.kill(active)
+    sandbox.failover(other)
+    seconds = now() - at
+    if kind == KILLED:
+        sandbox.start(active)
+        sandbox.wait_ready(active)
+    return Switch(kind, seconds)
+
+
+def _check(sandbox: Sandbox, words: Words, folder: Path) -> tuple[int, tuple[str, ...]]:
+    """Return the number of events in the history, and the violations."""
+    history = folder / "history"
+    history.mkdir()
+    for part in folder.glob("history-*/*.jsonl"):
+        (history / f"{part.parent.name}-{part.name}").write_bytes(part.read_bytes())
+    edits.save(sandbox.edits(), words.root, words.job, history)
+    found = [event for event in events.load(history) if event.job in ("", words.job)]
+    return len(found), tuple(f"{each.guarantee}: {each.sentence}" for each in check(found, tolerance=edits.TOLERANCE))
+
+
+def summarise(hour: Hour) -> Result:
+    """Return the result."""
+    verdict = hour.verdict
+    found = {
+        "words lost": verdict.lost,
+        "words or rows doubled": verdict.doubled,
+        "batches missing, or counts that went back": verdict.crooked,
+        "checkpoint ids drawn twice": hour.repeated,
+        "violations of guarantees": len(hour.violations),
+    }
+    faults = f"{len(hour.legs)} failovers and {len(hour.switches)} NameNode switches"
+    failovers = [(kind, [leg.committed for leg in hour.legs if leg.kind == kind]) for kind in KINDS]
+    switches = [(kind, [each.seconds for each in hour.switches if each.kind == kind]) for kind in SWITCHES]
+    return Result(
+        name=NAME,
+        title=TITLE,
+        columns=("what happened", "times", "until it went on (s)", "slowest (s)"),
+        rows=tuple((kind, len(took), median(took), max(took)) for kind, took in failovers + switches if took),
+        targets=tuple(Target(f"{what}, in {faults}", 0, count, "", True) for what, count in found.items()),
+        notes=(
+            f"{verdict.words:,} words in {verdict.batches:,} batches, {hour.ids:,} checkpoint ids.",
+            f"{hour.minutes:.0f} minutes; tickets last {TICKET_LIFE} minutes, and {hour.tickets} were given.",
+            f"{hour.events:,} events in the history, with every change that HDFS has executed.",
+            "Medians. A failover lasts until the successor's first commit, a switch until the other takes writes.",
+            f"The seed of times and kinds is {hour.seed}. Everything runs on one host.",
+            *hour.violations[:10],
+        ),
+        pictures=(),
+        raw=asdict(hour),
+    )
+
+
+@click.command()
+@click.option("--minutes", type=click.FloatRange(1), default=60, show_default=True, help="Spread the faults over them.")
+@click.option("--failovers", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--switches", type=click.IntRange(0), default=10, show_default=True, help="Of the active NameNode.")
+@click.option("--seed", type=int, default=7, show_default=True, help="Draws what happens, and when.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build", "benchmarks"),
+    show_default=True,
+    help="Write the report to this directory; other benchmarks in it stay.",
+)
+def main(minutes: float, failovers: int, switches: int, seed: int, report: Path) -> None:
+    """Run the hour. Exit code 0: the output is exact and every guarantee was kept; 1: not so, or it did not finish."""
+    folder = (report / "work" / NAME / f"{time.time_ns():x}").absolute()
+    folder.mkdir(parents=True)
+    began, when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
+
+    def say(sentence: str) -> None:
+        click.echo(f"{now() - began:6.0f} s  {sentence}", err=True)
+
+    context = Context(quick=False, rounds=None, say=say, folder=folder)
+    with servers(context, namenodes=2, ticket_life=TICKET_LIFE) as sandbox:
+        hour = run(sandbox, folder, seed, minutes, failovers=failovers, switches=switches, say=say)
+    result = summarise(hour)
+    command = shlex.join(["python", "-m", "benchmarks.spark.secured", *sys.argv[1:]])
+    reports.write(report, [reports.Entry(when, command, this_machine(), result)], merge=True)
+    for target in result.targets:
+        say(f"{target.sentence}: {target.measured:g}")
+    for note in result.notes:
+        say(note)
+    say(f"The report is {report / reports.MARKDOWN}.")
+    sys.exit(0 if all(target.met for target in result.targets) else 1)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks.spark.secured")
