@@ -36,6 +36,13 @@ class AskedTo:
 
 
 @dataclass(frozen=True, slots=True)
+class Requested:
+    """An operator has left a request for the leader: see :mod:`leader.job.requests`."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """HDFS holds the endpoints."""
 
@@ -58,7 +65,7 @@ class Wake:
     what: str
 
 
-Notice = Granted | Revoked | AskedTo | Published | Refused | Wake
+Notice = Granted | Revoked | AskedTo | Requested | Published | Refused | Wake
 
 
 class NoticeQueue:
@@ -107,6 +114,10 @@ class NoticeQueue:
         """An operator asks the leader to hand over."""
         _log.info("%s: an operator asks to hand over to %s.", job, successor.replace("_any", "anybody"))
         self.put(AskedTo(job, successor))
+
+    def requested(self, job: str) -> None:
+        """An operator has left a request."""
+        self.put(Requested(job))
 
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
         """The deadlines have changed."""

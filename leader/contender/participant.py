@@ -23,6 +23,7 @@ from leader.election.events import (
     ProcessGone,
     Publish,
     Rename,
+    RequestsFound,
     Revoke,
     Suspect,
     Tick,
@@ -50,6 +51,9 @@ class LeaderListener(Protocol):
 
     def asked(self, job: str, successor: str) -> None:
         """An operator asks the leader to hand over."""
+
+    def requested(self, job: str) -> None:
+        """An operator has left a request for the leader."""
 
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
         """The belief has changed: boot-clock seconds until which it leads, and until which nobody else can lead."""
@@ -153,6 +157,8 @@ class Participant:
                 self._listener.revoked(job, command)
             case HandOverRequested(successor):
                 self._listener.asked(job, successor)
+            case RequestsFound():
+                self._listener.requested(job)
             case Suspect(contender):
                 self._listener.suspected(job, contender)
             case Log(sentence):

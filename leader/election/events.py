@@ -113,6 +113,11 @@ class HandOverRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestsFound:
+    """An operator has left a request in the leader directory: the leader is to read them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
     """The process that holds the lease seems to have ended, so the lease is seized; ``contender`` is its name."""
 
@@ -135,6 +140,7 @@ Command = (
     | Publish
     | Unpublish
     | HandOverRequested
+    | RequestsFound
     | Suspect
     | Log
 )

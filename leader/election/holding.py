@@ -46,10 +46,10 @@ class Holding:
         """The entry that was sent last, to be sent again, if it differs from ``like`` only in its sequence.
 
         Earlier entries are never sent again: something may have been built on one that was shown and forgotten, and
-        could be executed late as soon as that entry is there again.
+        could be executed late as soon as that entry is there again. Nor is one sent whose number an operator has taken.
         """
         for lease in self._promises:
-            last = lease.sequence == self._highest and lease != self.present
+            last = lease.sequence == self._highest and (self.present is None or lease.sequence > self.present.sequence)
             if last and msgspec.structs.replace(lease, sequence=like.sequence) == like:
                 return lease
         return None

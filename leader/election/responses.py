@@ -3,11 +3,11 @@
 Only what was acknowledged is held, claimed and believed. What is only listed says where the next operation begins.
 """
 
-from leader.election.events import Command, CreateJob, HandOverRequested, ListJob, ListRecord, Log
+from leader.election.events import Command, CreateJob, HandOverRequested, ListJob, ListRecord, Log, RequestsFound
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.layout import contact, names
 from leader.layout.information import Record
-from leader.layout.lease import Lease, Mode
+from leader.layout.lease import LOOK, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from store.errors import AlreadyExists, NotFound, StoreError
 from store.outcome import Outcome
@@ -176,7 +176,7 @@ class Responses:
             return state.released(now) if lease.mode is Mode.RELEASED else []
         if lease.owner == state.session_id and lease.successor:
             state.holding.adopt(lease)
-            return self._hand_over_requested(lease.successor)
+            return [RequestsFound()] if lease.successor == LOOK else self._hand_over_requested(lease.successor)
         return state.lose_to_another(f"Its lease was seized by {lease.contender}.", now)
 
     def _hand_over_requested(self, successor: str) -> list[Command]:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from leader.election.events import CreateJob, ListJob, ListRecord, Rename
 from leader.election.state import ElectionState, PendingOperation, Phase
-from leader.layout.lease import Lease, Mode
+from leader.layout.lease import LOOK, Lease, Mode
 from leader.layout.names import RECORD, LeaderDirectory
 from leader.timing import NEVER, PAST, RENEWALS_PER_TTL
 
@@ -117,6 +117,8 @@ class Steps:
         held, attestation = state.holding.present, state.attestation
         if held is None:
             return None
+        if held.successor == LOOK:  # the leader has been told
+            held = structs.replace(held, successor="")
         if attestation.usable and attestation.token is not None:
             ttl_ms = state.timing.long_ttl_ms
             return structs.replace(held, mode=Mode.ZOOKEEPER, ttl_ms=ttl_ms, attestation=attestation.token)

@@ -17,7 +17,7 @@ from leader.job import grants
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import pick
 from leader.layout import tree as job_tree
-from leader.layout.lease import ANYBODY, Lease, Mode, check_contender
+from leader.layout.lease import ANYBODY, LOOK, Lease, Mode, check_contender
 from leader.layout.names import HISTORY, RECORD, LeaderDirectory, check_job
 from leader.layout.znodes import contenders_path, leader_path
 from store.bounded import BoundedFiles
@@ -146,7 +146,7 @@ class JobAdmin:
         if successor != ANYBODY:
             check_contender(successor)
         attempts = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(StoreError), reraise=True)
-        directory, leader = attempts(self._ask, job, successor)
+        directory, leader = attempts(self._mark, job, lambda lease: lease.asked_to(successor))
         if operator:
             grants.record_operator(self._files, job, directory, operator, leader, self._timeout)
         self._poke(job)
@@ -162,14 +162,25 @@ class JobAdmin:
         except RetryError:
             return None
 
-    def _ask(self, job: str, successor: str) -> tuple[LeaderDirectory, str]:
+    def ask_to_look(self, job: str) -> None:
+        """Have the leader look for requests: like a request to hand over, it finds this when it renews the lease.
+
+        Raises:
+            NoLeader: the job has no leader.
+        """
+        attempts = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(StoreError), reraise=True)
+        attempts(self._mark, job, Lease.asked_to_look)
+        self._poke(job)
+
+    def _mark(self, job: str, mark: Callable[[Lease], Lease]) -> tuple[LeaderDirectory, str]:
         """Try once to mark the present lease; refused if its leader has just renewed it. Return it and its leader."""
         directory, lease = self.lease(job)
         if lease.mode is Mode.RELEASED:
             raise NoLeader(f"Job {job!r} has no leader: its lease is free.")
-        if lease.successor != successor:
+        marked = mark(lease)
+        if marked.successor != lease.successor or marked.successor == LOOK:  # each request to look is one more
             record = f"{job}/{directory.name}/{RECORD}"
-            change = _rename(f"{record}/{lease.name}", f"{record}/{lease.asked_to(successor).name}")
+            change = _rename(f"{record}/{lease.name}", f"{record}/{marked.name}")
             self._files.call("request", change, self._timeout)
         return directory, lease.contender
 

@@ -14,6 +14,9 @@ from leader.layout import names
 ANYBODY = "_any"
 """The successor in a request to hand over to the first contender that comes; no contender can have this name."""
 
+LOOK = "_look"
+"""In the place of the successor: an operator has left a request for the leader, who is to look; nobody hands over."""
+
 
 class Mode(Enum):
     """How a holder shows that it is alive."""
@@ -29,7 +32,7 @@ class Mode(Enum):
 _LEASE = re.compile(
     r"lease~([0-9]{10})~(zookeeper|hdfs|released)~(0|[1-9][0-9]{0,8})"
     r"~([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
-    r"~([0-9a-f-]{0,40})~([A-Za-z0-9][A-Za-z0-9._-]{0,63})~(_any|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|)"
+    r"~([0-9a-f-]{0,40})~([A-Za-z0-9][A-Za-z0-9._-]{0,63})~(_any|_look|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|)"
 )
 
 
@@ -44,7 +47,7 @@ class Lease(msgspec.Struct, frozen=True):
         attestation: names the ephemeral node that attests it; empty unless the mode is ``zookeeper``.
         contender: the holder's name, for people and for switch-overs.
         successor: the contender to which the holder is asked to hand over, or for which the released lease is reserved;
-            mostly empty.
+            :data:`LOOK` if the holder is asked for something else; mostly empty.
     """
 
     sequence: int
@@ -79,6 +82,10 @@ class Lease(msgspec.Struct, frozen=True):
     def asked_to(self, successor: str) -> "Lease":
         """The entry by which an operator asks the holder to hand over."""
         return msgspec.structs.replace(self, sequence=self.sequence + 1, successor=successor)
+
+    def asked_to_look(self) -> "Lease":
+        """The entry by which an operator has the holder look for requests; one to hand over is not forgotten."""
+        return self.asked_to(self.successor or LOOK)
 
 
 def first_lease(session_id: str) -> Lease:

@@ -14,6 +14,7 @@
             graph/graph=<version>[~<sequence>]
             blobs/<name>=<version>[~<sequence>]
             results/<id>=<dirty|clean>[~<sequence>]
+            requests/<id>=<version>[~<sequence>]
             staged/<epoch>-<uuid>         a file on its way into one of these
             trash/<trash>/<graph|blobs|spark|out>
             out/<output>/staged, out/<output>/ready/<batch id>
@@ -41,6 +42,7 @@ SPARK = "spark"
 GRAPH = "graph"
 BLOBS = "blobs"
 RESULTS = "results"
+REQUESTS = "requests"
 STAGED = "staged"
 TRASH = "trash"
 OUT = "out"

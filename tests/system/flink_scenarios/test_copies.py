@@ -211,6 +211,9 @@ class DiesWhenPublished:
     def asked(self, job: str, successor: str) -> None:
         pass
 
+    def requested(self, job: str) -> None:
+        pass
+
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
         pass
 

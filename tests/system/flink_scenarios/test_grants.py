@@ -37,6 +37,9 @@ class Told:
     def asked(self, job: str, successor: str) -> None:
         pass
 
+    def requested(self, job: str) -> None:
+        pass
+
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
         assert job in self.process.contender.participants
         assert leads_until <= holds_until

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from leader.election.events import FilesCommand
 from leader.layout.information import LeaderInformation, decode, encode
-from leader.layout.lease import Mode
+from leader.layout.lease import LOOK, Mode
 from leader.layout.names import RECORD, newest
 from leader.layout.znodes import checkpoints_path, leader_path
 from store.errors import Invalid
@@ -383,9 +383,12 @@ class Hands:
         if lease is None or directory is None or system.files.safe_mode or lease.successor:
             return
         if lease.mode is not Mode.RELEASED:
-            system.note(f"an operator asks to hand over to {step.how[0]}", step.kind)
+            looks = step.how[0] == LOOK
+            what = "leaves a request" if looks else f"asks to hand over to {step.how[0]}"
+            system.note(f"an operator {what}", step.kind)
+            marked = lease.asked_to_look() if looks else lease.asked_to(step.how[0])
             record = f"{JOB}/{directory.name}/{RECORD}"
-            system.files.rename(f"{record}/{lease.name}", f"{record}/{lease.asked_to(step.how[0]).name}", "operator")
+            system.files.rename(f"{record}/{lease.name}", f"{record}/{marked.name}", "operator")
 
     def _resign(self, step: Step) -> None:
         process = self._process(step.target)

@@ -8,7 +8,7 @@ import msgspec
 from leader.election import attestation
 from leader.election.attestation import SessionAttestor
 from leader.election.election import Election
-from leader.election.events import Command, Grant, Rename
+from leader.election.events import Command, Grant, HandOverRequested, Rename, RequestsFound
 from leader.election.holding import Holding
 from leader.election.ports import ProbeEvent
 from leader.election.responses import FilesOutcome, Responses
@@ -17,11 +17,11 @@ from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.election.steps import Steps
 from leader.election.suspicion import ProcessMonitor
 from leader.layout.contact import ContactAddress
-from leader.layout.lease import Lease
+from leader.layout.lease import ANYBODY, Lease
 from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand, ReadNode, Sync
 from store.outcome import Outcome
-from tests.system.simulation.canary import HAND, S1, S3, Canary, of
+from tests.system.simulation.canary import HAND, HEARD, S1, S3, Canary, of
 from tests.system.simulation.plan import (
     Plan,
     draw,
@@ -142,6 +142,18 @@ def _record_listed_when_asked(
 
 def _leader_until_the_belief_ends(self: ElectionState, now: float) -> bool:
     return now < self.holding.until()
+
+
+_asked = Responses._lease_seen_by_holder
+
+
+def _asked_to_look_and_told_nobody(self: Responses, lease: Lease, now: float) -> list[Command]:
+    return [each for each in _asked(self, lease, now) if not isinstance(each, RequestsFound)]
+
+
+def _asked_to_look_and_handed_over(self: Responses, lease: Lease, now: float) -> list[Command]:
+    told = _asked(self, lease, now)
+    return [HandOverRequested(ANYBODY) if isinstance(each, RequestsFound) else each for each in told]
 
 
 def _released_to_anybody(self: RivalLease, lease: Lease, now: float) -> str:
@@ -301,5 +313,17 @@ LEADERSHIP = (
     Canary("a released lease lowers the epoch", of(Steps, _claim=_claim_afresh_after_a_release), S3, 60),
     Canary("a seizure that is listed is taken for done", of(Steps, _seize=_seize_or_hold), S1, 500),
     Canary("a claim that is listed is taken for done", of(Election, _next_commands=_claim_or_grant), S3, 60),
+    Canary(
+        "a leader is not told of a request",
+        of(Responses, _lease_seen_by_holder=_asked_to_look_and_told_nobody),
+        HEARD,
+        60,
+    ),
+    Canary(
+        "each request is taken for one to hand over",
+        of(Responses, _lease_seen_by_holder=_asked_to_look_and_handed_over),
+        HEARD,
+        60,
+    ),
     Canary("a released lease is seized out of turn", of(RivalLease, _released_reason=_released_to_anybody), HAND, 100),
 )

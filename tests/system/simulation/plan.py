@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass, field, replace
 
 from ha.config.leadership_settings import FRESHNESSES_PER_AUDIT
+from leader.layout.lease import LOOK
 from leader.timing import Timing
 
 AGENT = "r0"
@@ -208,6 +209,9 @@ FORGERIES = ("forged epoch", "forged session", "forged endpoints")
 QUIET, FORGED = 0.1, 0.4
 """Shares of the plans in which nothing else happens, or else much, while a stranger writes records of its own."""
 DAMAGE = ("garbage", "delete", "older", "older", "forged")
+LOOKS = 3
+"""Each such request of an operator is none to hand over."""
+
 HAND_OVERS = 0.15
 """Share of the plans that end with a request to hand over, after all was well."""
 
@@ -452,6 +456,8 @@ def _draw_step(dice: random.Random, plan: Plan, kind: str) -> Step:
             how = (dice.choice(("leader", "leader", "checkpoints")), dice.choice(DAMAGE))
         case "request":
             how = (dice.choice(["_any", *plan.contenders]),)
+            if round(at * 1000) % LOOKS == 0:
+                how = (LOOK,)
         case "resign":
             target = dice.choice(plan.contenders)
     return Step(at, kind, target, seconds, how)

@@ -141,6 +141,9 @@ class Process(Host):
         if not self.ignores_requests:
             self.world.after(0.0, lambda: self.run(lambda: self.contender.release(job, successor)))
 
+    def requested(self, job: str) -> None:
+        self.history.append((self.world.now, "requested", job))
+
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
         pass
 

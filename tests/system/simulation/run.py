@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ha.history.checker import check
 from ha.history.events import Event, Granted, LookedUp, Violation
-from leader.layout.lease import Mode
+from leader.layout.lease import LOOK, Mode
 from leader.layout.znodes import leader_path
 from tests.system.simulation.conditions import check_conditions, judged
 from tests.system.simulation.disturbances import place
@@ -146,6 +146,8 @@ class _Liveness:
         standby = next((each for each in system.sidecars if each.alive and each is not leader), None)
         if leader is None or standby is None or not self._standbys_are_told(leader):
             return
+        if not self._look(leader):
+            return
         sleeps = system.plan.seed % 2 == 0
         if sleeps:
             standby.pause()
@@ -159,6 +161,23 @@ class _Liveness:
         self._led_within(self._expired + timing.courtesy, "after a hand-over")
         if not sleeps and (successor := system.leader) is not None and successor is not standby:
             self._miss(f"An operator asked for {standby.name}, and {successor.name} leads.", "HAND")
+
+    def _look(self, leader: Sidecar) -> bool:
+        """Whether an operator's request of another kind is heard by the leader, which stays."""
+        system = self._system
+        heard, grants = _heard(leader), self._grants()
+        self._hands.take(Step(system.world.now, "request", "", 0.0, (LOOK,)))
+        latest = system.world.now + system.plan.timing.long_ttl
+        while _heard(leader) == heard and system.world.now < latest:
+            system.world.run(LOOK_EVERY)
+        system.world.run(system.plan.timing.long_ttl)
+        if _heard(leader) == heard:
+            self._miss("A request that an operator left was not found, although all was well.", "HEARD")
+        elif self._grants() != grants or not leader.leads(JOB):
+            self._miss("A request that is none to hand over moved the leader.", "HEARD")
+        else:
+            return True
+        return False
 
     def _standbys_are_told(self, leader: Sidecar) -> bool:
         """Whether a leader that ends deletes the copy, which standbys watch: a stranger's node would outlive it."""
@@ -213,3 +232,8 @@ class _Liveness:
 
     def _miss(self, sentence: str, guarantee: str = "L1") -> None:
         self._found.append(Violation(guarantee, self._system.world.now, sentence))
+
+
+def _heard(leader: Sidecar) -> int:
+    """How often a leader was told to look for requests."""
+    return sum(what == "requested" for _, what, _ in leader.history)

@@ -121,8 +121,14 @@ class Arena:
 
     def ask_to_hand_over(self, successor: str) -> None:
         """What `ha switchover` does: a request in the lease, and a poke at the node that the leader watches."""
-        lease = self.lease
-        self.files.rename(f"{self.record}/{lease.name}", f"{self.record}/{lease.asked_to(successor).name}")
+        self._mark(self.lease.asked_to(successor))
+
+    def ask_to_look(self) -> None:
+        """What `ha cancel` and others do once their request is stored."""
+        self._mark(self.lease.asked_to_look())
+
+    def _mark(self, marked: Lease) -> None:
+        self.files.rename(f"{self.record}/{self.lease.name}", f"{self.record}/{marked.name}")
         if self.ensemble and LEADER_NODE in self.ensemble.nodes:
             self.ensemble.tamper(LEADER_NODE, self.ensemble.nodes[LEADER_NODE].data)
 

@@ -297,3 +297,44 @@ def test_a_lease_that_could_not_be_released_is_taken_again_once_the_store_takes_
     _, seconds = arena.until_leader(TIMING.long_ttl)
     assert seconds <= TIMING.hand_over + 1
     assert leader.grants()[-1].reason == "own"
+
+
+# --- an operator has left a request of another kind
+
+
+def test_a_leader_that_is_to_look_is_told_and_stays(arena: Arena) -> None:
+    leader, _ = arena.start_led("b")
+    epoch = arena.directory.epoch
+    for times in (1, 2):
+        arena.ask_to_look()
+        seconds = arena.until(lambda times=times: len(heard(leader, "requested")) == times, TIMING.long_ttl)  # type: ignore[misc]
+        assert seconds <= (2 if arena.ensemble else TIMING.short_ttl / 3 + 2)
+    arena.run(TIMING.long_ttl)
+    assert (arena.leaders(), arena.directory.epoch, heard(leader, "asked")) == ([leader], epoch, [])
+    assert arena.lease.successor == "", "the next renewal takes the mark away"
+
+
+def test_two_requests_at_once_are_no_fewer_than_one_look(arena: Arena) -> None:
+    leader, _ = arena.start_led("b")
+    arena.ask_to_look()
+    arena.ask_to_look()
+    arena.run(TIMING.long_ttl)
+    assert 1 <= len(heard(leader, "requested")) <= 2
+    assert arena.leaders() == [leader]
+
+
+def test_a_look_does_not_undo_a_hand_over(arena: Arena) -> None:
+    leader, *_ = arena.start_led("b", "c")
+    arena.ask_to_hand_over("c")
+    arena.ask_to_look()
+    after, _ = arena.until_leader(TIMING.long_ttl, besides=leader)
+    assert after.name == "c"
+
+
+def test_a_released_lease_has_no_mark(arena: Arena) -> None:
+    leader, other = arena.start_led("b")
+    leader.ignores_requests = True
+    arena.ask_to_look()
+    leader.run(lambda: leader.contender.release("orders", ""))
+    assert arena.until_leader(TIMING.long_ttl, besides=leader)[0] is other
+    assert other.grants()[0].reason == "released"

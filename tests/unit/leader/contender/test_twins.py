@@ -5,7 +5,7 @@ from msgspec import structs
 
 from leader.contender.twins import TwinWatch
 from leader.election.events import FilesDone, ListRecord, Rename
-from leader.layout.lease import Lease, Mode
+from leader.layout.lease import LOOK, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from store.errors import NotFound
 from store.outcome import Outcome
@@ -46,8 +46,17 @@ def test_a_lease_under_its_own_name_that_another_process_renews_is_a_twins() -> 
         [structs.replace(renewed(THEIRS, each), mode=Mode.RELEASED) for each in range(5)],
         [THEIRS, renewed(THEIRS, 1), structs.replace(renewed(THEIRS, 2), owner=B), Lease(8, Mode.HDFS, 6, B, "", "a")],
         [THEIRS, THEIRS.asked_to("b"), THEIRS.asked_to("b").asked_to("c")],
+        [THEIRS, *(structs.replace(renewed(THEIRS, each), successor=LOOK) for each in range(1, 5))],
     ],
-    ids=["its last life's", "one late renewal", "another's", "released", "two owners", "asked by an operator"],
+    ids=[
+        "its last life's",
+        "one late renewal",
+        "another's",
+        "released",
+        "two owners",
+        "asked by an operator",
+        "asked to look",
+    ],
 )
 def test_what_is_no_twin(leases: list[Lease]) -> None:
     assert Watching().read(*leases) == []

@@ -134,6 +134,16 @@ def test_no_sequence_ever_comes_back() -> None:
     assert held.next_sequence == 8
 
 
+def test_a_try_whose_number_an_operator_has_taken_is_not_sent_again() -> None:
+    """Seen in the simulator: the lease went from sequence 6 to 6, because the mark was taken away by an old try."""
+    renewed = replace(HDFS, sequence=2)
+    held = holding((HDFS, 10.0), (renewed, 12.0))
+    assert held.pending(renewed) == renewed
+    held.adopt(HDFS.asked_to_look())
+    assert held.pending(renewed) is None
+    assert held.next_sequence == 3
+
+
 def test_an_adopted_entry_promises_no_more_than_the_least_before() -> None:
     renewed = replace(HDFS, sequence=2)
     held = holding((HDFS, 10.0), (renewed, 12.0))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from leader.errors import InvalidName
-from leader.layout.lease import ANYBODY, Lease, Mode, check_contender, first_lease
+from leader.layout.lease import ANYBODY, LOOK, Lease, Mode, check_contender, first_lease
 from store.files import MAX_COMPONENT_BYTES
 from tests.unit.leader.samples import SESSION_IDS, TEXTS, WORDS, A
 
@@ -21,7 +21,7 @@ LEASES = st.builds(
     owner=SESSION_IDS,
     attestation=st.text("0123456789abcdef-", max_size=40),
     contender=WORDS,
-    successor=WORDS | st.sampled_from(["", ANYBODY]),
+    successor=WORDS | st.sampled_from(["", ANYBODY, LOOK]),
 )
 
 
@@ -42,7 +42,7 @@ PARTS = st.tuples(
     st.sampled_from([A, A.upper(), ""]),
     st.text(max_size=3),
     st.text(max_size=3),
-    st.sampled_from(["", ANYBODY, "b", "_b", "b\n"]),
+    st.sampled_from(["", ANYBODY, LOOK, "b", "_b", "b\n"]),
 ).map("~".join)
 
 
@@ -91,3 +91,11 @@ def test_no_contender_can_have_the_name_for_anybody() -> None:
     assert check_contender("node-1.example") == "node-1.example"
     with pytest.raises(InvalidName, match="a contender"):
         check_contender(ANYBODY)
+
+
+def test_a_request_to_look_is_one_more_entry_and_keeps_a_hand_over() -> None:
+    lease = Lease(5, Mode.HDFS, 6000, A, "", "a")
+    assert lease.asked_to_look() == replace(lease, sequence=6, successor=LOOK)
+    assert lease.asked_to_look().asked_to_look() == replace(lease, sequence=7, successor=LOOK)
+    assert lease.asked_to("b").asked_to_look() == replace(lease, sequence=7, successor="b")
+    assert lease.asked_to_look().asked_to("b") == replace(lease, sequence=7, successor="b")

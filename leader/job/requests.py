@@ -1,0 +1,145 @@
+"""Requests: what operators ask of a job's leader by the job's name, from any host, and how the leader answers.
+
+A request is a versioned file in the leader directory. Its first version is the operator's, and each later one is the
+leader's: accepted, then how it ended. So accepting is a compare-and-set behind the fence: a leader that has been fenced
+accepts nothing, and what is not accepted is not executed. A request names the epoch for which it was made, and the
+leaders of later epochs refuse it. An accepted one whose leader ended meanwhile is ``unknown``.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+
+import msgspec
+
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.versioned_files import VersionedFiles
+from leader.layout.names import REQUESTS
+from store.errors import Conflict, StoreError
+
+KEPT = 20
+"""Answered requests that stay for people to read; older ones are removed."""
+
+
+class State(Enum):
+    """How far a request has come."""
+
+    ASKED = "asked"
+    ACCEPTED = "accepted"
+    """The leader carries it out."""
+    DONE = "done"
+    REFUSED = "refused"
+    """Nothing was done."""
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """Its leader ended while it carried it out."""
+
+    @property
+    def final(self) -> bool:
+        """Whether this is the end of it."""
+        return self not in (State.ASKED, State.ACCEPTED)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request.
+
+    Attributes:
+        id: unique in the job; asking twice with one id is asking once.
+        verb: what is asked for, as ``cancel``.
+        epoch: of the leader that is asked; no other one executes it.
+        by: who asks, for people.
+        arguments: of the verb.
+        state: how far it has come.
+        said: the answer in one sentence; empty without one.
+        version: of its file; 1 as the operator made it.
+    """
+
+    id: str
+    verb: str
+    epoch: int
+    by: str = ""
+    arguments: dict[str, str] = {}
+    state: State = State.ASKED
+    said: str = ""
+    version: int = 0
+
+
+_decoder = msgspec.json.Decoder(Request)
+
+
+class Requests:
+    """The requests of one job, for operators and for its leader; safe to use from several threads.
+
+    Every method raises :class:`leader.errors.Fenced` once another leader has taken over, and
+    :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
+    """
+
+    def __init__(self, directory: FencedDirectory) -> None:
+        """Connect to nothing yet; ``directory`` is the leader directory as the caller last saw it."""
+        self._directory = directory
+        self._files = VersionedFiles(directory, REQUESTS, "a request")
+        self._accepted: set[str] = set()
+        """Those that this leader carries out, or has. One that is accepted by nobody else was left in between."""
+
+    # --- operators
+
+    def ask(self, identity: str, verb: str, by: str = "", arguments: Mapping[str, str] | None = None) -> Request:
+        """Leave a request for the leader of this epoch, and return it; have that leader look for it afterwards.
+
+        With an id that was used before, the present request of that id is returned, and nothing is asked. Requests are
+        taken, and later removed, in the order of their ids.
+        """
+        wanted = Request(identity, verb, self._directory.leader.epoch, by, dict(arguments or {}))
+        try:
+            return self._put(wanted, State.ASKED, "")
+        except Conflict:
+            return self.load(wanted.id) or wanted
+
+    def load(self, identity: str) -> Request | None:
+        """Return the request of that id; None if there is none (any more)."""
+        found = self._files.load(identity)
+        if found is None:
+            return None
+        return msgspec.structs.replace(_decoder.decode(found.data), version=found.version)
+
+    # --- the leader
+
+    def accept(self) -> Iterator[Request]:
+        """Accept one open request after the other, and yield it to be carried out and answered by :meth:`answer`.
+
+        Requests for other epochs are answered here, and so are those that an earlier leader had accepted.
+        One thread of the leader calls this.
+        """
+        answered = []
+        for identity in sorted(self._files.versions()):
+            found = self.load(identity)
+            if found is None:
+                continue
+            if found.state.final:
+                answered.append(identity)
+            elif found.epoch == self._directory.leader.epoch:
+                if identity not in self._accepted:
+                    accepted = self._put(found, State.ACCEPTED, "")
+                    self._accepted.add(identity)
+                    yield accepted
+            elif found.state is State.ASKED:
+                self._end(found, State.REFUSED, f"It was meant for epoch {found.epoch}, which is over: ask again.")
+            else:
+                said = f"Its leader, of epoch {found.epoch}, ended while it carried this out: see `ha status`."
+                self._end(found, State.UNKNOWN, said)
+        with suppress(StoreError):  # they are only there to be read
+            for identity in answered[:-KEPT]:
+                self._files.remove(identity)
+
+    def answer(self, request: Request, state: State, said: str = "") -> None:
+        """Write how a request has ended, or, with :attr:`State.ACCEPTED`, how far it has come."""
+        self._end(request, state, said)
+
+    def _end(self, request: Request, state: State, said: str) -> None:
+        with suppress(Conflict):  # it has been answered already
+            self._put(self.load(request.id) or request, state, said)
+
+    def _put(self, request: Request, state: State, said: str) -> Request:
+        wanted = msgspec.structs.replace(request, state=state, said=said, version=0)
+        version = self._files.put(request.id, msgspec.json.encode(wanted), request.version)
+        return msgspec.structs.replace(wanted, version=version)

@@ -1,0 +1,158 @@
+"""Requests: asked by name, accepted once behind the fence, and never executed by the leader of another epoch."""
+
+import random
+
+import pytest
+from msgspec import structs
+
+from leader.errors import Fenced, InvalidName
+from leader.job.requests import KEPT, Request, Requests, State
+from store.errors import StoreError
+from tests.unit.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, Place
+from tests.unit.leader.owned import FIRST, SECOND, Owned
+
+ENDS = [State.DONE, State.REFUSED, State.FAILED]
+
+
+def carried_out(requests: Requests) -> list[str]:
+    """Carry out what is accepted; return the verbs."""
+    verbs = []
+    for request in requests.accept():
+        assert request.state is State.ACCEPTED
+        verbs.append(request.verb)
+        requests.answer(request, State.DONE)
+    return verbs
+
+
+# --- on each store
+
+
+def test_without_requests_there_is_nothing_to_do(owned: Owned) -> None:
+    assert list(Requests(owned.own).accept()) == []
+    assert Requests(owned.own).load("1") is None
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_request_is_accepted_and_then_answered(owned: Owned, end: State) -> None:
+    operator, leader = Requests(owned.own), Requests(owned.own)
+    asked = operator.ask("1", "restart", "ann-on-desk", {"query": "sums"})
+    assert asked == Request("1", "restart", 1, "ann-on-desk", {"query": "sums"}, State.ASKED, "", 1)
+    (accepted,) = leader.accept()
+    assert accepted == structs.replace(asked, state=State.ACCEPTED, version=2)
+    assert operator.load(asked.id) == accepted
+    leader.answer(accepted, State.ACCEPTED, "half of it")
+    leader.answer(accepted, end, "so it ended")
+    found = operator.load(asked.id)
+    assert found is not None
+    assert (found.state, found.said, found.version) == (end, "so it ended", 4)
+    assert list(leader.accept()) == []
+    assert list(Requests(owned.own).accept()) == [], "nor does the sidecar that comes back in this epoch"
+
+
+def test_asking_twice_with_one_id_is_asking_once(owned: Owned) -> None:
+    operator, leader = Requests(owned.own), Requests(owned.own)
+    first = operator.ask("deploy-7", "cancel", "ann")
+    assert operator.ask("deploy-7", "cancel", "ann") == first
+    assert carried_out(leader) == ["cancel"]
+    assert operator.ask("deploy-7", "cancel", "bob").state is State.DONE
+    assert carried_out(leader) == []
+
+
+def test_requests_are_taken_in_the_order_of_their_ids(owned: Owned) -> None:
+    operator = Requests(owned.own)
+    for verb in ("a", "b", "c"):
+        operator.ask(verb, verb)
+    assert carried_out(Requests(owned.own)) == ["a", "b", "c"]
+
+
+def test_an_id_has_the_form_of_a_name(owned: Owned) -> None:
+    with pytest.raises(InvalidName, match="is not a name of a request"):
+        Requests(owned.own).ask("a/b", "cancel", "ann")
+
+
+# --- another epoch
+
+
+def test_a_request_for_a_former_epoch_is_refused(hurt: Owned) -> None:
+    asked = Requests(hurt.own).ask("1", "cancel")
+    second = Requests(hurt.claim())
+    assert list(second.accept()) == []
+    found = second.load(asked.id)
+    assert found is not None
+    assert (found.state, found.said) == (State.REFUSED, "It was meant for epoch 1, which is over: ask again.")
+
+
+def test_what_a_former_leader_had_accepted_is_unknown(hurt: Owned) -> None:
+    first = Requests(hurt.own)
+    asked = first.ask("1", "restart")
+    (accepted,) = first.accept()
+    second = Requests(hurt.claim())
+    assert list(second.accept()) == []
+    found = second.load(asked.id)
+    assert found is not None
+    assert (found.state, found.said.startswith("Its leader, of epoch 1, ended")) == (State.UNKNOWN, True)
+    with pytest.raises(Fenced):
+        first.answer(accepted, State.DONE)
+
+
+def test_a_request_to_a_leader_that_is_fenced_is_an_error_for_the_operator(hurt: Owned) -> None:
+    hurt.claim()
+    with pytest.raises(Fenced):
+        Requests(hurt.own).ask("1", "cancel")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_none_of_a_hundred_requests_for_an_old_epoch_is_executed(place: Place, seed: int) -> None:
+    """Whatever becomes of the calls: a thousand in all. The old leader may be about to accept when it is fenced."""
+    dice = random.Random(seed)  # noqa: S311
+    owned = Owned(place.direct, place.files)
+    operator, old, executed = Requests(owned.own), Requests(owned.own), set[str]()
+    asked = [operator.ask(f"{each:03d}", "cancel").id for each in range(100)]
+    present = owned.claim()
+    fates = [dice.choice([OK, OK, LOST, LATE, DROPPED, REFUSED]) for _ in range(200)]
+    place.faulty.fates.extend(fates)
+    new = Requests(present)
+    for requests in (old, new, old, new, new):
+        try:
+            executed |= {each.id for each in requests.accept()}
+        except (Fenced, StoreError):
+            place.faulty.catch_up()
+    place.faulty.fates.clear()
+    place.faulty.catch_up()
+    executed |= {each.id for each in new.accept()}
+    assert executed == set()
+    assert {found.state for each in asked[-KEPT:] if (found := new.load(each)) is not None} == {State.REFUSED}
+
+
+# --- faults
+
+
+def test_an_accepted_request_whose_acknowledgement_was_lost_is_accepted_again_and_carried_out_once(
+    place: Place, hurt: Owned
+) -> None:
+    Requests(hurt.own).ask("1", "restart", "ann")
+    leader = Requests(hurt.own)
+    taken: list[str] = []
+    place.faulty.fates.extend([OK] * 2 + [LATE] * 12)
+    with pytest.raises(StoreError):
+        taken += carried_out(leader)
+    place.faulty.fates.clear()
+    place.faulty.catch_up()
+    taken += carried_out(leader)
+    taken += carried_out(leader)
+    assert taken == ["restart"]
+
+
+def test_answered_requests_are_kept_for_a_while(hurt: Owned) -> None:
+    leader = Requests(hurt.own)
+    for number in range(KEPT + 3):
+        leader.ask(f"{number:03d}", "cancel", "")
+    assert len(carried_out(leader)) == KEPT + 3
+    assert list(leader.accept()) == []
+    kept = [each for each in range(KEPT + 3) if leader.load(f"{each:03d}") is not None]
+    assert kept == list(range(3, KEPT + 3))
+
+
+def test_which_states_are_the_end() -> None:
+    assert [each for each in State if not each.final] == [State.ASKED, State.ACCEPTED]
+    assert FIRST.epoch < SECOND.epoch
