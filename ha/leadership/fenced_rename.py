@@ -30,7 +30,7 @@ from leader.layout.names import (
     LeaderDirectory,
 )
 from store.bounded import BoundedFiles
-from store.clock import BOOT_CLOCK
+from store.clock import BOOT_CLOCK, now
 from store.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotSent, NotWritable, StoreError, Unknown
 from store.files import Entry, Files
 from store.open import open_files
@@ -38,7 +38,10 @@ from store.open import open_files
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""Tries of one call whose outcome is unknown, or that the store cannot take now."""
+"""Tries of one call whose outcome is unknown."""
+
+PATIENCE_S = 30.0
+"""For so long a call is repeated that the store cannot take now: while NameNodes change their roles, none is active."""
 
 CALL_TIMEOUT_S = 5.0
 """Time for one call. A driver can wait that long, because nothing here decides whether it still leads."""
@@ -123,9 +126,9 @@ class FencedRename:
         Raises:
             NotFound: the source does not exist.
         """
-        doubtful = False
+        doubtful, unknown, end = False, 0, now() + PATIENCE_S
         parents = not target.startswith(f"{self.inside}/")
-        for last in (False,) * ATTEMPTS + (True,):
+        while True:
             error = self._files.outcome("output", lambda files: files.rename(source, target), CALL_TIMEOUT_S).error
             match error:
                 case None:
@@ -134,19 +137,20 @@ class FencedRename:
                     return False
                 case NotFound() if doubtful and self._exists(target):
                     return True
-                case NotFound() if parents and not last:
+                case NotFound() if parents:
                     self.check()
                     self.do(lambda files: make_parents(files, posixpath.dirname(target)))
                     parents = False
                 case NotFound():
                     self.check()
                     raise error
-                case Unknown() | NotSent() | NotWritable() if not last:
-                    doubtful = doubtful or isinstance(error, Unknown)
+                case Unknown() if unknown < ATTEMPTS:
+                    doubtful, unknown = True, unknown + 1
+                    _pause()
+                case NotSent() | NotWritable() if now() < end:
                     _pause()
                 case _:
                     raise error
-        raise AssertionError("the last attempt returns or raises")
 
     def remove(self, path: str) -> None:
         """Delete an entry with everything below it; no error if there is none."""
@@ -225,12 +229,18 @@ def staged_path(leadership: LeaderHome, staged: str) -> str:
 
 
 def _patiently(call: Callable[[], T]) -> T:
-    for _ in range(ATTEMPTS - 1):
+    unknown, end = 0, now() + PATIENCE_S
+    while True:
         try:
             return call()
-        except (Unknown, NotSent, NotWritable):
-            _pause()
-    return call()
+        except Unknown:
+            unknown += 1
+            if unknown == ATTEMPTS:
+                raise
+        except (NotSent, NotWritable):
+            if now() >= end:
+                raise
+        _pause()
 
 
 def _pause() -> None:

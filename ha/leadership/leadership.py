@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ha.config.stores import Stores
 from ha.jobmaster.verdict import Verdict, check
-from ha.leadership.fenced_rename import FencedRename, staged_path
+from ha.leadership.fenced_rename import PATIENCE_S, FencedRename, staged_path
 from leader.contender.mirror_runner import MirrorRunner
 from leader.contender.runtime import Runtime
 from leader.errors import Fenced, InvalidName, NotLeader
@@ -111,6 +111,7 @@ class Leadership:
             changed=self._mirror_checkpoints,
             retained=stores.settings.checkpoints_retained,
             observer=stores.history.observer,
+            patience=PATIENCE_S,
         )
         self.status = JobStatus(self._own)
         self.graph = graph_of(self._own)

@@ -20,12 +20,15 @@ from leader.layout.checkpoint_list import CheckpointList, parse
 from leader.layout.checkpoint_state import CheckpointState
 from leader.layout.names import CHECKPOINTS, RETAINED
 from leader.observer import Observer
-from store.clock import now
-from store.errors import AlreadyExists, NotFound
+from store.clock import BOOT_CLOCK, now
+from store.errors import AlreadyExists, NotFound, NotSent, NotWritable
 from store.outcome import Outcome
 
 ATTEMPTS = 4
 """Tries of one change whose outcome stays unknown, each within the call time-out."""
+
+RETRY_S = 0.5
+"""Pause between two tries to hand out an id."""
 
 CALL = "checkpoint"
 """Name of a change in messages and metrics; a read is called ``checkpoints``."""
@@ -69,6 +72,7 @@ class Checkpoints:
         changed: Callable[[CheckpointState], None] = lambda _: None,
         retained: int = RETAINED,
         observer: Observer | None = None,
+        patience: float = 0.0,
     ) -> None:
         """Connect to nothing yet.
 
@@ -77,7 +81,10 @@ class Checkpoints:
             changed: called with the checkpoints after every publication, to mirror them in ZooKeeper.
             retained: completed checkpoints to keep of each query, at least 1.
             observer: learns of each id handed out and each batch published, but not of errors.
+            patience: seconds for which :meth:`next` is tried again if the store cannot take changes now: while
+                NameNodes change their roles, none of them is active.
         """
+        self._patience = patience
         self._changed = changed
         self._directory = directory
         self._most = retained
@@ -111,9 +118,16 @@ class Checkpoints:
             InvalidName: somebody has damaged the counter: there is no name for a higher id.
         """
         started = now()
-        with self._lock:
-            number = self._take()
-            self._tell()
+        while True:
+            try:
+                with self._lock:
+                    number = self._take()
+                    self._tell()
+                break
+            except (NotSent, NotWritable):  # it was handed out to nobody
+                if now() >= started + self._patience:
+                    raise
+            BOOT_CLOCK.sleep(RETRY_S)
         if self._observer is not None:
             self._observer(self._directory.job, IdHandedOut(started, self._directory.leader.epoch, number))
         return number

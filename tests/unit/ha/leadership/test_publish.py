@@ -14,7 +14,7 @@ from store.errors import NotFound
 from store.files import Files
 from store.open import driver_of
 from tests.system.spark.helpers import fence, leading
-from tests.unit.leader.faulty import LATE, LOST, OK, FaultyFiles
+from tests.unit.leader.faulty import LATE, LOST, OK, REFUSED, FaultyFiles
 
 
 class Job:
@@ -85,7 +85,9 @@ def test_an_unreachable_target_is_refused(led: Job) -> None:
         led.leadership.publish(led.final, f"{led.final}-copy")
 
 
-@pytest.mark.parametrize("fates", [[OK, OK, LOST], [OK, OK, OK, LOST], [OK, OK, LATE, OK, LATE], [LOST] * 4])
+@pytest.mark.parametrize(
+    "fates", [[OK, OK, LOST], [OK, OK, OK, LOST], [OK, OK, LATE, OK, LATE], [LOST] * 4, [OK, OK, *[REFUSED] * 20]]
+)
 def test_lost_answers_are_found_out(fates: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hurt = FaultyFiles(tmp_path)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from leader.errors import Fenced, InvalidName, Unreadable
+from leader.job import checkpoints
 from leader.job.checkpoints import ATTEMPTS, Checkpoints
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout import checkpoint_list
@@ -343,3 +344,25 @@ def test_the_mirror_receives_every_publication_and_nothing_else(led: Place) -> N
 def test_reading_below_another_leaders_directory_is_not_found(led: Place) -> None:
     with pytest.raises(NotFound):
         checkpoint_list.names(led.direct, "orders", LeaderDirectory(2, B))
+
+
+def test_while_no_namenode_is_active_a_driver_waits_for_its_next_id(
+    led: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by an hour of NameNode switches: the query of a leader that was well failed in each long one."""
+    monkeypatch.setattr(checkpoints, "RETRY_S", 0.0)
+    directory = FencedDirectory(led.files, "orders", DIRECTORY, 10.0)
+    ids = Checkpoints(directory, patience=60.0)
+    led.faulty.fates.extend([REFUSED] * 20)
+    assert ids.next() == 1
+    assert not led.faulty.fates
+
+
+def test_its_patience_ends(led: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(checkpoints, "RETRY_S", 0.0)
+    monkeypatch.setattr(checkpoints, "now", lambda: float(next(clock)))
+    led.faulty.fates.extend([REFUSED] * 10)
+    with pytest.raises(NotWritable):
+        Checkpoints(FencedDirectory(led.files, "orders", DIRECTORY, 10.0), patience=3.0).next()
+    assert len(led.faulty.fates) == 10 - 3
