@@ -136,11 +136,13 @@ def run_leg(words: Words, sidecars: Sidecars, kind: str, later: float) -> Leg:
     Raises:
         NotSo: no standby took over.
     """
-    leader, standby = sidecars.all
-    sidecars.until(lambda: standby.ready, f"the standby is ready, before the leader is {kind}")
-    before, grants = words.newest(), len(standby.grants)
+    _, waiting = sidecars.in_order()
+    sidecars.until(lambda: waiting.ready, f"the standby is ready, before the leader is {kind}")
+    before = words.newest()
     sidecars.until(lambda: words.newest() >= before + AT_WORK, f"the leader commits a batch, before it is {kind}")
     Event().wait(later)
+    leader, standby = sidecars.in_order()
+    grants = len(standby.grants)
     leader.again()
     wall, at = time.time(), now()
     _kill_part(words, sidecars, leader, kind)
@@ -151,7 +153,6 @@ def run_leg(words: Words, sidecars: Sidecars, kind: str, later: float) -> Leg:
     )
     if kind == PAUSE:
         leader.thaw()
-    sidecars.all.sort(key=lambda sidecar: sidecar is not standby)  # it starts first, so it leads
     if kind == SIDECAR:
         sidecars.start(warm=True)
     return Leg(kind, granted.at - at, first.at - wall)

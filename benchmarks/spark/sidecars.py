@@ -1,5 +1,6 @@
 """Two sidecars of one job with their drivers: a leader and a standby, and whether the standby is ready."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -23,9 +24,9 @@ PATIENCE = 180.0
 LOOK = 0.05
 """Seconds between two checks."""
 
-WARM = "The query is warm."
-COLD = "contending as"
-"""Line in the log of a sidecar, or of its program, when it is ready to take over."""
+WARM = re.compile(r"^The query is (?:not )?warm\.$", re.MULTILINE)
+COLD = re.compile("contending as")
+"""Line in the log of a sidecar, or of its program, when it is ready to take over, perhaps after a failed rehearsal."""
 
 
 class NotSo(Exception):
@@ -83,7 +84,7 @@ class Sidecar(Process):
 
     @property
     def _times_ready(self) -> int:
-        return self.log().count(WARM if self.warm else COLD)
+        return len((WARM if self.warm else COLD).findall(self.log()))
 
 
 class Sidecars:
@@ -118,6 +119,11 @@ class Sidecars:
         )
         self.all.append(made)
         return made
+
+    def in_order(self) -> list[Sidecar]:
+        """Put the sidecar first that was granted the newest epoch, and return all."""
+        self.all.sort(key=lambda each: -max((grant.epoch for grant in each.grants), default=0))
+        return self.all
 
     def drop(self, sidecar: Sidecar) -> None:
         """Kill a sidecar and its children."""
