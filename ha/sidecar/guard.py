@@ -145,4 +145,6 @@ def _finish(child: "subprocess.Popen[bytes]", deadline: DeadlineReader) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(code)  # the sidecar waits for this end to give the lease back, and Python's own takes milliseconds

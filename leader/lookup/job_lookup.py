@@ -35,7 +35,7 @@ SUCCESSOR_GRACE_S = 0.3
 successor is there sooner, and then a failover costs the NameNode nothing."""
 
 ZOOKEEPER_PAUSE_S = 0.05
-"""Seconds, on average, between two looks at ZooKeeper or at a snapshot for a successor."""
+"""Seconds, on average, between two looks at a snapshot for a successor; the least in which ZooKeeper is asked."""
 
 HDFS_PAUSE_S = 0.5
 """Seconds, on average, between two looks at HDFS for a successor."""
@@ -232,7 +232,7 @@ class JobLookup:
             self._state.zookeeper_answered()
             self._hdfs.audit_if_due()
         elif fallback.reason == "no_node":
-            return self._wait_for_successor(fallback, min(SUCCESSOR_GRACE_S, timeout))
+            return self._wait_for_successor(fallback, min(SUCCESSOR_GRACE_S, timeout), watcher)
         return fallback
 
     def _merge_zookeeper(
@@ -284,15 +284,19 @@ class JobLookup:
         if cause is not None:
             raise _TooOften(cause) if cause is TOO_OFTEN else Unreachable(cause)
 
-    def _wait_for_successor(self, no_node: Fallback, timeout: float) -> Fallback | None:
+    def _wait_for_successor(self, no_node: Fallback, timeout: float, watcher: Waker | None) -> Fallback | None:
         """Wait until ZooKeeper has a record again, once after each disappearance; return what it says of that."""
         if not self._state.led or self._state.waited_for_successor:
             return no_node
         self._state.waited_for_successor = True
+        waker, watched = watcher or Waker(threading.Event()), watcher is not None
         end = self._clock.now() + timeout
         while (rest := end - self._clock.now()) > 0:
-            self._clock.sleep(min(rest, self._context.jitter.around(ZOOKEEPER_PAUSE_S)))
-            fallback = self._merge_zookeeper(max(rest, ZOOKEEPER_PAUSE_S), short_deadline=True)
+            if watched:  # a watch is set on a missing node, too
+                self._clock.wait(waker.changed, rest)
+                waker.changed.clear()
+            watched = True
+            fallback = self._merge_zookeeper(max(rest, ZOOKEEPER_PAUSE_S), waker, short_deadline=True)
             if fallback is None or fallback.candidate is not None:
                 return fallback
             if fallback.reason != "no_node":
