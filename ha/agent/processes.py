@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from leader.contender.liveness_probe import LivenessProbes
-    from leader.election.ports import LivenessProbe, ProbeEvent, Timer
+    from leader.election.ports import Heard, LivenessProbe, Timer
     from leader.election.suspicion import OnGone, Suspicion
 
 
@@ -81,7 +81,7 @@ class _Environment:
         self._loop = loop
         self._probes = probes
 
-    def probe(self, address: ContactAddress, on_event: "Callable[[ProbeEvent], None]") -> "LivenessProbe":
+    def probe(self, address: ContactAddress, on_event: "Callable[[Heard], None]") -> "LivenessProbe":
         """Connect to a process and report events about it."""
         return self._probes.probe(address, on_event)
 

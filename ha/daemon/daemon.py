@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from ha.daemon.process import ContendingProcess
-from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Revoked, Wake
+from ha.leadership.notices import AskedTo, Notice, NoticeQueue, Revoked, Wake
 from leader.layout.information import check_endpoints
 from leader.layout.names import check_job
 
@@ -39,7 +39,7 @@ class Daemon:
             signal.signal(number, self._signalled)
         for job in self._jobs:
             self._process.join(job, self._notices)
-            self._process.contend(job)
+            self._process.contend(job, self._endpoints)
         while not self._stopping:
             self._act(self._notices.get(LONGEST_PAUSE_S))
         self._process.release_and_wait(self._jobs)
@@ -51,11 +51,9 @@ class Daemon:
 
     def _act(self, notice: Notice | None) -> None:
         match notice:
-            case Granted(job, grant):
-                self._process.confirm(job, grant.session_id, self._endpoints)
             case Revoked(job, _):
                 self._process.release(job)
-                self._process.contend(job)
+                self._process.contend(job, self._endpoints)
             case AskedTo(job, successor):
                 self._process.release(job, successor)
             case _:

@@ -1,8 +1,8 @@
 """The liveness socket: standbys keep a connection to it, and so see at once when this process ends.
 
-It greets each standby and sends nothing else. It works because the kernel closes the connections when the process ends.
-So the socket is never closed before that, whatever goes wrong here. The guard of a command holds it too, so no standby
-is refused while the command still runs.
+It greets each standby, and tells all of them of each lease that this process releases; it sends nothing else. It works
+because the kernel closes the connections when the process ends. So the socket is never closed before that, whatever
+goes wrong here. The guard of a command holds it too, so no standby is refused while the command still runs.
 
 There is a bound on its connections, and each is greeted all the same: the one that is too many is closed after its
 greeting. No standby takes that for a death, which needs a connection that is *refused* (leader/election/suspicion.py).
@@ -15,6 +15,7 @@ import secrets
 import selectors
 import socket
 import threading
+from collections import deque
 
 from ha.config.addresses import bind, parse_listen
 from ha.config.leadership_settings import SUSPICION_ON
@@ -23,7 +24,7 @@ from ha.listening.connections import Connection, Connections
 from ha.listening.limits import most_connections
 from ha.listening.throttle import throttle
 from leader.errors import InvalidSettings
-from leader.layout.contact import ContactAddress
+from leader.layout.contact import ContactAddress, ReleaseNotice
 from store.clock import now
 from store.spare import SPARE
 
@@ -34,6 +35,9 @@ Standbys make theirs anew in every session timeout. So those of a standby are sp
 KEEPALIVE_AFTER_S = 60
 """The kernel probes a standby after this much silence; it takes whole seconds."""
 
+WAKES = 4096
+"""Bytes that are read at once from this process's own threads; each stands for a notice, or for the end."""
+
 ACCEPT_PAUSE_S = 1.0
 """Pause before the next accept if not even the spare descriptor could be had."""
 
@@ -42,7 +46,7 @@ throttle(_log.name)
 
 
 class LivenessSocket:
-    """Greets each standby that connects, on a thread of its own; sends nothing else, and reads nothing."""
+    """Greets each standby that connects, on a thread of its own, and tells it of releases; reads nothing."""
 
     def __init__(self, bound: socket.socket, host: str, port: int) -> None:
         """Start the thread.
@@ -56,12 +60,13 @@ class LivenessSocket:
         self._socket = bound
         self._socket.setblocking(False)
         self._stopped = threading.Event()
-        self._stop, self._wake = socket.socketpair()
+        self._wakes, self._wake = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         for each in (self._socket, self._wake):
             self._selector.register(each, selectors.EVENT_READ)
         self._connections = Connections(most_connections(), SPARED_S)
         self._known: dict[socket.socket, Connection] = {}
+        self._notices: deque[bytes] = deque()
         SPARE.keep()
         self._thread = threading.Thread(target=self._serve, name="ha-listener", daemon=True)
         self._thread.start()
@@ -70,22 +75,42 @@ class LivenessSocket:
         """Descriptor of the socket, for a guard to hold too."""
         return self._socket.fileno()
 
+    def tell(self, notice: ReleaseNotice) -> None:
+        """Send a notice to all that are connected, soon."""
+        self._notices.append(notice.line)
+        with contextlib.suppress(OSError):  # closed, or so full that the thread wakes up anyway
+            self._wakes.send(b"n", socket.MSG_DONTWAIT)
+
     def close(self) -> None:
         """Close the socket and all connections. Call this only when nothing is led any more."""
         self._stopped.set()
-        self._stop.send(b"x")
+        self._wakes.send(b"x")
         self._thread.join()
         self._selector.close()
-        for each in (*self._known, self._socket, self._stop, self._wake):
+        for each in (*self._known, self._socket, self._wakes, self._wake):
             each.close()
 
     def _serve(self) -> None:
-        while not self._stopped.is_set():
+        while not self._stopped.is_set() or self._notices:
             for key, _ in self._selector.select():
-                if key.fileobj is self._socket:
+                if key.fileobj is self._wake:
+                    self._wake.recv(WAKES)
+                    self._send_notices()
+                elif key.fileobj is self._socket:
                     self._accept()
                 elif isinstance(key.fileobj, socket.socket) and key.fileobj in self._known:
                     self._drop(key.fileobj)
+
+    def _send_notices(self) -> None:
+        while self._notices:
+            line = self._notices.popleft()
+            for connection in list(self._known):
+                try:
+                    whole = connection.send(line) == len(line)
+                except OSError:
+                    whole = False
+                if not whole:  # the standby does not read, or is gone: it looks at the store instead
+                    self._drop(connection)
 
     def _accept(self) -> None:
         try:

@@ -59,6 +59,7 @@ class ContendingProcess:
             self.stores.timing,
             self.liveness_socket.contact if self.liveness_socket else None,
             fan_out(self.stores.history.observer, contending.observe, twins.observe),
+            self.liveness_socket.tell if self.liveness_socket else None,
         )
         self.runtime.attach(self._contender)
         self._eligibility = Eligibility(self.runtime, self.stores.files, self.stores.timing)
@@ -73,13 +74,9 @@ class ContendingProcess:
         self.runtime.ask(lambda: self._contender.join(job, listener), JOIN_WITHIN_S)
         self._eligibility.check(job)
 
-    def contend(self, job: str) -> None:
-        """Try to become the leader of the job."""
-        self.runtime.post(lambda: self._contender.contend(job))
-
-    def confirm(self, job: str, session_id: str, endpoints: Mapping[str, str]) -> None:
-        """Accept a grant and publish the leader's endpoints."""
-        self.runtime.post(lambda: self._contender.confirm(job, session_id, dict(endpoints)))
+    def contend(self, job: str, endpoints: Mapping[str, str]) -> None:
+        """Try to become the leader of the job, with endpoints that are published as soon as it is granted."""
+        self.runtime.post(lambda: self._contender.contend(job, dict(endpoints)))
 
     def step_down(self, job: str, reason: str) -> None:
         """End the leadership of the job, if this process leads it; the listener is told of the revocation."""

@@ -155,7 +155,7 @@ class Sidecar:
             self._class_data.begin()
         self._status.look()
         self._process.join(self._job, self._notices)
-        self._process.contend(self._job)
+        self._process.contend(self._job, self._endpoints)
         _log.info("%s: contending as %s.", self._job, self._settings.contender)
         self._warm_up()
         try:
@@ -207,7 +207,6 @@ class Sidecar:
     def _granted(self, grant: Grant) -> None:
         leader = LeaderDirectory(grant.epoch, grant.session_id)
         self._phase = Ending(leader)  # until it is clear that the command is to run
-        self._process.confirm(self._job, grant.session_id, self._endpoints)
         if self._exit_code is not None:
             self._record_end("stopped")
             self._step_down("The sidecar is stopping.")
@@ -363,7 +362,7 @@ class Sidecar:
         self._command.given_up()
         self._process.release(self._job, successor)
         if self._exit_code is None:
-            self._process.contend(self._job)
+            self._process.contend(self._job, self._endpoints)
             self._warm_up()
 
 

@@ -11,11 +11,11 @@ from leader.contender.participant import LeaderListener, Participant
 from leader.contender.scheduler import PriorityScheduler, SharedEnvironment
 from leader.election.attestation import SessionAttestor
 from leader.election.election import Election
-from leader.election.events import Attested, Confirm, Contend, Release, StepDown
+from leader.election.events import Attested, Confirm, Contend, Release, ReleaseHeard, StepDown
 from leader.election.ports import Environment, Timer
 from leader.election.suspicion import Suspicion
 from leader.errors import InvalidName
-from leader.layout.contact import ContactAddress
+from leader.layout.contact import ContactAddress, ReleaseNotice
 from leader.layout.znodes import Node, NodeCommand
 from leader.observer import Observer
 from leader.timing import NEVER, Timing
@@ -40,6 +40,7 @@ class Contender:
         address: ContactAddress | None = None,
         jitter: Callable[[], float] = lambda: 0.5,
         observer: Observer | None = None,
+        tell: Callable[[ReleaseNotice], None] | None = None,
     ) -> None:
         """Join nothing yet.
 
@@ -52,6 +53,7 @@ class Contender:
             address: where this process listens, for standbys; None if it neither listens nor suspects others.
             jitter: gives a random number from 0 to 1.
             observer: told what happens to each job, on the thread of the environment's callbacks.
+            tell: sends a notice to every standby that is connected to ``address``; must not block.
         """
         self.name = name
         self.timing = timing
@@ -66,8 +68,12 @@ class Contender:
         )
         self._shared = SharedEnvironment(environment)
         self._scheduler = PriorityScheduler(MAX_FILE_CALLS)
-        self._suspicion = Suspicion(environment, timing.session_timeout, jitter) if address is not None else None
+        listens = address is not None
+        self._suspicion = (
+            Suspicion(environment, timing.session_timeout, jitter, self._release_heard) if listens else None
+        )
         self._observer = observer
+        self._tell = tell
         self._address = address
         self._session: tuple[int, float] | None = None
         self._timer: Timer | None = None
@@ -80,6 +86,7 @@ class Contender:
         timing: Timing,
         address: ContactAddress | None = None,
         observer: Observer | None = None,
+        tell: Callable[[ReleaseNotice], None] | None = None,
     ) -> "Contender":
         """Make one with identifiers that are truly random."""
         return cls(
@@ -91,6 +98,7 @@ class Contender:
             address=address,
             jitter=lambda: uuid.uuid4().int / 2**128,
             observer=observer,
+            tell=tell,
         )
 
     # --- jobs
@@ -104,7 +112,9 @@ class Contender:
         if job in self.participants:
             raise InvalidName(f"This process already contends for job {job!r}: name the job once.")
         election = Election(job, self.name, self.timing, self._new_session_id, self._address)
-        participant = Participant(self._shared, self._scheduler, election, listener, self._suspicion, self._observer)
+        participant = Participant(
+            self._shared, self._scheduler, election, listener, self._suspicion, self._observer, self._tell
+        )
         self.participants[job] = participant
         participant.send(Attested(self._attestor.attestation))
         if self._session is not None:
@@ -115,8 +125,14 @@ class Contender:
         """Forget a job; its lease must have been given back before."""
         self.participants.pop(job).close()
 
-    def contend(self, job: str) -> None:
-        """Try to become the job's leader from now on."""
+    def contend(self, job: str, endpoints: dict[str, str] | None = None) -> None:
+        """Try to become the job's leader from now on.
+
+        Args:
+            job: the job's name.
+            endpoints: published with each grant; None if :meth:`confirm` follows.
+        """
+        self.participants[job].endpoints = endpoints
         self.participants[job].contender_mirror.want(self.name.encode())
         self.participants[job].send(Contend())
 
@@ -149,6 +165,10 @@ class Contender:
         for participant in list(self.participants.values()):
             participant.disconnected()
         self._attest()
+
+    def _release_heard(self, notice: ReleaseNotice) -> None:
+        if (participant := self.participants.get(notice.job)) is not None:
+            participant.send(ReleaseHeard(notice.lease))
 
     def _run(self, command: NodeCommand | None) -> None:
         self._attest()

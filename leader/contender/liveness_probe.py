@@ -5,8 +5,8 @@ import errno
 import socket
 from collections.abc import Callable
 
-from leader.election.ports import ProbeEvent
-from leader.layout.contact import GREETING_BYTES, ContactAddress, greeted_by
+from leader.election.ports import Heard, ProbeEvent
+from leader.layout.contact import GREETING_BYTES, MOST_NOTICE_BYTES, ContactAddress, ReleaseNotice, greeted_by
 
 CONNECT_TIMEOUT = 1.0
 """Seconds. A live host answers within a round trip, and a probe that fails is repeated."""
@@ -19,7 +19,7 @@ class LivenessProbes:
         self._loop = loop
         self._open: set[_TcpProbe] = set()
 
-    def probe(self, address: ContactAddress, on_event: Callable[[ProbeEvent], None]) -> "_TcpProbe":
+    def probe(self, address: ContactAddress, on_event: Callable[[Heard], None]) -> "_TcpProbe":
         """See :meth:`leader.election.ports.ProbeEnvironment.probe`; call it on the loop's thread."""
         probe = _TcpProbe(self._loop, address, on_event, self._open.discard)
         self._open.add(probe)
@@ -42,13 +42,14 @@ class _TcpProbe:
         self,
         loop: asyncio.AbstractEventLoop,
         address: ContactAddress,
-        on_event: Callable[[ProbeEvent], None],
+        on_event: Callable[[Heard], None],
         on_closed: Callable[["_TcpProbe"], None],
     ) -> None:
         self._loop, self._address, self._on_event, self._on_closed = loop, address, on_event, on_closed
         self._socket: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._greeting = b""
+        self._received = b""
+        self._greeted = False
 
     def connect(self) -> None:
         """Start to connect."""
@@ -102,7 +103,7 @@ class _TcpProbe:
 
     def _readable(self, connected: socket.socket) -> None:
         try:
-            received = connected.recv(GREETING_BYTES)
+            received = connected.recv(MOST_NOTICE_BYTES if self._greeted else GREETING_BYTES - len(self._received))
         except BlockingIOError:
             return
         except ConnectionResetError:
@@ -113,14 +114,31 @@ class _TcpProbe:
         if not received:
             self._end(ProbeEvent.BROKEN)
             return
-        self._greeting += received
-        if len(self._greeting) < GREETING_BYTES:
-            return
-        process = greeted_by(self._greeting)
+        self._received += received
+        if self._greeted:
+            self._take_notices()
+        elif len(self._received) == GREETING_BYTES:
+            self._take_greeting()
+
+    def _take_greeting(self) -> None:
+        process, self._received = greeted_by(self._received), b""
         if process == self._address.process:
+            self._greeted = True
             self._on_event(ProbeEvent.GREETED)
         else:
             self._end(ProbeEvent.ANOTHER_PROCESS if process is not None else ProbeEvent.SILENT)
+
+    def _take_notices(self) -> None:
+        *lines, self._received = self._received.split(b"\n")
+        for notice in map(ReleaseNotice.parse, lines):
+            if self._socket is None:
+                return  # closed by whoever took the notice before
+            if notice is None:
+                self._end(ProbeEvent.SILENT)
+            else:
+                self._on_event(notice)
+        if len(self._received) > MOST_NOTICE_BYTES and self._socket is not None:
+            self._end(ProbeEvent.SILENT)
 
 
 def _event_of(failed: int) -> ProbeEvent:

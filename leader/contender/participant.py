@@ -1,5 +1,6 @@
 """Participant: a process's part in one job. It joins election, mirrors and suspicion of the leader. No I/O."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -13,6 +14,7 @@ from leader.election.events import (
     AttestationChecked,
     CheckAttestation,
     Command,
+    Confirm,
     Event,
     FilesDone,
     Grant,
@@ -26,13 +28,14 @@ from leader.election.events import (
     RequestsFound,
     Revoke,
     Suspect,
+    TellReleased,
     Tick,
     Unpublish,
 )
 from leader.election.ports import Environment, Timer
 from leader.election.state import Phase
 from leader.election.suspicion import Suspicion
-from leader.layout.contact import ContactAddress
+from leader.layout.contact import ContactAddress, ReleaseNotice
 from leader.layout.information import LeaderInformation, encode
 from leader.layout.znodes import Node, contenders_path, leader_path
 from leader.observer import Observer
@@ -87,17 +90,21 @@ class Participant:
         listener: LeaderListener,
         suspicion: Suspicion | None,
         observer: Observer | None = None,
+        tell: Callable[[ReleaseNotice], None] | None = None,
     ) -> None:
         self.election = election
         self.leader_mirror = MirrorRunner(environment, leader_path(election.state.job), self._nudge)
         self.contender_mirror = MirrorRunner(
             environment, f"{contenders_path(election.state.job)}/{election.state.contender}"
         )
+        self.endpoints: dict[str, str] | None = None
+        """Confirmed with each grant; None if the listener confirms its endpoints itself."""
         self._environment = environment
         self._scheduler = scheduler
         self._listener = listener
         self._observer = observer
         self._suspicion = suspicion
+        self._tell = tell
         self._followed: tuple[str, ContactAddress] | None = None
         """Session id of the lease whose holder's process is followed, and where that listens."""
         self._timer: Timer | None = None
@@ -147,12 +154,14 @@ class Participant:
             self._timer.cancel()
             self._timer = None
 
-    def _execute(self, command: Command) -> None:  # noqa: C901  # one branch per command
+    def _execute(self, command: Command) -> None:  # noqa: C901, PLR0912  # one branch per command
         job = self.election.state.job
         self._observe(command)
         match command:
             case Grant():
                 self._listener.granted(job, command)
+                if self.endpoints is not None:
+                    self.send(Confirm(command.session_id, self.endpoints))
             case Revoke():
                 self._listener.revoked(job, command)
             case HandOverRequested(successor):
@@ -170,6 +179,9 @@ class Participant:
                 self._listener.published(job, information)
             case Unpublish():
                 self.leader_mirror.want(None)
+            case TellReleased(lease):
+                if self._tell is not None:
+                    self._tell(ReleaseNotice(job, lease))
             case CheckAttestation(token):
                 self._check(token)
             case AskProcess(token, contact):

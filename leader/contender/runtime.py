@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from leader.contender.liveness_probe import LivenessProbes
 from leader.election import events
 from leader.election.events import FilesCommand
-from leader.election.ports import FilesAnswer, LivenessProbe, NodeAnswer, ProbeEvent, Timer
+from leader.election.ports import FilesAnswer, Heard, LivenessProbe, NodeAnswer, Timer
 from leader.layout.contact import ContactAddress
 from leader.layout.names import RECORD
 from leader.layout.tree import create
@@ -149,7 +149,7 @@ class Runtime:
             return
         self._zookeeper.submit(_operation(command, _Watch(self.post, changed)), self._node_timeout, done)
 
-    def probe(self, address: ContactAddress, on_event: Callable[[ProbeEvent], None]) -> LivenessProbe:
+    def probe(self, address: ContactAddress, on_event: Callable[[Heard], None]) -> LivenessProbe:
         """Connect to a process and report events about it."""
         return self._probes.probe(address, on_event)
 

@@ -15,7 +15,7 @@ from itertools import count
 from typing import TypeVar
 
 from leader.election.events import FilesCommand
-from leader.election.ports import Environment, FilesAnswer, LivenessProbe, NodeAnswer, ProbeEvent, Timer
+from leader.election.ports import Environment, FilesAnswer, Heard, LivenessProbe, NodeAnswer, Timer
 from leader.layout.contact import ContactAddress
 from leader.layout.znodes import NodeCommand, ReadNode, Sync
 
@@ -93,7 +93,7 @@ class SharedEnvironment:
         """See :class:`Environment`."""
         return self._environment.call_at(when, callback)
 
-    def probe(self, address: ContactAddress, on_event: Callable[[ProbeEvent], None]) -> LivenessProbe:
+    def probe(self, address: ContactAddress, on_event: Callable[[Heard], None]) -> LivenessProbe:
         """See :class:`Environment`."""
         return self._environment.probe(address, on_event)
 

@@ -44,15 +44,16 @@ from leader.election.events import (
     ProcessGone,
     Publish,
     Release,
+    ReleaseHeard,
     StepDown,
     Suspect,
     Tick,
 )
 from leader.election.responses import Responses
-from leader.election.state import ElectionState, Phase
+from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.election.steps import Steps
 from leader.layout.contact import ContactAddress
-from leader.layout.lease import Attestation
+from leader.layout.lease import Attestation, Lease
 from leader.timing import NEVER, Timing
 
 
@@ -128,6 +129,8 @@ class Election:
                 return self._process_gone(session_id, now)
             case ProcessAsked(token, lives):
                 return self._process_asked(token, lives=lives)
+            case ReleaseHeard(lease):
+                return self._release_heard(lease, now)
             case Nudge():
                 self._nudged(now)
                 return []
@@ -179,6 +182,17 @@ class Election:
         said = f"ZooKeeper has no session of {name}, but its process answers: it has {seconds:g} s to renew its lease."
         return [Log(said)]
 
+    def _release_heard(self, lease: Lease, now: float) -> list[Command]:
+        """Seize the lease as it is said to be now: if it is not, the store refuses, and the look after that tells."""
+        state = self.state
+        if state.rival_owner is None or not state.rival.may_become(lease):
+            return []
+        operation = self._steps.seize_unread(lease, now) if state.pending is None else None
+        if operation is None:
+            self._nudged(now)
+            return []
+        return [self._send(operation, now)]
+
     def _look_soon(self, now: float) -> None:
         state = self.state
         if state.phase is Phase.STANDBY and state.contending:
@@ -217,9 +231,7 @@ class Election:
         state = self.state
         commands: list[Command] = []
         if state.pending is None and (operation := self._steps.next(now)) is not None:
-            state.pending = operation
-            state.schedule.sent_at = now
-            commands.append(operation.command)
+            commands.append(self._send(operation, now))
         if state.phase is Phase.LEADING and (information := state.announcement.newly_published()):
             commands.append(Publish(information))
         if state.phase is Phase.STANDBY and state.contending:
@@ -229,3 +241,8 @@ class Election:
             if question := state.rival.next_question():
                 commands.append(AskProcess(*question))
         return commands
+
+    def _send(self, operation: PendingOperation, now: float) -> Command:
+        self.state.pending = operation
+        self.state.schedule.sent_at = now
+        return operation.command

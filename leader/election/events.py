@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
-from leader.layout.lease import Attestation
+from leader.layout.lease import Attestation, Lease
 from leader.layout.names import LeaderDirectory
 from store.outcome import Outcome
 
@@ -106,6 +106,13 @@ class Unpublish:
 
 
 @dataclass(frozen=True, slots=True)
+class TellReleased:
+    """Tell the standbys that are connected to this process that the lease was released."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
 class HandOverRequested:
     """An operator asks the leader to hand over to the contender ``successor``, or to anybody (``lease.ANYBODY``)."""
 
@@ -139,6 +146,7 @@ Command = (
     | Revoke
     | Publish
     | Unpublish
+    | TellReleased
     | HandOverRequested
     | RequestsFound
     | Suspect
@@ -192,6 +200,13 @@ class ProcessAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseHeard:
+    """The process that holds the lease says that it has released it, and as what; only the store knows."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
 class Nudge:
     """Something may have changed in the store: look."""
 
@@ -230,6 +245,7 @@ Event = (
     | AttestationChecked
     | ProcessGone
     | ProcessAsked
+    | ReleaseHeard
     | Nudge
     | Contend
     | Confirm

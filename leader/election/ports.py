@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Protocol
 
 from leader.election.events import FilesCommand
-from leader.layout.contact import ContactAddress
+from leader.layout.contact import ContactAddress, ReleaseNotice
 from leader.layout.znodes import Node, NodeCommand
 from store.outcome import Outcome
 
@@ -35,6 +35,10 @@ class ProbeEvent(Enum):
     """Nobody answers in time, or the answer makes no sense."""
 
 
+Heard = ProbeEvent | ReleaseNotice
+"""All that is heard on a connection to another process: notices come after the greeting, and do not end the probe."""
+
+
 class LivenessProbe(Protocol):
     """A connection to another process."""
 
@@ -51,7 +55,7 @@ class ProbeEnvironment(Protocol):
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
         """Call back at that time."""
 
-    def probe(self, address: ContactAddress, on_event: Callable[[ProbeEvent], None]) -> LivenessProbe:
+    def probe(self, address: ContactAddress, on_event: Callable[[Heard], None]) -> LivenessProbe:
         """Connect to a process and report events about it: none before this returns, and none after the last one."""
 
 

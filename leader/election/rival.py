@@ -158,6 +158,13 @@ class RivalLease:
             return "released"
         return "successor-absent" if now >= self.expiry() else None
 
+    def may_become(self, released: Lease) -> bool:
+        """Whether the lease can have been released as this one since it was read, and for this contender."""
+        known = self.lease
+        if known is None or self.owner != released.owner or released.mode is not Mode.RELEASED:
+            return False
+        return released.sequence > known.sequence and released.successor in ("", ANYBODY, self._contender)
+
     # --- what ZooKeeper says of the attestation: it is asked only after the lease was read
 
     def next_check(self, attestation: Attestation, now: float) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from leader.election.announcement import Announcement, Change
-from leader.election.events import Command, FilesCommand, Grant, Revoke, Unpublish
+from leader.election.events import Command, FilesCommand, Grant, Revoke, TellReleased, Unpublish
 from leader.election.holding import Holding
 from leader.election.rival import RivalLease
 from leader.election.schedule import PollSchedule
@@ -209,7 +209,8 @@ class ElectionState:
     def released(self, now: float) -> list[Command]:
         """The lease was given back."""
         self.schedule.hold_off(now, zookeeper_tells=self.attestation.usable)
-        return self.lose(now)
+        lease = self.holding.present
+        return [*([TellReleased(lease)] if lease is not None else []), *self.lose(now)]
 
     def lose(self, now: float) -> list[Command]:
         """Hold nothing any more, from whatever phase."""

@@ -66,11 +66,25 @@ class Steps:
             case Phase.RELEASING:
                 return self._give_back(now)
 
+    def seize_unread(self, released: Lease, now: float) -> PendingOperation | None:
+        """Seize a lease that is said to be released, without a look; None if it must not be seized now.
+
+        A name that says *released* may be seized by anybody, and the rename is executed only if that name is there.
+        """
+        state = self._state
+        if state.directory is None or now < max(state.schedule.retry_at, state.schedule.held_off_until):
+            return None
+        return self._take(released, "released", now)
+
     def _seize(self, now: float) -> PendingOperation | None:
         state = self._state
         theirs, reason = state.rival.lease, state.rival.expired_reason(now)
         if theirs is None or reason is None or now < state.schedule.held_off_until:
             return None
+        return self._take(theirs, reason, now)
+
+    def _take(self, theirs: Lease, reason: str, now: float) -> PendingOperation:
+        state = self._state
         # Every try has a session id of its own: an earlier try that is executed late is nobody's lease.
         state.rival.abandon(state.session_id)
         if theirs not in state.holding:  # otherwise it is our last try once more: listed, but not acknowledged

@@ -9,16 +9,21 @@ session lives on for seconds. A process counts as gone only after these three ev
 
 Silence means nothing, however long it lasts: a paused process is silent, and so is one that is cut off. A refusal by a
 host that has never shown the process means nothing either: the address may lead somewhere else.
+
+A process that has released a lease says so on these connections. That is passed on, and proves nothing.
 """
 
 from collections.abc import Callable
 
-from leader.election.ports import LivenessProbe, ProbeEnvironment, ProbeEvent, Timer
-from leader.layout.contact import ContactAddress
+from leader.election.ports import Heard, LivenessProbe, ProbeEnvironment, ProbeEvent, Timer
+from leader.layout.contact import ContactAddress, ReleaseNotice
 from leader.timing import PAST
 
 OnGone = Callable[[ContactAddress], None]
 """Takes the contact whose process is gone."""
+
+OnReleased = Callable[[ReleaseNotice], None]
+"""Takes what a process says of a lease of its own."""
 
 OnAnswer = Callable[[bool], None]
 """Takes whether the process lives."""
@@ -50,6 +55,7 @@ class ProcessMonitor:
         window: float,
         jitter: Callable[[], float],
         on_gone: Callable[[], None],
+        on_released: OnReleased | None = None,
     ) -> None:
         """Start the first probe.
 
@@ -61,9 +67,10 @@ class ProcessMonitor:
                 at the other end only, and this also before a greeting. The one that is greeted on last is kept.
             jitter: gives a random number from 0 to 1, so that the standbys of a process do not connect all at once.
             on_gone: called at most once.
+            on_released: called with every notice.
         """
         self._environment, self._address, self._window = environment, address, window
-        self._jitter, self._on_gone = jitter, on_gone
+        self._jitter, self._on_gone, self._on_released = jitter, on_gone, on_released
         self._probe: _Probe | None = None
         self._renewal: _Probe | None = None
         self._timer: Timer | None = None
@@ -94,7 +101,11 @@ class ProcessMonitor:
         self._renewal = _Probe(self._environment, self._address, self._on_event)
         self._call_in(self._window, self._renew)
 
-    def _on_event(self, probe: "_Probe", event: ProbeEvent) -> None:
+    def _on_event(self, probe: "_Probe", event: Heard) -> None:
+        if isinstance(event, ReleaseNotice):
+            if self._on_released is not None:
+                self._on_released(event)
+            return
         now = self._environment.now()
         if probe is self._renewal:
             self._renewal = None
@@ -140,7 +151,7 @@ class _Probe:
         self,
         environment: ProbeEnvironment,
         address: ContactAddress,
-        on_event: Callable[["_Probe", ProbeEvent], None],
+        on_event: Callable[["_Probe", Heard], None],
     ) -> None:
         self._connection: LivenessProbe = environment.probe(address, lambda event: on_event(self, event))
 
@@ -151,9 +162,15 @@ class _Probe:
 class Suspicion:
     """One monitor for each process, whatever the number of jobs that it leads."""
 
-    def __init__(self, environment: ProbeEnvironment, window: float, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        environment: ProbeEnvironment,
+        window: float,
+        jitter: Callable[[], float],
+        on_released: OnReleased | None = None,
+    ) -> None:
         """Monitor nobody yet; see :class:`ProcessMonitor` for the arguments."""
-        self._environment, self._window, self._jitter = environment, window, jitter
+        self._environment, self._window, self._jitter, self._on_released = environment, window, jitter, on_released
         self._monitors: dict[ContactAddress, ProcessMonitor] = {}
         self._followers: dict[ContactAddress, list[OnGone]] = {}
         self._asking: dict[ContactAddress, list[OnAnswer]] = {}
@@ -171,7 +188,9 @@ class Suspicion:
         self._followers.setdefault(contact, []).append(on_gone)
         if contact not in self._monitors:
             report = lambda: self._report(contact)  # noqa: E731  # the contact's, for as long as the monitor lasts
-            self._monitors[contact] = ProcessMonitor(self._environment, contact, self._window, self._jitter, report)
+            self._monitors[contact] = ProcessMonitor(
+                self._environment, contact, self._window, self._jitter, report, self._on_released
+            )
 
     def leave(self, contact: ContactAddress, on_gone: OnGone) -> None:
         """Report no more; the connection is closed when nobody follows."""
@@ -192,7 +211,7 @@ class Suspicion:
         if len(waiting) > 1:
             return
 
-        def answered(event: ProbeEvent) -> None:
+        def answered(event: Heard) -> None:
             timer.cancel()
             probe.close()
             for each in self._asking.pop(contact):

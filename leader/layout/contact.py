@@ -1,4 +1,6 @@
-"""Contact: where the process of a leader can be asked whether it lives. Its leader writes it beside the lease, in HDFS.
+"""Contact: where the process of a leader can be asked whether it lives, and what it says there.
+
+Its leader writes it beside the lease, in HDFS.
 
     contact~<epoch>~<session id>~<escaped address>~<port>~<process>
 
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from leader.errors import InvalidName
 from leader.layout import names
 from leader.layout.information import CONTACT, Record
+from leader.layout.lease import Lease, Mode
 
 MAX_PORT = 65535
 
@@ -21,6 +24,9 @@ _GREETING = re.compile(rb"hybrid-ha ([0-9a-f]{32})\n")
 
 GREETING_BYTES = len("hybrid-ha ") + 32 + 1
 """Every greeting has this length."""
+
+MOST_NOTICE_BYTES = 1024
+"""No notice is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class ContactAddress:
 
     @property
     def greeting(self) -> bytes:
-        """What the process sends on every connection, and all that it ever sends."""
+        """What the process sends first on every connection; apart from that it only sends notices of releases."""
         return f"hybrid-ha {self.process}\n".encode()
 
 
@@ -47,6 +53,32 @@ def greeted_by(greeting: bytes) -> str | None:
     """The process that sends this greeting; None if no process of ours does."""
     match = _GREETING.fullmatch(greeting)
     return match[1].decode() if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseNotice:
+    """A process says that it has released its lease of a job: a hint, since only the store knows.
+
+    Attributes:
+        job: the job's name.
+        lease: the lease as it was released.
+    """
+
+    job: str
+    lease: Lease
+
+    @property
+    def line(self) -> bytes:
+        """What the process sends."""
+        return f"released {self.job} {self.lease.name}\n".encode()
+
+    @classmethod
+    def parse(cls, line: bytes) -> "ReleaseNotice | None":
+        """Read a line without its end; None if it is none of ours."""
+        match line.decode("ascii", "replace").split(" "):
+            case ["released", job, name] if (lease := Lease.parse(name)) and lease.mode is Mode.RELEASED:
+                return cls(job, lease)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

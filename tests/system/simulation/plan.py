@@ -146,6 +146,7 @@ def draw(seed: int) -> Plan:
     plan, more = _draw_suspicion(random.Random(f"suspicion {seed}"), plan)  # noqa: S311
     steps += more
     plan, steps = _draw_strangers(random.Random(f"strangers {seed}"), plan, steps)  # noqa: S311
+    steps += _draw_words(random.Random(f"words {seed}"), plan)  # noqa: S311
     in_time = [step for step in steps if step.at < plan.seconds]
     return replace(plan, steps=tuple(sorted(in_time, key=lambda step: step.at)))
 
@@ -227,6 +228,9 @@ SILENCED = 0.5
 
 SUSPICIOUS, HOSTS_DIE, MISLED = 0.8, 0.3, 0.15
 """Shares of the plans with ZooKeeper in which contenders watch each other, of those where hosts die, of contenders."""
+
+WORDS = 0.5
+"""Share of the plans with suspicion in which a stranger says that the leader has released its lease."""
 
 STRANGERS, CUT_AND_DELETED = 0.6, 0.3
 """Share of the plans with suspicion in which ZooKeeper is open, and strangers use it; share of the calm ones among
@@ -428,6 +432,14 @@ def _draw_strangers(dice: random.Random, plan: Plan, steps: list[Step]) -> tuple
         return replace(plan, calm=False, misled=()), [cut, deletion]
     deletions = [stranger("delete") for _ in range(dice.randint(1, 6))]
     return replace(plan, misled=()), [step for step in steps if step.kind not in PEERS] + deletions
+
+
+def _draw_words(dice: random.Random, plan: Plan) -> list[Step]:
+    """Draw forged words of releases on the connections among contenders."""
+    if not plan.suspicion or dice.random() > WORDS:
+        return []
+    times = (round(dice.uniform(2, plan.seconds), 3) for _ in range(dice.randint(1, 5)))
+    return [Step(at, "stranger", "leader", 0.0, ("word",)) for at in times]
 
 
 def _draw_step(dice: random.Random, plan: Plan, kind: str) -> Step:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from leader.contender.contender import Contender
 from leader.contender.participant import Participant
 from leader.election.events import FilesCommand, Grant, ListRecord, Revoke
-from leader.election.ports import FilesAnswer, LivenessProbe, NodeAnswer, ProbeEvent
+from leader.election.ports import FilesAnswer, Heard, LivenessProbe, NodeAnswer
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
 from leader.layout.znodes import Node, NodeCommand
@@ -36,6 +36,8 @@ class Process(Host):
         super().__init__(world, name, files, ensemble, timing, wires)
         self.history: list[tuple[float, str, object]] = []
         self.endpoints: dict[str, str] | None = {"jobmaster": f"{name}:6123"}
+        self.endpoints_ahead = False
+        """Whether the endpoints are confirmed with the grant; else a moment after it."""
         self.contend_again = True
         self.gives_back = True
         self.ignores_requests = False
@@ -47,6 +49,7 @@ class Process(Host):
             new_incarnation=lambda: f"{world.random.getrandbits(32):08x}",
             address=wires.listen(self) if wires is not None else None,
             jitter=self._dice.random,
+            tell=(lambda notice: wires.tell(self, notice)) if wires is not None else None,
         )
         if self.client is not None:
             self.client.connected.append(self.contender.connected)
@@ -88,7 +91,7 @@ class Process(Host):
         else:
             self.client.request(command, answered, changed)
 
-    def probe(self, address: ContactAddress, on_event: Callable[[ProbeEvent], None]) -> LivenessProbe:
+    def probe(self, address: ContactAddress, on_event: Callable[[Heard], None]) -> LivenessProbe:
         assert self.wires is not None, "only who listens calls"
         return self.wires.call(self, address, on_event)
 
@@ -96,10 +99,13 @@ class Process(Host):
 
     def start(self, job: str = "orders") -> "Process":
         self.contender.join(job, self)
-        self.contender.contend(job)
+        self.contend_for(job)
         if self.client is not None:
             self.client.start()
         return self
+
+    def contend_for(self, job: str) -> None:
+        self.contender.contend(job, self.endpoints if self.endpoints_ahead else None)
 
     def participant(self, job: str = "orders") -> Participant:
         return self.contender.participants[job]
@@ -127,7 +133,7 @@ class Process(Host):
 
     def granted(self, job: str, grant: Grant) -> None:
         self.history.append((self.world.now, "granted", grant))
-        if self.endpoints is not None:
+        if self.endpoints is not None and not self.endpoints_ahead:
             endpoints = self.endpoints
             self.world.after(0.0, lambda: self.run(lambda: self.contender.confirm(job, grant.session_id, endpoints)))
 
@@ -165,7 +171,7 @@ class Process(Host):
     def _give_back(self, job: str, successor: str = "") -> None:
         self.contender.release(job, successor)
         if self.contend_again:
-            self.contender.contend(job)
+            self.contend_for(job)
 
     def run(self, callback: Callable[[], None]) -> None:
         super().run(callback)

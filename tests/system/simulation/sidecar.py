@@ -95,7 +95,7 @@ class Sidecar(Process):
         """Begin, with all jobs."""
         for job in JOBS[1 : len(self._copies)]:
             self.contender.join(job, self)
-            self.contender.contend(job)
+            self.contend_for(job)
         self.start(JOB)
 
     # --- notifications

@@ -1,4 +1,4 @@
-"""Canaries of what an open ZooKeeper must not move: mutants that act on its nodes without asking the leader."""
+"""Canaries of what strangers must not move: mutants that act on ZooKeeper's nodes, or on words, without asking."""
 
 from collections.abc import Generator
 from unittest.mock import patch
@@ -10,7 +10,7 @@ from leader.election.hearing import Hearing
 from leader.election.rival import RivalLease
 from leader.election.state import ElectionState
 from leader.layout.contact import ContactAddress
-from leader.layout.lease import Mode
+from leader.layout.lease import Lease, Mode
 from leader.layout.znodes import NodeCommand
 from leader.timing import PAST
 from tests.system.simulation.canary import Canary, Patch
@@ -52,6 +52,16 @@ def _every_lease_of_anybody(self: RivalLease, now: float) -> str | None:
     return _expired_reason(self, now)
 
 
+def _word_is_evidence(self: RivalLease, released: Lease) -> bool:
+    if self.lease is not None and self.owner == released.owner:
+        self.mark_process_gone(released.owner)
+    return False
+
+
+def _any_lease_by_word(self: RivalLease, released: Lease) -> bool:
+    return self.lease is not None and self.owner == released.owner
+
+
 def _at_once(self: Hearing) -> float:
     del self
     return PAST
@@ -90,6 +100,8 @@ STRANGERS = (
         "it seizes without asking the leader", lambda: _patched(Hearing, "ends", _at_once), frozenset({"S1", "L2"}), 600
     ),
     Canary("a leader that answers has no time to renew", lambda: _patched(Hearing, "ends", _after_a_moment), S1, 600),
+    Canary("a word says that a lease is free", lambda: _patched(RivalLease, "may_become", _word_is_evidence), S1, 60),
+    Canary("a word frees a lease that is held", lambda: _patched(RivalLease, "may_become", _any_lease_by_word), S1, 60),
     Canary(
         "a stranger's node attests a dead leader",
         lambda: _patched(attestation, "names_session", lambda *_: True),

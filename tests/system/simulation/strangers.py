@@ -1,7 +1,14 @@
-"""Strangers: what anybody can do to the nodes of sessions in an open ZooKeeper. They cannot write to files."""
+"""Strangers: what anybody can do to the nodes of sessions in an open ZooKeeper, and say on the way between processes.
+
+They cannot write to files.
+"""
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from leader.layout.contact import ReleaseNotice
+from leader.layout.lease import Mode
 from leader.layout.znodes import session_path
 from tests.system.simulation.host import Host
 from tests.system.simulation.plan import Step
@@ -16,6 +23,9 @@ LOOKS_EVERY = 0.002
 
 def take(system: "System", step: Step) -> None:
     """Carry out a step: to the node that attests the lease, if there is one."""
+    if step.how[0] == "word":
+        _forge_release(system)
+        return
     lease = system.lease
     if system.ensemble is None or lease is None or not lease.attestation:
         return
@@ -49,6 +59,18 @@ def _forge_contact(system: "System", path: str, contender: str, seconds: float) 
     data = f"{contender} {where.host} {where.port} {where.process}".encode()
     _write(system, path, data, f"a stranger says in {path} that the leader listens at {where.host}")
     system.world.after(seconds, host.crash)
+
+
+def _forge_release(system: "System") -> None:
+    """Say in the leader's place that it has released its lease: under a name that is not there, and as it stands."""
+    lease = system.lease
+    leader = next((host for host in system.hosts.values() if lease and host.name == lease.contender), None)
+    if lease is None or leader is None or system.wires is None:
+        return
+    system.note(f"a stranger says that {lease.contender} has released its lease", "stranger")
+    released = replace(lease, sequence=lease.sequence + 1, mode=Mode.RELEASED, ttl_ms=0, attestation="")
+    for each in (released, lease, replace(lease, sequence=lease.sequence + 1)):
+        system.wires.tell(leader, ReleaseNotice("orders", each))
 
 
 def _write(system: "System", path: str, data: bytes | None, what: str) -> None:

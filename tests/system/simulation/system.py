@@ -107,6 +107,7 @@ class System:
                 wires=self.wires,
             )
             sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
+            sidecar.endpoints_ahead = plan.seed % 2 == 0
             self.hosts[name] = sidecar
             sidecar.contend()
             return

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from leader.contender.liveness_probe import CONNECT_TIMEOUT
-from leader.election.ports import ProbeEvent
-from leader.layout.contact import ContactAddress
+from leader.election.ports import Heard, ProbeEvent
+from leader.layout.contact import ContactAddress, ReleaseNotice
 from tests.system.simulation.disturbances import place
 from tests.system.simulation.world import World
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LATENCY = 0.0005
 NOTICED = (0.001, 0.05)
 """Seconds after which the end of a process is heard."""
+
+LATE = (0.001, 3.0)
+"""Seconds after which a notice is heard that is on its way for long, behind much else."""
 
 FIRST_PORT = 40_000
 ELSEWHERE = "10.9.9.9"
@@ -34,22 +37,23 @@ def address(name: str) -> str:
 class Wire:
     """One connection, or an attempt at one."""
 
-    def __init__(self, caller: "Host", heard: Callable[[ProbeEvent], None]) -> None:
+    def __init__(self, caller: "Host", heard: Callable[[Heard], None]) -> None:
         self.caller = caller
         self.there: Host | None = None
-        self.closed = False
+        self.greeted = self.closed = False
         self._heard = heard
 
     def close(self) -> None:
         self.closed = True
 
-    def hear(self, sign: ProbeEvent) -> None:
+    def hear(self, sign: Heard) -> None:
         """Report an event to the caller, once the caller can take it."""
         self.caller.run(lambda: self._hear(sign))
 
-    def _hear(self, sign: ProbeEvent) -> None:
+    def _hear(self, sign: Heard) -> None:
         if not self.closed:
-            self.closed = sign is not ProbeEvent.GREETED
+            self.greeted = self.greeted or sign is ProbeEvent.GREETED
+            self.closed = isinstance(sign, ProbeEvent) and sign is not ProbeEvent.GREETED
             self._heard(sign)
 
 
@@ -105,7 +109,7 @@ class Wires:
 
     # --- calls
 
-    def call(self, caller: "Host", where: ContactAddress, heard: Callable[[ProbeEvent], None]) -> Wire:
+    def call(self, caller: "Host", where: ContactAddress, heard: Callable[[Heard], None]) -> Wire:
         """See :meth:`leader.election.ports.Environment.probe`."""
         wire = Wire(caller, heard)
         self._world.after(LATENCY, lambda: self._arrive(wire, where))
@@ -124,6 +128,16 @@ class Wires:
         self._open.append(wire)
         sign = ProbeEvent.GREETED if listens.process == where.process else ProbeEvent.ANOTHER_PROCESS
         host.run(lambda: self._greet(wire, where.host, sign))
+
+    def tell(self, host: "Host", notice: ReleaseNotice) -> None:
+        """Send a notice to all that a process has greeted; some hear it late. Anybody on the way can send one, too."""
+        for wire in [each for each in self._open if each.there is host]:
+            late = LATENCY if self._dice.random() < 0.5 else self._dice.uniform(*LATE)  # a coin
+            self._world.after(late, partial(self._told, wire, address(host.name), notice))
+
+    def _told(self, wire: Wire, where: str, notice: ReleaseNotice) -> None:
+        if wire in self._open and wire.greeted and self._reachable(wire.caller, where):
+            wire.hear(notice)
 
     def _greet(self, wire: Wire, where: str, sign: ProbeEvent) -> None:
         self._world.after(LATENCY, lambda: self._greeted(wire, where, sign))
