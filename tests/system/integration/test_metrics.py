@@ -31,14 +31,12 @@ class Contending:
         self._job = job
         self._notices = NoticeQueue()
         self.process.join(job, self._notices)
-        self.process.contend(job)
+        self.process.contend(job, {"jobmaster": "a:1"})
 
     def lead(self) -> "Contending":
         """Wait until it leads and has published an endpoint."""
         while not isinstance(notice := self._notices.get(PATIENCE_S), Granted):
             assert notice is not None, "it does not lead"
-        session_id = notice.grant.session_id
-        self.process.confirm(self._job, session_id, {"jobmaster": "a:1"})
         return self
 
     def value(self, name: str, /, **labels: str) -> float:

@@ -69,6 +69,8 @@ class Wires:
         self._open: list[Wire] = []
         self.misled: set[str] = set()
         """Hosts whose address, as they tell it, leads elsewhere."""
+        self.late = 0.5
+        """Share of notices that are heard late."""
 
     def listen(self, host: "Host") -> ContactAddress:
         """Let a process listen, sometimes at its predecessor's port."""
@@ -132,7 +134,7 @@ class Wires:
     def tell(self, host: "Host", notice: ReleaseNotice) -> None:
         """Send a notice to all that a process has greeted; some hear it late. Anybody on the way can send one, too."""
         for wire in [each for each in self._open if each.there is host]:
-            late = LATENCY if self._dice.random() < 0.5 else self._dice.uniform(*LATE)  # a coin
+            late = self._dice.uniform(*LATE) if self._dice.random() < self.late else LATENCY
             self._world.after(late, partial(self._told, wire, address(host.name), notice))
 
     def _told(self, wire: Wire, where: str, notice: ReleaseNotice) -> None:

@@ -21,6 +21,8 @@ class Arena:
     def __init__(self, *, zookeeper: bool = True, suspicion: bool = False) -> None:
         self.world = World()
         self.wires = Wires(self.world) if suspicion else None
+        if self.wires is not None:
+            self.wires.late = 0.0
         self.files = Namespace()
         self.ensemble = Ensemble(self.world) if zookeeper else None
         self.processes: list[Process] = []

@@ -17,10 +17,11 @@ from ha.config.settings import Settings
 from ha.daemon import liveness_socket
 from ha.daemon.liveness_socket import LivenessSocket, open_liveness_socket
 from leader.contender.runtime import Runtime
-from leader.election.ports import ProbeEvent
+from leader.election.ports import Heard, ProbeEvent
 from leader.election.suspicion import Suspicion
 from leader.errors import InvalidSettings
-from leader.layout.contact import GREETING_BYTES, ContactAddress, ContactEntry
+from leader.layout.contact import GREETING_BYTES, ContactAddress, ContactEntry, ReleaseNotice
+from leader.layout.lease import Lease, Mode
 from leader.layout.tree import NOBODY
 from leader.timing import Timing
 from store.open import open_files
@@ -31,6 +32,7 @@ WITHIN = 20.0
 
 ON = Settings(zookeeper="127.0.0.1:2181")
 SERVERS = (("127.0.0.1", 2181),)
+RELEASED = Lease(8, Mode.RELEASED, 0, NOBODY, "", "a")
 
 STANDS_BY = """
 import signal, socket, sys
@@ -81,9 +83,9 @@ class Standby:
         self._runtime.ask(lambda: self._suspicion.follow(contact, self.gone.put), WITHIN)
         wait_until(lambda: self._runtime.ask(lambda: self._suspicion._monitors[contact]._met, WITHIN))
 
-    def meet(self, where: ContactAddress) -> ProbeEvent:
+    def meet(self, where: ContactAddress) -> Heard:
         """Return what the process says first on a new connection."""
-        heard = queue.SimpleQueue[ProbeEvent]()
+        heard = queue.SimpleQueue[Heard]()
         self._runtime.post(lambda: self._runtime.probe(where, heard.put))
         return heard.get(timeout=WITHIN)
 
@@ -179,7 +181,16 @@ def connect(to: LivenessSocket) -> socket.socket:
     return connection
 
 
-def test_everybody_is_greeted_and_told_nothing_else(made: LivenessSocket) -> None:
+def read(connection: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        more = connection.recv(size - len(found))
+        assert more, "it is closed"
+        found += more
+    return found
+
+
+def test_everybody_is_greeted_and_no_more_is_said_to_who_speaks(made: LivenessSocket) -> None:
     with connect(made) as one, connect(made) as other:
         for each in (one, other):
             assert each.recv(1000) == made.contact.greeting
@@ -189,6 +200,42 @@ def test_everybody_is_greeted_and_told_nothing_else(made: LivenessSocket) -> Non
         other.setblocking(False)
         with pytest.raises(BlockingIOError):
             other.recv(1000)
+
+
+def test_all_that_are_connected_are_told_of_a_release(made: LivenessSocket) -> None:
+    notices = [ReleaseNotice(job, RELEASED) for job in ("orders", "payments")]
+    with connect(made) as one, connect(made) as other:
+        for each in (one, other):
+            assert each.recv(1000) == made.contact.greeting
+        for notice in notices:
+            made.tell(notice)
+        for each in (one, other):
+            assert read(each, sum(len(notice.line) for notice in notices)) == b"".join(each.line for each in notices)
+
+
+def test_what_was_told_is_sent_before_the_end() -> None:
+    opened = open_liveness_socket(ON, SERVERS)
+    assert opened is not None
+    with connect(opened) as one:
+        assert one.recv(1000) == opened.contact.greeting
+        opened.tell(ReleaseNotice("orders", RELEASED))
+        opened.close()
+        assert one.recv(1000) == ReleaseNotice("orders", RELEASED).line
+        opened.tell(ReleaseNotice("orders", RELEASED))  # too late, and no error
+
+
+def test_who_does_not_read_is_let_go_and_the_others_are_told(made: LivenessSocket) -> None:
+    line = ReleaseNotice("orders", RELEASED)
+    with connect(made) as deaf, connect(made) as other:
+        for each in (deaf, other):
+            assert each.recv(1000) == made.contact.greeting
+        told = 0
+        while len(made._known) == 2:  # until the buffers of the one that does not read are full
+            for _ in range(100):
+                made.tell(line)
+            told += 100 * len(line.line)
+            assert read(other, 100 * len(line.line)) == 100 * line.line
+        assert told > len(line.line)
 
 
 def open_with(most: int, monkeypatch: pytest.MonkeyPatch) -> LivenessSocket:

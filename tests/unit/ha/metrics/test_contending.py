@@ -36,7 +36,7 @@ class Contending:
         self.process.join("orders", self.notices)
 
     def contend(self) -> None:
-        self.process.contend("orders")
+        self.process.contend("orders", {})
 
     def release(self) -> None:
         self.process.release("orders")

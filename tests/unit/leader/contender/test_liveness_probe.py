@@ -10,11 +10,14 @@ import pytest
 
 from leader.contender import liveness_probe
 from leader.contender.liveness_probe import LivenessProbes
-from leader.election.ports import ProbeEvent
-from leader.layout.contact import ContactAddress
+from leader.election.ports import Heard, ProbeEvent
+from leader.layout.contact import MOST_NOTICE_BYTES, ContactAddress, ReleaseNotice
+from leader.layout.lease import Lease, Mode
 from store.clock import now
+from tests.unit.leader.samples import A
 
 WHERE = ContactAddress("127.0.0.1", 1, "5eed" * 8)
+RELEASED = Lease(8, Mode.RELEASED, 0, A, "", "a")
 
 
 @pytest.fixture
@@ -30,14 +33,14 @@ class Ear:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.probes = LivenessProbes(loop)
-        self.signs: list[ProbeEvent] = []
+        self.signs: list[Heard] = []
 
     def call(self, where: ContactAddress) -> "liveness_probe._TcpProbe":
         line = self.probes.probe(where, self.signs.append)
         assert self.signs == [], "nothing is heard before the call returns"
         return line
 
-    def hear(self, count: int) -> list[ProbeEvent]:
+    def hear(self, count: int) -> list[Heard]:
         """Wait for that many events."""
         self.until(lambda: len(self.signs) >= count)
         return self.signs
@@ -118,13 +121,53 @@ def test_another_greeting_is_no_process(ear: Ear, listening: socket.socket, wher
         assert ear.hear(1) == [ProbeEvent.SILENT]
 
 
-def test_a_process_that_goes_on_talking_is_left(ear: Ear, listening: socket.socket, where: ContactAddress) -> None:
+@pytest.mark.parametrize("said", [b"!\n", b"released orders\n", b"released orders " + b"x" * MOST_NOTICE_BYTES])
+def test_a_process_that_goes_on_talking_is_left(
+    ear: Ear, listening: socket.socket, where: ContactAddress, said: bytes
+) -> None:
     ear.call(where)
     with listening.accept()[0] as theirs:
         theirs.send(where.greeting)
         ear.hear(1)
-        theirs.send(b"!")
+        theirs.send(said)
         assert ear.hear(2) == [ProbeEvent.GREETED, ProbeEvent.SILENT]
+
+
+def test_notices_follow_the_greeting_whole_or_in_pieces(
+    ear: Ear, listening: socket.socket, where: ContactAddress
+) -> None:
+    ear.call(where)
+    notices = [ReleaseNotice(job, RELEASED) for job in ("orders", "payments", "orders")]
+    said = b"".join(each.line for each in notices)
+    with listening.accept()[0] as theirs:
+        theirs.send(where.greeting + said[:20])
+        ear.hear(1)
+        theirs.send(said[20:-1])
+        assert ear.hear(3) == [ProbeEvent.GREETED, *notices[:2]]
+        theirs.send(said[-1:])
+        assert ear.hear(4) == [ProbeEvent.GREETED, *notices]
+    assert ear.hear(5)[4] is ProbeEvent.BROKEN
+
+
+def test_a_probe_that_is_closed_by_a_notice_reports_no_other(
+    ear: Ear, listening: socket.socket, where: ContactAddress
+) -> None:
+    line = ear.call(where)
+    notice = ReleaseNotice("orders", RELEASED)
+
+    def heard(sign: Heard) -> None:
+        ear.signs.append(sign)
+        if sign == notice:
+            line.close()
+
+    line._on_event = heard
+    with listening.accept()[0] as theirs:
+        theirs.send(where.greeting)
+        ear.hear(1)
+        theirs.send(notice.line * 2)
+        ear.hear(2)
+        assert theirs.recv(1) == b"", "it is closed"
+    assert ear.signs == [ProbeEvent.GREETED, notice]
 
 
 def test_a_closed_port_is_refused(ear: Ear, listening: socket.socket, where: ContactAddress) -> None:

@@ -5,28 +5,30 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from leader.election.ports import ProbeEvent
+from leader.election.ports import Heard, ProbeEvent
 from leader.election.suspicion import FIRST_RETRY, SLOWEST_RETRY, STEADY, ProcessMonitor, Suspicion
-from leader.layout.contact import ContactAddress
+from leader.layout.contact import ContactAddress, ReleaseNotice
+from leader.layout.lease import Lease, Mode
 
 WHERE = ContactAddress("10.0.0.1", 4711, "5eed" * 8)
 WINDOW = 10.0
+NOTICE = ReleaseNotice("orders", Lease(8, Mode.RELEASED, 0, "5eed", "", "a"))
 ENDS = [ProbeEvent.BROKEN, ProbeEvent.REFUSED, ProbeEvent.SILENT]
 
 
 class Call:
     """A connection, with its other end in the test's hands."""
 
-    def __init__(self, where: ContactAddress, heard: Callable[[ProbeEvent], None]) -> None:
+    def __init__(self, where: ContactAddress, heard: Callable[[Heard], None]) -> None:
         self.where, self._heard = where, heard
         self.open = True
 
     def close(self) -> None:
         self.open = False
 
-    def hear(self, sign: ProbeEvent) -> None:
+    def hear(self, sign: Heard) -> None:
         assert self.open, "nothing is heard of a connection that is closed"
-        self.open = sign is ProbeEvent.GREETED
+        self.open = sign is ProbeEvent.GREETED or isinstance(sign, ReleaseNotice)
         self._heard(sign)
 
 
@@ -57,7 +59,7 @@ class Hand:
         self.timers.append(Later(when, callback))
         return self.timers[-1]
 
-    def probe(self, where: ContactAddress, heard: Callable[[ProbeEvent], None]) -> Call:
+    def probe(self, where: ContactAddress, heard: Callable[[Heard], None]) -> Call:
         self.calls.append(Call(where, heard))
         return self.calls[-1]
 
@@ -324,3 +326,27 @@ def test_the_connection_is_closed_when_nobody_follows_and_made_anew_for_the_next
     assert not hand.due
     suspicion.follow(WHERE, told.append)
     assert len(hand.calls) == 2
+
+
+# --- notices of releases
+
+
+def test_a_notice_is_passed_on_and_proves_nothing(hand: Hand) -> None:
+    notices: list[ReleaseNotice] = []
+    suspicion = Suspicion(hand, WINDOW, lambda: 0.5, notices.append)
+    told: list[ContactAddress] = []
+    suspicion.follow(WHERE, told.append)
+    hand.hear(ProbeEvent.GREETED)
+    hand.calls[-1].hear(NOTICE)
+    hand.calls[-1].hear(NOTICE)
+    assert notices == [NOTICE, NOTICE]
+    hand.hear(ProbeEvent.BROKEN, ProbeEvent.SILENT)
+    assert told == []
+
+
+def test_who_takes_no_notices_still_follows(hand: Hand, suspicion: Suspicion, told: list[ContactAddress]) -> None:
+    suspicion.follow(WHERE, told.append)
+    hand.hear(ProbeEvent.GREETED)
+    hand.calls[-1].hear(NOTICE)
+    hand.hear(ProbeEvent.BROKEN, ProbeEvent.REFUSED)
+    assert told == [WHERE]

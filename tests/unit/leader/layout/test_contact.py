@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from leader.layout.contact import GREETING_BYTES, ContactAddress, ContactEntry, entries, greeted_by, holders
+from leader.layout.contact import (
+    GREETING_BYTES,
+    MOST_NOTICE_BYTES,
+    ContactAddress,
+    ContactEntry,
+    ReleaseNotice,
+    entries,
+    greeted_by,
+    holders,
+)
 from leader.layout.information import Record
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import MAX_EPOCH, LeaderDirectory
@@ -85,3 +94,35 @@ def test_only_the_greeting_identifies_a_process() -> None:
     assert len(WHERE.greeting) == GREETING_BYTES
     for said in (b"", WHERE.greeting[:-1], WHERE.greeting + b"x", b"SSH-2.0-OpenSSH_9.2\r\n", WHERE.greeting.upper()):
         assert greeted_by(said) is None
+
+
+# --- notices
+
+
+RELEASED = Lease(8, Mode.RELEASED, 0, A, "", "a", "b")
+
+
+def test_a_notice_is_read_back_and_is_never_too_long() -> None:
+    notice = ReleaseNotice("orders", RELEASED)
+    assert ReleaseNotice.parse(notice.line.removesuffix(b"\n")) == notice
+    longest = ReleaseNotice("j" * 255, Lease(10**10 - 1, Mode.RELEASED, 10**9 - 1, A, "f" * 40, "a" * 64, "b" * 64))
+    assert ReleaseNotice.parse(longest.line[:-1]) == longest
+    assert len(longest.line) <= MOST_NOTICE_BYTES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"released orders",
+        b"released orders lease",
+        f"claimed orders {RELEASED.name}".encode(),
+        f"released orders {RELEASED.name} ".encode(),
+        f"released orders/../payments x {RELEASED.name}".encode(),
+        f"released orders {LEASE.name}".encode(),
+        f"released orders {RELEASED.name}/..".encode(),
+        "released orders l\u00e9ase".encode(),
+    ],
+)
+def test_another_line_is_no_notice(line: bytes) -> None:
+    assert ReleaseNotice.parse(line) is None

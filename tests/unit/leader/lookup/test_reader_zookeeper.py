@@ -3,6 +3,7 @@
 import threading
 from typing import Any, cast
 
+import pytest
 from msgspec.structs import replace
 
 from leader.layout.information import LeaderInformation, encode
@@ -149,3 +150,47 @@ def test_a_watch_without_an_answer_asks_again_soon(place: Place, grants: Grants)
 
 def epoch_of(look: Look) -> int | None:
     return look.answer.epoch if look.answer is not None else None
+
+
+class Succeeding(Watched):
+    """A ZooKeeper in which the next record comes while a reader waits for the node."""
+
+    def __init__(self, clock: Ticking, *answers: object) -> None:
+        super().__init__(*answers)
+        clock.wait = self._wait  # type: ignore[method-assign]
+        self.waits: list[float] = []
+
+    def _wait(self, event: threading.Event, seconds: float) -> bool:
+        self.waits.append(seconds)
+        if not event.is_set():
+            self.watchers[-1](None)  # the node is made
+        assert event.is_set(), "the watch that was set last belongs to who waits"
+        return True
+
+
+@pytest.mark.parametrize("watches", [True, False])
+def test_the_next_record_is_read_when_zookeeper_reports_it(place: Place, grants: Grants, *, watches: bool) -> None:
+    """A reader used to look for it every 50 ms, and so heard of it that much later."""
+    clock, records = Ticking(), []
+    for directory, address in ((FIRST, "a:1"), (SECOND, "b:1")):
+        information = LeaderInformation("orders", directory.epoch, directory.session_id, {"rest": address}, 1)
+        records.append((encode(information), None))
+    grants.claim(FIRST)
+    grants.publish("a:1")
+    gone = NotFound("orders")
+    zookeeper = Succeeding(clock, records[0], gone, *([] if watches else [gone]), records[1])
+    reader = Reader(place.files, cast(ZooKeeper, zookeeper), QUICK, clock=clock)
+    looks = reader.looks("orders", threading.Event(), 2.0)
+
+    def find() -> int | None:
+        return epoch_of(next(looks)) if watches else reader.leader("orders", 30).epoch
+
+    assert find() == 1
+    grants.claim(SECOND)
+    grants.publish("b:1")
+    if watches:
+        zookeeper.watchers[0](None)
+    began = clock.at
+    assert find() == 2
+    assert clock.at == began, "no time passes but that until the node is made"
+    assert len([each for each in zookeeper.asked if each.startswith("Get /jobs")]) == (3 if watches else 4)
