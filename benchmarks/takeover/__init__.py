@@ -5,8 +5,9 @@
     faults      faults of the leader                  load      load of the machine
     readers     when readers find the next leader     trial     rounds, with pairs of all systems side by side
 
-A takeover is over when the next leader has the leadership *and* a watching reader was told of it. All times are read
-from one clock, the host's boot clock.
+A takeover is over when the next leader has the leadership *and* a watching reader was told of it. The takeovers of this
+project count twice: for a reader of its own, and for one on the host of an agent. All times are read from one clock,
+the host's boot clock.
 """
 
 import math
@@ -21,11 +22,11 @@ from statistics import median
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dots
 from benchmarks.result import Picture, Result, Target
-from benchmarks.takeover.faults import FAULTS, KILL, LOSS, Fault
+from benchmarks.takeover.faults import FAULTS, KILL, LOSS, OUTAGE, RESIGN, YOUNG, Fault
 from benchmarks.takeover.network import Network, NoNetwork, network
 from benchmarks.takeover.pair import Pair
-from benchmarks.takeover.readers import ElectionReader, HereReader, Reader
-from benchmarks.takeover.systems import CURATOR, HERE, KAZOO, SYSTEMS
+from benchmarks.takeover.readers import AgentReader, ElectionReader, HereReader, Reader
+from benchmarks.takeover.systems import CURATOR, HERE, KAZOO, SYSTEMS, WITH_AGENT
 from benchmarks.takeover.trial import Conditions, Takeover, Trial
 from ha.sandbox import Sandbox
 
@@ -50,6 +51,9 @@ PAIRS = 3
 
 TIMEOUTS = (4.0, 10.0)
 FASTER = 10.0
+SOON = 1.0
+"""Seconds within which the next leader should be found where ZooKeeper cannot tell, or the leader is young."""
+
 WITHIN = 1.15
 """Share of the session timeout within which a takeover should end after the loss of a host."""
 
@@ -86,20 +90,24 @@ def _measured(
     rounds = math.ceil(context.repeats(ROUNDS) / PAIRS)
     with ExitStack() as stack:
         hosts = stack.enter_context(network()) if fault.hosts else None
-        readers = stack.enter_context(_readers(sandbox, timeout))
+        readers = stack.enter_context(_readers(context, sandbox, timeout))
         pairs = stack.enter_context(_pairs(context, sandbox, timeout, hosts))
-        for pair in pairs:
-            readers[pair.system.name].follow(pair.job)
         trial = Trial(sandbox, fault, timeout, readers)
+        for pair in pairs:
+            for reader in trial.readers_of(pair):
+                readers[reader].follow(pair.job)
         done = [trial.round(pairs, context.say) for _ in range(rounds)]
     return [takeover for takeovers, _ in done for takeover in takeovers], [load for _, load in done]
 
 
 @contextmanager
-def _readers(sandbox: Sandbox, timeout: float) -> Iterator[dict[str, Reader]]:
+def _readers(context: Context, sandbox: Sandbox, timeout: float) -> Iterator[dict[str, Reader]]:
     environment = sandbox.environment()
+    folder = context.folder / f"agent-{next(_numbers)}"
+    folder.mkdir()
     made: dict[str, Reader] = {HERE.name: HereReader(environment, timeout)}
     try:
+        made[WITH_AGENT] = AgentReader(environment, _variables(environment, timeout), timeout, folder)
         for system in (KAZOO, CURATOR):
             made[system.name] = ElectionReader(system.baseline, environment, timeout)
         yield made
@@ -111,12 +119,7 @@ def _readers(sandbox: Sandbox, timeout: float) -> Iterator[dict[str, Reader]]:
 @contextmanager
 def _pairs(context: Context, sandbox: Sandbox, timeout: float, hosts: Network | None) -> Iterator[list[Pair]]:
     given = sandbox.environment()
-    variables = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("HA_")},
-        **(hosts.environment(given) if hosts is not None else given),
-        "HA_SESSION_TIMEOUT": f"{timeout:g}",
-        "HA_SNAPSHOTS": "off",  # no agents are needed here
-    }
+    variables = _variables(hosts.environment(given) if hosts is not None else given, timeout)
     made = []
     try:
         for _ in range(PAIRS):
@@ -130,6 +133,12 @@ def _pairs(context: Context, sandbox: Sandbox, timeout: float, hosts: Network | 
     finally:
         for pair in made:
             pair.end()
+
+
+def _variables(servers_: Mapping[str, str], timeout: float) -> dict[str, str]:
+    """Return all environment variables of a process that uses these servers."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HA_")}
+    return {**own, **servers_, "HA_SESSION_TIMEOUT": f"{timeout:g}"}
 
 
 # --- summary
@@ -152,6 +161,8 @@ def report(found: Sequence[Takeover], conditions: Sequence[Conditions], skipped:
         targets=(
             *(_faster(cases, baseline.name) for baseline in (KAZOO, CURATOR)),
             _within(cases),
+            *(_soon(cases, fault) for fault in (OUTAGE, YOUNG)),
+            _like_kazoo(cases),
         ),
         notes=(*skipped, *_notes(conditions)),
         pictures=tuple(_picture(fault, cases) for fault in FAULTS if any(case[0] == fault.name for case in cases)),
@@ -214,13 +225,30 @@ def _within(cases: Cases) -> Target:
     return Target(sentence, WITHIN, max(shares, default=math.nan), "x session timeout", at_most=True)
 
 
+def _soon(cases: Cases, fault: Fault) -> Target:
+    """Return the target for the slower of the two readers, under any session timeout."""
+    medians = [_median(cases, case) for case in cases if case[0] == fault.name and case[2] in (HERE.name, WITH_AGENT)]
+    sentence = f"{fault.name}: the next leader leads and is found, median"
+    return Target(sentence, SOON, max(medians, default=math.nan), "s", at_most=True)
+
+
+def _like_kazoo(cases: Cases) -> Target:
+    longest = max(TIMEOUTS)
+    ours, theirs = (cases.get((RESIGN.name, longest, name), ()) for name in (HERE.name, KAZOO.name))
+    times = math.nan
+    if ours and theirs:
+        times = median(each.found for each in ours) / median(each.found for each in theirs)
+    return Target("orderly end: the next leader is found, of kazoo's time", 1.0, times, "x", at_most=True)
+
+
 def _notes(conditions: Sequence[Conditions]) -> tuple[str, ...]:
     pairs = PAIRS * len(SYSTEMS)
     notes = [
         f"{PAIRS} pairs of each system at the same time, {pairs} in all, with staggered faults: all under one load.",
         "A kill ends the process and all its children. A lost host's cable is pulled; its processes go on.",
         "One ZooKeeper server with a tick of 0.5 s: with the usual tick of 2 s sessions end up to 1.5 s later.",
-        "Readers watch. No agent runs. Contenders run a command that ends at once on SIGTERM.",
+        "Readers watch, with an agent on their host and without. Each contender has an agent on a host of its own.",
+        "Contenders run a command that ends at once on SIGTERM.",
     ]
     if conditions:
         busy, waited = (median(getattr(each, name) for each in conditions) for name in ("busy", "waited"))

@@ -1,4 +1,7 @@
-"""Pair of contenders for one job: a leader and a standby. A new standby replaces a lost contender."""
+"""Pair of contenders for one job: a leader and a standby. A new standby replaces a lost contender.
+
+Each has the snapshots of a host of its own, and an agent that writes them, as ``ha run`` does it.
+"""
 
 import signal
 from collections.abc import Mapping
@@ -47,7 +50,8 @@ class Contender(Process):
         self.host = host
         words = system.command(job, name)
         command = host.command(words) if host is not None else words
-        super().__init__(name, command, {**environment, "HA_HISTORY": str(self._history)}, folder)
+        own = {"HA_HISTORY": str(self._history), "HA_SNAPSHOTS": str(folder / f"{name}-snapshots")}
+        super().__init__(name, command, {**environment, **own}, folder)
 
     @property
     def contends(self) -> bool:

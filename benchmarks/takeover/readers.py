@@ -4,8 +4,10 @@ Each records when it was first told of a contender as the leader of a job, on th
 """
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from kazoo.client import KazooClient
@@ -14,6 +16,7 @@ from kazoo.retry import KazooRetry
 
 import ha
 from benchmarks.baselines import election
+from ha.drill.sandbox_environment import Process
 from store.clock import now
 
 _silent = logging.getLogger("benchmarks.takeover.kazoo")
@@ -37,20 +40,21 @@ class Reader(Protocol):
 
 
 class HereReader:
-    """Reader with this project's client: default settings, but no agent."""
+    """Reader with this project's client: default settings, but no agent unless it is given the snapshots of one."""
 
-    def __init__(self, environment: Mapping[str, str], session_timeout: float) -> None:
+    def __init__(self, environment: Mapping[str, str], session_timeout: float, snapshots: str = "off") -> None:
         """Connect in the background.
 
         Args:
             environment: ``HA_FILES`` and ``HA_ZOOKEEPER``.
             session_timeout: seconds.
+            snapshots: directory of its host's agent.
         """
         self._client = ha.connect(
             files=environment["HA_FILES"],
             zookeeper=environment["HA_ZOOKEEPER"],
             session_timeout=session_timeout,
-            snapshots="off",
+            snapshots=snapshots,
         )
         self._found: dict[tuple[str, str], float] = {}
 
@@ -71,6 +75,31 @@ class HereReader:
     def close(self) -> None:
         """See :class:`Reader`."""
         self._client.close()
+
+
+class AgentReader(HereReader):
+    """The same on the host of an agent, which is a process of its own."""
+
+    def __init__(
+        self, environment: Mapping[str, str], variables: Mapping[str, str], timeout: float, folder: Path
+    ) -> None:
+        """Start the agent, and connect to it.
+
+        Args:
+            environment: ``HA_FILES`` and ``HA_ZOOKEEPER``.
+            variables: all of the agent's environment variables.
+            timeout: of a session, in seconds.
+            folder: for the agent's output and its snapshots; it exists.
+        """
+        snapshots = f"{folder / 'snapshots'}"
+        command = [sys.executable, "-m", "ha.cli", "agent"]
+        self._agent = Process("agent", command, {**variables, "HA_SNAPSHOTS": snapshots}, folder)
+        super().__init__(environment, timeout, snapshots)
+
+    def close(self) -> None:
+        """See :class:`Reader`."""
+        super().close()
+        self._agent.end()
 
 
 class ElectionReader:

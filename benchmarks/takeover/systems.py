@@ -34,4 +34,7 @@ class System:
 HERE = System("Hybrid HA", "ha.cli")
 KAZOO = System("kazoo Election", "benchmarks.baselines.kazoo_election", "kazoo")
 CURATOR = System("Curator LeaderLatch", "benchmarks.baselines.curator_latch", "curator")
+WITH_AGENT = "Hybrid HA, reader with an agent"
+"""The first of them once more, as a reader on the host of an agent finds its leaders."""
+
 SYSTEMS = (HERE, KAZOO, CURATOR)

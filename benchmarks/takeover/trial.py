@@ -10,6 +10,7 @@ from benchmarks.takeover.faults import Fault
 from benchmarks.takeover.load import Load
 from benchmarks.takeover.pair import LOOK, Contender, Pair
 from benchmarks.takeover.readers import Reader
+from benchmarks.takeover.systems import HERE, WITH_AGENT
 from ha.sandbox import Sandbox
 from store.clock import now
 
@@ -27,7 +28,7 @@ class Takeover:
     """One takeover.
 
     Attributes:
-        system: name of the system.
+        system: name of the system, with the kind of its reader if there are several.
         fault: name of the fault.
         session_timeout: seconds.
         granted: seconds from the fault until the standby was granted the leadership; infinite if it was not.
@@ -62,7 +63,7 @@ class Trial:
         sandbox: the servers.
         fault: the fault of each leader.
         session_timeout: seconds.
-        readers: by system.
+        readers: by system; for this project perhaps also one :data:`WITH_AGENT`.
     """
 
     sandbox: Sandbox
@@ -94,7 +95,7 @@ class Trial:
             for pair in pairs:
                 if self.fault.age is not None:
                     self._grow(pair, self.fault.age)
-                struck.append((pair, pair.standby, now()))
+                struck += [(pair, pair.standby, now(), reader) for reader in self.readers_of(pair)]
                 self.fault.hit(pair.leader)
                 Event().wait(APART)
         found = self._all(struck)
@@ -110,7 +111,12 @@ class Trial:
         assert granted is not None, "a pair that was renewed has a leader"
         Event().wait(max(0.0, granted + age - now()))
 
-    def _all(self, struck: Sequence[tuple[Pair, Contender, float]]) -> list[Takeover]:
+    def readers_of(self, pair: Pair) -> list[str]:
+        """Return the names of the readers that follow this pair."""
+        name = pair.system.name
+        return [name, *([WITH_AGENT] if name == HERE.name and WITH_AGENT in self.readers else [])]
+
+    def _all(self, struck: Sequence[tuple[Pair, Contender, float, str]]) -> list[Takeover]:
         end = now() + self.patience
         found = [self._of(*each) for each in struck]
         while not all(map(_over, found)) and now() < end:
@@ -118,10 +124,10 @@ class Trial:
             found = [each if _over(each) else self._of(*what) for each, what in zip(found, struck, strict=True)]
         return found
 
-    def _of(self, pair: Pair, standby: Contender, at: float) -> Takeover:
-        granted, found = standby.granted(), self.readers[pair.system.name].found(pair.job, standby.name)
+    def _of(self, pair: Pair, standby: Contender, at: float, reader: str) -> Takeover:
+        granted, found = standby.granted(), self.readers[reader].found(pair.job, standby.name)
         after = [when - at if when is not None else NEVER for when in (granted, found)]
-        return Takeover(pair.system.name, self.fault.name, self.session_timeout, *after)
+        return Takeover(reader, self.fault.name, self.session_timeout, *after)
 
 
 def _over(takeover: Takeover) -> bool:
