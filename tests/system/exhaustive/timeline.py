@@ -12,6 +12,7 @@ from leader.election.events import (
     MakeDirectory,
     Rename,
     Revoke,
+    TellReleased,
     Unpublish,
 )
 from leader.layout.lease import Lease
@@ -78,7 +79,7 @@ def _step(before: State, state: State, action: Action, seconds: float, world: Wo
     if _store(state) != _store(before):
         yield f"           NameNode: {_store(state)}"
     for index, command in world.commands:
-        if not isinstance(command, Log | Unpublish):
+        if not isinstance(command, Log | Unpublish | TellReleased):
             yield f"           {NAMES[index]}: {_command(command)}"
     if _beliefs(state) != _beliefs(before):
         yield f"           {_beliefs(state)}"
