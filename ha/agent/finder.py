@@ -2,7 +2,9 @@
 
 import os
 import stat
+import threading
 
+from ha.agent.arrivals import Arrivals
 from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin, decode, decode_beat
 from ha.config.snapshot_dir import AGENT, LEADER, WANTED, OpenDirectory, SnapshotDirectory, open_directory, trusted
 from leader.lookup.answers import Snapshot
@@ -43,7 +45,7 @@ class _Remembered:
 
 
 class SnapshotFinder:
-    """Finds snapshots, for any thread and for a forked child. It has no lock and no thread."""
+    """Finds snapshots, for any thread and for a forked child. It has no lock, and no thread unless somebody watches."""
 
     def __init__(self, place: SnapshotDirectory, audit: float, clock: Clock = BOOT_CLOCK) -> None:
         """Open nothing yet.
@@ -60,6 +62,7 @@ class SnapshotFinder:
         self._directory: OpenDirectory | None = None
         self._open_again = float("-inf")
         self._jobs: dict[str, _Remembered] = {}
+        self._arrivals = Arrivals(place.path)
 
     def find(self, job: str) -> Snapshot | None:
         """See :meth:`leader.lookup.answers.Snapshots.find`."""
@@ -100,6 +103,14 @@ class SnapshotFinder:
                 return snapshot
         remembered.no_wait_until = self._clock.now() + NO_WAIT_FOR
         return None
+
+    def subscribe(self, job: str, changed: threading.Event) -> None:
+        """See :meth:`leader.lookup.answers.Snapshots.subscribe`."""
+        self._arrivals.subscribe(job, changed)
+
+    def unsubscribe(self, job: str, changed: threading.Event) -> None:
+        """See :meth:`leader.lookup.answers.Snapshots.unsubscribe`."""
+        self._arrivals.unsubscribe(job, changed)
 
     def _remember(self, job: str) -> _Remembered:
         if len(self._jobs) >= MAX_REMEMBERED:

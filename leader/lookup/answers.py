@@ -149,6 +149,12 @@ class Snapshots(Protocol):
     def ask(self, job: str, timeout: float) -> Snapshot | None:
         """Ask the agent for a snapshot and wait up to ``timeout`` seconds; without an agent return None at once."""
 
+    def subscribe(self, job: str, changed: threading.Event) -> None:
+        """Set the event when the job's snapshot is replaced, where the system reports that."""
+
+    def unsubscribe(self, job: str, changed: threading.Event) -> None:
+        """Undo :meth:`subscribe`."""
+
 
 def nobody_leads(job: str, epoch: int) -> str:
     """Return a message that the job has no leader; ``epoch`` is its last one, or 0 if it never had a leader."""

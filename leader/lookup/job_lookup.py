@@ -329,6 +329,16 @@ class JobLookup:
 
     # --- for a watch, between two questions
 
+    def subscribe(self, changed: threading.Event) -> None:
+        """Set the event when the host's agent has news."""
+        if self._snapshots is not None:
+            self._snapshots.subscribe(self.job, changed)
+
+    def unsubscribe(self, changed: threading.Event) -> None:
+        """Undo :meth:`subscribe`."""
+        if self._snapshots is not None:
+            self._snapshots.unsubscribe(self.job, changed)
+
     def answer_of_watch(self, at: float) -> Answer | None:
         """Answer without a question: ZooKeeper watches the job and has reported no change up to that time."""
         self._watch_relied_on_at = at

@@ -15,7 +15,7 @@ from leader.lookup.job_lookup import JobLookup, NoLeaderByAgent
 from leader.lookup.store_clients import ZOOKEEPER_BACK_OFF_S, LookupContext, StoreClients, Waker
 
 SNAPSHOT_PAUSE_S = 0.1
-"""Seconds, on average, between two looks at the agent's snapshot."""
+"""Seconds, on average, between two looks at the agent's snapshot, if none is reported."""
 
 WATCHES_PER_AUDIT = 2
 """ZooKeeper is asked at least so many times in an audit interval about a job that it watches."""
@@ -70,6 +70,7 @@ class Watch:
     def looks(self) -> Iterator[Look]:
         """Yield the outcome of each look, until the watch is stopped."""
         self._stores.add_listener(self._waker)
+        self._lookup.subscribe(self._changed)
         try:
             while not self._stop.is_set():
                 look = self._look()
@@ -78,6 +79,7 @@ class Watch:
                 self._wait(look)
         finally:
             self._follow(None)
+            self._lookup.unsubscribe(self._changed)
             self._stores.remove_listener(self._waker)
 
     def _look(self) -> Look:

@@ -46,6 +46,12 @@ class _Finder:
         del job, timeout
         return None
 
+    def subscribe(self, job: str, changed: threading.Event) -> None:
+        """Do nothing: nobody reports a snapshot here, so watches find it when they look."""
+
+    def unsubscribe(self, job: str, changed: threading.Event) -> None:
+        """Do nothing."""
+
 
 class Executor(Host):
     """A process that looks up the leader. With a shelf, its host has an agent, or it is that agent itself."""
