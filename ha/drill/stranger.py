@@ -1,27 +1,31 @@
-"""Stranger: a program that deletes, forges and replays a job's nodes in a ZooKeeper that is open to everybody.
+"""Stranger: a program that deletes, forges and replays a job's nodes in ZooKeeper, or tries to.
 
-    python -m ha.drill.stranger JOB --seconds S --seed N
+    python -m ha.drill.stranger JOB --seconds S --seed N [--denied]
 
 At drawn times it does one of the :data:`ACTS`. It is never a contender: it reads and writes ZooKeeper alone, by
-HA_ZOOKEEPER. It prints each act, and ends by itself.
+HA_ZOOKEEPER, as whoever the settings log in. It prints what it could not do and how often it did each act, and ends by
+itself. With ``--denied`` it fails if a single act had an effect, or if none was tried.
 """
 
 import argparse
 import random
+import sys
 import threading
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
 from msgspec.structs import replace
 
 from ha.config.sources import load
 from leader.layout.information import LeaderInformation, decode, encode
 from leader.layout.znodes import SESSIONS, checkpoints_path, contenders_path, leader_path
 from store.clock import now
+from store.kerberos import keep_logged_in
 from store.zookeeper.address import DEFAULT_CHROOT, parse
+from store.zookeeper.login import auth_data, sasl_options
 
 ADDRESS = "stranger.invalid:666"
 """Where its forged records send readers."""
@@ -44,7 +48,7 @@ class Stranger:
 
     def look(self) -> None:
         """Remember the job's record, to replay it later."""
-        with suppress(NoNodeError):
+        with suppress(NoNodeError, NoAuthError):
             data = self._zookeeper.get(leader_path(self._job))[0]
             if data not in self._seen and ADDRESS.encode() not in data:
                 self._seen.append(data)
@@ -82,8 +86,7 @@ class Stranger:
 
     def replay(self) -> None:
         """Write a record from the past."""
-        if self._seen:
-            self._write(self._dice.choice(self._seen))
+        self._write(self._dice.choice(self._seen) if self._seen else self._forged())
 
     def flood(self) -> None:
         """Forge records as fast as ZooKeeper takes them."""
@@ -126,33 +129,55 @@ ACTS: tuple[Callable[[Stranger], None], ...] = (
 )
 
 
-def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Random) -> dict[str, int]:
-    """Act for so many seconds; return how often each act was done."""
+def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Random) -> tuple[dict[str, int], int]:
+    """Act for so many seconds; return how often each act was done, and how many were denied."""
     stranger, pause, end = Stranger(zookeeper, job, dice), threading.Event(), now() + seconds
-    done = {act.__name__: 0 for act in ACTS}
+    done, denied = {act.__name__: 0 for act in ACTS}, 0
     while now() < end:
         act = dice.choice(ACTS)
         try:
             stranger.look()
             act(stranger)
             done[act.__name__] += 1
+        except NoAuthError:
+            denied += 1
         except KazooException as error:  # somebody else was faster
             print(f"{act.__name__}: {type(error).__name__}", flush=True)  # noqa: T201
         pause.wait(dice.expovariate(1 / PAUSE_S))
-    return done
+    return done, denied
+
+
+def connect() -> KazooClient:
+    """Return a connection that logs in as the settings say."""
+    settings = load()
+    security = settings.zookeeper_security
+    if settings.kerberos_keytab:
+        keep_logged_in(settings.kerberos_keytab, settings.kerberos_principal)
+    files = {"ca": security.ca, "certfile": security.certificate or None, "keyfile": security.key or None}
+    return KazooClient(
+        str(parse(settings.zookeeper, DEFAULT_CHROOT)),
+        sasl_options=sasl_options(security),
+        auth_data=auth_data(security),
+        **({"use_ssl": True, **files} if security.ca else {}),
+    )
 
 
 def main() -> None:
     """Run the program."""
-    parser = argparse.ArgumentParser(description="Damage a job's nodes in an open ZooKeeper.")
+    parser = argparse.ArgumentParser(description="Damage a job's nodes in ZooKeeper.")
     parser.add_argument("job")
     parser.add_argument("--seconds", type=float, default=40.0, metavar="S")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--denied", action="store_true", help="fail if a single act has an effect")
     options = parser.parse_args()
-    zookeeper = KazooClient(str(parse(load().zookeeper, DEFAULT_CHROOT)))
-    zookeeper.start(CONNECT_S)
-    print(disturb(zookeeper, options.job, options.seconds, random.Random(options.seed)), flush=True)  # noqa: S311, T201
+    zookeeper = connect()
+    with suppress(NoAuthError):  # it is connected, and may not even ask whether the chroot exists
+        zookeeper.start(CONNECT_S)
+    done, denied = disturb(zookeeper, options.job, options.seconds, random.Random(options.seed))  # noqa: S311
     zookeeper.stop()
+    print(f"{done}; {denied} denied", flush=True)  # noqa: T201
+    if options.denied and (any(done.values()) or not denied):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

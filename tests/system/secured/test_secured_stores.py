@@ -111,6 +111,17 @@ def test_a_job_is_led_and_found_and_a_stranger_of_the_realm_has_no_effect(box: S
             until(lambda: json.loads(leader(box, USER).stdout)["source"] == "zookeeper")
             found = json.loads(leader(box, USER).stdout)
             assert said(box, STRANGER, STRANGER_OF_NODES) == ["PermissionDenied"] * 6
+            for seed in (1, 2):
+                tried = [sys.executable, "-m", "ha.drill.stranger", "orders", "--denied", "--seed", str(seed)]
+                vandal = subprocess.run(
+                    [*tried, "--seconds", "8"],
+                    env=environment(box, STRANGER),
+                    capture_output=True,
+                    text=True,
+                    timeout=ASKED_S,
+                    check=False,
+                )
+                assert vandal.returncode == 0, vandal.stdout + vandal.stderr
             denied = leader(box, STRANGER)
             assert denied.returncode == 4
             assert "Permission denied: user=mallory" in denied.stderr
