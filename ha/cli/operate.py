@@ -115,7 +115,7 @@ def switchover(
 
 
 def _hand_over(admin: JobAdmin, job: str, successor: str, timeout: float, *, as_json: bool) -> None:
-    before = admin.ask_to_hand_over(job, successor, _operator())
+    before = admin.ask_to_hand_over(job, successor, operator())
     click.echo(f"{job}: the leader of epoch {before.epoch} is asked to hand over.", err=True)
     after = admin.handed_over(job, before, timeout)
     if after is None:
@@ -132,7 +132,7 @@ def _hand_over(admin: JobAdmin, job: str, successor: str, timeout: float, *, as_
     click.echo(f"{job}: epoch {before.epoch} -> {directory.epoch}, led by {lease.contender}")
 
 
-def _operator() -> str:
+def operator() -> str:
     """Return who runs this command, for the history: user and host."""
     try:
         user = getpass.getuser()

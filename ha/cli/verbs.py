@@ -64,6 +64,24 @@ VERBS = {
         "Move the leadership of JOB to another contender, and wait until that one leads.",
         changes=True,
     ),
+    "stop": Verb(
+        "ha.cli.requests",
+        "stop",
+        "Stop JOB in an orderly way: its command gets SIGTERM and time to end, and the job has FINISHED.",
+        changes=True,
+    ),
+    "cancel": Verb(
+        "ha.cli.requests",
+        "cancel",
+        "Cancel JOB: its command is stopped, and the job is CANCELED, also if its leader ends meanwhile.",
+        changes=True,
+    ),
+    "restart": Verb(
+        "ha.cli.requests",
+        "restart",
+        "Start the command of JOB again, on the same host and in the same epoch.",
+        changes=True,
+    ),
     "checkpoint": Verb(
         "ha.cli.read",
         "checkpoint",

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from ha.daemon.process import ContendingProcess
-from ha.leadership.notices import AskedTo, Notice, NoticeQueue, Revoked, Wake
+from ha.leadership.notices import AskedTo, Notice, NoticeQueue, Requested, Revoked, Wake
+from ha.leadership.standalone import refuse_requests
 from leader.layout.information import check_endpoints
 from leader.layout.names import check_job
 
@@ -54,6 +55,8 @@ class Daemon:
             case Revoked(job, _):
                 self._process.release(job)
                 self._process.contend(job, self._endpoints)
+            case Requested(job) if (leader := self._process.leads(job)) is not None:
+                refuse_requests(self._process.stores, job, leader)
             case AskedTo(job, successor):
                 self._process.release(job, successor)
             case _:

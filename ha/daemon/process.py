@@ -137,6 +137,11 @@ class ContendingProcess:
         if self.liveness_socket is not None:
             self.liveness_socket.close()
 
+    def leads(self, job: str) -> LeaderDirectory | None:
+        """Return the directory that this process leads the job in; None if it does not lead."""
+        state = self._contender.participants[job].election.state
+        return self.runtime.ask(lambda: state.directory if state.is_leader(now()) else None, ANSWER_WITHIN_S)
+
     def holds(self, job: str) -> bool:
         """Whether this process holds the job's lease, or is about to give it back."""
         return self.runtime.ask(lambda: self._contender.participants[job].busy, ANSWER_WITHIN_S)

@@ -9,17 +9,20 @@ from functools import partial
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
-from ha.leadership.notices import AskedTo, Granted, NoticeQueue, Published, Revoked, Wake
+from ha.leadership.notices import AskedTo, Granted, NoticeQueue, Published, Requested, Revoked, Wake
 from leader.contender.contender import Contender
 from leader.contender.runtime import Runtime
 from leader.contender.twins import TwinWatch, twin_sentence
 from leader.errors import NotLeader, Unreachable
+from leader.job.fenced_directory import FencedDirectory
 from leader.job.grants import record_end
+from leader.job.requests import Requests
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory
 from leader.observer import fan_out
 from leader.timing import Timing
 from store.clock import BOOT_CLOCK, now
+from store.errors import StoreError
 
 CONFIRM_TIMEOUT_S = 30.0
 """Longest wait of ``confirm`` for HDFS; the leadership itself ends sooner if HDFS stays away."""
@@ -164,6 +167,9 @@ class StandaloneLeadership:
                     threading.Thread(
                         target=self.give_back, args=("An operator asked to hand over.", successor), daemon=True
                     ).start()
+                case Requested(job) if self._leadership is not None:
+                    leader = LeaderDirectory(self._leadership.epoch, self._leadership.session_id)
+                    refuse_requests(self._stores, job, leader)
                 case Revoked(_, revoke):
                     self._end(revoke.until)
 
@@ -177,6 +183,19 @@ class StandaloneLeadership:
         self._over.set()
         successor = self._successor
         self.runtime.post(lambda: self._contender.release(self._job, successor))
+
+
+def refuse_requests(stores: Stores, job: str, leader: LeaderDirectory) -> None:
+    """Refuse what operators ask of a leader that has no command of its own; waits for nothing."""
+
+    def refuse() -> None:
+        try:
+            requests = Requests(FencedDirectory(stores.files, job, leader, stores.timing.call_timeout))
+            requests.refuse("This leader has no command that it could stop: it was not started by `ha run`.")
+        except (StoreError, NotLeader) as error:
+            _log.warning("%s: an operator's request is not answered: %s", job, error)
+
+    threading.Thread(target=refuse, name="ha-requests", daemon=True).start()
 
 
 def await_release(holds: Callable[[], bool], timing: Timing) -> None:

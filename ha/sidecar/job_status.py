@@ -57,12 +57,15 @@ class JobStatusUpdater:
 
         If the status cannot be read the job runs: it is better to run a command once more than never.
         """
-        status = JobStatus(self._directory(leader))
+        status = JobStatus(self.directory(leader))
         try:
             found = self._set_running(status)
         except (StoreError, NotLeader) as error:
             self._unknown(error)
             found = StatusEntry(Status.RUNNING)
+        if found.status is Status.CANCELLING:  # its leader ended before it could complete that
+            self.finish(leader)
+            return False
         if found.status in self._run_again and self._end_before in {None, found.sequence}:
             self._keep_trying(leader, "begin the job again", _begin_again)
         elif found.status.globally_terminal:
@@ -72,9 +75,19 @@ class JobStatusUpdater:
         self._relocate_checkpoints(leader)
         return True
 
+    def cancel(self, leader: LeaderDirectory) -> None:
+        """Set the status to cancelling: if this leader ends before it has cancelled the job, the next one does it."""
+
+        def cancelling(directory: FencedDirectory) -> None:
+            status = JobStatus(directory)
+            if (found := status.read()).allows(Status.CANCELLING):
+                status.change(found, Status.CANCELLING)
+
+        self._keep_trying(leader, "record that the job is being cancelled", cancelling)
+
     def fail(self, leader: LeaderDirectory) -> bool:
         """Set the status to restarting; returns False if the program has ended the job for good."""
-        status = JobStatus(self._directory(leader))
+        status = JobStatus(self.directory(leader))
         try:
             found = status.read()
             if found in (Status.RUNNING, Status.FAILING):
@@ -89,7 +102,7 @@ class JobStatusUpdater:
     def restart(self, leader: LeaderDirectory) -> None:
         """Set the status to running again. A failure is only logged: the command runs anyway."""
         try:
-            self._set_running(JobStatus(self._directory(leader)))
+            self._set_running(JobStatus(self.directory(leader)))
         except (StoreError, NotLeader) as error:
             self._unknown(error)
 
@@ -102,7 +115,7 @@ class JobStatusUpdater:
 
     def _relocate_checkpoints(self, leader: LeaderDirectory) -> None:
         """Correct the paths of its checkpoints that Spark has stored, so that the program need not do it."""
-        directory, home = self._directory(leader), self._process.stores.directory_uri(self._job, leader)
+        directory, home = self.directory(leader), self._process.stores.directory_uri(self._job, leader)
         try:
             for query in directory.list(SPARK):
                 relocate(directory, f"{SPARK}/{query.name}", f"{home}/{SPARK}/{query.name}")
@@ -137,7 +150,7 @@ class JobStatusUpdater:
         """Try until it is done or the lease ends; returns whether it was done."""
         while now() < self._process.holds_until(self._job):
             try:
-                action(self._directory(leader))
+                action(self.directory(leader))
             except NotLeader:
                 return False
             except StoreError as error:
@@ -147,7 +160,8 @@ class JobStatusUpdater:
                 return True
         return False
 
-    def _directory(self, leader: LeaderDirectory) -> FencedDirectory:
+    def directory(self, leader: LeaderDirectory) -> FencedDirectory:
+        """Return the leader directory as a store."""
         stores = self._process.stores
         return FencedDirectory(stores.files, self._job, leader, stores.timing.call_timeout)
 

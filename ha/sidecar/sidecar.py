@@ -23,11 +23,12 @@ from types import FrameType
 from ha.config.command_settings import CLASS_DATA_ON, WARM
 from ha.config.restart_strategy import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
 from ha.daemon.process import ContendingProcess
-from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Revoked, Wake
+from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Requested, Revoked, Wake
 from ha.metrics.contending import Restarts
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
 from ha.sidecar.job_status import JobStatusUpdater
+from ha.sidecar.operator_requests import CANCEL, RESTART, OperatorRequests
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
 from ha.sidecar.spark_submit import check_place
 from ha.spark.checkpoint_publisher import SidecarPublisher
@@ -144,6 +145,7 @@ class Sidecar:
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._restarts = Restarts(process.metrics.registry, job)
         self._exit_code: int | None = None
+        self._operators: OperatorRequests | None = None
         self._recorded: LeaderDirectory | None = None
         """The leadership whose end stands in the history; its first cause is the one that counts."""
 
@@ -183,6 +185,8 @@ class Sidecar:
                 self._revoked(revoke)
             case AskedTo(_, successor):
                 self._asked_to_hand_over(successor)
+            case Requested():
+                self._look_for_requests()
             case Refused():
                 self._refused()
             case Wake(what) if what == CHILD_ENDED:
@@ -212,9 +216,11 @@ class Sidecar:
             self._step_down("The sidecar is stopping.")
         elif self._status.begin(leader):
             self._phase = Leading(leader, self._settings.restart_strategy(random.random))
+            self._operators = OperatorRequests(self._status.directory(leader))
             if self._publisher is not None:
                 self._publisher.begin(leader)
             self._grant_to_command(leader)
+            self._look_for_requests()  # those for former epochs are answered, and one may have come just before
         else:
             _log.info("%s: the job has finished; --again runs it once more, and `rerun` each time.", self._job)
             self._exit_code = 0
@@ -237,6 +243,30 @@ class Sidecar:
             self._phase = Ending(self._phase.leader, successor)
             self._step_down("An operator asked to hand over.")
 
+    def _look_for_requests(self) -> None:
+        if self._operators is None:
+            return
+        for request in self._operators.take(leading=isinstance(self._phase, Leading)):
+            assert isinstance(self._phase, Leading), "only then anything is carried out"
+            phase = self._phase
+            if request.verb == RESTART:
+                self._status.fail(phase.leader)
+                if not self._command.runs:
+                    self._phase = replace(phase, start_at=now())
+            else:
+                if request.verb == CANCEL:
+                    self._status.cancel(phase.leader)
+                self._record_end("cancelled" if request.verb == CANCEL else "stopped-by-operator")
+                self._phase = Ending(phase.leader)
+            if self._command.runs:
+                self._stop_command(None)
+            elif isinstance(self._phase, Ending):
+                self._ended(self._phase, 0, finished=True, jvm_ended=False)
+
+    @property
+    def _ends_as_asked(self) -> bool:
+        return self._operators is not None and self._operators.ends_the_job
+
     def _refused(self) -> None:
         """Another process has this one's name: only a person can mend that."""
         if isinstance(self._phase, Standby) and self._exit_code is None:
@@ -257,11 +287,22 @@ class Sidecar:
         if isinstance(phase, Standby):
             self._ended_before_the_grant()
             return
+        if self._operators is not None and self._operators.restarts and isinstance(phase, Leading) and self._may_run():
+            self._command.restarting()
+            self._phase = replace(phase, start_at=now())
+            return
+        self._ended(phase, code, finished=finished or self._ends_as_asked, jvm_ended=jvm_ended)
+
+    def _ended(self, phase: Leading | Ending, code: int, *, finished: bool, jvm_ended: bool) -> None:
         if finished:
             if self._publisher is not None:
                 self._publisher.finish()
-            if self._status.finish(phase.leader):
+            recorded = self._status.finish(phase.leader)
+            if recorded:
                 self._exit_code = 0
+            if self._operators is not None:
+                said = "The job has ended." if recorded else "The command has ended, and the job's state is not known."
+                self._operators.answer(said, done=recorded)
         if code and isinstance(phase, Leading) and (delay := self._restart_delay(phase)) is not None:
             _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
             self._command.restarting()
@@ -296,6 +337,8 @@ class Sidecar:
             self._restarts.count()
             self._status.restart(phase.leader)
             self._grant_to_command(phase.leader)
+            if self._operators is not None:
+                self._operators.answer("The command has been started again.")
         else:  # this process was paused meanwhile; the notice of the end is on its way
             self._end_of_work("The leadership was over before the command could be started again.")
 
@@ -357,6 +400,7 @@ class Sidecar:
     def _give_back(self) -> None:
         successor = self._phase.successor if isinstance(self._phase, Ending) else ""
         self._phase = Standby()
+        self._operators = None  # what is not answered is unknown, as the next leader says
         if self._publisher is not None:
             self._publisher.end()
         self._command.given_up()

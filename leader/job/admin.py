@@ -162,6 +162,11 @@ class JobAdmin:
         except RetryError:
             return None
 
+    def check_led(self, job: str) -> None:
+        """Raise ``NoLeader`` if nobody holds the job's lease. Its holder may have died; then the next one answers."""
+        if self.lease(job)[1].mode is Mode.RELEASED:
+            raise _free(job)
+
     def ask_to_look(self, job: str) -> None:
         """Have the leader look for requests: like a request to hand over, it finds this when it renews the lease.
 
@@ -176,7 +181,7 @@ class JobAdmin:
         """Try once to mark the present lease; refused if its leader has just renewed it. Return it and its leader."""
         directory, lease = self.lease(job)
         if lease.mode is Mode.RELEASED:
-            raise NoLeader(f"Job {job!r} has no leader: its lease is free.")
+            raise _free(job)
         marked = mark(lease)
         if marked.successor != lease.successor or marked.successor == LOOK:  # each request to look is one more
             record = f"{job}/{directory.name}/{RECORD}"
@@ -200,6 +205,10 @@ class JobAdmin:
             self._zookeeper.call(Set(leader_path(job), data, stat.version), self._timeout)
         except StoreError:
             return  # the leader finds the request when it renews the lease
+
+
+def _free(job: str) -> NoLeader:
+    return NoLeader(f"Job {job!r} has no leader: its lease is free.")
 
 
 def _rename(old: str, new: str) -> Callable[[Files], None]:

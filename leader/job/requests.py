@@ -131,6 +131,11 @@ class Requests:
             for identity in answered[:-KEPT]:
                 self._files.remove(identity)
 
+    def refuse(self, said: str) -> None:
+        """Refuse all open requests."""
+        for request in self.accept():
+            self.answer(request, State.REFUSED, said)
+
     def answer(self, request: Request, state: State, said: str = "") -> None:
         """Write how a request has ended, or, with :attr:`State.ACCEPTED`, how far it has come."""
         self._end(request, state, said)

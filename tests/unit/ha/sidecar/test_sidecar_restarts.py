@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from ha.config.sources import load
-from ha.leadership.notices import AskedTo, Granted, Revoked, Wake
+from ha.leadership.notices import AskedTo, Granted, Requested, Revoked, Wake
 from ha.sidecar.command import NEVER
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.sidecar import CHILD_ENDED, Sidecar, Standby
 from leader.election.events import Grant, Revoke
+from leader.job.requests import Request, State
 from leader.layout.names import LeaderDirectory
 from tests.unit.ha.led import session
 
@@ -67,6 +68,11 @@ class Scene:
     releases: int = 0
     ends: list[tuple[int, str]] = field(default_factory=list)
     """Epochs and causes, as the history has them."""
+    asked: list[Request] = field(default_factory=list)
+    """What operators ask for, and no leader has accepted yet."""
+    accepted: list[Request] = field(default_factory=list)
+    answers: list[tuple[str, State]] = field(default_factory=list)
+    """Ids of requests, and how they ended."""
 
     def now(self) -> float:
         return self.clock
@@ -111,7 +117,31 @@ class Scene:
         self.leads = False
         self.releases += 1
 
+    # --- in the place of leader.job.requests.Requests
+
+    def accept(self) -> Iterator[Request]:
+        while self.asked:
+            self.accepted.append(self.asked.pop(0))
+            yield self.accepted[-1]
+
+    def answer(self, request: Request, state: State, said: str) -> None:
+        assert said
+        self.answers.append((request.id, state))
+
     # --- what may happen
+
+    def stop(self) -> None:
+        self.request("stop")
+
+    def cancel(self) -> None:
+        self.request("cancel")
+
+    def restart(self) -> None:
+        self.request("restart")
+
+    def request(self, verb: str) -> None:
+        self.asked.append(Request(f"{len(self.accepted)}-{verb}", verb, self.epoch))
+        self.sidecar._act(Requested("orders"))
 
     def grant(self) -> None:
         if isinstance(self.sidecar._phase, Standby) and self.sidecar._exit_code is None:
@@ -178,7 +208,11 @@ def scene(**settings: Any) -> Iterator[Scene]:
         mock.patch("ha.sidecar.command.now", made.now),
         mock.patch("ha.sidecar.command.GuardedCommand", made.start),
         mock.patch("ha.leadership.grant_file.grant", made.hand_over),
-        mock.patch.multiple(JobStatusUpdater, begin=made.said, fail=made.said, restart=made.said),
+        mock.patch("ha.sidecar.operator_requests.Requests", return_value=made),
+        mock.patch.multiple(
+            JobStatusUpdater, begin=made.said, fail=made.said, restart=made.said, cancel=made.said, finish=made.said
+        ),
+        mock.patch.object(JobStatusUpdater, "directory", return_value=SimpleNamespace(job="orders")),
     ):
         made.sidecar = Sidecar(process, "orders", ["true"], {})
         made.sidecar._warm_up()
@@ -191,8 +225,18 @@ def scene(**settings: Any) -> Iterator[Scene]:
 
 
 FIXED = {"restart_strategy_type": "fixed-delay", "restart_strategy_fixed_delay_delay": DELAY}
+ASKS: list[Callable[[Scene], None]] = [Scene.stop, Scene.cancel, Scene.restart]
 ENDS: list[Callable[[Scene], None]] = [Scene.revoke, Scene.believe_no_more, Scene.ask, Scene.signal]
-EVENTS: list[Callable[[Scene], None]] = [Scene.grant, Scene.fail, Scene.fail, Scene.tick, Scene.tick, Scene.hear, *ENDS]
+EVENTS: list[Callable[[Scene], None]] = [
+    Scene.grant,
+    Scene.fail,
+    Scene.fail,
+    Scene.tick,
+    Scene.tick,
+    Scene.hear,
+    *ENDS,
+    *ASKS,
+]
 
 
 @given(st.lists(st.sampled_from(EVENTS), max_size=40), st.sampled_from(["cold", "warm"]))
@@ -210,8 +254,13 @@ def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
         ended = [epoch for epoch, _ in made.ends]
         assert ended == sorted(set(ended)), "each leadership ends for one cause"
         assert set(range(1, made.epoch + (made.sidecar._phase == Standby()))) <= set(ended), "and none without one"
+        answered = [each for each, _ in made.answers]
+        assert len(answered) == len(set(answered)), "no request is answered twice"
+        restarts = sum(each.verb == "restart" for each in made.accepted)
         epochs = [command.epoch for command in made.started if command.epoch]
-        assert all(len(list(group)) <= 4 for _, group in itertools.groupby(epochs)), "three restarts a leadership"
+        assert all(len(list(group)) <= 4 + restarts for _, group in itertools.groupby(epochs)), (
+            "three restarts a leadership"
+        )
 
 
 @given(st.integers(0, 5), st.sampled_from(["none", "fixed-delay"]))
@@ -247,3 +296,54 @@ def test_every_end_of_a_leadership_ends_the_wait_and_gives_the_lease_back() -> N
                 assert made.releases == 0
                 made.revoke()
             assert (len(made.started), made.releases) == (1, 1), end
+
+
+def test_a_request_to_end_the_job_ends_it_once_the_command_has_ended() -> None:
+    for ask, cause in ((Scene.stop, "stopped-by-operator"), (Scene.cancel, "cancelled")):
+        with scene(**FIXED) as made:
+            made.grant()
+            ask(made)
+            assert (made.leads, made.answers, made.sidecar._exit_code) == (True, [], None)
+            made.fail()
+            assert (made.leads, made.releases, made.sidecar._exit_code) == (False, 1, 0)
+            assert [state for _, state in made.answers] == [State.DONE]
+            assert made.ends == [(1, cause)]
+
+
+def test_a_restart_that_was_asked_for_is_no_failure_and_comes_at_once() -> None:
+    with scene(**{**FIXED, "restart_strategy_type": "none"}) as made:
+        made.grant()
+        made.restart()
+        assert len(made.started) == 1
+        made.fail()
+        assert (made.leads, len(made.started), [state for _, state in made.answers]) == (True, 2, [State.DONE])
+        made.fail()
+        assert not made.leads
+
+
+def test_one_request_is_carried_out_at_a_time() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.restart()
+        made.stop()
+        made.request("dance")
+        assert [state for _, state in made.answers] == [State.REFUSED, State.REFUSED]
+        made.fail()
+        assert [state for _, state in made.answers] == [State.REFUSED, State.REFUSED, State.DONE]
+        assert made.running
+
+
+def test_a_leader_that_is_about_to_end_refuses() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.revoke()
+        made.stop()
+        assert [state for _, state in made.answers] == [State.REFUSED]
+
+
+def test_a_request_that_came_before_the_grant_is_found_after_it() -> None:
+    with scene(**FIXED) as made:
+        made.restart()
+        assert made.accepted == []
+        made.grant()
+        assert [each.verb for each in made.accepted] == ["restart"]

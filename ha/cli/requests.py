@@ -1,0 +1,113 @@
+"""What operators ask of a job's leader: ``ha stop``, ``ha cancel`` and ``ha restart``."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+
+import click
+import msgspec
+
+from ha.cli.operate import job_admin, operator
+from ha.cli.options import Seconds, json_option, stores
+from leader.errors import Fenced, LeaderError
+from leader.job.admin import JobAdmin
+from leader.job.requests import Request, Requests, State
+from leader.layout.names import check_word
+from store.clock import BOOT_CLOCK, now
+from store.errors import NotFound
+
+POLL_S = 0.25
+"""Seconds between two looks for the answer; each costs the NameNode a list and a read."""
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what all requests have in common."""
+    timeout = click.option(
+        "--timeout",
+        type=Seconds(),
+        default=120.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Wait this long for the answer, in seconds. The request stays.",
+    )
+    identity = click.option(
+        "--request-id", metavar="ID", help="Asking twice with one id is asking once.  [default: a new one]"
+    )
+    return click.argument("job")(timeout(identity(json_option(stores(command)))))
+
+
+@click.command()
+@_options
+def stop(
+    job: str, timeout: float, request_id: str | None, as_json: bool, files: str | None, zookeeper: str | None
+) -> None:
+    """Stop JOB in an orderly way: its command gets SIGTERM and time to end, and the job has FINISHED."""
+    with job_admin(files, zookeeper) as admin:
+        _ask(admin, job, "stop", request_id, timeout, as_json=as_json)
+
+
+@click.command()
+@_options
+def cancel(
+    job: str, timeout: float, request_id: str | None, as_json: bool, files: str | None, zookeeper: str | None
+) -> None:
+    """Cancel JOB: its command is stopped, and the job is CANCELED, also if its leader ends meanwhile."""
+    with job_admin(files, zookeeper) as admin:
+        _ask(admin, job, "cancel", request_id, timeout, as_json=as_json)
+
+
+@click.command()
+@_options
+def restart(
+    job: str, timeout: float, request_id: str | None, as_json: bool, files: str | None, zookeeper: str | None
+) -> None:
+    """Start the command of JOB again, on the same host and in the same epoch."""
+    with job_admin(files, zookeeper) as admin:
+        _ask(admin, job, "restart", request_id, timeout, as_json=as_json)
+
+
+def _ask(admin: JobAdmin, job: str, verb: str, identity: str | None, timeout: float, *, as_json: bool) -> None:
+    """Leave the request, have the leader look, and wait for the answer.
+
+    Raises:
+        LeaderError: the answer is no good news, or does not come.
+        NoLeader: nobody leads the job, so there is nobody to ask.
+    """
+    end = now() + timeout
+    identity = check_word(identity, "a request") if identity else _new_id()
+    admin.check_led(job)
+    request = Requests(admin.directory(job)).ask(identity, verb, operator())
+    if not request.state.final:
+        admin.ask_to_look(job)
+        click.echo(f"{job}: the leader of epoch {request.epoch} is asked to {verb} (request {identity}).", err=True)
+    request = _answer(admin, job, request, end)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(request)))
+    elif request.state is State.DONE:
+        click.echo(f"{job}: {request.said}")
+    if request.state is State.DONE:
+        return
+    if not request.state.final:
+        raise LeaderError(
+            f"The leader of job {job!r} has {'not ended it' if request.state is State.ACCEPTED else 'not answered'} in "
+            f"{timeout:g} s. The request stays: wait for it with `--request-id {identity}`."
+        )
+    raise LeaderError(f"The request to {verb} job {job!r} is {request.state.value}. {request.said}")
+
+
+def _answer(admin: JobAdmin, job: str, request: Request, end: float) -> Request:
+    """Wait until a request is answered; returns it as it is at the end of the time, if it is not."""
+    requests = Requests(admin.directory(job))
+    while not request.state.final and now() < end:
+        BOOT_CLOCK.sleep(min(POLL_S, max(0.0, end - now())))
+        try:
+            request = requests.load(request.id) or request
+        except (Fenced, NotFound):  # the next leader answers it
+            requests = Requests(admin.directory(job))
+    return request
+
+
+def _new_id() -> str:
+    """Return an id that sorts by the time of this host, for people, and is new."""
+    return f"{time.time_ns() // 1_000_000:013d}-{uuid.uuid4().hex[:6]}"
