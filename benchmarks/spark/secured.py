@@ -119,7 +119,6 @@ def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers:
     words = Words(files, f"{JOB}-{seed}-{time.time_ns():x}")
     variables = {**environment(sandbox), "HA_SESSION_TIMEOUT": SESSION_TIMEOUT, "HA_FILES": files}
     sidecars = Sidecars(words, variables, folder, INTERVAL)
-    legs: list[Leg] = []
     with ExitStack() as stack:
         stack.callback(words.close)
         stack.callback(sidecars.end)
@@ -131,13 +130,14 @@ def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers:
                 sidecars.start(warm=True)
                 began = now()
                 switching = pool.submit(_switch_all, sandbox, later, over, say)
-                for number, (at, kind) in enumerate(planned):
-                    _wait(sidecars, switching, began + at, seconds)
-                    legs.append(run_leg(words, sidecars, kind, 0))
-                    said = f"{legs[-1].granted:.2f} s, {legs[-1].committed:.2f} s"
-                    say(f"Failover {number + 1} of {failovers}: {kind}: {said}")
-                _wait(sidecars, switching, began + seconds, seconds)
-                sidecars.until(switching.done, "the last switch is done")
+                try:
+                    legs = _fail_over(words, sidecars, switching, planned, say)
+                    _wait(sidecars, switching, began + seconds)
+                    sidecars.until(switching.done, "the last switch is done")
+                except NotSo:
+                    over.set()
+                    switching.result()  # if this has failed, it is the reason
+                    raise
             finally:
                 over.set()
         words.stop()
@@ -150,7 +150,7 @@ def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers:
         return Hour(
             seed=seed,
             minutes=(now() - began) / 60,
-            legs=tuple(legs),
+            legs=legs,
             switches=tuple(switching.result()),
             verdict=words.judge(),
             ids=len(drawn),
@@ -161,7 +161,19 @@ def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers:
         )
 
 
-def _wait(sidecars: Sidecars, switching: "Future[list[Switch]]", end: float, seconds: float) -> None:
+def _fail_over(
+    words: Words, sidecars: Sidecars, switching: "Future[list[Switch]]", planned: Sequence[tuple[float, str]], say: Say
+) -> tuple[Leg, ...]:
+    began, legs = now(), []
+    for number, (at, kind) in enumerate(planned):
+        _wait(sidecars, switching, began + at)
+        legs.append(run_leg(words, sidecars, kind, 0))
+        said = f"{legs[-1].granted:.2f} s, {legs[-1].committed:.2f} s"
+        say(f"Failover {number + 1} of {len(planned)}: {kind}: {said}")
+    return tuple(legs)
+
+
+def _wait(sidecars: Sidecars, switching: "Future[list[Switch]]", end: float) -> None:
     """Wait until a time; raise what has ended a sidecar or the switches, if something has."""
 
     def over() -> bool:
@@ -169,7 +181,7 @@ def _wait(sidecars: Sidecars, switching: "Future[list[Switch]]", end: float, sec
             switching.result()
         return now() >= end
 
-    sidecars.until(over, "the time of the next fault", seconds)
+    sidecars.until(over, "the time of the next fault", max(0.0, end - now()) + PATIENCE)
 
 
 def _switch_all(sandbox: Sandbox, planned: Sequence[tuple[float, str]], over: Event, say: Say) -> list[Switch]:
@@ -187,6 +199,7 @@ def _switch(sandbox: Sandbox, kind: str) -> Switch:
     if active is None:
         raise NotSo("No NameNode is active.")
     other = next(name for name in sandbox.processes if name.startswith("namenode") and name != active)
+    sandbox.wait_ready(other)  # it may have been restarted: before it knows all blocks it cannot take over
     at = now()
     if kind == KILLED:
         sandbox.kill(active)

@@ -15,7 +15,16 @@ from ha.sandbox.polling import SandboxError, until
 from ha.sandbox.process import Condition, condition, send
 from ha.sandbox.secured import USER, Secured
 from ha.sandbox.servers import KILL_TIMEOUT_S, READY_TIMEOUT_S, ServerStatus, status_of
-from ha.sandbox.state import LOOPBACK, USUAL_TICKET_LIFE, Directory, State, check_numbers, default_directory, new_state
+from ha.sandbox.state import (
+    LOOPBACK,
+    USUAL_TICKET_LIFE,
+    Directory,
+    Server,
+    State,
+    check_numbers,
+    default_directory,
+    new_state,
+)
 
 _ROUNDS = 3
 """Rounds of ``up``: a NameNode that was paused and replaced ends itself only after it was resumed."""
@@ -176,7 +185,11 @@ class Sandbox:
         Raises:
             SandboxError: it ended, or does not serve in time; the message says what keeps it.
         """
-        servers.wait_ready(self._directory, self._state().named(name), timeout_s)
+        state = self._state()
+        server = state.named(name)
+        servers.wait_ready(self._directory, server, timeout_s)
+        if state.secured and server.kind == "namenode":  # its page, which would say it, wants a login
+            until(lambda: self._in_safe_mode(state, server), timeout_s, f"{name} is not ready")
 
     def wipe_zookeeper(self) -> None:
         """Stop all ZooKeeper servers, delete what they hold, start them again and wait until they serve."""
@@ -272,6 +285,10 @@ class Sandbox:
         said = self._administer(state, "safemode", "DFSAdmin", "-fs", address, "-safemode", word)
         if f"Safe mode is {'ON' if on else 'OFF'}" not in said:
             raise SandboxError(f"{namenode.name} did not {word} safe mode.")
+
+    def _in_safe_mode(self, state: State, namenode: Server) -> str | None:
+        tool = ("DFSAdmin", "-fs", hadoop_conf.address(namenode, state), "-safemode", "get")
+        return None if "Safe mode is OFF" in self._administer(state, "safemode", *tool) else "it is in safe mode"
 
     def _administer(self, state: State, name: str, tool: str, *arguments: str) -> str:
         """Run one of Hadoop's tools as the superuser; return what it said."""

@@ -158,6 +158,16 @@ def tickets(box: Sandbox) -> int:
     return len(re.findall(rf"AS_REQ .*ISSUE: .* {USER}@", log))
 
 
+def test_a_namenode_that_was_just_restarted_is_ready_when_it_can_take_over(box: Sandbox) -> None:
+    """Found by an hour of switches: it listened, and was refused as the active one because it knew too few blocks."""
+    for _ in range(2):
+        active, other = in_their_roles(box)
+        box.kill(active)
+        box.failover(other)
+        box.start(active)
+        box.wait_ready(active)
+
+
 def in_their_roles(box: Sandbox) -> tuple[str, str]:
     """The active NameNode, and the other one."""
     active = next(name for name in iter(box.active_namenode, "") if name is not None)
