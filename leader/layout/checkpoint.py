@@ -8,6 +8,7 @@ not fit, the offsets are shortened, then dropped, and then the other metadata ar
 
 import re
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 from leader.errors import InvalidName
 from leader.layout import names
@@ -25,6 +26,9 @@ _FIRST_LETTERS = {"_6e": "n", "_2e": "."}
 """Escaped only at the start of names that mean something else as they are; see :func:`_escape`."""
 
 _CUT = "..."
+
+_PARSED = 4096
+"""Names whose entries are remembered: leaders and readers list the same ones again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class CheckpointEntry:
         return _name(self.checkpoint, self.writing)
 
     @classmethod
+    @lru_cache(_PARSED)
     def parse(cls, name: str) -> "CheckpointEntry | None":
         """Read a name; None if :attr:`name` would not write it exactly like this."""
         match = _ENTRY.fullmatch(name)
