@@ -52,6 +52,11 @@ VERBS = {
         "show_history",
         "Print the grants of JOB, oldest first: time, epoch, contender, why it got the lease, and how it ended.",
     ),
+    "exceptions": Verb(
+        "ha.cli.exceptions",
+        "exceptions",
+        "Print the newest failures of JOB, oldest first: time, host, epoch, query, class and message.",
+    ),
     "resign": Verb(
         "ha.cli.operate",
         "resign",

@@ -14,7 +14,7 @@ from ha.config.restart_strategy import (
 )
 from ha.config.setting import check_choice, check_seconds, setting, shown
 from leader.errors import InvalidSettings
-from leader.layout.names import RETAINED
+from leader.layout.names import EXCEPTIONS_RETAINED, RETAINED
 
 COLD, WARM = "cold", "warm"
 CLEANUP_OFF, CLEANUP_ON = "off", "on"
@@ -48,6 +48,9 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
     checkpoints_retained: Annotated[
         int, setting("Number of completed checkpoints of each query that the leader keeps: 1 to 1,000.")
     ] = RETAINED
+    exceptions_retained: Annotated[
+        int, setting("Number of failures of a job that `ha exceptions` shows; the leader keeps them: 1 to 1,000.")
+    ] = EXCEPTIONS_RETAINED
     standby: Annotated[
         str,
         setting(
@@ -162,6 +165,10 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
             raise InvalidSettings(
                 f"checkpoints_retained is {self.checkpoints_retained}: it must be from 1 to {MOST_RETAINED:,}, because "
                 "the newest checkpoint is always kept."
+            )
+        if not 1 <= self.exceptions_retained <= MOST_RETAINED:
+            raise InvalidSettings(
+                f"exceptions_retained is {self.exceptions_retained}: it must be from 1 to {MOST_RETAINED:,}."
             )
         check_choice("standby", self.standby, (COLD, WARM))
         check_choice("cleanup", self.cleanup, (CLEANUP_ON, CLEANUP_OFF))

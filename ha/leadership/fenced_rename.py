@@ -18,6 +18,7 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import (
     BLOBS,
     CHECKPOINTS,
+    EXCEPTIONS,
     GRAPH,
     HISTORY,
     OUT,
@@ -49,7 +50,7 @@ CALL_TIMEOUT_S = 5.0
 RETRY_S = 0.5
 """Pause between two tries."""
 
-_OWN_FOLDERS = {BLOBS, CHECKPOINTS, GRAPH, HISTORY, OUT, RECORD, RESULTS, SPARK, STAGED, TRASH}
+_OWN_FOLDERS = {BLOBS, CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY, OUT, RECORD, RESULTS, SPARK, STAGED, TRASH}
 
 
 class LeaderHome(Protocol):

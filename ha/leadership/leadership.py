@@ -14,6 +14,7 @@ from leader.contender.runtime import Runtime
 from leader.errors import Fenced, InvalidName, NotLeader
 from leader.job.checkpoints import Checkpoints
 from leader.job.cleanup import Cleanup
+from leader.job.exceptions import Exceptions
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.job.results import Results
@@ -74,6 +75,7 @@ class Leadership:
         status: the job's state; :class:`leader.job.status.JobStatus`.
         graph: description of what the job runs, with versions; :class:`leader.job.versioned_files.VersionedFile`.
         results: how the job and its parts have ended; :class:`leader.job.results.Results`.
+        exceptions: the newest failures of the job, whoever led it; :class:`leader.job.exceptions.Exceptions`.
         blobs: small files by name, with versions; :class:`leader.job.versioned_files.VersionedFiles`.
         cleanup: moves the leavings of a job that has ended to the trash, and back;
             :class:`leader.job.cleanup.Cleanup`.
@@ -116,6 +118,7 @@ class Leadership:
         self.status = JobStatus(self._own)
         self.graph = graph_of(self._own)
         self.results = Results(self._own)
+        self.exceptions = Exceptions(self._own, stores.settings.exceptions_retained)
         self.blobs = VersionedFiles(self._own, BLOBS, "a blob")
         self.cleanup = Cleanup(self._own)
         self.queries = QueryCheckpoints(self._own)

@@ -1,6 +1,7 @@
 """The job's status as the sidecar reads and writes it: begun, restarting, ended; and the cleanup after the end."""
 
 import logging
+import threading
 from collections.abc import Callable
 
 from ha.config.command_settings import CLEANUP_ON, RERUN_ON
@@ -9,6 +10,7 @@ from ha.spark.relocate import relocate
 from leader.errors import NoLeader, NotLeader
 from leader.job.admin import JobAdmin
 from leader.job.cleanup import Cleanup
+from leader.job.exceptions import Exceptions
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus, Status, StatusEntry
 from leader.layout.names import SPARK, LeaderDirectory
@@ -105,6 +107,21 @@ class JobStatusUpdater:
             self._set_running(JobStatus(self.directory(leader)))
         except (StoreError, NotLeader) as error:
             self._unknown(error)
+
+    def add_exception(self, leader: LeaderDirectory, kind: str, message: str, dump: str = "") -> None:
+        """Keep a failure for `ha exceptions`: one try, in the background, because nobody waits for it.
+
+        If the leadership is given back at once, the next leader's claim may be sooner; the history has its end anyway.
+        """
+        exceptions = Exceptions(self.directory(leader), self._process.settings.exceptions_retained)
+
+        def add() -> None:
+            try:
+                exceptions.add(kind, message, dump=dump)
+            except (StoreError, NotLeader) as error:
+                _log.info("%s: a failure is not kept for `ha exceptions`: %s", self._job, error)
+
+        threading.Thread(target=add, name="ha-exception", daemon=True).start()
 
     def finish(self, leader: LeaderDirectory) -> bool:
         """Set the final status, then clean up; tries until the lease ends. Returns whether the status was set."""

@@ -303,12 +303,15 @@ class Sidecar:
             if self._operators is not None:
                 said = "The job has ended." if recorded else "The command has ended, and the job's state is not known."
                 self._operators.answer(said, done=recorded)
+        cause = "jvm-ended" if jvm_ended else end_of_command(code, finished=finished)
+        if code and isinstance(phase, Leading):
+            self._status.add_exception(phase.leader, cause, f"The command has ended with {code}: see its output.")
         if code and isinstance(phase, Leading) and (delay := self._restart_delay(phase)) is not None:
             _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
             self._command.restarting()
             self._phase = replace(phase, start_at=now() + delay)
         else:
-            self._record_end("jvm-ended" if jvm_ended else end_of_command(code, finished=finished))
+            self._record_end(cause)
             self._end_of_work(f"The command has ended with {code}.")
 
     # --- the command

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import traceback
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from types import TracebackType
@@ -107,8 +108,19 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         """
         with self._inside:
             reason = self._why_over(error)
+            if isinstance(error, Exception) and reason is None:
+                self._note(error)
         if reason is not None and reason is not error:
             raise reason from error
+
+    def _note(self, error: Exception) -> None:
+        """Keep the error of the block among the job's exceptions; one try."""
+        assert self._leadership is not None, "the block was entered"
+        trace = "".join(traceback.format_exception(error))
+        try:
+            self._leadership.exceptions.add(type(error).__name__, str(error), trace=trace)
+        except (StoreError, NotLeader) as unknown:
+            _log.warning("%s: its error is not kept for `ha exceptions`: %s", self._job, unknown)
 
     def _why_over(self, error: BaseException | None) -> NotLeader | None:
         leadership = self._leadership

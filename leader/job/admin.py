@@ -1,6 +1,7 @@
 """JobAdmin: an operator's view of a job from outside. It reads the history, or asks the leader to hand over."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from tenacity import (
     RetryError,
@@ -12,9 +13,10 @@ from tenacity import (
     wait_fixed,
 )
 
-from leader.errors import InvalidName, NoLeader
+from leader.errors import Fenced, InvalidName, NoLeader
 from leader.job import grants
-from leader.job.fenced_directory import FencedDirectory
+from leader.job.exceptions import Exceptions, JobException
+from leader.job.fenced_directory import LOOKS, FencedDirectory
 from leader.job.status import pick
 from leader.layout import tree as job_tree
 from leader.layout.lease import ANYBODY, LOOK, Lease, Mode, check_contender
@@ -76,6 +78,13 @@ class JobAdmin:
             return self._files.call("history", read, self._timeout)
         except NotFound as error:
             raise NoLeader(f"{error}") from error
+
+    def exceptions(self, job: str, retained: int) -> list[JobException]:
+        """Return the newest failures of the job, oldest first; at most that many."""
+        for _ in range(LOOKS):
+            with suppress(Fenced):  # a leader has claimed the job between two calls
+                return Exceptions(self.directory(job), retained).list()
+        return Exceptions(self.directory(job), retained).list()
 
     def directory(self, job: str) -> FencedDirectory:
         """Return the job's leader directory as a store; the next leader's claim fences it."""

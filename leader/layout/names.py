@@ -14,6 +14,7 @@
             graph/graph=<version>[~<sequence>]
             blobs/<name>=<version>[~<sequence>]
             results/<id>=<dirty|clean>[~<sequence>]
+            exceptions/<number>-<eight hex digits>[~<sequence>]
             requests/<id>=<version>[~<sequence>]
             staged/<epoch>-<uuid>         a file on its way into one of these
             trash/<trash>/<graph|blobs|spark|out>
@@ -42,6 +43,7 @@ SPARK = "spark"
 GRAPH = "graph"
 BLOBS = "blobs"
 RESULTS = "results"
+EXCEPTIONS = "exceptions"
 REQUESTS = "requests"
 STAGED = "staged"
 TRASH = "trash"
@@ -54,6 +56,9 @@ MAX_WRITING = 9_999
 
 RETAINED = 10
 """Completed checkpoints of a query that are kept, unless a setting says otherwise."""
+
+EXCEPTIONS_RETAINED = 20
+"""Newest failures of a job that are kept, unless a setting says otherwise."""
 
 SEQUENCE = r"(?:~([2-9]|[1-9][0-9]{1,17}))?"
 """The number at the end of a name that grows with every change, and never begins anew; see :func:`written`."""

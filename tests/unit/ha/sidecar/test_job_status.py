@@ -5,6 +5,7 @@ import json
 from store.local import LocalFiles
 from tests.unit.ha.noting import ENDS, NOTES, Notes, run, state
 from tests.unit.ha.programs import Workplace
+from tests.unit.ha.waiting import wait_until
 
 METADATA = "spark/daily/state/0/_metadata/v2/0"
 SCHEMA = "spark/daily/state/0/_stateSchema/default/0_a1"
@@ -48,3 +49,17 @@ def test_a_command_is_started_also_if_that_cannot_be_read(workplace: Workplace, 
     assert again.wait() == 0
     assert "may not find its schema" in again.said
     assert len(notes.all()) == 2
+
+
+def test_how_a_command_failed_is_shown_while_it_is_started_again(workplace: Workplace, notes: Notes) -> None:
+    again = {"HA_RESTART_STRATEGY_TYPE": "fixed-delay", "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0"}
+    source = NOTES + "note('runs')\nif len(open('notes').readlines()) < 2: sys.exit(3)\nstay()"
+    program = run(workplace, "a", source, **again)
+    notes.until(2, program)
+
+    def shown() -> list[list[object]]:
+        told = workplace.ha("exceptions", "orders", "--json")
+        assert told.wait() == 0
+        return [[each["epoch"], each["class"]] for each in json.loads(told.output.read_text())]
+
+    wait_until(lambda: shown() == [[1, "exit-3"]], what="the failure")

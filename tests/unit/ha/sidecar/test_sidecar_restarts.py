@@ -66,6 +66,7 @@ class Scene:
     leads: bool = False
     """True until the deadline passes, a revocation comes, or the sidecar steps down."""
     releases: int = 0
+    exceptions: list[tuple[int, str]] = field(default_factory=list)
     ends: list[tuple[int, str]] = field(default_factory=list)
     """Epochs and causes, as the history has them."""
     asked: list[Request] = field(default_factory=list)
@@ -98,6 +99,9 @@ class Scene:
         """The job's status was changed and allows the command to run."""
         assert leader.epoch == self.epoch
         return True
+
+    def add_exception(self, leader: LeaderDirectory, kind: str, *_: str) -> None:
+        self.exceptions.append((leader.epoch, kind))
 
     @property
     def running(self) -> Command | None:
@@ -210,7 +214,13 @@ def scene(**settings: Any) -> Iterator[Scene]:
         mock.patch("ha.leadership.grant_file.grant", made.hand_over),
         mock.patch("ha.sidecar.operator_requests.Requests", return_value=made),
         mock.patch.multiple(
-            JobStatusUpdater, begin=made.said, fail=made.said, restart=made.said, cancel=made.said, finish=made.said
+            JobStatusUpdater,
+            begin=made.said,
+            fail=made.said,
+            restart=made.said,
+            cancel=made.said,
+            finish=made.said,
+            add_exception=made.add_exception,
         ),
         mock.patch.object(JobStatusUpdater, "directory", return_value=SimpleNamespace(job="orders")),
     ):
@@ -280,6 +290,7 @@ def test_the_lease_is_given_back_after_the_last_attempt_and_not_before(attempts:
         made.tick()
         assert (made.leads, len(made.started), made.releases) == (False, expected + 1, 1)
         assert made.ends == [(1, "exit-3")]
+        assert made.exceptions == [(1, "exit-3")] * (expected + 1)
         assert made.sidecar._restarts._restarts._value.get() == expected
 
 

@@ -1,0 +1,48 @@
+"""``ha exceptions``: the newest failures of a job, with their traces."""
+
+import json
+
+import click
+
+from ha.cli.operate import at_time, job_admin
+from ha.cli.options import json_option, printable, settings, stores
+from leader.job.exceptions import JobException
+
+
+@click.command("exceptions")
+@click.argument("job")
+@json_option
+@stores
+def exceptions(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+    """Print the newest failures of JOB, oldest first: time, host, epoch, query, class and message.
+
+    Below each are its trace and, of a program that did not answer, the stacks of its threads. A job's failures stay
+    when its leader changes; the setting `exceptions_retained` says how many.
+    """
+    retained = settings(files=files, zookeeper=zookeeper).exceptions_retained
+    with job_admin(files, zookeeper) as admin:
+        found = admin.exceptions(job, retained)
+    if as_json:
+        click.echo(json.dumps([_fields(each) for each in found]))
+        return
+    if not found:
+        click.echo(f"{job}: no failure is known")
+    for each in found:
+        head = [value for key, value in _fields(each).items() if key not in ("message", "trace", "dump")]
+        click.echo("  ".join("-" if value is None else printable(str(value)) for value in head))
+        for text in filter(None, (each.message, each.trace, each.dump)):
+            for line in text.splitlines():
+                click.echo(f"    {printable(line)}".rstrip())
+
+
+def _fields(failure: JobException) -> dict[str, str | int | None]:
+    return {
+        "at": at_time(failure.at_ms) if failure.at_ms else None,
+        "host": failure.host or None,
+        "epoch": failure.epoch,
+        "query": failure.query or None,
+        "class": failure.kind,
+        "message": failure.message,
+        "trace": failure.trace or None,
+        "dump": failure.dump or None,
+    }

@@ -1,0 +1,92 @@
+"""Exceptions of a job: the newest are kept, in order, behind the fence, and survive a change of leader."""
+
+import socket
+
+import pytest
+
+from leader.errors import Fenced
+from leader.job.admin import JobAdmin
+from leader.job.exceptions import DUMP_BYTES, MESSAGE_BYTES, TRACE_BYTES, UNSAID, Exceptions, cut
+from tests.unit.leader.owned import CALL, HOME, Owned
+
+
+def test_a_failure_says_what_where_and_when(owned: Owned) -> None:
+    exceptions = Exceptions(owned.own)
+    assert exceptions.list() == []
+    exceptions.add("ValueError", "no such column", query="daily", trace="line 1\nline 2", dump="main")
+    (found,) = exceptions.list()
+    assert (found.kind, found.message, found.query) == ("ValueError", "no such column", "daily")
+    assert (found.trace, found.dump) == ("line 1\nline 2", "main")
+    assert (found.epoch, found.host) == (1, socket.gethostname())
+    (entry,) = owned.direct.list(f"{HOME}/exceptions")
+    assert found.at_ms == entry.modified_ms > 0
+
+
+def test_a_failure_without_a_text_says_so(owned: Owned) -> None:
+    exceptions = Exceptions(owned.own)
+    exceptions.add("exit-3", "")
+    assert [each.message for each in exceptions.list()] == [UNSAID]
+
+
+def test_the_oldest_go(owned: Owned) -> None:
+    exceptions = Exceptions(owned.own, retained=2)
+    for number in range(12):  # 10 comes after 9, though not as text
+        exceptions.add("E", str(number))
+        newest = [str(each) for each in range(max(0, number - 1), number + 1)]
+        assert [each.message for each in exceptions.list()] == newest
+        assert len(owned.names("exceptions")) == min(number + 1, 2)
+
+
+def test_a_reader_of_fewer_sees_the_newest(owned: Owned) -> None:
+    for number in range(4):
+        Exceptions(owned.own).add("E", str(number))
+    assert [each.message for each in Exceptions(owned.own, retained=3).list()] == ["1", "2", "3"]
+
+
+def test_they_survive_a_change_of_leader_and_the_former_one_adds_none(owned: Owned) -> None:
+    former = Exceptions(owned.own)
+    former.add("E", "first")
+    later = Exceptions(owned.claim())
+    with pytest.raises(Fenced):
+        former.add("E", "late")
+    with pytest.raises(Fenced):
+        former.list()
+    later.add("E", "second")
+    found = JobAdmin(owned.files, None, CALL).exceptions("orders", 20)
+    assert [(each.epoch, each.message) for each in found] == [(1, "first"), (2, "second")]
+
+
+def test_two_writers_with_one_number_keep_both(owned: Owned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owned.own, "list", lambda *_: [])
+    for message in ("a", "b"):
+        Exceptions(owned.own).add("E", message)
+    monkeypatch.undo()
+    assert sorted(each.message for each in Exceptions(owned.own).list()) == ["a", "b"]
+
+
+def test_what_is_damaged_newer_or_foreign_is_left_out(owned: Owned) -> None:
+    exceptions = Exceptions(owned.own)
+    exceptions.add("E", "readable")
+    owned.direct.write(f"{HOME}/exceptions/2-00000000", b"\xff{")
+    owned.direct.write(f"{HOME}/exceptions/3-00000000", b'{"format":999,"kind":"E","message":"newer"}')
+    owned.direct.write(f"{HOME}/exceptions/notes.txt", b"")
+    owned.direct.make_directory(f"{HOME}/exceptions/9-00000000")
+    assert [each.message for each in exceptions.list()] == ["readable"]
+    exceptions.add("E", "next")
+    assert [name.partition("-")[0] for name in owned.names("exceptions")][:4] == ["1", "2", "3", "4"]
+
+
+def test_long_texts_lose_their_middle(owned: Owned) -> None:
+    exceptions = Exceptions(owned.own)
+    exceptions.add("E", "m" * 9_999, trace="first" + "ä" * 9_999 + "last", dump="d" * 999_999)
+    (found,) = exceptions.list()
+    assert found.trace.startswith("firstä")
+    assert found.trace.endswith("älast")
+    for text, most in ((found.message, MESSAGE_BYTES), (found.trace, TRACE_BYTES), (found.dump, DUMP_BYTES)):
+        assert most - 10 < len(text.encode()) <= most
+
+
+def test_a_text_of_just_that_length_is_whole() -> None:
+    assert cut("x" * 100, 100) == "x" * 100
+    assert cut("x" * 101, 100) != "x" * 101
+    assert cut("a\ud800b", 100) == "a?b"
