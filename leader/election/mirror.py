@@ -3,7 +3,8 @@
 The mirror is level-triggered: it reads the node with a watch, compares it with what is wanted there, and makes one
 change at a time. While the node of an earlier leader's session lives, the mirror writes into that node, and it creates
 a node of its own as soon as the other is gone. So readers learn of a new leader at once, and nobody ever deletes a node
-that is not its own.
+that is not its own. A leader that gives its lease back deletes its node, which tells the standbys. If the node belongs
+to another session, the leader writes it once more instead, as it is.
 """
 
 from leader.layout.znodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
@@ -36,6 +37,8 @@ class Mirror:
         self._wanted: bytes | None = None
         self._sent: bytes | None = None
         self._ours: bytes | None = None
+        self._farewell: NodeCommand | None = None
+        """The last change, which tells whoever watches that this leader has ended."""
         self._node: Node | None = None
         self._read = False
         self._synced = False
@@ -72,7 +75,7 @@ class Mirror:
         self._fresh = data is not None and data != self._wanted
         if self._fresh:
             self._not_before = PAST
-        self._wanted = data
+        self._wanted, self._farewell = data, None
         if data is None:
             self._synced = False
         return self.tick(now)
@@ -124,7 +127,7 @@ class Mirror:
             self._read = self._synced = False
             if not outcome.done:
                 self._not_before = now + FIRST_PAUSE
-            elif isinstance(command, DeleteNode):
+            elif isinstance(command, DeleteNode) or command == self._farewell:
                 self._sent = self._ours = None
         return self.tick(now)
 
@@ -147,11 +150,18 @@ class Mirror:
         node = self._node
         if self._wanted is None:
             # Data in our node that is neither our last write nor the one before is the next leader's.
-            ours = node is not None and node.owner == self._session and node.data in (self._sent, self._ours)
-            return DeleteNode(self.path, node.version) if node is not None and ours else None
+            return self._say_farewell(node) if node is not None and node.data in (self._sent, self._ours) else None
         if node is not None and node.data == self._wanted and node.owner:
             return None
         return self._repair(node, now)
+
+    def _say_farewell(self, node: Node) -> NodeCommand:
+        """Delete our own node; one of another session stays, but a standby that it was handed over to must look now."""
+        own = node.owner == self._session
+        self._farewell = (
+            DeleteNode(self.path, node.version) if own else WriteNode(self.path, node.data, node.version)
+        )
+        return self._farewell
 
     def _repair(self, node: Node | None, now: float) -> NodeCommand | None:
         """Write what is wanted; pause only when somebody undoes it, never before new data."""

@@ -5,7 +5,9 @@ import pytest
 from leader.election.state import Phase
 from leader.errors import InvalidName, LeaderError
 from leader.layout.lease import ANYBODY, Mode
+from leader.layout.znodes import leader_path
 from tests.system.simulation.commands import claim, seizure, switch
+from tests.system.simulation.ensemble import STRANGER
 from tests.system.simulation.process import Fault, Process
 from tests.unit.leader.arena import TIMING, Arena
 
@@ -89,6 +91,25 @@ def test_a_request_that_races_a_renewal_is_found_or_made_again(arena: Arena) -> 
     arena.ask_to_hand_over("b")
     after, _ = arena.until_leader(TIMING.long_ttl, besides=leader)
     assert after is standby
+
+
+@pytest.mark.parametrize("successor", ["b", "c"])
+def test_the_named_successor_gets_it_although_a_stranger_owns_the_leaders_node(successor: str) -> None:
+    """The leader cannot delete it, so nothing told the standbys, and whoever looked first took the lease."""
+    arena = Arena(zookeeper=True)
+    leader, *_ = arena.start_led("b", "c")
+    arena.run(TIMING.long_ttl)
+    assert arena.ensemble is not None
+    path = leader_path("orders")
+    for data in (None, b"theirs"):
+        arena.ensemble.tamper(path, data)
+    arena.run(1)
+    assert arena.ensemble.nodes[path].owner == STRANGER
+    assert arena.ensemble.nodes[path].data != b"theirs", "it is repaired"
+    leader.contender.release("orders", successor)
+    after, seconds = arena.until_leader(TIMING.long_ttl, besides=leader)
+    assert (after.name, after.grants()[0].reason) == (successor, "released")
+    assert seconds < 1
 
 
 # --- released

@@ -224,8 +224,45 @@ def test_a_node_that_another_made_or_wrote_is_never_deleted() -> None:
         store.mirror.changed(store.now)
         store.node = theirs
         store.connect().want(None).elapse(10)
-        assert store.node == theirs
+        assert store.node is not None
+        assert (store.node.data, store.node.owner) == (theirs.data, theirs.owner)
         assert store.deletions() == []
+
+
+@pytest.mark.parametrize("owner", [THEIRS, 0], ids=["of another session", "of no session"])
+def test_a_leader_that_ends_touches_a_node_that_it_must_not_delete(owner: int) -> None:
+    """Otherwise no watch fires, and a standby that the lease was given back for misses its turn."""
+    store = Store().connect().want(b"1")
+    store.node = Node(b"1", owner, 4)
+    store.asked.clear()
+    store.want(None)
+    assert store.writes() == [WriteNode(PATH, b"1", 4)]
+    store.changed(store.node).elapse(100)
+    assert store.writes() == [WriteNode(PATH, b"1", 4)], "once"
+
+
+def test_a_touch_never_overwrites_the_next_leader() -> None:
+    store = Store().connect().want(b"1")
+    mirror = store.mirror
+    store.node = Node(b"1", THEIRS, 4)
+    mirror.want(None, store.now)
+    mirror.answered(Sync(PATH), Outcome(None, None, 0, 0), store.now)
+    touch = mirror.answered(LOOK, Outcome(store.node, None, 0, 0), store.now)
+    assert touch == WriteNode(PATH, b"1", 4)
+    store.node = Node(b"of the next leader", THEIRS, 5)
+    store.serve(touch)
+    store.elapse(10)
+    assert store.node == Node(b"of the next leader", THEIRS, 5)
+
+
+def test_a_write_that_was_under_way_when_the_leader_ended_is_no_farewell() -> None:
+    store = Store().connect().want(b"1")
+    mirror = store.mirror
+    write = mirror.want(b"2", store.now)
+    assert write == WriteNode(PATH, b"2", 0)
+    assert mirror.want(None, store.now) is None
+    store.serve(write)
+    assert store.node is None, "it is deleted after that"
 
 
 def test_before_a_deletion_the_node_is_read_from_a_server_that_is_up_to_date() -> None:
@@ -271,7 +308,8 @@ def test_nothing_of_an_earlier_session_of_ours_is_deleted() -> None:
     store = Store().connect().want(b"1")
     store.mirror.disconnected()
     store.connect(THEIRS).want(None).elapse(10)
-    assert store.node == Node(b"1", OURS, 0), "its session ends it"
+    assert store.node == Node(b"1", OURS, 1), "its session ends it"
+    assert store.deletions() == []
 
 
 def test_saying_twice_that_it_shall_go_still_deletes_it() -> None:
