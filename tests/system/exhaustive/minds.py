@@ -10,6 +10,7 @@ from typing import NamedTuple
 from leader.election.election import Election
 from leader.election.events import (
     AttestationChecked,
+    AskProcess,
     Attested,
     CheckAttestation,
     Command,
@@ -18,19 +19,22 @@ from leader.election.events import (
     FilesCommand,
     FilesDone,
     Grant,
+    ListRecord,
     Nudge,
+    ProcessAsked,
     ProcessGone,
     Release,
     Revoke,
     StepDown,
     Tick,
 )
+from leader.layout.contact import ContactEntry
 from leader.layout.lease import Attestation, Lease
 from leader.timing import SESSION_SHARE, Timing
 from store.errors import StoreError
 from store.outcome import Outcome
 from tests.system.exhaustive.naming import Names, Renamer, Renaming, mentioned, remembered
-from tests.system.exhaustive.snapshot import NOW, Freezer, Frozen
+from tests.system.exhaustive.snapshot import NOW, THEIRS, Freezer, Frozen
 
 
 class Happening(NamedTuple):
@@ -69,6 +73,8 @@ class Reaction(NamedTuple):
     mind: Mind
     check: str | None
     """The token that it wants ZooKeeper to be asked about."""
+    asks: str | None
+    """The token whose process it wants to be asked."""
     grant: Grant | None
     commands: tuple[Command, ...]
     """All that it did, for the timeline."""
@@ -77,10 +83,12 @@ class Reaction(NamedTuple):
 class Minds:
     """All minds that the search has met."""
 
-    def __init__(self, timing: Timing, *, comes_back: bool = True, exact: bool = False) -> None:
+    def __init__(
+        self, timing: Timing, *, comes_back: bool = True, exact: bool = False, asks: bool = False
+    ) -> None:
         self._timing = timing
         self._comes_back = comes_back
-        self._freezer = Freezer("job", timing, exact=exact)
+        self._freezer = Freezer("job", timing, exact=exact, asks=asks)
         self._known: dict[Frozen, Mind] = {}
         self._trust = timing.session_timeout * SESSION_SHARE * (1 - timing.drift)
 
@@ -137,6 +145,8 @@ class Minds:
                 events = [Attested(Attestation(known.token, NOW + known.until, usable=False))]
             case "checked" if token is not None:
                 events = [AttestationChecked(token, happening.present)]
+            case "asked" if token is not None:
+                events = [ProcessAsked(token, lives=bool(happening.present))]
             case "step down":
                 events = [StepDown("An operator wants it.")]
             case "give back":
@@ -145,16 +155,25 @@ class Minds:
                 assert mind.command is not None, "an answer belongs to a command"
                 error = happening.error("It went wrong.") if happening.error else None
                 ended = NOW - happening.ago
-                events = [FilesDone(mind.command, Outcome(list(happening.names), error, ended, ended))]
+                listed = [*happening.names, *self._contact_in(mind.command, happening)]
+                events = [FilesDone(mind.command, Outcome(listed, error, ended, ended))]
         return events
 
+    def _contact_in(self, command: FilesCommand, answer: Happening) -> list[str]:
+        """Return the contact that a list of the record shows, where standbys ask: every leader has left one."""
+        if not (self._freezer.asks and isinstance(command, ListRecord) and answer.names):
+            return []
+        return [ContactEntry(command.directory.epoch, command.directory.session_id, THEIRS).name]
+
     def _react(self, election: Election, events: list[Event]) -> Reaction:
-        check, grant, commands = None, None, list[Command]()
+        check, asks, grant, commands = None, None, None, list[Command]()
         waiting = list(events)
         while waiting:
             for command in election.handle(waiting.pop(0), NOW):
                 if isinstance(command, CheckAttestation):
                     check = command.token
+                elif isinstance(command, AskProcess):
+                    asks = command.token
                 elif isinstance(command, Grant):
                     assert grant is None, "two grants at once"
                     grant = command
@@ -163,7 +182,7 @@ class Minds:
                     waiting += [Release(), Contend()] if self._comes_back else [Release()]
                 commands.append(command)
             election.state.validate()
-        return Reaction(self._keep(election, NOW), check, grant, tuple(commands))
+        return Reaction(self._keep(election, NOW), check, asks, grant, tuple(commands))
 
     def _keep(self, election: Election, now: float) -> Mind:
         return self._kept(self._freezer.freeze(election, now))

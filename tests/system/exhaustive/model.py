@@ -20,6 +20,10 @@ repeated here. This module has the parts around them. :mod:`tests.system.exhaust
   a sleep that never ends. Its belief counts as long as its own clock has not reached it.
 - **A process** may end, where the bounds allow it: then it believes nothing, and the other is told so at any time, or
   never, whatever the mode of the lease. Its call may still be executed, and its session lives on.
+- **A stranger** may delete the node of a session that lives, where the bounds allow it. Its owner is told of that at any
+  time, and at its next confirmation at the latest, and then makes another one. Standbys know the leader's contact there,
+  and ask its process before they seize the lease. It greets at any time, or is silent if its session is over; that a
+  leader greets whose node was deleted is an assumption (docs/security.md), and not a result.
 """
 
 from dataclasses import dataclass, field
@@ -74,6 +78,8 @@ class Bounds:
         steps_down: whether a leader may step down, which counts as a disturbance.
         ends: whether a process may end and the other be told so, which counts as a disturbance.
         rash: whether the other is told so of one that only sleeps: a fault, to see that it is found.
+        strangers: whether strangers may delete nodes of sessions that live, which counts as a disturbance, and standbys
+            know whom to ask.
         strict: whether grants are judged too, and the lease in the store; not only beliefs.
     """
 
@@ -88,6 +94,7 @@ class Bounds:
     steps_down: bool = False
     ends: bool = False
     rash: bool = False
+    strangers: bool = False
     strict: bool = True
 
 
@@ -153,6 +160,10 @@ class Parts(NamedTuple):
     confirmed: int = 0
     """How many ticks ago its session was confirmed."""
     check: Check | None = None
+    node: bool = True
+    """Whether its session's node is there, as long as the session lives."""
+    asks: str = ""
+    """The token whose process it has asked whether it lives."""
     watches: bool = False
     """It is told when the other's node goes."""
     nudged: bool = False

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from leader.election.election import Election
 from leader.election.events import Command
+from leader.election.hearing import Hearing
 from leader.election.holding import Holding
 from leader.election.responses import FilesOutcome, Responses
 from leader.election.rival import RivalLease
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.election.steps import Steps
 from leader.layout.lease import Lease, Mode
+from leader.timing import NEVER, PAST
 
 _failed = Responses._failed
 _grant = ElectionState.grant
@@ -121,6 +123,20 @@ def _any_pending(self: Holding, like: Lease) -> Lease | None:
     return None
 
 
+# --- faults that only a stranger reveals, who deletes the node of a session that lives
+
+
+def _unasked(self: Hearing) -> float:
+    """A lease is seized as soon as its node is gone, whoever could be asked."""
+    del self
+    return PAST
+
+
+def _at_once(self: Hearing) -> float:
+    """A holder that answers has no time to renew its lease."""
+    return NEVER if self._lives is None else self._began
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One fault: a replacement for a part of the election."""
@@ -150,4 +166,6 @@ MUTANTS = {
     "a seizure that is listed is taken for done": Mutant(Steps, "_seize", _seize_or_hold),
     "a claim that is listed is taken for done": Mutant(Election, "_next_commands", _claim_or_grant),
     "a renewal that another was built on is sent once more": Mutant(Holding, "pending", _any_pending),
+    "a lease is seized and nobody is asked": Mutant(Hearing, "ends", _unasked),
+    "a leader that answers has no time to renew": Mutant(Hearing, "ends", _at_once),
 }

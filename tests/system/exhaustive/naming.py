@@ -19,6 +19,7 @@ from leader.election.events import FilesCommand, ListRecord, MakeDirectory, Rena
 from leader.election.state import PendingOperation, Phase
 from leader.layout.lease import Lease
 from leader.layout.names import LeaderDirectory
+from leader.timing import PAST
 from tests.system.exhaustive.snapshot import NOBODY, Frozen
 
 SEQUENCE = 100
@@ -89,7 +90,7 @@ def mentioned(frozen: Frozen) -> Names:
 
 def remembered(frozen: Frozen) -> frozenset[str]:
     """Return the names that a mind only keeps in case it meets them again."""
-    words = {*frozen.own_sessions, frozen.gone, frozen.present, frozen.orphan}
+    words = {*frozen.own_sessions, frozen.gone, frozen.present, frozen.orphan, frozen.hearing}
     if _idle(frozen):
         words.add(frozen.session_id)
     return _true(words)
@@ -128,6 +129,7 @@ class Renamer:
         """A mind under other names."""
         gone, present = (None if token in self._forgotten else token for token in (frozen.gone, frozen.present))
         orphan = None if self._forgotten.intersection(frozen.orphan or ()) else frozen.orphan
+        over = frozen.hearing in self._forgotten
         forgets_try = frozen.session_id in self._forgotten
         return frozen._replace(
             session_id=NOBODY if forgets_try else frozen.session_id,
@@ -138,6 +140,9 @@ class Renamer:
             gone=gone,
             present=present,
             orphan=orphan,
+            hearing=None if over else frozen.hearing,
+            heard_from=PAST if over else frozen.heard_from,
+            heard=(False, None) if over else frozen.heard,
             held=self.lease(frozen.held) if frozen.held else None,
             renamed=self.lease(frozen.renamed) if frozen.renamed else None,
             highest=-1 if forgets_try else self._sequences.get(frozen.highest, frozen.highest),

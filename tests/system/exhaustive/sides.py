@@ -83,7 +83,7 @@ class Sides:
 
     def _names_on(self, parts: Parts) -> SideNames:
         check, call = parts.check, parts.call
-        words = frozenset(filter(None, (parts.token, parts.ended, check.token if check is not None else "")))
+        words = frozenset(filter(None, (parts.token, parts.ended, parts.asks, check.token if check is not None else "")))
         answer = call.answer.names if call is not None and call.answer is not None else ()
         used = parts.mind.names | Names(words=words)
         for name in answer:
@@ -99,6 +99,8 @@ class Sides:
     def _actions(self, index: int, parts: Parts) -> Iterator[Action]:
         if parts.may_expire:
             yield Action("expire", index)
+        if self._bounds.strangers and parts.alive and parts.node:
+            yield Action("delete", index, cost=1)
         if parts.fate:
             return
         if self._bounds.ends:
@@ -125,7 +127,8 @@ class Sides:
         reaction = self._minds.handle(parts.mind, happening, fresh)
         call = Call() if parts.call is None and reaction.mind.command is not None else parts.call
         check = Check(reaction.check) if reaction.check is not None else parts.check
-        parts = parts._replace(mind=reaction.mind, call=call, check=check, owed=False, slept=False)
+        asks = reaction.asks if reaction.asks is not None else parts.asks
+        parts = parts._replace(mind=reaction.mind, call=call, check=check, asks=asks, owed=False, slept=False)
         grant = LeaderDirectory(reaction.grant.epoch, reaction.grant.session_id) if reaction.grant else None
         return Effect(self.side(index, parts), granted=grant, commands=reaction.commands)
 
@@ -142,10 +145,15 @@ class Sides:
                 return self._end(index, parts)
             case "nudge":
                 parts = parts._replace(nudged=False)
+            case "confirm" if not parts.node:  # it makes another one, and trusts in none until then
+                parts, happening = parts._replace(link=Link.DOWN), Happening("suspend")
             case "confirm":
                 parts, happening = parts._replace(confirmed=0), Happening(kind, token=parts.token)
             case "suspend":
                 parts = parts._replace(link=Link.DOWN, watches=False, nudged=False)
+            case "greeted" | "not greeted":
+                happening = Happening("asked", token=parts.asks, present=kind == "greeted")
+                parts = parts._replace(asks="")
             case "told" | "cannot say":
                 assert parts.check is not None
                 present = parts.check.present if kind == "told" else None
@@ -187,12 +195,10 @@ class Sides:
         return effect._replace(store=store, written=call.unwritten)
 
     def connect(self, index: int, parts: Parts, token: str, fresh: str) -> Effect:
-        """ZooKeeper is there again; in a session of its own, if the last one is over."""
-        parts = parts._replace(link=Link.UP, confirmed=0, watches=False)
-        if parts.alive:
-            return self.tell(index, parts, Happening("confirm", token=parts.token), fresh)
-        happening = Happening("new session", token=token)
-        return self.tell(index, parts._replace(alive=True, token=token), happening, fresh)
+        """ZooKeeper is there again; in a session of its own, if the last one is over, under a node that is there."""
+        happening = Happening("confirm" if parts.alive else "new session", token=token)
+        parts = parts._replace(link=Link.UP, confirmed=0, watches=False, alive=True, node=True, token=token)
+        return self.tell(index, parts, happening, fresh)
 
     def check(self, index: int, parts: Parts, kind: str, *, present: bool, others: bool, fresh: str) -> Effect:
         """ZooKeeper looks for a node, and perhaps says what it found; ``others``: it is the other contender's."""
@@ -280,7 +286,7 @@ def _of_call(index: int, parts: Parts) -> Iterator[Action]:
 
 
 def _of_session(index: int, parts: Parts) -> Iterator[Action]:
-    if parts.connected and (parts.owed or parts.confirmed):
+    if parts.connected and (parts.owed or parts.confirmed or not parts.node):
         yield Action("confirm", index)
     if parts.link is not Link.DOWN:
         yield Action("suspend", index, cost=int(parts.link is Link.UP))
@@ -320,6 +326,8 @@ def _unheard(parts: Parts, kind: str) -> Parts | None:
             return _fated(parts, kind)
         case "written" | "forgotten":
             return parts._replace(call=_ended(parts.call, kind))
+        case "delete":
+            return parts._replace(node=False)
         case "expire":
             return parts._replace(alive=False, watches=False)
     return None

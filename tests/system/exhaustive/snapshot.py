@@ -18,16 +18,18 @@ forgotten:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from leader.election.announcement import Announcement
 from leader.election.election import Election
+from leader.election.hearing import Hearing
 from leader.election.holding import Holding
 from leader.election.responses import Responses
 from leader.election.rival import RivalLease
 from leader.election.schedule import PollSchedule
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.election.steps import Steps
+from leader.layout.contact import ContactAddress
 from leader.layout.lease import Attestation, Lease, Mode
 from leader.layout.names import HISTORY, LeaderDirectory
 from leader.timing import PAST, Timing
@@ -37,6 +39,8 @@ NOW = 1024.0
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 REASON = "reason"
+OURS, THEIRS = (ContactAddress("10.0.0.1", port, f"{port:032x}") for port in (1, 2))
+"""Where a contender's own process can be asked, and that of the other."""
 
 _KNOWN = {
     Election: "state _responses _steps",
@@ -53,6 +57,7 @@ _KNOWN = {
         _contender _timing _own_contact _hearing _since _own_sessions _own _gone _present _checking _outdated _orphan
         _hdfs_interval lease contact check_due
     """,
+    Hearing: "_grace _token _began _asked _lives",
     Holding: "_drift _promises _attested _highest current present",
     Announcement: "information _contact _entries _published_version _history",
 }
@@ -99,21 +104,32 @@ class Frozen(NamedTuple):
     promises: tuple[tuple[Lease, float], ...]
     attested: tuple[tuple[str, float], ...]
     history: bool
+    contact: bool
+    hearing: str | None
+    heard_from: float
+    heard: tuple[bool, bool | None]
+    """Whether the process was asked, and whether it lives."""
 
 
 @dataclass(frozen=True)
 class Freezer:
-    """Freezes and thaws; ``exact`` forgets nothing, to see whether forgetting makes a difference."""
+    """Freezes and thaws.
+
+    ``exact`` forgets nothing, to see whether forgetting makes a difference. ``asks``: standbys ask a leader whose node
+    is gone.
+    """
 
     job: str
     timing: Timing
     exact: bool = False
+    asks: bool = False
 
     def freeze(self, election: Election, now: float) -> Frozen:
         """Return all facts that the election may decide from, as of that time."""
         state, schedule, rival = election.state, election.state.schedule, election.state.rival
         holding, announcement = election.state.holding, election.state.announcement
-        for part in (election, election._responses, election._steps, state, schedule, rival, holding, announcement):
+        parts = (election, election._responses, election._steps, state, schedule, rival, holding, announcement)
+        for part in (*parts, rival._hearing):
             _check_known(part)
         assert announcement.information is None, "endpoints are not part of the model"
         assert state.contact is None, "nor are contacts: the model itself tells who is told of which end"
@@ -171,7 +187,15 @@ class Freezer:
             promises=tuple(promises if exact else sorted(promises, key=_by_sequence)),
             attested=tuple(attested if exact else sorted(attested)),
             history=bool(announcement._history) and (exact or leading),
+            contact=rival.contact is not None,
+            **self._freeze_hearing(rival._hearing, after),
         )
+
+    def _freeze_hearing(self, hearing: Hearing, after: Callable[[float, float], float]) -> dict[str, Any]:
+        if not self.asks:  # then its end is never looked at
+            return {"hearing": None, "heard_from": PAST, "heard": (False, None)}
+        began = after(hearing._began, hearing._grace)
+        return {"hearing": hearing._token, "heard_from": began, "heard": (hearing._asked, hearing._lives)}
 
     def _observed(self, lease: Lease | None) -> float:
         """Return for how long it matters when a lease was first seen."""
@@ -201,6 +225,11 @@ class Freezer:
         rival._checking, rival._outdated = frozen.checking, frozen.outdated
         rival.check_due = NOW + frozen.check_due
         rival._orphan = frozen.orphan
+        rival._own_contact = OURS if self.asks else None
+        rival.contact = THEIRS if frozen.contact else None
+        hearing = rival._hearing
+        hearing._token, hearing._began = frozen.hearing, NOW + frozen.heard_from
+        hearing._asked, hearing._lives = frozen.heard
         holding.current, holding.present, holding._highest = frozen.held, frozen.renamed, frozen.highest
         holding._promises = {lease: NOW + start for lease, start in frozen.promises}
         holding._attested = {token: NOW + until for token, until in frozen.attested}

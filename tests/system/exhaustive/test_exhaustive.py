@@ -58,10 +58,12 @@ SEARCHES = {
     "two disturbances": Bounds(UNEVEN, disturbances=2, ticks=1, abandoned=1),
     "one disturbance, followed for longer": Bounds(UNEVEN, ticks=4),
     "all come back, leaders step down": Bounds(comes_back=True, steps_down=True),
+    "a stranger deletes nodes": Bounds(UNEVEN, disturbances=2, disturbed=(0,), abandoned=1, strangers=True),
     "a process ends and the other is told": Bounds(UNEVEN, disturbances=2, disturbed=(0,), abandoned=1, ends=True),
 }
 ONE = Bounds(UNEVEN, ticks=3, disturbed=(0,), abandoned=1)
 TWO = replace(ONE, disturbances=2)
+STRANGE = replace(ONE, ticks=1, strangers=True)
 FORGETFUL = replace(TWO, forgets=True)
 HUNTS = {
     "belief not capped when a renewal is sent": TWO,
@@ -76,6 +78,8 @@ HUNTS = {
     "a seizure that is listed is taken for done": FORGETFUL,
     "a claim that is listed is taken for done": replace(FORGETFUL, ticks=1),
     "a renewal that another was built on is sent once more": SEARCHES["the NameNode forgets, a longer ttl"],
+    "a lease is seized and nobody is asked": STRANGE,
+    "a leader that answers has no time to renew": STRANGE,
 }
 HARMLESS = {
     "granted whatever the clock says": "granted an epoch that is over",

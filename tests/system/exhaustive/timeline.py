@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from leader.election.events import (
+    AskProcess,
     CheckAttestation,
     Command,
     Grant,
@@ -39,6 +40,9 @@ _WORDS = {
     "asleep": "sleeps",
     "end": "ends: its process is gone",
     "gone": "is told that the other's process is gone",
+    "delete": "has its session's node deleted by a stranger",
+    "greeted": "is greeted by the other's process",
+    "not greeted": "is not greeted by the other's process",
     "step down": "steps down",
     "give back": "gives the lease back",
 }
@@ -115,6 +119,8 @@ def _command(command: Command) -> str:
             words = "write a line of history"
         case CheckAttestation(token):
             words = f"ask for the node {token}"
+        case AskProcess(token):
+            words = f"ask the process of the node {token}"
         case Grant():
             words = f"GRANTED {command.epoch}-{_session(command.session_id)} ({command.reason})"
         case Revoke():

@@ -33,12 +33,12 @@ class World:
             reduced: follow only one order of events whose order nobody can see.
         """
         self.bounds = bounds
-        self._reduced = reduced and not bounds.ends
+        self._reduced = reduced and not bounds.ends and not bounds.strangers
         self.commands: list[tuple[int, Command]] = []
         """Which side did what in the last action."""
         self._exact = exact
         timing = replace(TIMING, long_ttl=bounds.long_ttl)
-        self.minds = Minds(timing, comes_back=bounds.comes_back, exact=exact)
+        self.minds = Minds(timing, comes_back=bounds.comes_back, exact=exact, asks=bounds.strangers)
         self._sides = Sides(bounds, self.minds)
         self._serial = 0
         self._namings: dict[object, Naming] = {}
@@ -80,7 +80,8 @@ class World:
 
         If a contender is alone, only its own events are followed: all others can as well happen afterwards. That holds
         as long as it touches nothing that the other may touch, and shows nothing: no belief ends, nobody gets a grant.
-        It does not hold where processes may end: a dead process does nothing afterwards.
+        It does not hold where processes may end, for a dead process does nothing afterwards, and not where a stranger
+        may delete a node at any time.
 
         Raises:
             Violation: one of them must never occur; the action is its second argument.
@@ -102,6 +103,8 @@ class World:
         for index, (told, of) in enumerate(((one, other), (other, one))):
             if self._tells_of_end(told.parts, of.parts):
                 yield Action("gone", index)
+            if told.parts.asks and not told.parts.fate:
+                yield Action("greeted" if of.parts.alive else "not greeted", index)
         for which in range(len(state.abandoned)):
             yield Action("late", -1, which)
         if state.durable is not state.store:
@@ -153,7 +156,7 @@ class World:
         else:
             effect = self._simply(state, index, kind)
         state = self._put(state, index, effect)
-        return self._settle(self._tell_of_expiry(state, index) if kind == "expire" else state)
+        return self._settle(self._tell_of_expiry(state, index) if kind in ("expire", "delete") else state)
 
     def _simply(self, state: State, index: int, kind: str) -> Effect:
         side, fresh = state.sides[index], self._session(state, index)
@@ -172,7 +175,8 @@ class World:
 
     def _connect(self, state: State, index: int) -> Effect:
         side, fresh = state.sides[index], self._session(state, index)
-        token = side.parts.token if side.parts.alive else self._token(state, index)
+        there = side.parts.alive and side.parts.node
+        token = side.parts.token if there else self._token(state, index)
         known = side.after.get(("connect", fresh, token))
         if known is None:
             known = self._sides.connect(index, side.parts, token, fresh)
@@ -184,8 +188,8 @@ class World:
         other = state.sides[1 - index].parts
         assert side.parts.check is not None
         token = side.parts.check.token
-        others = other.alive and token == other.token
-        present = others or (side.parts.alive and token == side.parts.token)
+        others = other.alive and other.node and token == other.token
+        present = others or (side.parts.alive and side.parts.node and token == side.parts.token)
         known = side.after.get((kind, fresh, present, others))
         if known is None:
             known = self._sides.check(index, side.parts, kind, present=present, others=others, fresh=fresh)
