@@ -44,6 +44,8 @@ class LeaderView:
         self.directory: LeaderDirectory | None = None
         self._forged: deque[Version] = deque(maxlen=REMEMBERED_FORGERIES)
         self._released: Version | None = None
+        self._newest: LeaderInformation | None = None
+        """The last endpoints that were believed; a leader that was found dead may go on, but not under older ones."""
 
     def merge_zookeeper(self, information: LeaderInformation, started: float, at: float) -> Verdict:
         """Merge ZooKeeper's record, read between two boot-clock times, if it says what HDFS has said.
@@ -52,7 +54,7 @@ class LeaderView:
         """
         known, version = self.known, (information.epoch, information.session_id)
         contradicted = version in self._forged or version == self._released
-        if contradicted or not (known is None or _supersedes(information, known)):
+        if contradicted or not (known is None or self._supersedes(information, known)):
             return Verdict.CONTRADICTED
         if known is None or known.information != information:
             return Verdict.UNVERIFIED
@@ -112,7 +114,7 @@ class LeaderView:
         if information is None:
             return known is None or snapshot.epoch > known.epoch or version == (known.epoch, known.session_id)
         contradicted = version in self._forged or version == self._released
-        if contradicted or not (known is None or _supersedes(information, known)):
+        if contradicted or not (known is None or self._supersedes(information, known)):
             return False
         same = known is not None and known.information == information
         verified = snapshot.verified or (same and known is not None and known.verified)
@@ -169,11 +171,14 @@ class LeaderView:
         since = known.since if known is not None and (known.epoch, known.session_id) == version else at
         published = known.published if known is not None and known.information == information else at
         self.known = Known(*version, information, source, since, published, started, verified)
+        self._newest = information or self._newest
 
-
-def _supersedes(information: LeaderInformation, known: Known) -> bool:
-    if information.epoch != known.epoch:
-        return information.epoch > known.epoch
-    if information.session_id != known.session_id:
-        return False
-    return known.information is None or information.version >= known.information.version
+    def _supersedes(self, information: LeaderInformation, known: Known) -> bool:
+        if information.epoch != known.epoch:
+            return information.epoch > known.epoch
+        if information.session_id != known.session_id:
+            return False
+        newest = self._newest
+        if newest is None or (newest.epoch, newest.session_id) != (known.epoch, known.session_id):
+            return True
+        return information.version >= newest.version

@@ -247,6 +247,22 @@ def test_a_dead_leader_leads_no_more(told: Told) -> None:
     assert (known.epoch, known.information, known.at) == (5, None, 11.0)
 
 
+def test_older_endpoints_of_a_leader_that_was_found_dead_are_not_believed_again(told: Told) -> None:
+    """A ZooKeeper server that lags still shows them; the leader itself may go on under its newest ones."""
+    told.files(5, version=3)
+    told.view.mark_dead(20.0)
+    assert not told.zookeeper(5, version=2, at=21.0)
+    assert not told.agent(5, version=2, at=22.0)
+    assert told.view.known is not None
+    assert told.view.known.information is None
+    assert told.zookeeper(5, version=3, at=23.0)
+    told.view.mark_dead(24.0)
+    assert told.files(5, version=2, started=25.0), "HDFS wins, in both directions"
+    told.view.mark_dead(26.0)
+    assert told.zookeeper(5, version=2, at=27.0)
+    assert told.zookeeper(6, B, version=1, at=28.0), "the versions of an epoch are its own"
+
+
 # --- an agent's snapshot
 
 
