@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
 from leader.layout.information import LeaderInformation, Record, endpoint_entries
 from leader.layout.lease import Lease, Mode
@@ -62,6 +63,16 @@ class Hand:
         if self.fails is not None:
             return Outcome(None, self.fails, started, self.at)
         return Outcome((LeaderDirectory(self.epoch, A), self.record), None, started, self.at)
+
+    def submit(self, name: str, operation: object, timeout: float, done: Callable[[Outcome[Any]], None]) -> None:
+        done(self.outcome(name, operation, timeout))
+
+    def audit(self, at: float) -> LeaderInformation | None:
+        """Audit at that time, and return the leader that the view has then."""
+        self.at = at
+        self.lookup.audit_soon()
+        self.lookup.audit_if_due()
+        return self.view.known.information if self.view.known is not None else None
 
 
 @pytest.fixture
@@ -141,6 +152,30 @@ def test_a_leader_is_dead_only_if_its_lease_has_stood_for_its_whole_ttl_since_th
     hand.at = asked + 0.5 + ttl + JOB_PAUSE_S
     assert hand.lookup.ask(2.0) is None
     assert hand.view.known.information is None
+
+
+def test_an_audit_marks_a_leader_dead_whose_lease_was_not_renewed(hand: Hand) -> None:
+    """Decision 27: nobody asks HDFS while a stranger keeps a dead leader's record in ZooKeeper, but audits do."""
+    lease = Lease(5, Mode.HDFS, 600, A, "", "a")
+    information = LeaderInformation("orders", 1, A, {"rest": "a:1"})
+    hand.record = Record(lease, endpoint_entries(information))
+    ttl, first = lease.ttl * (1 + QUICK.drift), hand.at
+    assert hand.lookup.ask(2.0) is None
+    assert hand.audit(first + ttl - 0.01) == information
+    assert hand.audit(first + ttl) is None
+
+
+def test_an_audit_finds_a_leader_alive_whose_lease_was_renewed(hand: Hand) -> None:
+    lease = Lease(5, Mode.HDFS, 600, A, "", "a")
+    information = LeaderInformation("orders", 1, A, {"rest": "a:1"})
+    hand.record = Record(lease, endpoint_entries(information))
+    ttl, first = lease.ttl * (1 + QUICK.drift), hand.at
+    assert hand.lookup.ask(2.0) is None
+    for renewal in (1, 2, 3):
+        hand.record = Record(structs.replace(lease, sequence=5 + renewal), endpoint_entries(information))
+        assert hand.audit(first + 0.9 * renewal * ttl) == information
+    assert hand.audit(first + 2.8 * ttl) == information
+    assert hand.audit(first + 3.7 * ttl) is None
 
 
 def test_it_waits_for_another_thread_no_longer_than_its_deadline(hand: Hand) -> None:
