@@ -104,7 +104,8 @@ class World:
             if self._tells_of_end(told.parts, of.parts):
                 yield Action("gone", index)
             if told.parts.asks and not told.parts.fate:
-                yield Action("greeted" if of.parts.alive else "not greeted", index)
+                greets = of.parts.alive and not of.parts.ended
+                yield Action("greeted" if greets else "not greeted", index)
         for which in range(len(state.abandoned)):
             yield Action("late", -1, which)
         if state.durable is not state.store:
