@@ -197,6 +197,20 @@ def draw_agent_without_news(seed: int) -> Plan:
     return replace(plan, steps=steps)
 
 
+def draw_forgotten_batches(seed: int) -> Plan:
+    """Draw a leader whose batches are listed and then forgotten, because the NameNode loses its journal repeatedly.
+
+    Each loss lasts until the driver's call has been given up, and it has looked whether its batch is there.
+    """
+    dice = random.Random(f"forgotten batches {seed}")  # noqa: S311
+    timing = Timing(**TIMINGS[2])
+    plan = Plan(seed, timing=timing, servers=dice.choice((1, 3)))
+    times = [at + dice.uniform(0.0, 2.0) for at in range(8, 50, 4)]
+    lasts = [timing.call_timeout * dice.uniform(1.0, 3.0) for _ in times]
+    steps = [Step(round(at, 3), "journal", "", round(last, 3), ("0",)) for at, last in zip(times, lasts, strict=True)]
+    return replace(plan, steps=tuple(steps))
+
+
 CALM = ("outage", "wipe", "stall", "server-stop", "server-cut", "lag", "drop", "expire", "hang")
 """Of these none may move a leader or fail a lookup."""
 
@@ -430,7 +444,8 @@ def _draw_strangers(dice: random.Random, plan: Plan, steps: list[Step]) -> tuple
         deletion = stranger("delete")
         cut = Step(round(deletion.at - 0.1, 3), "cut", "leader", round(timeout * 2.5, 3), ("files", "both"))
         return replace(plan, calm=False, misled=()), [cut, deletion]
-    deletions = [stranger("delete") for _ in range(dice.randint(1, 6))]
+    what = dice.choice(("delete", "replace"))
+    deletions = [stranger(what) for _ in range(dice.randint(1, 6))]
     return replace(plan, misled=()), [step for step in steps if step.kind not in PEERS] + deletions
 
 

@@ -8,6 +8,7 @@ from leader.layout.checkpoint_list import CheckpointList
 from leader.layout.information import LeaderInformation
 from leader.layout.znodes import DeleteNode, NodeCommand
 from tests.system.simulation.canary import KEPT, R2, S4, S5, Canary, of
+from tests.system.simulation.plan import draw_forgotten_batches
 
 _peek = Checkpoints._peek
 
@@ -63,7 +64,13 @@ RECORDS = (
         frozenset({"OWN"}),
         60,
     ),
-    Canary("a batch that is listed is taken for published", of(Checkpoints, _peek=_peek_and_acknowledge), S5, 500),
+    Canary(
+        "a batch that is listed is taken for published",
+        of(Checkpoints, _peek=_peek_and_acknowledge),
+        S5,
+        30,
+        draw_forgotten_batches,
+    ),
     Canary(
         "endpoints that are listed are taken for published",
         of(Announcement, on_unknown=_unknown_is_forgotten),

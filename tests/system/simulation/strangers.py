@@ -33,6 +33,9 @@ def take(system: "System", step: Step) -> None:
     match step.how[0]:
         case "delete":
             _write(system, path, None, f"a stranger deletes {path}")
+        case "replace":
+            _write(system, path, None, f"a stranger deletes {path}")
+            _write(system, path, b"x", f"a stranger makes {path}")
         case "contact":
             _forge_contact(system, path, lease.contender, step.seconds)
 
