@@ -22,6 +22,7 @@ from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand, ReadNode, Sync
 from store.outcome import Outcome
 from tests.system.simulation.canary import HAND, HEARD, S1, S3, Canary, of
+from tests.system.simulation.plan import draw_lost_switch
 from tests.system.simulation.plan import (
     Plan,
     draw,
@@ -251,7 +252,13 @@ def _claim_or_grant(self: Election, now: float) -> list[Command]:
 
 
 LEADERSHIP = (
-    Canary("belief is not capped when a renewal is sent", of(Holding, until=_until_of_the_current_entry), S1, 300),
+    Canary(
+        "belief is not capped when a change is sent",
+        of(Holding, until=_until_of_the_current_entry),
+        S1,
+        30,
+        draw_lost_switch,
+    ),
     Canary("an unknown outcome is taken for refused", of(Responses, _failed=_failed_unknown_is_refused), S1, 500),
     Canary("an unknown outcome is taken for done", of(Responses, on_response=_on_response_unknown_is_done), S1, 60),
     Canary("a claim is not checked against the own lease", of(ElectionState, grant=_grant_from_the_claim_on), S1, 300),

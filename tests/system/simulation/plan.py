@@ -211,6 +211,22 @@ def draw_forgotten_batches(seed: int) -> Plan:
     return replace(plan, steps=tuple(steps))
 
 
+def draw_lost_switch(seed: int) -> Plan:
+    """Draw a leader whose switch to a short lease is executed, and which is then cut off before it is told.
+
+    The session that attested its long lease may live for longer than the short one, which is what others go by.
+    """
+    dice = random.Random(f"lost switch {seed}")  # noqa: S311
+    timing = Timing(**TIMINGS[1])
+    plan = Plan(seed, timing=timing, servers=1)
+    at = dice.uniform(15, 30)
+    steps = (
+        Step(at, "fate", "", 2 * timing.session_timeout, ("switch to hdfs", "lost", "0", "isolate")),
+        Step(at + 0.5, "drop", "leader", dice.uniform(1.0, 2.0)),
+    )
+    return replace(plan, steps=steps)
+
+
 CALM = ("outage", "wipe", "stall", "server-stop", "server-cut", "lag", "drop", "expire", "hang")
 """Of these none may move a leader or fail a lookup."""
 
