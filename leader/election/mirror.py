@@ -158,9 +158,7 @@ class Mirror:
     def _say_farewell(self, node: Node) -> NodeCommand:
         """Delete our own node; one of another session stays, but a standby that it was handed over to must look now."""
         own = node.owner == self._session
-        self._farewell = (
-            DeleteNode(self.path, node.version) if own else WriteNode(self.path, node.data, node.version)
-        )
+        self._farewell = DeleteNode(self.path, node.version) if own else WriteNode(self.path, node.data, node.version)
         return self._farewell
 
     def _repair(self, node: Node | None, now: float) -> NodeCommand | None:

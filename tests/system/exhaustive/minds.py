@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from leader.election.election import Election
 from leader.election.events import (
-    AttestationChecked,
     AskProcess,
+    AttestationChecked,
     Attested,
     CheckAttestation,
     Command,
@@ -83,9 +83,7 @@ class Reaction(NamedTuple):
 class Minds:
     """All minds that the search has met."""
 
-    def __init__(
-        self, timing: Timing, *, comes_back: bool = True, exact: bool = False, asks: bool = False
-    ) -> None:
+    def __init__(self, timing: Timing, *, comes_back: bool = True, exact: bool = False, asks: bool = False) -> None:
         self._timing = timing
         self._comes_back = comes_back
         self._freezer = Freezer("job", timing, exact=exact, asks=asks)
@@ -143,10 +141,8 @@ class Minds:
                 events = [Attested(Attestation()), Attested(Attestation(token, answers=True))]
             case "suspend":
                 events = [Attested(Attestation(known.token, NOW + known.until, usable=False))]
-            case "checked" if token is not None:
-                events = [AttestationChecked(token, happening.present)]
-            case "asked" if token is not None:
-                events = [ProcessAsked(token, lives=bool(happening.present))]
+            case "checked" | "asked" if token is not None:
+                events = [_answer(happening, token)]
             case "step down":
                 events = [StepDown("An operator wants it.")]
             case "give back":
@@ -202,6 +198,12 @@ class Minds:
                 frozenset(lease for lease, _ in frozen.promises),
             )
         return known
+
+
+def _answer(happening: Happening, token: str) -> Event:
+    if happening.kind == "asked":
+        return ProcessAsked(token, lives=bool(happening.present))
+    return AttestationChecked(token, happening.present)
 
 
 def _no_session_id() -> str:

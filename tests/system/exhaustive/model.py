@@ -20,10 +20,10 @@ repeated here. This module has the parts around them. :mod:`tests.system.exhaust
   a sleep that never ends. Its belief counts as long as its own clock has not reached it.
 - **A process** may end, where the bounds allow it: then it believes nothing, and the other is told so at any time, or
   never, whatever the mode of the lease. Its call may still be executed, and its session lives on.
-- **A stranger** may delete the node of a session that lives, where the bounds allow it. Its owner is told of that at any
-  time, and at its next confirmation at the latest, and then makes another one. Standbys know the leader's contact there,
-  and ask its process before they seize the lease. It greets at any time, or is silent if its session is over; that a
-  leader greets whose node was deleted is an assumption (docs/security.md), and not a result.
+- **A stranger** may delete the node of a session that lives, where the bounds allow it. Its owner is told of that at
+  any time, and at its next confirmation at the latest, and then makes another one. Standbys know the leader's contact
+  there, and ask its process before they seize the lease. It greets at any time, or is silent if its session is over;
+  that a leader greets whose node was deleted is an assumption (docs/security.md), and not a result.
 """
 
 from dataclasses import dataclass, field

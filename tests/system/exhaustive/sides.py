@@ -83,7 +83,9 @@ class Sides:
 
     def _names_on(self, parts: Parts) -> SideNames:
         check, call = parts.check, parts.call
-        words = frozenset(filter(None, (parts.token, parts.ended, parts.asks, check.token if check is not None else "")))
+        words = frozenset(
+            filter(None, (parts.token, parts.ended, parts.asks, check.token if check is not None else ""))
+        )
         answer = call.answer.names if call is not None and call.answer is not None else ()
         used = parts.mind.names | Names(words=words)
         for name in answer:
@@ -105,10 +107,7 @@ class Sides:
             return
         if self._bounds.ends:
             yield Action("end", index, cost=1)
-        if parts.owed:
-            yield Action("tick", index)
-        if parts.nudged:
-            yield Action("nudge", index)
+        yield from _of_time(index, parts)
         yield from _of_call(index, parts)
         yield from _of_session(index, parts)
         if parts.check is not None:
@@ -145,20 +144,12 @@ class Sides:
                 return self._end(index, parts)
             case "nudge":
                 parts = parts._replace(nudged=False)
-            case "confirm" if not parts.node:  # it makes another one, and trusts in none until then
-                parts, happening = parts._replace(link=Link.DOWN), Happening("suspend")
             case "confirm":
-                parts, happening = parts._replace(confirmed=0), Happening(kind, token=parts.token)
+                parts, happening = _confirmed(parts)
             case "suspend":
                 parts = parts._replace(link=Link.DOWN, watches=False, nudged=False)
-            case "greeted" | "not greeted":
-                happening = Happening("asked", token=parts.asks, present=kind == "greeted")
-                parts = parts._replace(asks="")
-            case "told" | "cannot say":
-                assert parts.check is not None
-                present = parts.check.present if kind == "told" else None
-                happening = Happening("checked", token=parts.check.token, present=present)
-                parts = parts._replace(check=None)
+            case "greeted" | "not greeted" | "told" | "cannot say":
+                parts, happening = _answered(parts, kind)
             case "lose":
                 command = parts.mind.command if parts.call and parts.call.open else None
                 abandoned = command if isinstance(command, Rename) else None
@@ -274,6 +265,13 @@ def _ended(call: Call | None, kind: str) -> Call | None:
     return call._replace(unwritten=False) if kind == "written" else Call(overdue=call.overdue)
 
 
+def _of_time(index: int, parts: Parts) -> Iterator[Action]:
+    if parts.owed:
+        yield Action("tick", index)
+    if parts.nudged:
+        yield Action("nudge", index)
+
+
 def _of_call(index: int, parts: Parts) -> Iterator[Action]:
     call = parts.call
     if call is None:
@@ -343,6 +341,22 @@ def _fated(parts: Parts, fate: str) -> Parts:
         check=check,
         link=Link.SILENT if fate == "silent" else parts.link,
     )
+
+
+def _confirmed(parts: Parts) -> tuple[Parts, Happening]:
+    """Confirm the session; without its node it makes another one, and trusts in none until then."""
+    if not parts.node:
+        return parts._replace(link=Link.DOWN), Happening("suspend")
+    return parts._replace(confirmed=0), Happening("confirm", token=parts.token)
+
+
+def _answered(parts: Parts, kind: str) -> tuple[Parts, Happening]:
+    """Answer what it has asked ZooKeeper, or the other's process."""
+    if kind in ("greeted", "not greeted"):
+        return parts._replace(asks=""), Happening("asked", token=parts.asks, present=kind == "greeted")
+    assert parts.check is not None
+    present = parts.check.present if kind == "told" else None
+    return parts._replace(check=None), Happening("checked", token=parts.check.token, present=present)
 
 
 def _alone(parts: Parts) -> bool:

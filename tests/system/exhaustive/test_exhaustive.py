@@ -116,7 +116,10 @@ class Running:
 def running() -> Iterator[Running]:
     pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=in_background)
     looks = {name: pool.submit(look, name) for name in SEARCHES}
-    faults = [*((name, False) for name in HUNTS if name in SEARCHED or name not in HARMLESS), *((name, True) for name in HARMLESS)]
+    faults = [
+        *((name, False) for name in HUNTS if name in SEARCHED or name not in HARMLESS),
+        *((name, True) for name in HARMLESS),
+    ]
     yield Running(looks, {(name, strict): pool.submit(hunt, name, strict=strict) for name, strict in faults})
     pool.shutdown(cancel_futures=True)
 

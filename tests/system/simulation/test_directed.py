@@ -14,7 +14,13 @@ from tests.system.simulation.plan import (
 )
 from tests.system.simulation.run import simulate
 
-PLANS = (draw_agent_without_news, draw_forgotten_batches, draw_frozen_question, draw_lost_switch, draw_new_reader_without_hdfs)
+PLANS = (
+    draw_agent_without_news,
+    draw_forgotten_batches,
+    draw_frozen_question,
+    draw_lost_switch,
+    draw_new_reader_without_hdfs,
+)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.__name__)
