@@ -1,10 +1,16 @@
-"""A ZooKeeper server that a file's tests may hurt."""
+"""Fixtures that tests of whole systems share: a ZooKeeper server to hurt, and an archive of Spark's classes."""
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
+from ha.sidecar.class_data import ClassData
+from ha.sidecar.spark_overlay import spark_environment
 from tests.unit.store.zookeeper.helpers import Server, free_ports
+
+Environment = Mapping[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +25,33 @@ def server(own_server: Server) -> Server:
     """A server of this file's own; it is up, or on its way."""
     own_server.up()
     return own_server
+
+
+@pytest.fixture(scope="session")
+def class_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Environment]]:
+    """Return the variables with which a driver starts from an archive of classes; none until the archive is there.
+
+    It halves the processor time of a start. A clean machine makes it in the background, while the first tests run.
+    """
+    folder = tmp_path_factory.mktemp("class-data")
+    data = ClassData([sys.executable], (folder / "training").as_uri())
+    data.begin()
+
+    def variables() -> Environment:
+        options = data.options(os.environ)
+        overlay = folder / "conf"
+        if options and not overlay.exists():
+            spark_environment(overlay, os.environ, data.jars)
+        return options and {**options, "SPARK_CONF_DIR": str(overlay), "SPARK_ENV_LOADED": ""}
+
+    yield variables
+    data.close()
+
+
+@pytest.fixture(autouse=True)
+def drivers_start_sooner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each driver that a test starts has the archive."""
+    if request.node.get_closest_marker("spark"):
+        variables: Callable[[], Environment] = request.getfixturevalue("class_data")
+        for name, value in variables().items():
+            monkeypatch.setenv(name, value)

@@ -3,7 +3,7 @@
 import os
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -28,9 +28,16 @@ def job() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(hdfs_uri: str, zookeeper_hosts: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(
+    hdfs_uri: str,
+    zookeeper_hosts: str,
+    class_data: Callable[[], Mapping[str, str]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SparkSession]:
     """The session; its JVM and all Python workers inherit the addresses of the stores."""
     with pytest.MonkeyPatch.context() as patch:
+        for name, value in class_data().items():
+            patch.setenv(name, value)
         patch.setenv("HA_FILES", hdfs_uri)
         patch.setenv("HA_ZOOKEEPER", zookeeper_hosts)
         patch.setenv("HA_AUDIT", "2")
