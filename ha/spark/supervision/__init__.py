@@ -1,0 +1,1 @@
+"""Supervision of declared queries: started, watched, restarted by region, and shown."""

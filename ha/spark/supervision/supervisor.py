@@ -1,0 +1,233 @@
+"""Supervisor: decides which queries start, stop and restart. Pure: events and the time go in, commands come out.
+
+Each :class:`Start` is answered by ``started`` and later ``ended``, or by ``ended`` alone. A region whose query fails
+stops its other queries, and starts all of them again once they have stopped and its restart strategy allows it. So no
+query ever runs twice, and failures that overlap make one restart. Regions know nothing of each other.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+
+from ha.config.restart_strategy import RestartStrategy
+from ha.spark.supervision.failures import Failure
+
+
+class QueryState(StrEnum):
+    """State of a query, as it is shown."""
+
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    RESTARTING = "RESTARTING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start these queries of one region, one after the other.
+
+    Attributes:
+        queries: names, in the order of their declaration.
+        attempt: number of this start of the region.
+    """
+
+    queries: tuple[str, ...]
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop a running query."""
+
+    query: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the program: the job has finished, or this failure is left to whoever runs the program."""
+
+    failure: Failure | None
+
+
+Command = Start | Stop | End
+
+
+@dataclass(slots=True)
+class Query:
+    """One query, as far as the supervisor knows.
+
+    Attributes:
+        name: of the query.
+        state: as it is shown.
+        restarts: how often it was started again.
+        error: the last one, in one line; empty if there was none.
+        run_id: of Spark, of the present or last run; empty before the first one.
+    """
+
+    name: str
+    state: QueryState = QueryState.STARTING
+    restarts: int = 0
+    error: str = ""
+    run_id: str = ""
+    live: bool = False  # a start was commanded, and no end of it was reported
+    runs: bool = False
+
+
+class _Phase(Enum):
+    ACTIVE = auto()
+    STOPPING = auto()
+    WAITING = auto()
+    FAILED = auto()
+
+
+class _Region:
+    def __init__(self, queries: Sequence[Query], strategy: RestartStrategy) -> None:
+        self.queries, self.strategy = queries, strategy
+        self.phase = _Phase.ACTIVE
+        self.attempt = 0
+        self.failure: Failure | None = None
+        self.restart_at = self.stop_by = 0.0
+
+    @property
+    def live(self) -> bool:
+        return any(query.live for query in self.queries)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will happen in it any more."""
+        finished = all(query.state is QueryState.FINISHED for query in self.queries)
+        return not self.live and (self.phase is _Phase.FAILED or finished)
+
+
+class Supervisor:
+    """Supervises the queries of one job until it commands the end; after that it commands nothing."""
+
+    def __init__(
+        self,
+        regions: Iterable[Sequence[str]],
+        strategy: Callable[[], RestartStrategy],
+        stop_timeout: float,
+        *,
+        keep_others: bool = False,
+    ) -> None:
+        """Command nothing yet.
+
+        Args:
+            regions: names of the queries of each region.
+            strategy: returns a new strategy, for one region.
+            stop_timeout: seconds in which a query stops, or its region is given up.
+            keep_others: whether the other regions go on when one is given up; else the program ends.
+        """
+        self._regions = [_Region([Query(name) for name in names], strategy()) for names in regions]
+        self._region_of = {query.name: region for region in self._regions for query in region.queries}
+        self.queries = {query.name: query for region in self._regions for query in region.queries}
+        self._stop_timeout = stop_timeout
+        self._keep_others = keep_others
+        self._ended = False
+
+    def begin(self) -> list[Command]:
+        """Start all regions."""
+        return self._unless_over([self._start(region) for region in self._regions])
+
+    def started(self, query: str, attempt: int, run_id: str) -> list[Command]:
+        """Take note that a query runs; one whose region has failed meanwhile is stopped."""
+        region, found = self._region_of[query], self.queries[query]
+        if self._ended or attempt != region.attempt or not found.live or found.runs:
+            return []
+        found.runs, found.run_id = True, run_id
+        if region.phase is not _Phase.ACTIVE:
+            return [Stop(query, attempt)]
+        found.state = QueryState.RUNNING
+        return []
+
+    def ended(self, query: str, attempt: int, failure: Failure | None, now: float) -> list[Command]:
+        """Take note that a query has ended, or could not be started; without a failure it has finished."""
+        region, found = self._region_of[query], self.queries[query]
+        if self._ended or attempt != region.attempt or not found.live:
+            return []
+        found.live = found.runs = False
+        commands: list[Command] = []
+        if failure is not None and (region.phase is _Phase.ACTIVE or failure.remedy):
+            found.error = failure.error
+            commands = self._fail(region, failure, now)
+        elif region.phase is _Phase.ACTIVE:
+            found.state = QueryState.FINISHED
+        return self._unless_over([*commands, *self._advance(region, now)])
+
+    def tick(self, now: float) -> list[Command]:
+        """Do what is due: see :meth:`due`."""
+        commands: list[Command] = []
+        for region in self._regions:
+            if region.phase is _Phase.STOPPING and now >= region.stop_by:
+                commands += self._give_up(region, self._stuck(region))
+            commands += self._advance(region, now)
+        return self._unless_over(commands)
+
+    def due(self) -> float | None:
+        """Return when :meth:`tick` is due; None if no time changes anything."""
+        times = [region.stop_by for region in self._regions if region.phase is _Phase.STOPPING]
+        times += [region.restart_at for region in self._regions if region.phase is _Phase.WAITING]
+        return min(times, default=None) if not self._ended else None
+
+    # --- one region
+
+    def _start(self, region: _Region) -> Command:
+        region.phase = _Phase.ACTIVE
+        region.attempt += 1
+        for query in region.queries:
+            query.live = True
+        return Start(tuple(query.name for query in region.queries), region.attempt)
+
+    def _fail(self, region: _Region, failure: Failure, now: float) -> list[Command]:
+        if region.phase is _Phase.FAILED:
+            return []
+        delay = None if failure.remedy else region.strategy.failed(now)
+        if delay is None:
+            return self._give_up(region, failure)
+        region.phase, region.failure = _Phase.STOPPING, failure
+        region.restart_at, region.stop_by = now + delay, now + self._stop_timeout
+        for query in region.queries:
+            query.state = QueryState.RESTARTING
+        return self._stop(region)
+
+    def _advance(self, region: _Region, now: float) -> list[Command]:
+        if region.live:
+            return []
+        if region.phase is _Phase.STOPPING:
+            region.phase = _Phase.WAITING
+        if region.phase is not _Phase.WAITING or now < region.restart_at:
+            return []
+        for query in region.queries:
+            query.restarts += 1
+        return [self._start(region)]
+
+    def _stop(self, region: _Region) -> list[Command]:
+        return [Stop(query.name, region.attempt) for query in region.queries if query.runs]
+
+    def _give_up(self, region: _Region, failure: Failure) -> list[Command]:
+        asked = region.phase is _Phase.STOPPING
+        region.phase, region.failure = _Phase.FAILED, failure
+        for query in region.queries:
+            query.state = QueryState.FAILED
+        if not self._keep_others:
+            return [End(failure)]
+        return [] if asked else self._stop(region)
+
+    def _stuck(self, region: _Region) -> Failure:
+        names = [query.name for query in region.queries if query.live]
+        cause = f", after {region.failure}" if region.failure else ""
+        return Failure(names[0], f"{', '.join(names)} did not stop within {self._stop_timeout:g} s{cause}")
+
+    def _unless_over(self, commands: list[Command]) -> list[Command]:
+        """Return the commands, or the end alone if it is among them or nothing is left to do."""
+        if self._ended:
+            return []
+        end = next((each for each in commands if isinstance(each, End)), None)
+        if end is None and all(region.over for region in self._regions):
+            end = End(next((region.failure for region in self._regions if region.phase is _Phase.FAILED), None))
+        if end is None:
+            return commands
+        self._ended = True
+        return [end]
