@@ -7,6 +7,7 @@ from leader.errors import (
     LeaderError,
     NoLeader,
     NotLeader,
+    QueryFailed,
     Unreachable,
     Unreadable,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "NoLeader",
     "NotFound",
     "NotLeader",
+    "QueryFailed",
     "Refused",
     "StoreError",
     "Unknown",

@@ -95,6 +95,11 @@ VERBS = {
     "checkpoints": Verb(
         "ha.cli.read", "checkpoints", "List the completed checkpoints of JOB that are kept, newest last."
     ),
+    "queries": Verb(
+        "ha.cli.queries",
+        "queries",
+        "Show the queries that JOB has declared with ha.spark.Job: state, region, restarts, last error.",
+    ),
     "adopt": Verb(
         "ha.cli.adopt_export",
         "adopt",

@@ -82,10 +82,11 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         str,
         setting(
             "`none`, `fixed-delay`, `failure-rate` or `exponential-delay`: "
-            "when a leading sidecar starts its command again after a failure. "
-            "`none` gives the leadership back after the first failure."
+            "when a leading sidecar starts its command again after a failure, and `ha.spark.Job` a region of queries. "
+            "`none` gives the leadership back after the first failure.",
+            default="`none` for a command, `exponential-delay` for declared queries",
         ),
-    ] = "none"
+    ] = ""
     restart_strategy_fixed_delay_attempts: Annotated[
         int, setting("Number of restarts before the strategy gives up.")
     ] = 1
@@ -120,11 +121,12 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         ),
     ] = INFINITE
 
-    def restart_strategy(self, dice: Dice) -> RestartStrategy:
-        """Return a new strategy, for one leadership; it has seen no failure yet.
+    def restart_strategy(self, dice: Dice, unset: str = "none") -> RestartStrategy:
+        """Return a new strategy, for one leadership or one region of queries; it has seen no failure yet.
 
         Args:
             dice: for delays with a jitter.
+            unset: the strategy if none was chosen.
 
         Raises:
             InvalidSettings: an option is out of range, even one of a strategy that was not chosen.
@@ -149,7 +151,7 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
                 dice,
             ),
         }
-        kind = RESTARTS.get(self.restart_strategy_type.lower())
+        kind = RESTARTS.get((self.restart_strategy_type or unset).lower())
         if kind is None:
             raise InvalidSettings(
                 f"restart-strategy.type is {shown(self.restart_strategy_type)}: it must be one of "

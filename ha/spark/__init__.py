@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from ha.spark.query_events import publish_checkpoints
     from ha.spark.rehearsal import Rehearsal, warm_up
     from ha.spark.session import explain
+    from ha.spark.supervision.job import Job
     from ha.spark.worker.worker import call, checkpoint, connect, job_master, report
 
 _PLACES = {
     "CheckpointPublisher": "ha.spark.checkpoint_publisher",
     "Copied": "ha.spark.checkpoint_copy.adopting",
+    "Job": "ha.spark.supervision.job",
     "JobMaster": "ha.jobmaster.master",
     "NoEndpoint": "ha.jobmaster.master",
     "Output": "ha.spark.output",
@@ -44,6 +46,7 @@ _PLACES = {
 __all__ = [
     "CheckpointPublisher",
     "Copied",
+    "Job",
     "JobMaster",
     "NoEndpoint",
     "Output",

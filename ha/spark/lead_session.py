@@ -2,8 +2,9 @@
 
 import logging
 import os
+import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any
@@ -11,13 +12,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import ha.leadership.lead
+from ha.config.query_settings import END
 from ha.config.sources import load
 from ha.leadership.leadership import Leadership
+from ha.spark.failures import failure
 from ha.spark.locations import checkpoint_location
-from ha.spark.query_events import publish_checkpoints
+from ha.spark.query_events import Ended, publish_checkpoints
 from ha.spark.session import Jvm, configured, explain, stop_queries
 from ha.spark.worker.task import JOB_PROPERTY
-from leader.errors import Fenced, InvalidName, NotLeader
+from leader.errors import Fenced, InvalidName, NotLeader, QueryFailed
 from leader.layout.names import SPARK
 from store.errors import StoreError
 
@@ -39,6 +42,9 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
       directory;
     - completed batches are published as checkpoints of the job;
     - Python workers find the job without its name.
+
+    A query that ends with an error while others go on is logged. With the setting ``failed_query`` it ends the block:
+    the other queries are stopped, and the block raises an error when it is left.
 
     When the leadership ends, all queries of the session are stopped. It also ends when the JVM has ended, and when the
     block is left. Under ``ha run`` the block shares the leadership of the sidecar, as with :class:`ha.lead`.
@@ -71,8 +77,19 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         self._lead = ha.leadership.lead.lead(job, endpoints, timeout=timeout, **settings)
         loaded = load(settings)
         self._stop_margin, self._stop_grace = loaded.timing.stop_margin, loaded.stop_grace
+        self._end_at_failure = loaded.failed_query == END
+        self._query_ended: Callable[[Ended], object] = self._report
+        self._failed: QueryFailed | None = None
         self._leadership: Leadership | None = None
         self._inside = ExitStack()
+
+    def watch(self, ended: Callable[[Ended], object]) -> None:
+        """Have the ends of queries told to this function instead of logging them. Call it before the block.
+
+        Args:
+            ended: Spark waits for it, so it must return at once.
+        """
+        self._query_ended = ended
 
     def __enter__(self) -> Leadership:
         """Wait for the grant, and return the leadership.
@@ -91,7 +108,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             _relocate_checkpoints(leadership)
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
             stack.enter_context(configured(self._spark, chosen))
-            stack.enter_context(publish_checkpoints(self._spark, leadership))
+            stack.enter_context(publish_checkpoints(self._spark, leadership, self._query_ended))
             leadership.on_revoked(lambda: self._stop_queries(self._stop_margin))
             stack.callback(lambda: self._stop_queries(self._stop_grace))
             self._inside = stack.pop_all()
@@ -105,6 +122,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         Raises:
             Fenced: another leader has taken over, which explains the error of the block, if there is one.
             NotLeader: the leadership was over before the block was left, or the JVM has ended.
+            QueryFailed: a query has failed, and the setting ``failed_query`` is ``end``.
         """
         with self._inside:
             reason = self._why_over(error)
@@ -122,7 +140,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         except (StoreError, NotLeader) as unknown:
             _log.warning("%s: its error is not kept for `ha exceptions`: %s", self._job, unknown)
 
-    def _why_over(self, error: BaseException | None) -> NotLeader | None:
+    def _why_over(self, error: BaseException | None) -> NotLeader | QueryFailed | None:
         leadership = self._leadership
         assert leadership is not None, "the block was entered"
         if not self._jvm.alive:
@@ -130,12 +148,21 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         if error is not None:
             return explain(error, leadership)
         if leadership.is_leader():
-            return None
+            return self._failed
         over = f"Epoch {leadership.epoch} of job {self._job!r} was over before the work was, and its queries stopped"
         try:
             return leadership.fenced_by() or NotLeader(f"{over}.")
         except (StoreError, Fenced) as unknown:
             return NotLeader(f"{over}; who leads now is not known: {unknown}")
+
+    def _report(self, ended: Ended) -> None:
+        if ended.error is None or self._leadership is None or not self._leadership.is_leader():
+            return
+        failed = QueryFailed(f"A query of job {self._job!r} has failed. {failure(str(ended.name), ended.error)}")
+        _log.error("%s", failed)
+        if self._end_at_failure and self._failed is None:
+            self._failed = failed
+            threading.Thread(target=self._stop_queries, args=(self._stop_grace,), name="ha-stop", daemon=True).start()
 
     def _stop_queries(self, seconds: float) -> None:
         if self._jvm.alive and not stop_queries(self._spark, seconds):

@@ -9,7 +9,7 @@ change.
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -22,7 +22,23 @@ from leader.layout.checkpoint import MAX_ID, Metadata
 from store.errors import StoreError
 
 
-def publish_checkpoints(spark: SparkSession, leadership: Leadership) -> CheckpointPublisher:
+class Ended(NamedTuple):
+    """The end of one run of a query.
+
+    Attributes:
+        name: of the query; None if it has none.
+        run_id: of this run, as Spark gives it.
+        error: the exception with its causes, as text; None if it ended without one.
+    """
+
+    name: str | None
+    run_id: str
+    error: str | None
+
+
+def publish_checkpoints(
+    spark: SparkSession, leadership: Leadership, ended: Callable[[Ended], object] | None = None
+) -> CheckpointPublisher:
     """Publish each completed batch of each named query as a checkpoint: first in HDFS, then in ZooKeeper's mirror.
 
     The queries must have their checkpoints at :func:`ha.spark.checkpoint_location`. Call this before they start.
@@ -31,6 +47,7 @@ def publish_checkpoints(spark: SparkSession, leadership: Leadership) -> Checkpoi
     Args:
         spark: the session of the queries.
         leadership: of the job.
+        ended: called at the end of each query; it must return at once.
 
     Raises:
         Fenced: another leader has taken over.
@@ -41,7 +58,7 @@ def publish_checkpoints(spark: SparkSession, leadership: Leadership) -> Checkpoi
         leadership.checkpoints.state()
     publisher = CheckpointPublisher(leadership)
     publisher.start()
-    publisher.attach(spark.streams, QueryListener(publisher.completed, publisher.progressed))
+    publisher.attach(spark.streams, QueryListener(publisher.completed, publisher.progressed, ended))
     leadership.on_revoked(publisher.stop)
     return publisher
 
@@ -53,19 +70,25 @@ class QueryListener(StreamingQueryListener):
         self,
         started: Callable[[str | None], object],
         progressed: Callable[[str | None, int, Metadata], object],
+        ended: Callable[[Ended], object] | None = None,
     ) -> None:
         """Hear nothing yet: give it to ``spark.streams.addListener``.
 
         Args:
             started: called with the name of each query that starts.
             progressed: called with the name of a query, a complete batch of it, and the batch's metadata.
+            ended: called at the end of each query.
         """
         self._started = started
         self._progressed = progressed
+        self._ended = ended
+        self._names: dict[str, str | None] = {}  # by run id, because the event of an end has no name
         self._java: Any = None
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """A query starts."""
+        if self._ended is not None:
+            self._names[event.runId().toString()] = event.name()
         self._started(event.name())
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
@@ -77,7 +100,11 @@ class QueryListener(StreamingQueryListener):
         """Nothing was completed."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """An earlier event has announced the query's last batch."""
+        """A query has ended; an earlier event has announced its last batch."""
+        if self._ended is not None:
+            run_id, error = event.runId().toString(), event.exception()
+            name = self._names.pop(run_id, None)
+            self._ended(Ended(name, run_id, error.get() if error.isDefined() else None))
 
     @property
     def _jlistener(self) -> Any:

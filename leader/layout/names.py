@@ -12,6 +12,7 @@
             history/<epoch>-<session id>~<reason>~<contender>
             spark/<query>/
             graph/graph=<version>[~<sequence>]
+            graph/queries=<version>[~<sequence>]
             blobs/<name>=<version>[~<sequence>]
             results/<id>=<dirty|clean>[~<sequence>]
             exceptions/<number>-<eight hex digits>[~<sequence>]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
 from ha.config.restart_strategy import RestartStrategy
-from ha.spark.supervision.failures import Failure
+from ha.spark.failures import Failure
 
 
 class QueryState(StrEnum):

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import ha.spark
 from ha.leadership.leadership import Leadership
 from ha.spark.session import stop_queries
-from leader.errors import Fenced, InvalidSettings, NotLeader
+from leader.errors import Fenced, InvalidSettings, NotLeader, QueryFailed
 from tests.system.spark.helpers import eventually, fence, leading, names
 from tests.system.spark.test_checkpoints import feed
 
@@ -92,6 +92,36 @@ def test_other_errors_stay_what_they_are(spark: SparkSession, job: str, hdfs_uri
 
     with pytest.raises(StreamingQueryException, match="the user's own"):
         run()
+
+
+@pytest.mark.parametrize("failed_query", ["report", "end"])
+def test_a_query_that_fails_beside_others_is_said_and_ends_the_block_if_the_setting_says_so(
+    spark: SparkSession,
+    job: str,
+    hdfs_uri: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    failed_query: str,
+) -> None:
+    def wrong(_: DataFrame, __: int) -> None:
+        raise ArithmeticError("the user's own")
+
+    def run() -> None:
+        with ha.spark.lead(job, spark, timeout=20.0, files=hdfs_uri, zookeeper="", failed_query=failed_query):
+            feed(tmp_path, 0)
+            other = start(spark, tmp_path, "other")
+            lines = spark.readStream.text(tmp_path.as_uri())
+            lines.writeStream.queryName("wrong").foreachBatch(wrong).start()
+            eventually(lambda: "wrong: ArithmeticError: the user's own" in caplog.text, 60)
+            if failed_query == "end":
+                other.awaitTermination()
+            assert other.isActive == (failed_query == "report")
+
+    if failed_query == "report":
+        run()
+    else:
+        with pytest.raises(QueryFailed, match=f"A query of job '{job}' has failed. wrong: ArithmeticError"):
+            run()
 
 
 @contextmanager

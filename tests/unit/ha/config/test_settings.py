@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ha.config.restart_strategy import ExponentialDelay, FixedDelay, NoRestart
 from ha.config.settings import Settings, reference
 from ha.config.sources import load
 from leader.errors import InvalidName, InvalidSettings
@@ -140,6 +141,9 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
     ({}, {"HA_DRIFT": "1 s"}, "", ["drift in the environment is '1 s'", "it must be a number."]),
     ({}, {"HA_FILE": "x"}, "", ["HA_FILE in the environment is not a setting: did you mean HA_FILES?"]),
     ({}, {}, "audit = [1]", ["audit in ha.toml is [1]", "it must be a number"]),
+    ({"failover_strategy": "all"}, {}, "", ["failover_strategy is 'all'", "it must be 'region' or 'full'"]),
+    ({"failed_region": "go"}, {}, "", ["failed_region is 'go'", "it must be 'end' or 'stay'"]),
+    ({"failed_query": "stay"}, {}, "", ["failed_query is 'stay'", "it must be 'report' or 'end'"]),
     ({"suspicion": "of"}, {}, "", ["suspicion is 'of'", "it must be 'on' or 'off'"]),
     ({"directory_mode": "rwx"}, {}, "", ["directory_mode is 'rwx'", "it must be 0700 to 0777"]),
     ({"directory_mode": "0500"}, {}, "", ["directory_mode is '0500'", "as chmod takes it"]),
@@ -232,6 +236,13 @@ def test_every_mistake_is_one_sentence_with_key_place_and_remedy(
         assert part in sentence
     assert "\n" not in sentence
     assert re.search(r"[.?]$", sentence)
+
+
+def test_a_strategy_that_is_not_chosen_depends_on_what_it_restarts() -> None:
+    unset, chosen = Settings(), Settings(restart_strategy_type="fixed-delay")
+    assert isinstance(unset.restart_strategy(float), NoRestart)
+    assert isinstance(unset.restart_strategy(float, "exponential-delay"), ExponentialDelay)
+    assert isinstance(chosen.restart_strategy(float, "exponential-delay"), FixedDelay)
 
 
 def test_how_many_checkpoints_are_retained(nowhere: Path) -> None:

@@ -60,7 +60,9 @@ def test_a_diamond_and_a_ring_are_one_region_each() -> None:
 
 
 def test_ten_thousand_chains_are_cut() -> None:
-    chains = {f"{step}-{chain}": (f"{chain}/{step - 1}", f"{chain}/{step}") for chain in range(10_000) for step in (1, 2)}
+    chains = {
+        f"{step}-{chain}": (f"{chain}/{step - 1}", f"{chain}/{step}") for chain in range(10_000) for step in (1, 2)
+    }
     assert len(cut(**chains)) == 10_000
 
 

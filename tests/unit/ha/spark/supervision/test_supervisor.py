@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from ha.config.restart_strategy import FailureRate, FixedDelay, NoRestart, RestartStrategy
-from ha.spark.supervision.failures import Failure
+from ha.spark.failures import Failure
 from ha.spark.supervision.supervisor import Command, End, QueryState, Start, Stop, Supervisor
 
 DELAY, STOP_TIMEOUT = 4.0, 10.0

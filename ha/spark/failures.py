@@ -12,6 +12,8 @@ _STATE = (
 )
 _MISSING = "add what is missing to the program's files or packages, and start it again"
 
+_TRACEBACK = "Traceback (most recent call last):\n"
+
 HOPELESS = (
     (re.compile(r"\[STATE_STORE_\w*SCHEMA\w*"), _STATE),
     (re.compile(r"\[STATE_STORE_\w*(?:NOT_COMPATIBLE|MISMATCH\w*)\]"), _STATE),
@@ -58,8 +60,12 @@ def _remedy(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """Return the root cause in one line; an empty text is said to be one."""
-    causes = re.findall(r"^(?:Caused by: )(.+)$", text, re.MULTILINE)
-    lines = [line.strip() for line in (causes[-1:] or text.splitlines()) if line.strip()]
+    """Return the root cause in one line; an empty text is said to be one.
+
+    An error of Python is the last thing that its traceback says. For the JVM that is text, in the middle of its own.
+    """
+    python = re.findall(r"^\S.*$", text.rpartition(_TRACEBACK)[2], re.MULTILINE) if _TRACEBACK in text else []
+    causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
+    lines = [line.strip() for line in (python[:1] or causes[-1:] or text.splitlines()) if line.strip()]
     line = " ".join(re.split(r"\s+", lines[0])) if lines else "it ended with an error that has no text"
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."

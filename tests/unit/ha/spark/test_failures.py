@@ -2,7 +2,7 @@
 
 import pytest
 
-from ha.spark.supervision.failures import LONGEST_LINE, Failure, failure
+from ha.spark.failures import LONGEST_LINE, Failure, failure
 
 TRACE = """org.apache.spark.SparkException: Job aborted
 \tat org.apache.spark.Some.method(Some.scala:1)
@@ -15,6 +15,27 @@ Caused by: java.lang.IllegalStateException: the root of it
 
 def test_the_root_cause_is_kept() -> None:
     assert failure("q", TRACE) == Failure("q", "java.lang.IllegalStateException: the root of it")
+
+
+def test_an_error_of_python_is_found_in_that_of_the_jvm() -> None:
+    text = """org.apache.spark.SparkException: An error occurred
+Caused by: py4j.Py4JException: It said: Traceback (most recent call last):
+  File "a.py", line 1, in call
+    raise KeyError("a") from error
+KeyError: 'a'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "b.py", line 1, in batch
+    raise ArithmeticError("poison")
+ArithmeticError: poison
+and its second line
+
+\tat py4j.Protocol.getReturnValue(Protocol.java:476)
+\t... 34 more
+"""
+    assert failure("q", text) == Failure("q", "ArithmeticError: poison")
 
 
 @pytest.mark.parametrize(

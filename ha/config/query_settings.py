@@ -1,0 +1,45 @@
+"""Settings of a program's queries: which of them restart when one fails, and what follows when no restart helps."""
+
+from typing import Annotated
+
+from ha.config.command_settings import CommandSettings
+from ha.config.setting import check_choice, setting
+
+REGION, FULL = "region", "full"
+END, STAY, REPORT = "end", "stay", "report"
+
+
+class QuerySettings(CommandSettings, frozen=True, kw_only=True):
+    """The queries of ``ha.spark.Job`` and ``ha.spark.lead``; their restart strategy is that of the command's settings.
+
+    If no strategy is chosen, they have ``exponential-delay``.
+    """
+
+    failover_strategy: Annotated[
+        str,
+        setting(
+            "`region` or `full`: which queries of `ha.spark.Job` restart when one fails: "
+            "those that are connected to it by what they read and write, or all."
+        ),
+    ] = REGION
+    failed_region: Annotated[
+        str,
+        setting(
+            "`end` or `stay`: whether the program ends with an error when the restart strategy of a region of queries "
+            "gives up, or that region stays failed and the others go on."
+        ),
+    ] = END
+    failed_query: Annotated[
+        str,
+        setting(
+            "`report` or `end`: whether a query that fails under `ha.spark.lead` is only reported while others go on, "
+            "or all queries stop and the block raises an error."
+        ),
+    ] = REPORT
+
+    def validate(self) -> None:
+        """Check these settings as well; it raises as the base does."""
+        super().validate()
+        check_choice("failover_strategy", self.failover_strategy, (REGION, FULL))
+        check_choice("failed_region", self.failed_region, (END, STAY))
+        check_choice("failed_query", self.failed_query, (REPORT, END))

@@ -1,0 +1,192 @@
+"""Job: a program's queries as functions that can be called again, and ``run``, which supervises them."""
+
+import functools
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pyspark.sql import SparkSession
+
+from ha.config.query_settings import FULL, STAY
+from ha.config.sources import load
+from ha.leadership.leadership import Leadership
+from ha.spark.lead_session import lead
+from ha.spark.query_events import Ended
+from ha.spark.supervision.regions import regions
+from ha.spark.supervision.runner import Runner
+from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
+from ha.spark.supervision.supervisor import Supervisor
+from leader.errors import InvalidName, InvalidSettings, QueryFailed
+from leader.layout.names import check_job, check_word
+
+Function = TypeVar("Function", bound=Callable[[SparkSession, Leadership], Any])
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredQuery:
+    """A query as the program has declared it."""
+
+    function: Callable[[SparkSession, Leadership], Any]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+class Job:
+    """A job whose queries are declared, so that each of them can be started again.
+
+    A query that fails is started again, together with the queries of its region: those that it is connected with by
+    what they read and write. The queries of other regions go on. See ``docs/jobs.md``.
+    """
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        """Declare a job without queries; nothing is connected before :meth:`run`.
+
+        Args:
+            name: of the job.
+            settings: as for :func:`ha.connect`.
+
+        Raises:
+            InvalidName: the job cannot have that name.
+            InvalidSettings: a setting is wrong.
+        """
+        self.name = check_job(name)
+        self._arguments = settings
+        self._settings = load(settings)
+        self._queries: dict[str, DeclaredQuery] = {}
+
+    def query(
+        self, *, reads: Iterable[str] = (), writes: Iterable[str] = (), name: str = ""
+    ) -> Callable[[Function], Function]:
+        """Declare a query: decorates a function of session and leadership that returns its writer, not started.
+
+        The function is called at each start of the query, and never at the same time as that of another query. The
+        query gets the name of the declaration, and its checkpoint is below the leader directory.
+
+        Args:
+            reads: names of what the query reads. They can be any text, such as a path or ``kafka:orders``.
+            writes: names of what it writes. Who reads what another query writes is in its region.
+            name: of the query; default: the function's.
+
+        Raises:
+            InvalidName: the query cannot have that name, or another one has it.
+        """
+
+        def declare(function: Function) -> Function:
+            query = check_word(name or function.__name__, "a query")
+            if query in self._queries:
+                raise InvalidName(f"Job {self.name!r} has two queries {query!r}: give one of them another name.")
+            self._queries[query] = DeclaredQuery(function, _names(reads, query), _names(writes, query))
+            return function
+
+        return declare
+
+    def run(
+        self,
+        spark: SparkSession | None = None,
+        endpoints: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Lead, start all queries, and supervise them until all have ended without an error.
+
+        A program that calls this on its main thread ends its queries in order when it gets SIGTERM.
+
+        Args:
+            spark: the session; default: the one that ``SparkSession.builder`` gives.
+            endpoints: as for :class:`ha.spark.lead`.
+            timeout: seconds to wait for the grant; None waits for ever.
+
+        Raises:
+            Fenced: another leader has taken over.
+            InvalidSettings: the job has no queries, or the session has no JVM on this host.
+            NotLeader: the leadership was over before the work was.
+            QueryFailed: a region was given up; the message says which query failed, and why.
+        """
+        if not self._queries:
+            raise InvalidSettings(f"Job {self.name!r} has no queries: declare one with @job.query().")
+        session = spark or SparkSession.builder.appName(self.name).getOrCreate()  # before, so that no leader waits
+        over: list[Callable[[], object]] = []
+        leading = lead(self.name, session, endpoints, timeout=timeout, **self._arguments)
+        told: list[Callable[[Ended], object]] = []
+        leading.watch(lambda ended: [each(ended) for each in told])
+        with _terminated(over), leading as leadership:
+            states = StatesWriter(leadership, self.graph)
+            runner = self._runner(session, leadership, states)
+            told.append(runner.tell)
+            over.append(runner.end)
+            leadership.on_revoked(runner.end)
+            states.start()
+            try:
+                failed = runner.run()
+            finally:
+                states.close()
+            if failed is not None:
+                raise QueryFailed(f"Job {self.name!r} ends, because a query has failed. {failed}")
+
+    @property
+    def graph(self) -> Graph:
+        """The declared queries, and their regions."""
+        cut = self._regions()
+        region_of = {query: number for number, region in enumerate(cut) for query in region}
+        queries = [
+            GraphQuery(name, list(query.reads), list(query.writes), region_of[name])
+            for name, query in self._queries.items()
+        ]
+        return Graph(self._settings.failover_strategy, queries)
+
+    def _regions(self) -> list[tuple[str, ...]]:
+        return [tuple(self._queries)] if self._settings.failover_strategy == FULL else regions(self._queries)
+
+    def _runner(self, spark: SparkSession, leadership: Leadership, states: StatesWriter) -> Runner:
+        supervisor = Supervisor(
+            self._regions(),
+            lambda: self._settings.restart_strategy(random.random, "exponential-delay"),
+            self._settings.stop_grace,
+            keep_others=self._settings.failed_region == STAY,
+        )
+        starters = {name: functools.partial(query.function, spark, leadership) for name, query in self._queries.items()}
+        return Runner(leadership, starters, supervisor, states)
+
+
+@contextmanager
+def _terminated(callbacks: list[Callable[[], object]]) -> Iterator[None]:
+    """Have SIGTERM call back, and end the process as it would have, but after the block.
+
+    As long as there are no callbacks, because nothing has been started, it ends the process at once. Nothing changes on
+    another thread than the main one, or if the program handles the signal itself.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    received = threading.Event()
+
+    def handle(_: int, __: object) -> None:
+        received.set()
+        for each in callbacks:
+            each()
+        if not callbacks:
+            die()
+
+    def die() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if received.is_set():
+            die()
+
+
+def _names(given: Iterable[str], query: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise InvalidName(f"Query {query!r} declares the text {given!r}: give a list of names, such as [{given!r}].")
+    return tuple(given)

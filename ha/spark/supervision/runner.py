@@ -1,0 +1,174 @@
+"""Runner: executes the supervisor's commands with a Spark session, and tells it what Spark says.
+
+One thread, the caller's, takes events from a queue and waits for nothing else. The queries of a region are started by a
+thread of the region, and each query is stopped by one of its own, so a region that hangs holds up no other.
+"""
+
+import logging
+import queue
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from ha.leadership.leadership import Leadership
+from ha.spark.failures import Failure, failure
+from ha.spark.query_events import Ended
+from ha.spark.session import explain
+from ha.spark.supervision.states import StatesWriter
+from ha.spark.supervision.supervisor import Command, End, Start, Stop, Supervisor
+from leader.errors import Fenced
+from store.clock import now
+
+AUDIT_S = 10.0
+"""Longest pause between two looks at the queries themselves: Spark's bus may drop an event when it is full."""
+
+_log = logging.getLogger("ha")
+
+Starter = Callable[[], Any]
+"""Returns the query's writer, not started."""
+
+Event = Callable[[], list[Command]]
+
+
+class Runner:
+    """Runs one job's queries under one leadership."""
+
+    def __init__(
+        self, leadership: Leadership, starters: Mapping[str, Starter], supervisor: Supervisor, states: StatesWriter
+    ) -> None:
+        """Start nothing yet."""
+        self._leadership, self._starters, self._supervisor, self._states = leadership, starters, supervisor, states
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._runs: dict[str, tuple[str, int, StreamingQuery]] = {}
+        """By run id: name of the query, attempt, and the query itself."""
+        self._inactive: set[str] = set()
+        self._building = threading.Lock()  # a session is shared, so the program's functions run one at a time
+        self._over = threading.Event()
+
+    def tell(self, ended: Ended) -> None:
+        """Tell of the end of a query; returns at once."""
+        self._events.put(lambda: self._ended(ended.run_id, ended.error))
+
+    def end(self) -> None:
+        """Have :meth:`run` return: nothing is started any more, and whoever leads stops the queries."""
+        self._over.set()
+        self._events.put(None)
+
+    def run(self) -> Failure | None:
+        """Run until the job has finished, a failure is left to the caller, or :meth:`end` was called."""
+        commands = self._supervisor.begin()
+        audit = now() + AUDIT_S
+        try:
+            while True:
+                for command in commands:
+                    if isinstance(command, End):
+                        return command.failure
+                    self._execute(command)
+                self._states.show(self._supervisor.queries.values())
+                due = min(audit, self._supervisor.due() or audit)
+                commands = []
+                with suppress(queue.Empty):
+                    event = self._events.get(timeout=max(0.0, due - now()))
+                    if event is None:
+                        return None
+                    commands = event()
+                if now() >= audit:
+                    audit = now() + AUDIT_S
+                    self._audit()
+                commands += self._supervisor.tick(now())
+        finally:
+            self._over.set()
+            self._states.show(self._supervisor.queries.values())
+
+    # --- commands
+
+    def _execute(self, command: Command) -> None:
+        if isinstance(command, Start):
+            again = " again" if command.attempt > 1 else ""
+            _log.info("%s: starting %s%s.", self._leadership.job, ", ".join(command.queries), again)
+            work, about = self._start_all, command
+        elif isinstance(command, Stop):
+            work, about = self._stop, command  # type: ignore[assignment]
+        threading.Thread(target=work, args=(about,), name="ha-query", daemon=True).start()
+
+    def _start_all(self, command: Start) -> None:
+        """Start the queries of a region in order; after one that cannot be started, none of the others."""
+        failed = False
+        for name in command.queries:
+            try:
+                if failed or self._over.is_set():
+                    self._answer(name, command.attempt, None)
+                else:
+                    self._start(name, command.attempt)
+            except Exception as error:  # noqa: BLE001  # of the program's function, of Spark or py4j
+                failed = True
+                text = "".join(traceback.format_exception(error))
+                self._answer(name, command.attempt, failure(name, text))
+
+    def _start(self, name: str, attempt: int) -> None:
+        with self._building:
+            writer = self._starters[name]()
+        if isinstance(writer, StreamingQuery):
+            writer.stop()
+        if not isinstance(writer, DataStreamWriter):
+            raise TypeError(
+                f"Its function has returned {type(writer).__name__}: return the writer of the stream, without start()."
+            )
+        query = writer.queryName(name).start()
+        run_id = str(query.runId)
+        self._events.put(lambda: self._started(name, attempt, run_id, query))
+        if self._over.is_set():
+            query.stop()  # whoever leads may have stopped all queries before this one was there
+
+    def _stop(self, command: Stop) -> None:
+        for name, attempt, query in list(self._runs.values()):
+            if (name, attempt) == (command.query, command.attempt):
+                try:
+                    query.stop()
+                except Exception as error:  # noqa: BLE001  # py4j's, if the JVM is gone; the supervisor has a deadline
+                    _log.debug("%s could not be stopped: %s", name, error)
+
+    # --- events, on the runner's thread
+
+    def _answer(self, name: str, attempt: int, failed: Failure | None) -> None:
+        def event() -> list[Command]:
+            if failed is not None:
+                self._say(failed)
+            return self._supervisor.ended(name, attempt, failed, now())
+
+        self._events.put(event)
+
+    def _started(self, name: str, attempt: int, run_id: str, query: StreamingQuery) -> list[Command]:
+        self._runs[run_id] = name, attempt, query
+        return self._supervisor.started(name, attempt, run_id)
+
+    def _ended(self, run_id: str, error: str | None) -> list[Command]:
+        name, attempt, _ = self._runs.pop(run_id, ("", 0, None))
+        if not name:
+            return []  # a query of the program's own
+        failed = self._read(name, error) if error is not None else None
+        if failed is not None:
+            self._say(failed)
+        return self._supervisor.ended(name, attempt, failed, now())
+
+    def _read(self, name: str, error: str) -> Failure:
+        reason = explain(RuntimeError(error), self._leadership)
+        if isinstance(reason, Fenced):
+            return failure(name, str(reason), "another leader has taken over")
+        return failure(name, error)
+
+    def _say(self, failed: Failure) -> None:
+        _log.error("%s: a query has failed. %s", self._leadership.job, failed)
+
+    def _audit(self) -> None:
+        """Find queries whose end was not told: those that were not active twice."""
+        gone = {run_id for run_id, (_, _, query) in self._runs.items() if not query.isActive}
+        for run_id in gone & self._inactive:
+            error = self._runs[run_id][2].exception()
+            self.tell(Ended(None, run_id, None if error is None else f"{error}"))
+        self._inactive = gone

@@ -1,0 +1,178 @@
+"""The graph of a job and the states of its queries, as files of the leader directory that any host can read.
+
+Both are written when they change and never otherwise, by a thread of their own: a store that is slow or away holds up
+no restart. Of several changes meanwhile the last one is written. See decision 39.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+
+from ha.leadership.leadership import Leadership
+from ha.spark.supervision.supervisor import Query, QueryState
+from leader.errors import NotLeader, Unreadable
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.versioned_files import VersionedFile, VersionedFiles, graph_of
+from leader.layout.names import GRAPH
+from store.errors import Conflict, Invalid, StoreError
+
+T = TypeVar("T")
+
+RETRY_S = 0.5
+"""Pause before the next try when the store did not answer."""
+
+CLOSE_TIMEOUT_S = 5.0
+"""Longest time that closing waits for the last states to be written."""
+
+_log = logging.getLogger("ha")
+
+
+class GraphQuery(msgspec.Struct, frozen=True):
+    """A query in the job's graph; ``region`` is the number of its region, from 0."""
+
+    name: str
+    reads: list[str]
+    writes: list[str]
+    region: int
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """What a job's queries read and write, and which of them restart together."""
+
+    failover_strategy: str
+    queries: list[GraphQuery]
+
+
+class ShownQuery(msgspec.Struct, frozen=True):
+    """The state of a query; see :class:`ha.spark.supervision.supervisor.Query`."""
+
+    name: str
+    state: QueryState
+    restarts: int
+    error: str
+    run_id: str
+
+
+class States(msgspec.Struct, frozen=True):
+    """The states of a job's queries under one leadership."""
+
+    epoch: int
+    queries: list[ShownQuery]
+
+
+def read(directory: FencedDirectory) -> tuple[Graph | None, States | None]:
+    """Return a job's graph and the states of its queries; None for what was never written.
+
+    Raises:
+        Fenced: another leader has taken over meanwhile; look again.
+        StoreError: the store did not answer.
+        Unreadable: another version of this package has written one of them.
+    """
+    return _decoded(graph_of(directory), Graph), _decoded(_states_of(directory), States)
+
+
+class StatesWriter:
+    """Writes the graph once, if it has changed, and the states whenever they change; until closed or fenced."""
+
+    def __init__(self, leadership: Leadership, graph: Graph) -> None:
+        """Write nothing yet."""
+        self._leadership = leadership
+        self._graph: bytes | None = msgspec.json.encode(graph)
+        self._shown = b""
+        self._wanted: bytes | None = None
+        self._closing = self._writing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="ha-queries", daemon=True)
+        leadership.on_revoked(self._revoked)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def show(self, queries: Iterable[Query]) -> None:
+        """Have these states written, if they are others than before. Returns at once."""
+        states = [ShownQuery(each.name, each.state, each.restarts, each.error, each.run_id) for each in queries]
+        data = msgspec.json.encode(States(self._leadership.epoch, states))
+        with self._changed:
+            if data != self._shown:
+                self._shown = self._wanted = data
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Write what was shown last, and stop; takes 5 s at most."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(CLOSE_TIMEOUT_S)
+
+    def _revoked(self) -> None:
+        with self._changed:
+            self._closing, self._wanted, self._graph = True, None, None
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        failing = False
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing or self._graph or self._wanted)
+                graph, wanted = self._graph, self._wanted
+            if graph is None and wanted is None:
+                return
+            try:
+                self._write(graph, wanted)
+                failing = False
+            except NotLeader:
+                return  # the states are the next leader's
+            except Invalid as error:
+                _log.warning("%s: `ha queries` does not show its queries: %s", self._leadership.job, error)
+                return
+            except StoreError as error:
+                if not failing:
+                    _log.warning("%s: the states of its queries are written later: %s", self._leadership.job, error)
+                failing = True
+                with self._changed:
+                    if self._changed.wait_for(lambda: self._closing, RETRY_S):
+                        return
+
+    def _write(self, graph: bytes | None, wanted: bytes | None) -> None:
+        if graph is not None:
+            self._put_graph(graph)
+            with self._changed:
+                self._graph = None
+        if wanted is not None:
+            _files(self._leadership.own).put(_STATES, wanted)
+            with self._changed:
+                if self._wanted is wanted:
+                    self._wanted = None
+
+    def _put_graph(self, graph: bytes) -> None:
+        found = self._leadership.graph.load()
+        if found is None or found.data != graph:
+            with suppress(Conflict):  # after an unknown outcome it is this one, because only the leader writes it
+                self._leadership.graph.put(graph, found.version if found else 0)
+
+
+_STATES = "queries"
+
+
+def _files(directory: FencedDirectory) -> VersionedFiles:
+    return VersionedFiles(directory, GRAPH, "a file of the graph")
+
+
+def _states_of(directory: FencedDirectory) -> VersionedFile:
+    return VersionedFile(_files(directory), _STATES)
+
+
+def _decoded(file: VersionedFile, kind: type[T]) -> T | None:
+    found = file.load()
+    try:
+        return msgspec.json.decode(found.data, type=kind) if found is not None else None
+    except msgspec.MsgspecError as error:
+        raise Unreadable(
+            f"Version {found.version if found else 0} of the job's {kind.__name__.lower()} cannot be read, because "
+            f"another version of this package or a program has written it: {error}."
+        ) from error

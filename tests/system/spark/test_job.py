@@ -1,0 +1,250 @@
+"""Declared queries in one real session on real HDFS: a region that fails restarts, and no other notices."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import ha.spark
+from ha.cli.commands import app
+from ha.leadership.leadership import Leadership
+from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed
+from tests.system.spark.helpers import eventually, fence, leading
+
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.timeout(180)]
+
+QUICK = {
+    "restart_strategy_type": "fixed-delay",
+    "restart_strategy_fixed_delay_attempts": 1000,
+    "restart_strategy_fixed_delay_delay": 0.2,
+}
+NEVER = {"restart_strategy_type": "none"}
+
+
+def declare(job: str, root: str, **settings: Any) -> ha.spark.Job:
+    return ha.spark.Job(job, files=root, zookeeper="", **settings)
+
+
+def feed(folder: Path, number: int, *values: int) -> None:
+    """Put a file of numbers into a source."""
+    folder.mkdir(exist_ok=True)
+    staged = folder.parent / f"{folder.name}-{number}"
+    staged.write_text("".join(f"{value}\n" for value in values))
+    staged.rename(folder / f"{number}.txt")
+
+
+def numbers(spark: SparkSession, folder: Path) -> DataFrame:
+    folder.mkdir(exist_ok=True)
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(folder.as_uri())
+    return lines.select(F.col("value").cast("long"))
+
+
+class Shown:
+    """What ``ha queries --json`` says of a job."""
+
+    def __init__(self, job: str, root: str) -> None:
+        self._arguments = ["queries", job, "--json", "--files", root]
+
+    def __call__(self) -> dict[str, dict[str, Any]]:
+        outcome = CliRunner().invoke(app, self._arguments)
+        if outcome.exit_code:
+            return {}
+        return {each["query"]: each for each in json.loads(outcome.stdout)["queries"]}
+
+    def states(self) -> dict[str, str]:
+        return {name: each["state"] for name, each in self().items()}
+
+
+class Background:
+    """A job that runs on a thread."""
+
+    def __init__(self, declared: ha.spark.Job, spark: SparkSession) -> None:
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, args=(declared, spark))
+
+    def _run(self, declared: ha.spark.Job, spark: SparkSession) -> None:
+        try:
+            declared.run(spark, timeout=20.0)
+        except BaseException as error:  # noqa: BLE001  # the test looks at it
+            self.error = error
+
+
+@contextmanager
+def running(declared: ha.spark.Job, spark: SparkSession, leaderships: list[Leadership]) -> Iterator[Background]:
+    """Run a job, and resign at the end if it has not ended by itself."""
+    background = Background(declared, spark)
+    background.thread.start()
+    try:
+        yield background
+    finally:
+        if background.thread.is_alive() and leaderships:
+            leaderships[-1].resign()
+        background.thread.join(60)
+        assert not background.thread.is_alive()
+
+
+def adding(sums: list[int], poison: threading.Event | None = None) -> Callable[[DataFrame, int], None]:
+    def batch(rows: DataFrame, _: int) -> None:
+        if poison is not None and poison.is_set():
+            raise ArithmeticError("poison")
+        sums.extend(row.value for row in rows.collect())
+
+    return batch
+
+
+def test_a_poisoned_region_restarts_and_the_other_does_not_notice(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    declared, shown = declare(job, hdfs_uri, **QUICK), Shown(job, hdfs_uri)
+    bad, fed, well = list[int](), list[int](), list[int]()
+    poison, leaderships = threading.Event(), list[Leadership]()
+
+    @declared.query(reads=["bad"], writes=["bad/out"])
+    def poisoned(spark: SparkSession, leadership: Leadership) -> Any:
+        leaderships.append(leadership)
+        return numbers(spark, tmp_path / "bad").writeStream.foreachBatch(adding(bad, poison))
+
+    @declared.query(reads=["bad/out", "fed"])
+    def follower(spark: SparkSession, _: Leadership) -> Any:
+        return numbers(spark, tmp_path / "fed").writeStream.foreachBatch(adding(fed))
+
+    @declared.query(reads=["well"])
+    def healthy(spark: SparkSession, _: Leadership) -> Any:
+        return numbers(spark, tmp_path / "well").writeStream.foreachBatch(adding(well))
+
+    def put(number: int) -> None:
+        for name in ("bad", "fed", "well"):
+            feed(tmp_path / name, number, number)
+
+    put(1)
+    with running(declared, spark, leaderships) as ran:
+        eventually(lambda: (bad, fed, well) == ([1], [1], [1]), 60)
+        eventually(lambda: shown.states() == dict.fromkeys(("poisoned", "follower", "healthy"), "RUNNING"))
+        before = shown()
+        assert [before[name]["region"] for name in ("poisoned", "follower", "healthy")] == [0, 0, 1]
+        poison.set()
+        put(2)
+        eventually(lambda: (shown().get("poisoned") or {}).get("restarts", 0) >= 2, 60)
+        assert "poison" in shown()["poisoned"]["error"]
+        for number in (3, 4):
+            put(number)
+            eventually(lambda number=number: well == list(range(1, number + 1)))  # type: ignore[misc]
+        poison.clear()
+        eventually(lambda: (bad, fed) == ([1, 2, 3, 4], [1, 2, 3, 4]), 60)
+        eventually(lambda: set(shown.states().values()) == {"RUNNING"})
+        after = shown()
+    assert isinstance(ran.error, NotLeader)
+    assert after["healthy"]["run_id"] == before["healthy"]["run_id"]
+    assert after["healthy"]["restarts"] == 0
+    assert after["follower"]["restarts"] == after["poisoned"]["restarts"] >= 2
+    assert after["follower"]["run_id"] != before["follower"]["run_id"]
+    assert (bad, fed, well) == ([1, 2, 3, 4],) * 3
+    assert not spark.streams.active
+
+
+def test_a_job_whose_queries_have_all_finished_returns(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    declared, sums = declare(job, hdfs_uri, **NEVER), list[int]()
+    feed(tmp_path / "in", 1, 1, 2, 3)
+    for number in range(2):
+
+        @declared.query(reads=["in"], name=f"query-{number}")
+        def once(spark: SparkSession, _: Leadership) -> Any:
+            return numbers(spark, tmp_path / "in").writeStream.trigger(availableNow=True).foreachBatch(adding(sums))
+
+    declared.run(spark, timeout=20.0)
+    assert sorted(sums) == [1, 1, 2, 2, 3, 3]
+    assert Shown(job, hdfs_uri).states() == {"query-0": "FINISHED", "query-1": "FINISHED"}
+    with leading(job, hdfs_uri) as successor:
+        assert dict(successor.checkpoints.state().queries) == {"query-0": 0, "query-1": 0}
+        assert (successor.graph.load() or pytest.fail("no graph")).version == 1
+
+
+def test_a_region_that_is_given_up_ends_the_program_and_says_why(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    declared, poison = declare(job, hdfs_uri, **NEVER), threading.Event()
+    poison.set()
+    feed(tmp_path / "in", 1, 1)
+
+    @declared.query()
+    def poisoned(spark: SparkSession, _: Leadership) -> Any:
+        return numbers(spark, tmp_path / "in").writeStream.foreachBatch(adding([], poison))
+
+    @declared.query()
+    def healthy(spark: SparkSession, _: Leadership) -> Any:
+        return numbers(spark, tmp_path / "other").writeStream.format("noop")
+
+    with pytest.raises(QueryFailed, match=f"Job '{job}' ends, because a query has failed. poisoned: .*poison"):
+        declared.run(spark, timeout=20.0)
+    assert not spark.streams.active
+    assert Shown(job, hdfs_uri).states()["poisoned"] == "FAILED"
+
+
+def test_a_region_that_stays_failed_leaves_the_others_alone(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    declared, shown, sums = declare(job, hdfs_uri, **NEVER, failed_region="stay"), Shown(job, hdfs_uri), list[int]()
+    leaderships = list[Leadership]()
+
+    @declared.query()
+    def started_itself(spark: SparkSession, leadership: Leadership) -> Any:
+        leaderships.append(leadership)
+        return numbers(spark, tmp_path / "in").writeStream.format("noop").queryName("own").start()
+
+    @declared.query()
+    def healthy(spark: SparkSession, _: Leadership) -> Any:
+        return numbers(spark, tmp_path / "in").writeStream.foreachBatch(adding(sums))
+
+    with running(declared, spark, leaderships):
+        eventually(lambda: shown.states() == {"started_itself": "FAILED", "healthy": "RUNNING"}, 60)
+        feed(tmp_path / "in", 1, 7)
+        eventually(lambda: sums == [7], 60)
+        assert "without start()" in shown()["started_itself"]["error"]
+        assert [query.name for query in spark.streams.active] == ["healthy"]
+
+
+def test_a_fenced_job_uses_no_attempt(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
+    declared, sums, leaderships = declare(job, hdfs_uri, **QUICK), list[int](), list[Leadership]()
+
+    @declared.query()
+    def clicks(spark: SparkSession, leadership: Leadership) -> Any:
+        leaderships.append(leadership)
+        return numbers(spark, tmp_path / "in").writeStream.foreachBatch(adding(sums))
+
+    feed(tmp_path / "in", 1, 1)
+    with running(declared, spark, leaderships) as ran:
+        eventually(lambda: sums == [1], 60)
+        fence(leaderships[-1])
+        feed(tmp_path / "in", 2, 2)
+        ran.thread.join(60)
+    assert isinstance(ran.error, Fenced)
+    assert len(leaderships) == 1
+
+
+def test_full_makes_one_region_of_all() -> None:
+    declared = ha.spark.Job("orders", failover_strategy="full")
+    for name in ("a", "b"):
+        declared.query(reads=[name], name=name)(lambda _, __: None)
+    assert [query.region for query in declared.graph.queries] == [0, 0]
+
+
+def test_mistakes_in_declarations_are_said_at_once() -> None:
+    declared = ha.spark.Job("orders")
+    with pytest.raises(InvalidSettings, match="has no queries: declare one"):
+        declared.run()
+    declared.query(name="a")(lambda _, __: None)
+    with pytest.raises(InvalidName, match="two queries 'a'"):
+        declared.query(name="a")(lambda _, __: None)
+    with pytest.raises(InvalidName, match="not a name of a query"):
+        declared.query(name="a b")(lambda _, __: None)
+    with pytest.raises(InvalidName, match=r"give a list of names, such as \['kafka:orders'\]"):
+        declared.query(name="b", reads="kafka:orders")(lambda _, __: None)
