@@ -125,6 +125,8 @@ class Job:
                 failed = runner.run()
             finally:
                 states.close()
+            if runner.fenced is not None:
+                raise runner.fenced
             if failed is not None:
                 raise QueryFailed(f"Job {self.name!r} ends, because a query has failed. {failed}")
 

@@ -47,6 +47,8 @@ class Runner:
         self._runs: dict[str, tuple[str, int, StreamingQuery]] = {}
         """By run id: name of the query, attempt, and the query itself."""
         self._inactive: set[str] = set()
+        self.fenced: Fenced | None = None
+        """The reason for a query's failure, if another leader has taken over."""
         self._building = threading.Lock()  # a session is shared, so the program's functions run one at a time
         self._over = threading.Event()
 
@@ -159,6 +161,7 @@ class Runner:
     def _read(self, name: str, error: str) -> Failure:
         reason = explain(RuntimeError(error), self._leadership)
         if isinstance(reason, Fenced):
+            self.fenced = reason
             return failure(name, str(reason), "another leader has taken over")
         return failure(name, error)
 
