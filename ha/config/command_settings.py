@@ -45,6 +45,14 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         float,
         setting("Time between TERM and KILL when a sidecar stops its command and the lease is still kept.", "seconds"),
     ] = 10.0
+    heartbeat_timeout: Annotated[
+        float,
+        setting(
+            "Time without a heartbeat of the driver after which a sidecar kills it and gives the leadership back; "
+            "0 switches that off. A program beats in the block of `ha.spark.lead`: Python runs and the JVM answers.",
+            "seconds",
+        ),
+    ] = 50.0
     checkpoints_retained: Annotated[
         int, setting("Number of completed checkpoints of each query that the leader keeps: 1 to 1,000.")
     ] = RETAINED
@@ -163,6 +171,7 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         """Check these settings as well; it raises as the base does."""
         super().validate()
         check_seconds("stop_grace", self.stop_grace, 0.0)
+        check_seconds("heartbeat_timeout", self.heartbeat_timeout, 0.0)
         if not 1 <= self.checkpoints_retained <= MOST_RETAINED:
             raise InvalidSettings(
                 f"checkpoints_retained is {self.checkpoints_retained}: it must be from 1 to {MOST_RETAINED:,}, because "

@@ -18,6 +18,7 @@ OWN = frozenset(
         "HA_BELIEF",
         "HA_EPOCH",
         "HA_GRANT",
+        "HA_HEARTBEAT",
         "HA_JOB",
         "HA_LEADER_DIRECTORY",
         "HA_SESSION_ID",

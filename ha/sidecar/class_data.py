@@ -40,7 +40,16 @@ QUIET = "-Xlog:cds*=off -Xlog:class+path*=off"
 """Options of Java: say nothing of an archive that does not fit."""
 
 PR_SET_PDEATHSIG = 1
-_OURS = ("HA_JOB", "HA_EPOCH", "HA_SESSION_ID", "HA_LEADER_DIRECTORY", "HA_GRANT", "HA_BELIEF", "HA_SPARK_JVM")
+_OURS = (
+    "HA_JOB",
+    "HA_EPOCH",
+    "HA_SESSION_ID",
+    "HA_LEADER_DIRECTORY",
+    "HA_GRANT",
+    "HA_BELIEF",
+    "HA_HEARTBEAT",
+    "HA_SPARK_JVM",
+)
 """Variables of a sidecar around this one: the training is no part of its job."""
 
 _log = logging.getLogger("ha")

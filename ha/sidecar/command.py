@@ -22,8 +22,10 @@ from ha.leadership import grant_file
 from ha.leadership.deadline_file import DeadlineWriter
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.guard import JVM_ENDED
+from ha.sidecar.heartbeat import Beat, read
 from ha.sidecar.memory import memory_of
 from ha.sidecar.spark_overlay import spark_environment
+from ha.sidecar.thread_dumps import thread_dumps
 from leader.layout.names import LeaderDirectory
 from store.clock import now
 
@@ -187,6 +189,19 @@ class Command:
         return self._run is not None and Path(f"{self.deadline.path}{JVM_ENDED}").exists()
 
     @property
+    def beat(self) -> Beat | None:
+        """The newest heartbeat of the present run; None if it has sent none."""
+        return read(self._heartbeat) if self._run is not None else None
+
+    def thread_dumps(self, beat: Beat) -> str:
+        """Return the stacks of the processes that beat, as far as they can be had within a few seconds."""
+        return thread_dumps(beat.python, beat.jvm, Path(f"{self._heartbeat}.python"))
+
+    @property
+    def _heartbeat(self) -> Path:
+        return Path(self._directory.name, f"heartbeat-{self._starts}")
+
+    @property
     def kill_at(self) -> float:
         """When :meth:`kill_late` has something to do, in seconds of the clock; NEVER if it was not asked to end."""
         return self._run.kill_at if self._run is not None else NEVER
@@ -298,6 +313,8 @@ class Command:
             "HA_LEADER_DIRECTORY": self._process.stores.directory_uri(self._job, leader) if leader else "",
             "HA_GRANT": str(grant or ""),
             "HA_BELIEF": str(self.deadline.path),
+            "HA_HEARTBEAT": str(self._heartbeat) if settings.heartbeat_timeout else "",
+            "HA_HEARTBEAT_TIMEOUT": f"{settings.heartbeat_timeout:g}",
             "HA_FILES": settings.files,
             "HA_ZOOKEEPER": settings.zookeeper,
             "HA_SNAPSHOTS": settings.snapshots,

@@ -108,8 +108,8 @@ class JobStatusUpdater:
         except (StoreError, NotLeader) as error:
             self._unknown(error)
 
-    def add_exception(self, leader: LeaderDirectory, kind: str, message: str, dump: str = "") -> None:
-        """Keep a failure for `ha exceptions`: one try, in the background, because nobody waits for it.
+    def add_exception(self, leader: LeaderDirectory, kind: str, message: str, dump: str = "") -> threading.Thread:
+        """Keep a failure for `ha exceptions`: one try, in the background, which is returned.
 
         If the leadership is given back at once, the next leader's claim may be sooner; the history has its end anyway.
         """
@@ -121,7 +121,9 @@ class JobStatusUpdater:
             except (StoreError, NotLeader) as error:
                 _log.info("%s: a failure is not kept for `ha exceptions`: %s", self._job, error)
 
-        threading.Thread(target=add, name="ha-exception", daemon=True).start()
+        trying = threading.Thread(target=add, name="ha-exception", daemon=True)
+        trying.start()
+        return trying
 
     def finish(self, leader: LeaderDirectory) -> bool:
         """Set the final status, then clean up; tries until the lease ends. Returns whether the status was set."""

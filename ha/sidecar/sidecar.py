@@ -27,6 +27,7 @@ from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused
 from ha.metrics.contending import Restarts
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
+from ha.sidecar.heartbeat import Watch
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.operator_requests import CANCEL, RESTART, OperatorRequests
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
@@ -37,6 +38,9 @@ from leader.layout.information import check_endpoints
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory, check_job
 from store.clock import now
+
+HANG_NOTE_S = 2.0
+"""Longest wait until a hang is written down, because the leadership is given back next."""
 
 KILL_MARGIN_S = 0.2
 """A command that does not end when it is asked to is killed this long before the leadership's deadline."""
@@ -144,6 +148,7 @@ class Sidecar:
         self._phase: Standby | Leading | Ending = Standby()
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._restarts = Restarts(process.metrics.registry, job)
+        self._watch = Watch(settings.heartbeat_timeout)
         self._exit_code: int | None = None
         self._operators: OperatorRequests | None = None
         self._recorded: LeaderDirectory | None = None
@@ -195,6 +200,7 @@ class Sidecar:
                 self._told_to_stop(what)
             case _:
                 pass
+        self._watch_heartbeat()
         self._command.kill_late()
         if now() >= self._start_at:
             self._start_again()
@@ -361,6 +367,21 @@ class Sidecar:
             delay = self._warm_up_again.failed(now()) or self._settings.long_ttl
             _log.warning("%s: the command ended before its grant; it is started again in %.1f s.", self._job, delay)
             self._phase = Standby(now() + delay)
+
+    def _watch_heartbeat(self) -> None:
+        """Kill a driver that does not answer any more, and give the leadership back: another host may do better."""
+        phase = self._phase
+        beat = self._command.beat if isinstance(phase, Leading) else None
+        if beat is None or not isinstance(phase, Leading):
+            self._watch.hangs(now(), None)
+        elif self._watch.hangs(now(), beat):
+            said = f"The driver did not answer for {self._watch.silence:.0f} s."
+            _log.error("%s: %s It is killed, and the leadership given back.", self._job, said)
+            dump = self._command.thread_dumps(beat)
+            self._status.add_exception(phase.leader, "hang", said, dump).join(HANG_NOTE_S)
+            self._record_end("hang")
+            self._end_phase()
+            self._command.terminate(now())
 
     def _restart_delay(self, phase: Leading) -> float | None:
         """Seconds until the command that has failed is started again; None if the leadership ends with it."""

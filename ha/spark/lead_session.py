@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +17,7 @@ from ha.config.query_settings import END
 from ha.config.sources import load
 from ha.leadership.leadership import Leadership
 from ha.spark.failures import failure
+from ha.spark.heartbeat import Heartbeat
 from ha.spark.locations import checkpoint_location
 from ha.spark.query_events import Ended, publish_checkpoints
 from ha.spark.session import Jvm, configured, explain, stop_queries
@@ -80,6 +82,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         self._end_at_failure = loaded.failed_query == END
         self._query_ended: Callable[[Ended], object] = self._report
         self._failed: QueryFailed | None = None
+        self._heartbeat_timeout = loaded.heartbeat_timeout
         self._leadership: Leadership | None = None
         self._inside = ExitStack()
 
@@ -105,6 +108,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             leadership = self._leadership = stack.enter_context(self._lead)
             if not self._jvm.alive:
                 raise self._without_jvm()
+            if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_HEARTBEAT")):
+                stack.enter_context(Heartbeat(Path(path), self._heartbeat_timeout, self._jvm.pid, self._jvm.answer))
             _relocate_checkpoints(leadership)
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
             stack.enter_context(configured(self._spark, chosen))

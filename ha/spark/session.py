@@ -40,7 +40,8 @@ class Jvm:
         """
         check_version()
         try:
-            self.pid = int(jvm_of(spark).java.lang.ProcessHandle.current().pid())
+            self._java = jvm_of(spark).java
+            self.pid = int(self._java.lang.ProcessHandle.current().pid())
             self._process = os.pidfd_open(self.pid)
         except InvalidSettings:
             raise
@@ -58,6 +59,14 @@ class Jvm:
     def alive(self) -> bool:
         """Whether the JVM still runs."""
         return not select.select([self._process], [], [], 0)[0]
+
+    def answer(self) -> None:
+        """Return once the JVM has answered a call.
+
+        Raises:
+            Exception: py4j's, if it has ended.
+        """
+        self._java.lang.System.nanoTime()
 
     def close(self) -> None:
         """Stop waiting. The descriptors stay open if the thread still runs, which may be calling ``ended``."""

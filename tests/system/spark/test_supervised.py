@@ -103,13 +103,13 @@ def driver(job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path) -> Ite
     sys.stdout.write(made.said[-5000:])
 
 
-def kill(driver: Driver, what: str) -> tuple[int, int]:
-    """Kill the JVM (java) or the driver program (python) alone, when something has been published; who they were."""
+def kill(driver: Driver, what: str, number: int = signal.SIGKILL) -> tuple[int, int]:
+    """Kill or freeze the JVM (java) or the program (python) alone, once something is published; who they were."""
     eventually(driver.output, 90)
     python, java = driver.pid_of("python"), driver.pid_of("java")
     assert python, "there is a driver"
     assert java, "and its JVM"
-    os.kill(java if what == "java" else python, signal.SIGKILL)
+    os.kill(java if what == "java" else python, number)
     return python, java
 
 
@@ -140,6 +140,24 @@ def test_leadership_is_given_back_with_the_jvm_and_with_python(driver: Driver) -
             assert reasons(successor)[2] == "released"
             eventually(lambda: not any(alive(pid) for pid in second))
             assert leader(driver) == successor.session_id
+
+
+@pytest.mark.parametrize("what", ["java", "python"])
+def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
+    driver: Driver, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HA_HEARTBEAT_TIMEOUT", "8")
+    feed(driver.source, 0)
+    with driver.running([*RUN, driver.job, "--", *driver.led]):
+        frozen = kill(driver, what, signal.SIGSTOP)
+        with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
+            assert (successor.epoch, reasons(successor)[2]) == (2, "released")
+            eventually(lambda: not any(alive(pid) for pid in frozen))
+            (hang,) = [each for each in successor.exceptions.list() if each.kind == "hang"]
+            assert hang.epoch == 1
+            assert "is stopped, as by SIGSTOP" in hang.dump
+            assert ("ha-heartbeat" in hang.dump or "Python, process" in hang.dump) == (what == "java")
+            assert ("stream execution thread" in hang.dump) == (what == "python")
 
 
 def reasons(leadership: Leadership) -> dict[int, str]:

@@ -1,0 +1,74 @@
+"""Thread dumps of a driver that does not answer: its Python's and its JVM's, each within a bound."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from store.clock import BOOT_CLOCK, now
+
+DUMP_S = 2.0
+"""Longest wait for the stacks of one process."""
+
+POLL_S = 0.05
+PYTHON_SIGNAL = signal.SIGUSR2
+"""Makes a driver's Python write its stacks: see :mod:`ha.spark.heartbeat`."""
+
+
+def thread_dumps(python: int, jvm: int, python_stacks: Path) -> str:
+    """Return the stacks of a driver's threads, or a sentence in place of those that cannot be had.
+
+    Args:
+        python: process id of its Python; 0 if it is not known.
+        jvm: process id of its JVM; 0 likewise.
+        python_stacks: file into which the Python writes its stacks.
+    """
+    parts = (
+        _dump("Python", python, lambda: _of_python(python, python_stacks)),
+        _dump("JVM", jvm, lambda: _of_jvm(jvm)),
+    )
+    return "\n\n".join(parts)
+
+
+def _dump(called: str, pid: int, ask: Callable[[], str]) -> str:
+    state = _state(pid)
+    if not state:
+        return f"{called}: its process has ended, or is not known."
+    if state in "Tt":
+        return f"{called}: process {pid} is stopped, as by SIGSTOP, and gives no stacks."
+    try:
+        stacks = ask()
+    except (OSError, subprocess.SubprocessError) as error:
+        stacks = f"no stacks: {error}"
+    return f"{called}, process {pid}:\n{stacks.strip() or f'no stacks within {DUMP_S:g} s.'}"
+
+
+def _of_python(pid: int, stacks: Path) -> str:
+    if not stacks.exists():  # without its handler the signal would end the program
+        return "no stacks: the program handles this signal itself."
+    before = stacks.stat().st_size
+    os.kill(pid, PYTHON_SIGNAL)
+    deadline, size = now() + DUMP_S, -1
+    while now() < deadline and (size <= before or stacks.stat().st_size > size):
+        size = stacks.stat().st_size
+        BOOT_CLOCK.sleep(POLL_S)
+    return stacks.read_bytes()[before:].decode(errors="replace")
+
+
+def _of_jvm(pid: int) -> str:
+    jcmd = Path(f"/proc/{pid}/exe").readlink().with_name("jcmd")
+    if not jcmd.exists():  # a runtime without tools
+        os.kill(pid, signal.SIGQUIT)
+        return "its stacks are in the command's output: this Java has no jcmd."
+    command = [str(jcmd), str(pid), "Thread.print"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=DUMP_S, check=False).stdout
+
+
+def _state(pid: int) -> str:
+    """Return the letter that the kernel has for the state of a process; nothing if there is none."""
+    with suppress(OSError, IndexError):
+        if pid > 0:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
