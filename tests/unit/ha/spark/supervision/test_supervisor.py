@@ -249,3 +249,22 @@ def test_failures_in_the_strategys_interval_are_those_of_restarts() -> None:
     assert failed(made, "b", 162.0, attempt=2) == [Start(("a", "b"), 3)]
     run(made, "ab", 3)
     assert failed(made, "b", 221.0, attempt=3) == [End(Failure("b", "boom"))]
+
+
+def test_what_is_said_of_a_query_after_its_end_changes_nothing() -> None:
+    made = supervisor(("a", "b"))
+    stopped(made, "a", 100.0)
+    assert failed(made, "a", 101.0) == []
+    assert made.started("a", 1, "late") == []
+    assert states(made) == {"a": "FINISHED", "b": "RUNNING"}
+    assert made.queries["a"].run_id == "a-1"
+
+
+def test_the_next_time_is_the_earliest_of_all_regions() -> None:
+    made = supervisor(("a",), ("b", "c"), ("d",))
+    failed(made, "a", 102.0)
+    assert made.due() == 102.0 + DELAY
+    failed(made, "d", 101.0)
+    assert made.due() == 101.0 + DELAY
+    failed(made, "b", 90.0)
+    assert made.due() == 90.0 + STOP_TIMEOUT
