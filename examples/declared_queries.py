@@ -13,7 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 import ha
 import ha.spark
 
-OUT = os.environ.get("HA_EXAMPLE_OUT") or Path("build/numbers").absolute().as_uri()
+OUT = os.environ.get("NUMBERS_OUT") or Path("build/numbers").absolute().as_uri()
 """In the file system of the jobs."""
 
 job = ha.spark.Job("numbers")

@@ -41,7 +41,7 @@ def queries(job: str, as_json: bool, files: str | None, zookeeper: str | None) -
         click.echo(f"{job}: these are the last states of epoch {shown or '-'}; {now}.")
     table = Table(box=None, pad_edge=False)
     for column in ("QUERY", "STATE", "REGION", "RESTARTS", "READS", "WRITES", "RUN ID", "LAST ERROR"):
-        table.add_column(column, justify="right" if column in ("REGION", "RESTARTS") else "left")
+        table.add_column(column, justify="right" if column in ("REGION", "RESTARTS") else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(row[key])) for key in _COLUMNS))
     Console(soft_wrap=True).print(table)
