@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.matrix.__main__ import ABILITIES, GREEN, RED, abilities, table
+from tests.matrix.__main__ import ABILITIES, GREEN, RED, abilities, green, table
 from tests.matrix.places import PYTHONS, SPARKS, cell_of, oldest, requirements
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +57,19 @@ def test_an_ability_is_there_if_all_its_tests_pass_and_one_ran() -> None:
     assert abilities([(first, False), *rest])["lead"] == RED
     assert abilities(rest)["lead"] == RED, "nothing ran"
     assert abilities([*rest, ("tests/another.py::test_a", False)])["workers"] == GREEN
+
+
+@pytest.mark.parametrize(
+    ("found", "is_green"),
+    [
+        (dict.fromkeys(ABILITIES, GREEN), True),
+        ({**dict.fromkeys(ABILITIES, GREEN), "lead": RED}, False),
+        ({"": "took more than 1500 s"}, False),
+        ({}, False),
+    ],
+)
+def test_a_cell_that_did_not_run_is_not_green(found: dict[str, str], *, is_green: bool) -> None:
+    assert green(found) is is_green
 
 
 def test_what_was_not_run_is_said_so() -> None:
