@@ -13,7 +13,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 import ha
 from ha.cli.operate import job_admin
-from ha.cli.options import Seconds, json_option, stores
+from ha.cli.options import Seconds, json_option, settings, stores
+from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
 from leader.errors import LeaderError, NoLeader, NotLeader
 from leader.layout.lease import Mode
@@ -64,7 +65,9 @@ def adopt(
 
     with refusals_as_errors():
         check_job(job)
-        check_source(query, uri)  # what can be refused without the lease is: a leadership takes an epoch
+        # What can be refused without the lease is: a leadership takes an epoch.
+        with contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
+            check_source(query, uri, opened.open)
         if not replace:
             _check_free(job, query, files, zookeeper)
     with refusals_as_errors(), led(job, timeout, files, zookeeper, "adopted") as leadership, _shown(as_json) as told:

@@ -63,18 +63,20 @@ class Stores:
         self.snapshots = snapshot_directory(settings.snapshots, self.files.uri, address)
         self.history: History = open_history(settings.history, settings.contender)
 
-    def open(self, uri: str, directory_mode: int = DIRECTORY_MODE) -> BoundedFiles:
+    def open(self, uri: str, directory_mode: int = DIRECTORY_MODE, workers: int = 8) -> BoundedFiles:
         """Open another root with the same hooks; the caller closes it.
 
         Args:
             uri: of the root.
             directory_mode: permissions of directories that are made.
+            workers: most calls at the same time.
 
         Raises:
             Invalid: the URI has the wrong form.
         """
         return open_files(
             uri,
+            workers=workers,
             directory_mode=directory_mode,
             ca=self.settings.webhdfs_ca,
             on_call=self._on_call,

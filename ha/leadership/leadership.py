@@ -134,9 +134,9 @@ class Leadership:
         """The leader directory as a store; for modules of this package."""
         return self._own
 
-    def open_files(self, uri: str) -> BoundedFiles:
-        """Open another root; its calls are counted with those of the stores. For modules of this package."""
-        return self._stores.open(uri)
+    def open_files(self, uri: str, workers: int = 8) -> BoundedFiles:
+        """Open another root as the settings say; its calls are counted, too. For modules of this package."""
+        return self._stores.open(uri, workers=workers)
 
     def is_leader(self) -> bool:
         """Whether this process leads now: a comparison with the clock that asks no store."""

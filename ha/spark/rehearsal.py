@@ -115,7 +115,8 @@ def warm_up(
         )
     if _granted():
         return False
-    rehearsing = _Rehearsing(spark, start, sample, batches, timeout, load(settings).files)
+    loaded = load(settings)
+    rehearsing = _Rehearsing(spark, start, sample, batches, timeout, loaded.files, loaded.webhdfs_ca)
     rehearsing.begin()
     deadline = now() + timeout
     while not rehearsing.over.wait(POLL_S) and now() < deadline and not _granted():
@@ -140,13 +141,14 @@ class _Rehearsing:
         batches: int,
         timeout: float,
         root: str,
+        ca: str,
     ) -> None:
         self._spark = spark
         self._start = start
         self._sample = sample
         self._batches = batches
         self._timeout = timeout
-        self._root = root.rstrip("/")
+        self._root, self._ca = root.rstrip("/"), ca
         self.over = threading.Event()
         self._stop = threading.Event()
         self._plays = threading.Event()
@@ -177,7 +179,7 @@ class _Rehearsing:
 
     def _run(self) -> None:
         try:
-            with open_files(self._root) as files:
+            with open_files(self._root, ca=self._ca) as files:
                 self._in_scratch(files)
         except Exception as error:  # noqa: BLE001  # a colder standby is still a standby
             _log.warning("The rehearsal has failed, and the query is not warm: %s", str(error).partition("\n")[0])
@@ -191,7 +193,8 @@ class _Rehearsing:
             where = f"{self._root}/{name}"
             # Under the real job's name, the program would share the leadership of its own sidecar.
             job = name.removeprefix(".")
-            alone = lead(job, timeout=self._timeout, files=where, zookeeper="", history="", snapshots="off")
+            scratch = {"zookeeper": "", "history": "", "snapshots": "off", "webhdfs_ca": self._ca}
+            alone = lead(job, timeout=self._timeout, files=where, **scratch)  # type: ignore[arg-type]
             with (
                 alone as leadership,
                 publish_checkpoints(self._spark, leadership),

@@ -8,11 +8,12 @@ All of it is below the leader directory. So a claim fences the copy, and the nex
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
-from ha.spark.checkpoint_copy.trees import Tree
+from ha.spark.checkpoint_copy.trees import Tree, check_bulk
 from ha.spark.commit_log import kept, newest_batch
 from ha.spark.locations import check_query
 from ha.spark.relocate import relocate
@@ -23,7 +24,6 @@ from leader.job.status import JobStatus
 from leader.layout.names import SPARK
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
-from store.open import open_files
 
 ADOPTING = "adopting"
 
@@ -73,7 +73,8 @@ def adopt(leadership: Leadership, query: str, uri: str, *, replace: bool = False
         StoreError: a store did not answer; call it again.
     """
     check_query(query)
-    with open_files(uri) as there, open_files(leadership.directory.rsplit("/", 2)[0], workers=WORKERS) as files:
+    root = leadership.directory.rsplit("/", 2)[0]
+    with leadership.open_files(uri) as there, leadership.open_files(root, WORKERS) as files:
         source = Tree(there)
         wanted = _checkpoint(source)
         directory = FencedDirectory(files, leadership.job, leadership.own.leader, CALL_TIMEOUT_S)
@@ -89,8 +90,13 @@ def adopt(leadership: Leadership, query: str, uri: str, *, replace: bool = False
     return Copied(len(wanted), sum(wanted.values()), progress.kept, newest_batch(_commits(wanted)), replaced)
 
 
-def check_source(query: str, uri: str) -> None:
+def check_source(query: str, uri: str, open_root: Callable[[str], BoundedFiles]) -> None:
     """Check what can be checked without leading the job: the query's name, and that a checkpoint is at the URI.
+
+    Args:
+        query: name of the query.
+        uri: of the directory.
+        open_root: opens a root with the caller's settings.
 
     Raises:
         Invalid: there is no checkpoint at the URI, or it is not a URI.
@@ -98,7 +104,8 @@ def check_source(query: str, uri: str) -> None:
         StoreError: the store of the checkpoint did not answer.
     """
     check_query(query)
-    with open_files(uri) as there:
+    with open_root(uri) as there:
+        check_bulk(there.uri)
         _checkpoint(Tree(there))
 
 

@@ -54,7 +54,7 @@ def export(job: str, query: str, uri: str, *, told: Told | None = None, **settin
     open_files(uri).close()  # raises if it is not a URI
     stores = Stores(load(settings))
     try:
-        with open_files(parent, workers=WORKERS) as outside:
+        with stores.open(parent, workers=WORKERS) as outside:
             outside.call("bulk_root", lambda files: files.make_root(), CALL_TIMEOUT_S)
             digest = hashlib.sha256(f"{stores.files.uri}/{job}/{query}".encode()).hexdigest()[:16]
             staging = Staging(outside, f"_exporting-{name}-{digest}", told)

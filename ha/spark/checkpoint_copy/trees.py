@@ -118,8 +118,9 @@ def bulk_files(uri: str) -> "FileSystem":
     The HDFS of pyarrow itself needs Hadoop's native library and a JVM in this process; hdfs-native needs neither.
 
     Raises:
-        Invalid: the URI is WebHDFS of a nameservice.
+        Invalid: see :func:`check_bulk`.
     """
+    check_bulk(uri)
     from pyarrow import PythonFile  # noqa: PLC0415
     from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem  # noqa: PLC0415  # takes 60 ms, only for a copy
 
@@ -138,12 +139,22 @@ def bulk_files(uri: str) -> "FileSystem":
 
         # fsspec would keep it for the life of the process, with a connection to a NameNode that may hang.
         return PyFileSystem(Handler(HdfsFileSystem(parts.hostname, parts.port, skip_instance_cache=True)))
-    if parts.port is None:
-        raise Invalid(f"{uri!r} is WebHDFS of a nameservice, which a bulk copy cannot use: write hdfs:// instead.")
     from fsspec.implementations.webhdfs import WebHDFS  # noqa: PLC0415
 
     user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     return PyFileSystem(FSSpecHandler(WebHDFS(parts.hostname, parts.port, user=user, skip_instance_cache=True)))
+
+
+def check_bulk(uri: str) -> None:
+    """Check that whole directories can be copied from or to a URI that one of our drivers has accepted.
+
+    Raises:
+        Invalid: it is WebHDFS of a nameservice, or encrypted.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme == "swebhdfs" or (parts.scheme == "webhdfs" and parts.port is None):
+        kind = "encrypted WebHDFS" if parts.scheme == "swebhdfs" else "WebHDFS of a nameservice"
+        raise Invalid(f"{uri!r} is {kind}, which a bulk copy cannot use: write hdfs:// instead.")
 
 
 class _Sink:

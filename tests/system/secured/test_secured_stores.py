@@ -137,6 +137,40 @@ def test_encrypted_webhdfs_reads_and_writes_with_a_ticket_and_believes_only_its_
     assert said(box, STRANGER, STRANGER_OF_FILES, root) == ["PermissionDenied"] * 5
 
 
+CHECKPOINT = """
+from store.open import driver_of
+driver = driver_of(sys.argv[1], ca=os.environ["HA_WEBHDFS_CA"])()
+driver.make_root()
+for folder in ("", "/offsets", "/commits"):
+    driver.make_directory(f"checkpoint{folder}")
+for file in ("metadata", "offsets/0", "commits/0"):
+    driver.write(f"checkpoint/{file}", b"{}")
+"""
+
+
+def test_checkpoints_are_adopted_and_exported_with_a_ticket_but_not_over_encrypted_webhdfs(box: Sandbox) -> None:
+    web = box.environment()["HA_SANDBOX_WEBHDFS"] + "/outside"
+    root = box.environment()["HA_FILES"] + "/outside"
+    said(box, USER, CHECKPOINT, root)
+    for verb, place in (
+        ("adopt", f"{root}/checkpoint"),
+        ("export", f"{root}/exported"),
+        ("adopt", f"{web}/checkpoint"),
+    ):
+        copied = subprocess.run(
+            [*CLI, verb, "copies", "counts", place],
+            env=environment(box, USER),
+            capture_output=True,
+            text=True,
+            timeout=ASKED_S,
+            check=False,
+        )
+        if place.startswith(root):
+            assert copied.returncode == 0, copied.stderr
+        else:
+            assert "is encrypted WebHDFS, which a bulk copy cannot use: write hdfs:// instead." in copied.stderr
+
+
 LEASE = """
 from leader.layout.names import LeaderDirectory
 def names(path):
