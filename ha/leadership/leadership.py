@@ -25,6 +25,7 @@ from leader.layout.information import check_endpoints
 from leader.layout.names import BLOBS, LeaderDirectory
 from leader.layout.znodes import checkpoints_path
 from store.bounded import BoundedFiles
+from store.errors import StoreError
 
 _log = logging.getLogger("ha")
 
@@ -137,6 +138,17 @@ class Leadership:
     def open_files(self, uri: str, workers: int = 8) -> BoundedFiles:
         """Open another root as the settings say; its calls are counted, too. For modules of this package."""
         return self._stores.open(uri, workers=workers)
+
+    def keep_failure(self, kind: str, message: str, *, query: str = "", trace: str = "") -> None:
+        """Keep a failure among the job's exceptions: one try, on a thread of its own. For modules of this package."""
+
+        def keep() -> None:
+            try:
+                self.exceptions.add(kind, message, query=query, trace=trace)
+            except (StoreError, NotLeader) as error:
+                _log.warning("%s: a failure is not kept for `ha exceptions`: %s", self.job, error)
+
+        threading.Thread(target=keep, name="ha-exceptions", daemon=True).start()
 
     def is_leader(self) -> bool:
         """Whether this process leads now: a comparison with the clock that asks no store."""

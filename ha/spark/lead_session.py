@@ -82,6 +82,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         self._end_at_failure = loaded.failed_query == END
         self._query_ended: Callable[[Ended], object] = self._report
         self._failed: QueryFailed | None = None
+        self._kept: set[str] = set()
+        """Run ids of the queries whose failures are among the job's exceptions; an error that names one is the same."""
         self._heartbeat_timeout = loaded.heartbeat_timeout
         self._leadership: Leadership | None = None
         self._inside = ExitStack()
@@ -131,7 +133,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         """
         with self._inside:
             reason = self._why_over(error)
-            if isinstance(error, Exception) and reason is None:
+            if isinstance(error, Exception) and reason is None and not any(each in str(error) for each in self._kept):
                 self._note(error)
         if reason is not None and reason is not error:
             raise reason from error
@@ -165,6 +167,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             return
         failed = QueryFailed(f"A query of job {self._job!r} has failed. {failure(str(ended.name), ended.error)}")
         _log.error("%s", failed)
+        self._kept.add(ended.run_id)
+        self._leadership.keep_failure(QueryFailed.__name__, f"{failed}", query=ended.name or "", trace=ended.error)
         if self._end_at_failure and self._failed is None:
             self._failed = failed
             threading.Thread(target=self._stop_queries, args=(self._stop_grace,), name="ha-stop", daemon=True).start()

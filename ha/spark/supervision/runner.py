@@ -21,7 +21,7 @@ from ha.spark.query_events import Ended
 from ha.spark.session import explain
 from ha.spark.supervision.states import StatesWriter
 from ha.spark.supervision.supervisor import Command, End, Start, Stop, Supervisor
-from leader.errors import Fenced
+from leader.errors import Fenced, QueryFailed
 from store.clock import now
 
 AUDIT_S = 10.0
@@ -110,7 +110,7 @@ class Runner:
             except Exception as error:  # noqa: BLE001  # of the program's function, of Spark or py4j
                 failed = True
                 text = "".join(traceback.format_exception(error))
-                self._answer(name, command.attempt, failure(name, text))
+                self._answer(name, command.attempt, failure(name, text), text)
 
     def _start(self, name: str, attempt: int) -> None:
         with self._building:
@@ -137,10 +137,10 @@ class Runner:
 
     # --- events, on the runner's thread
 
-    def _answer(self, name: str, attempt: int, failed: Failure | None) -> None:
+    def _answer(self, name: str, attempt: int, failed: Failure | None, trace: str = "") -> None:
         def event() -> list[Command]:
             if failed is not None:
-                self._say(failed)
+                self._say(failed, trace)
             return self._supervisor.ended(name, attempt, failed, now())
 
         self._events.put(event)
@@ -154,8 +154,8 @@ class Runner:
         if not name:
             return []  # a query of the program's own
         failed = self._read(name, error) if error is not None else None
-        if failed is not None:
-            self._say(failed)
+        if failed is not None and error is not None:
+            self._say(failed, error)
         return self._supervisor.ended(name, attempt, failed, now())
 
     def _read(self, name: str, error: str) -> Failure:
@@ -165,8 +165,9 @@ class Runner:
             return failure(name, str(reason), "another leader has taken over")
         return failure(name, error)
 
-    def _say(self, failed: Failure) -> None:
+    def _say(self, failed: Failure, trace: str) -> None:
         _log.error("%s: a query has failed. %s", self._leadership.job, failed)
+        self._leadership.keep_failure(QueryFailed.__name__, f"{failed}", query=failed.query, trace=trace)
 
     def _audit(self) -> None:
         """Find queries whose end was not told: those that were not active twice."""

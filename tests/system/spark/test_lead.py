@@ -107,12 +107,16 @@ def test_a_query_that_fails_beside_others_is_said_and_ends_the_block_if_the_sett
         raise ArithmeticError("the user's own")
 
     def run() -> None:
-        with ha.spark.lead(job, spark, timeout=20.0, files=hdfs_uri, zookeeper="", failed_query=failed_query):
+        with ha.spark.lead(
+            job, spark, timeout=20.0, files=hdfs_uri, zookeeper="", failed_query=failed_query
+        ) as leadership:
             feed(tmp_path, 0)
             other = start(spark, tmp_path, "other")
             lines = spark.readStream.text(tmp_path.as_uri())
             lines.writeStream.queryName("wrong").foreachBatch(wrong).start()
             eventually(lambda: "wrong: ArithmeticError: the user's own" in caplog.text, 60)
+            eventually(lambda: [each.query for each in leadership.exceptions.list()] == ["wrong"], 60)
+            assert "ArithmeticError: the user's own" in leadership.exceptions.list()[0].trace
             if failed_query == "end":
                 other.awaitTermination()
             assert other.isActive == (failed_query == "report")
