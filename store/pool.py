@@ -1,7 +1,6 @@
 """The threads behind :class:`store.bounded.BoundedFiles`: those of one process, and the driver they share."""
 
 import atexit
-import ctypes
 import logging
 import os
 import signal
@@ -105,6 +104,8 @@ def _before_exit() -> None:
     while _running and now() < end:
         threading.Event().wait(0.002)
     if _running:
+        import ctypes  # noqa: PLC0415  # lookups should not pay for it
+
         libc = ctypes.CDLL(None)
         libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
         libc.signal(signal.SIGABRT, ctypes.cast(libc.pause, ctypes.c_void_p))
