@@ -18,6 +18,7 @@ from ha.cli.options import Seconds, json_option, settings, stores
 from ha.config.stores import Stores
 from leader.errors import LeaderError, NoLeader
 from leader.job.admin import JobAdmin
+from leader.job.status import Status
 from leader.layout.lease import ANYBODY, Mode, check_contender
 
 wait_option = click.option(
@@ -157,12 +158,19 @@ def _row(admin: JobAdmin, job: str) -> dict[str, Any]:
     held = lease.mode is not Mode.RELEASED
     return {
         "job": job,
-        "state": admin.state(job, directory),
+        "state": _state(admin.state(job, directory), led=held),
         "epoch": directory.epoch,
         "lease": lease.mode.value,
         "holder": lease.contender if held else None,
         "contenders": admin.contenders(job),
     }
+
+
+def _state(stored: str | None, *, led: bool) -> str | None:
+    """Return a job's state as people see it: what runs is suspended while nobody leads it."""
+    if stored is None or led or stored == Status.CREATED.value or Status(stored).globally_terminal:
+        return stored
+    return Status.SUSPENDED.value
 
 
 @contextlib.contextmanager

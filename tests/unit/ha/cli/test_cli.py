@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ha.cli import exit_code
 from leader.layout import tree as job
@@ -103,6 +104,30 @@ def test_flags_come_before_the_environment(
 ) -> None:
     monkeypatch.setenv("HA_FILES", "hdfs://127.0.0.1:1/nowhere")
     assert Said(capsys, "leader", "orders", "--files", led.as_uri()).code == 0
+
+
+@pytest.mark.parametrize(
+    ("stored", "held", "shown"),
+    [
+        ("CREATED", False, "CREATED"),
+        ("RUNNING", True, "RUNNING"),
+        ("RUNNING", False, "SUSPENDED"),
+        ("RESTARTING", False, "SUSPENDED"),
+        ("FINISHED", False, "FINISHED"),
+        ("FAILED", False, "FAILED"),
+    ],
+)
+def test_what_runs_is_suspended_while_nobody_leads_it(
+    led: Path, capsys: pytest.CaptureFixture[str], stored: str, shown: str, *, held: bool
+) -> None:
+    files, home = LocalFiles(led, durable=False), f"orders/{LeaderDirectory(1, SESSION).name}"
+    files.rename(f"{home}/status=CREATED", f"{home}/status={stored}~2")
+    if not held:
+        lease = Lease(1, Mode.HDFS, 3_600_000, SESSION, "", "a")
+        released = replace(lease, sequence=2, mode=Mode.RELEASED, ttl_ms=0)
+        files.rename(f"{home}/record/{lease.name}", f"{home}/record/{released.name}")
+    (row,) = json.loads(Said(capsys, "list", "--json").output)
+    assert row["state"] == shown
 
 
 def test_list_history_and_checkpoint(led: Path, capsys: pytest.CaptureFixture[str]) -> None:
