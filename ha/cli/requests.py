@@ -1,4 +1,4 @@
-"""What operators ask of a job's leader: ``ha stop``, ``ha cancel`` and ``ha restart``."""
+"""The verbs by which operators ask a leader for something: ``ha stop``, ``ha cancel`` and ``ha restart``."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What operators ask of the sidecar that leads: to stop the job, to cancel it, or to start its command again."""
+"""OperatorRequests: the sidecar's end of what operators ask for: stop the job, cancel it, or restart its command."""
 
 import logging
 from collections.abc import Iterator
