@@ -101,6 +101,7 @@ def test_a_request_to_a_leader_that_is_fenced_is_an_error_for_the_operator(hurt:
         Requests(hurt.own).ask("1", "cancel")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_none_of_a_hundred_requests_for_an_old_epoch_is_executed(place: Place, seed: int) -> None:
     """Whatever becomes of the calls: a thousand in all. The old leader may be about to accept when it is fenced."""
