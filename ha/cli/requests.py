@@ -10,12 +10,12 @@ import msgspec
 
 from ha.cli.operate import job_admin, operator
 from ha.cli.options import Seconds, json_option, stores
-from leader.errors import Fenced, LeaderError
+from leader.errors import LeaderError
 from leader.job.admin import JobAdmin
 from leader.job.requests import Request, Requests, State
 from leader.layout.names import check_word
 from store.clock import BOOT_CLOCK, now
-from store.errors import NotFound
+from store.errors import StoreError
 
 POLL_S = 0.25
 """Seconds between two looks for the answer; each costs the NameNode a list and a read."""
@@ -98,13 +98,14 @@ def _ask(admin: JobAdmin, job: str, verb: str, identity: str | None, timeout: fl
 
 def _answer(admin: JobAdmin, job: str, request: Request, end: float) -> Request:
     """Wait until a request is answered; returns it as it is at the end of the time, if it is not."""
-    requests = Requests(admin.directory(job))
+    requests: Requests | None = None
     while not request.state.final and now() < end:
         BOOT_CLOCK.sleep(min(POLL_S, max(0.0, end - now())))
         try:
+            requests = requests or Requests(admin.directory(job))
             request = requests.load(request.id) or request
-        except (Fenced, NotFound):  # the next leader answers it
-            requests = Requests(admin.directory(job))
+        except (LeaderError, StoreError):  # a store is away for a while, or the next leader will answer
+            requests = None
     return request
 
 

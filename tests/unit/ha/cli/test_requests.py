@@ -1,0 +1,53 @@
+"""Waiting for the answer to a request: neither a store that is away nor a change of the leader ends it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ha.cli import requests
+from leader.errors import Fenced, NoLeader
+from leader.job.requests import Request, State
+from store.clock import now
+from store.errors import ConnectionLost
+
+ASKED = Request("1", "cancel", 3)
+ANSWERED = Request("1", "cancel", 3, state=State.DONE, said="The job has ended.")
+
+
+class Store:
+    """Stands for the directory, and for the requests in it; each look takes the next of what happens."""
+
+    def __init__(self, *happens: object) -> None:
+        self.happens = list(happens)
+
+    def look(self, *_: object) -> Any:
+        found = self.happens.pop(0) if self.happens else ASKED
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@pytest.mark.parametrize(
+    "trouble", [ConnectionLost("No answer."), Fenced("Another leader has begun."), NoLeader("There is none now.")]
+)
+def test_trouble_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch, trouble: Exception) -> None:
+    store = Store(trouble, ASKED, trouble, ANSWERED)
+    monkeypatch.setattr(requests, "POLL_S", 0.0)
+    monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=store.look))
+    admin: Any = SimpleNamespace(directory=lambda _: None)
+    assert requests._answer(admin, "orders", ASKED, now() + 60) == ANSWERED
+
+
+def test_a_directory_that_cannot_be_found_for_a_while_does_not_end_it_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Store(ConnectionLost("No answer."), "there")
+    monkeypatch.setattr(requests, "POLL_S", 0.0)
+    monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=lambda _: ANSWERED))
+    admin: Any = SimpleNamespace(directory=places.look)
+    assert requests._answer(admin, "orders", ASKED, now() + 60) == ANSWERED
+
+
+def test_the_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=lambda _: ASKED))
+    admin: Any = SimpleNamespace(directory=lambda _: None)
+    assert requests._answer(admin, "orders", ASKED, now()) == ASKED
