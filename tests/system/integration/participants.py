@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -19,7 +20,7 @@ from ha.history.events import Ended
 from leader.job.admin import JobAdmin
 from leader.job.grants import PastGrant
 from leader.layout import contact
-from leader.layout.contact import ContactAddress
+from leader.layout.contact import GREETING_BYTES, ContactAddress
 from leader.layout.information import Record
 from leader.layout.lease import Lease
 from leader.layout.names import RECORD, LeaderDirectory
@@ -272,11 +273,18 @@ class Team:
         return data
 
     def settle_watched(self) -> LeaderDirectory:
-        """Wait until somebody is connected to the leader's process as well, and has read its greeting."""
+        """Wait until somebody is connected to the leader's process as well, and has read its greeting.
+
+        The kernel connects before the leader accepts. The leader greets in the order in which they came: once it has
+        greeted this process, the standby's greeting has arrived.
+        """
         directory = self.settle()
         where = until(self.contact, "the leader says where it listens")
         assert where is not None
         until(lambda: connected_to(where.port), "a standby is connected to the leader's process")
+        with socket.create_connection((where.host, where.port), PATIENCE_S) as behind_it:
+            assert behind_it.recv(GREETING_BYTES), "the leader greets"
+        until(lambda: connected_to(where.port), "the standby has read its greeting")
         return directory
 
     def contenders(self) -> list[str]:
