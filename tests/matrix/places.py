@@ -10,6 +10,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "matrix"
@@ -17,8 +18,8 @@ FOLDER = ROOT / "build" / "matrix"
 SPARKS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 PYTHONS = ("3.11", "3.12", "3.13")
 
-TOOLS = ("greenlet", "hypothesis", "packaging", "pytest", "pytest-timeout", "pytest-xdist", "setuptools")
-"""What the tests import. PySpark 3.5 needs setuptools on Python 3.12 and newer, which have no ``distutils``."""
+TOOLS = ("greenlet", "hypothesis", "packaging", "pytest", "pytest-timeout", "pytest-xdist")
+"""What the tests import."""
 
 INSTALL_S = 1200.0
 
@@ -57,7 +58,9 @@ def requirements(cell: Cell) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     given = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
     exact = [oldest(line) for line in given if Requirement(line).name != "pyspark"] if cell.oldest else []
-    return [f"{ROOT}[spark,drill]", f"pyspark=={cell.spark}", *exact, *TOOLS]
+    # No extra can ask for it: an extra does not see which version of PySpark is chosen. `ha.spark` says so at its start.
+    distutils = ["setuptools"] if Version(cell.spark).major < 4 and Version(cell.python) >= Version("3.12") else []
+    return [f"{ROOT}[spark,drill]", f"pyspark=={cell.spark}", *distutils, *exact, *TOOLS]
 
 
 def oldest(line: str) -> str:
