@@ -15,6 +15,21 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["spark"]]
 
 
+EXTRAS = {Requirement(line).name for lines in PROJECT["optional-dependencies"].values() for line in lines}
+
+
+def locked(name: str) -> dict[str, str]:
+    """The packages of a lock, with their versions; of a package with several the last."""
+    return dict(re.findall(r"^([^\s=]+)==([^\s;\\]+)", (ROOT / name).read_text(), re.MULTILINE))
+
+
+def test_what_a_user_installs_with_all_extras_is_locked_and_is_what_we_develop_with() -> None:
+    users, ours = locked("runtime.lock"), locked("requirements.lock")
+    assert {*EXTRAS, *(each.name for each in RUNTIME)} <= users.keys()
+    assert not {"pytest", "mypy", "hypothesis"} & users.keys()
+    assert {name: version for name, version in ours.items() if name in users and users[name] != version} == {}
+
+
 @pytest.mark.parametrize("requirement", RUNTIME, ids=lambda each: each.name)
 def test_what_we_develop_with_is_in_the_range(requirement: Requirement) -> None:
     lock = (ROOT / "requirements.lock").read_text()
