@@ -3,6 +3,9 @@
 Versions 3.5 to 4.3 have them: see ``docs/versions.md``. A test compares this list with the rest of the package.
 """
 
+import logging
+import sys
+from importlib.util import find_spec
 from typing import Any
 
 import pyspark
@@ -14,9 +17,16 @@ from leader.errors import InvalidSettings
 OLDEST, NEWEST = (3, 5), (4, 3)
 """The oldest version that works, and the newest one that was tested."""
 
+WITHOUT_DISTUTILS = (4, 0)
+"""The oldest version whose functions with pandas need no ``distutils``, which left Python with 3.12."""
+
+_log = logging.getLogger("ha")
+
 
 def check_version(version: str = pyspark.__version__) -> None:
-    """Refuse a PySpark that is too old.
+    """Refuse a PySpark that is too old, and warn of one that lacks a package.
+
+    No extra can ask for that package: an extra does not see which version of PySpark is chosen.
 
     Raises:
         InvalidSettings: it is.
@@ -27,6 +37,11 @@ def check_version(version: str = pyspark.__version__) -> None:
             f"PySpark {version} is too old: install {'.'.join(map(str, OLDEST))} or newer, "
             "which tells its listeners that a query is idle."
         )
+    if (first, second) < WITHOUT_DISTUTILS and find_spec("distutils") is None:
+        _log.warning(
+            "PySpark %s on Python %d.%d cannot use pandas without the package setuptools: install it, for workers too.",
+            version, *sys.version_info[:2],
+        )  # fmt: skip
 
 
 def jvm_of(spark: object) -> Any:

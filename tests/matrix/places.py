@@ -58,7 +58,7 @@ def requirements(cell: Cell) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     given = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
     exact = [oldest(line) for line in given if Requirement(line).name != "pyspark"] if cell.oldest else []
-    # No extra can ask for it: an extra does not see which version of PySpark is chosen. `ha.spark` says so at its start.
+    # No extra can ask for it, because it does not see which PySpark is chosen: `ha.spark` warns instead.
     distutils = ["setuptools"] if Version(cell.spark).major < 4 and Version(cell.python) >= Version("3.12") else []
     return [f"{ROOT}[spark,drill]", f"pyspark=={cell.spark}", *distutils, *exact, *TOOLS]
 

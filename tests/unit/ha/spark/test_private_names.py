@@ -44,6 +44,23 @@ def test_other_versions_are_not(version: str) -> None:
     private_names.check_version(version)
 
 
+@pytest.mark.parametrize(
+    ("version", "distutils", "warned"),
+    [("3.5.9", None, True), ("3.5.9", "a spec", False), ("4.0.0", None, False), ("4.3.0", None, False)],
+)
+def test_a_spark_that_needs_setuptools_says_so_where_there_are_none(
+    version: str,
+    *,
+    distutils: str | None,
+    warned: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(private_names, "find_spec", {"distutils": distutils}.__getitem__)
+    private_names.check_version(version)
+    assert ["cannot use pandas without the package setuptools" in each for each in caplog.messages] == [True] * warned
+
+
 def test_a_version_without_a_name_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SparkSession.__new__(SparkSession)  # its JVM's name is set by its constructor
     with pytest.raises(InvalidSettings, match=r"^PySpark .* has no SparkSession\._jvm, which .*: install PySpark 3"):
