@@ -135,6 +135,11 @@ class _LocalServices:
 @setting_option("rerun", metavar="on|off")
 @setting_option("class_data", metavar="on|off")
 @setting_option("restart_strategy_type", "--restart-strategy", metavar="TYPE")
+@setting_option("liveness_probe", metavar="PROBE")
+@setting_option("liveness_period", metavar="SECONDS")
+@setting_option("liveness_timeout", metavar="SECONDS")
+@setting_option("liveness_failure_threshold", metavar="NUMBER")
+@setting_option("liveness_initial_delay", metavar="SECONDS")
 @_contends
 def run(
     job: str,

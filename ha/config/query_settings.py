@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from ha.config.command_settings import CommandSettings
+from ha.config.probe_settings import ProbeSettings
 from ha.config.setting import check_choice, setting
 
 REGION, FULL = "region", "full"
 END, STAY, REPORT = "end", "stay", "report"
 
 
-class QuerySettings(CommandSettings, frozen=True, kw_only=True):
+class QuerySettings(ProbeSettings, frozen=True, kw_only=True):
     """The queries of ``ha.spark.Job`` and ``ha.spark.lead``; their restart strategy is that of the command's settings.
 
     If no strategy is chosen, they have ``exponential-delay``.

@@ -3,9 +3,9 @@
 :func:`ha.config.sources.load` gathers the values from arguments, the environment and ``ha.toml``.
 
 A struct can have only one base with fields, so the subjects stand on each other: ``store_settings``,
-``leadership_settings``, ``http_settings``, ``command_settings``, ``query_settings``. Each documents its fields where it
-declares them, and validates them. The table of settings in ``docs/reference`` and the help of the command line's
-options come from there.
+``leadership_settings``, ``http_settings``, ``command_settings``, ``probe_settings``, ``query_settings``. Each documents
+its fields where it declares them, and validates them. The table of settings in ``docs/reference`` and the help of the
+command line's options come from there.
 """
 
 from typing import Annotated

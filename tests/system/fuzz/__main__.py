@@ -28,6 +28,7 @@ DECODERS = (
         "ha.config.command_settings",
         "ha.config.http_settings",
         "ha.config.leadership_settings",
+        "ha.config.probe_settings",
         "ha.config.setting",
         "ha.config.settings",
         "ha.config.sources",
