@@ -23,9 +23,9 @@ from ha.leadership.deadline_file import DeadlineWriter
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.guard import JVM_ENDED
 from ha.sidecar.heartbeat import Beat, read
-from ha.sidecar.memory import memory_of
+from ha.sidecar.memory import descendants, memory_of
 from ha.sidecar.spark_overlay import spark_environment
-from ha.sidecar.thread_dumps import thread_dumps
+from ha.sidecar.thread_dumps import first_of, thread_dumps
 from leader.layout.names import LeaderDirectory
 from store.clock import now
 
@@ -193,9 +193,19 @@ class Command:
         """The newest heartbeat of the present run; None if it has sent none."""
         return read(self._heartbeat) if self._run is not None else None
 
-    def thread_dumps(self, beat: Beat) -> str:
-        """Return the stacks of the processes that beat, as far as they can be had within a few seconds."""
+    def thread_dumps(self, beat: Beat | None) -> str:
+        """Return the stacks of the processes that beat, as far as they can be had within a few seconds.
+
+        If none beats: those of the first Python and the first JVM that the command has started.
+        """
+        if beat is None:
+            found = descendants(self._run.child.pid) if self._run is not None else []
+            beat = Beat(0, first_of("python", found), first_of("java", found))
         return thread_dumps(beat.python, beat.jvm, Path(f"{self._heartbeat}.python"))
+
+    def variables(self, leader: LeaderDirectory) -> dict[str, str]:
+        """Return the variables of the environment that a run finds when it is started with a grant."""
+        return self._environment(leader, None)
 
     @property
     def _heartbeat(self) -> Path:

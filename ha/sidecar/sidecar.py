@@ -27,9 +27,10 @@ from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused
 from ha.metrics.contending import Restarts
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
-from ha.sidecar.heartbeat import Watch
+from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.operator_requests import CANCEL, RESTART, OperatorRequests
+from ha.sidecar.probes import probe_of
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
 from ha.sidecar.spark_submit import check_place
 from ha.spark.checkpoint_publisher import SidecarPublisher
@@ -126,12 +127,15 @@ class Sidecar:
 
         Raises:
             InvalidName: the job or an endpoint has a name that is not allowed.
-            InvalidSettings: ``spark`` does not work with this command, or its driver would run on another host.
+            InvalidSettings: ``spark`` does not work with this command, its driver would run on another host, or the
+                liveness probe has another form.
         """
         users = users_configuration(os.environ)
         check_place(command, os.environ, users / DEFAULTS if users is not None else None)
         if spark:
             check_command(command, warm=process.settings.standby == WARM)
+        probe = process.settings.liveness_probe
+        asks = probe_of(probe, process.stores) if probe else None
         self._process = process
         self._settings = process.settings
         self._job = check_job(job)
@@ -148,7 +152,7 @@ class Sidecar:
         self._phase: Standby | Leading | Ending = Standby()
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._restarts = Restarts(process.metrics.registry, job)
-        self._watch = Watch(settings.heartbeat_timeout)
+        self._hangs = HangWatch(settings, self._command, asks)
         self._exit_code: int | None = None
         self._operators: OperatorRequests | None = None
         self._recorded: LeaderDirectory | None = None
@@ -200,7 +204,7 @@ class Sidecar:
                 self._told_to_stop(what)
             case _:
                 pass
-        self._watch_heartbeat()
+        self._watch_for_hangs()
         self._command.kill_late()
         if now() >= self._start_at:
             self._start_again()
@@ -332,6 +336,7 @@ class Sidecar:
                 self._command.grant(leader)
             else:
                 self._command.start(leader)
+            self._hangs.begin(self._status.directory(leader))
         except OSError as error:  # on a host where no file can be written a driver cannot work either
             self._record_end("not-started")
             self._step_down(f"The command could not be told that it leads: {error.strerror}.")
@@ -368,18 +373,16 @@ class Sidecar:
             _log.warning("%s: the command ended before its grant; it is started again in %.1f s.", self._job, delay)
             self._phase = Standby(now() + delay)
 
-    def _watch_heartbeat(self) -> None:
-        """Kill a driver that does not answer any more, and give the leadership back: another host may do better."""
+    def _watch_for_hangs(self) -> None:
+        """Kill a command that hangs, and give the leadership back: another host may do better."""
         phase = self._phase
-        beat = self._command.beat if isinstance(phase, Leading) else None
-        if beat is None or not isinstance(phase, Leading):
-            self._watch.hangs(now(), None)
-        elif self._watch.hangs(now(), beat):
-            said = f"The driver did not answer for {self._watch.silence:.0f} s."
-            _log.error("%s: %s It is killed, and the leadership given back.", self._job, said)
-            dump = self._command.thread_dumps(beat)
-            self._status.add_exception(phase.leader, "hang", said, dump).join(HANG_NOTE_S)
-            self._record_end("hang")
+        if not isinstance(phase, Leading):
+            self._hangs.end()
+        elif (hang := self._hangs.look()) is not None:
+            _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
+            dump = self._command.thread_dumps(hang.beat)
+            self._status.add_exception(phase.leader, hang.cause, hang.said, dump).join(HANG_NOTE_S)
+            self._record_end(hang.cause)
             self._end_phase()
             self._command.terminate(now())
 

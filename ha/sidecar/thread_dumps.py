@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,15 @@ def thread_dumps(python: int, jvm: int, python_stacks: Path) -> str:
     return "\n\n".join(parts)
 
 
+def first_of(program: str, pids: Iterable[int]) -> int:
+    """Return the first of these processes that runs a program whose name begins like that; 0 if none does."""
+    for pid in pids:
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/exe").readlink().name.startswith(program):
+                return pid
+    return 0
+
+
 def _dump(called: str, pid: int, ask: Callable[[], str]) -> str:
     state = _state(pid)
     if not state:
@@ -47,7 +56,7 @@ def _dump(called: str, pid: int, ask: Callable[[], str]) -> str:
 
 def _of_python(pid: int, stacks: Path) -> str:
     if not stacks.exists():  # without its handler the signal would end the program
-        return "no stacks: the program handles this signal itself."
+        return "no stacks: it does not lead by ha.spark.lead, or handles SIGUSR2 itself."
     before = stacks.stat().st_size
     os.kill(pid, PYTHON_SIGNAL)
     deadline, size = now() + DUMP_S, -1
