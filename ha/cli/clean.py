@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from ha.cli.adopt_export import lead_option, led, refusals_as_errors
-from ha.cli.operate import at_time, job_admin
+from ha.cli.operate import job_admin
 from ha.cli.options import json_option, stores
 from ha.spark.locations import check_query
+from ha.views.jobs import at_time
 from leader.job.cleanup import Cleanup, Trashed
 
 

@@ -3,10 +3,11 @@
 import json
 
 import click
+import msgspec
 
-from ha.cli.operate import at_time, job_admin
+from ha.cli.operate import job_admin
 from ha.cli.options import json_option, printable, settings, stores
-from leader.job.exceptions import JobException
+from ha.views.records import failures
 
 
 @click.command("exceptions")
@@ -21,28 +22,15 @@ def exceptions(job: str, as_json: bool, files: str | None, zookeeper: str | None
     """
     retained = settings(files=files, zookeeper=zookeeper).exceptions_retained
     with job_admin(files, zookeeper) as admin:
-        found = admin.exceptions(job, retained)
+        found = failures(admin, job, retained)
     if as_json:
-        click.echo(json.dumps([_fields(each) for each in found]))
+        click.echo(json.dumps(msgspec.to_builtins(found)))
         return
     if not found:
         click.echo(f"{job}: no failure is known")
     for each in found:
-        head = [value for key, value in _fields(each).items() if key not in ("message", "trace", "dump")]
+        head = (each.at, each.host, each.epoch, each.query, each.kind)
         click.echo("  ".join("-" if value is None else printable(str(value)) for value in head))
         for text in filter(None, (each.message, each.trace, each.dump)):
             for line in text.splitlines():
                 click.echo(f"    {printable(line)}".rstrip())
-
-
-def _fields(failure: JobException) -> dict[str, str | int | None]:
-    return {
-        "at": at_time(failure.at_ms) if failure.at_ms else None,
-        "host": failure.host or None,
-        "epoch": failure.epoch,
-        "query": failure.query or None,
-        "class": failure.kind,
-        "message": failure.message,
-        "trace": failure.trace or None,
-        "dump": failure.dump or None,
-    }

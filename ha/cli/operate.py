@@ -7,19 +7,19 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from ha.cli.options import Seconds, json_option, settings, stores
 from ha.config.stores import Stores
+from ha.views.jobs import summaries
+from ha.views.records import grants
 from leader.errors import LeaderError, NoLeader
 from leader.job.admin import JobAdmin
-from leader.job.status import Status
-from leader.layout.lease import ANYBODY, Mode, check_contender
+from leader.layout.lease import ANYBODY, check_contender
 
 wait_option = click.option(
     "--timeout",
@@ -37,17 +37,16 @@ wait_option = click.option(
 def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """List all jobs: state, epoch, mode and holder of the lease, and all contenders."""
     with job_admin(files, zookeeper) as admin:
-        rows = [_row(admin, job) for job in admin.jobs()]
+        rows = summaries(admin)
     if as_json:
-        click.echo(json.dumps(rows))
+        click.echo(json.dumps(msgspec.to_builtins(rows)))
         return
     table = Table(box=None, pad_edge=False)
     for column in ("JOB", "STATE", "EPOCH", "LEASE", "HOLDER", "CONTENDERS"):
         table.add_column(column)
     for row in rows:
-        contenders = "?" if row["contenders"] is None else " ".join(row["contenders"])
-        state = row["state"] or "?"
-        table.add_row(row["job"], state, str(row["epoch"]), row["lease"], row["holder"] or "-", contenders or "-")
+        contenders = "?" if row.contenders is None else " ".join(row.contenders)
+        table.add_row(row.job, row.state or "?", str(row.epoch), row.lease, row.holder or "-", contenders or "-")
     Console(soft_wrap=True).print(table)
 
 
@@ -61,19 +60,7 @@ def show_history(job: str, as_json: bool, files: str | None, zookeeper: str | No
     A dash stands for what is not over yet, "unrecorded" for what no leader has written down.
     """
     with job_admin(files, zookeeper) as admin:
-        grants = admin.history(job)
-    rows: list[dict[str, Any]] = [
-        {
-            "at": at_time(grant.at_ms) if grant.at_ms else None,
-            "epoch": grant.epoch,
-            "session_id": grant.session_id or None,
-            "contender": grant.contender or None,
-            "reason": grant.reason,
-            "ended": grant.ended or None,
-            "by": grant.by or None,
-        }
-        for grant in grants
-    ]
+        rows = msgspec.to_builtins(grants(admin, job))
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -140,37 +127,6 @@ def operator() -> str:
     except (KeyError, OSError):  # a user without a name, as in many containers
         user = str(os.geteuid())
     return re.sub(r"[^A-Za-z0-9.-]", "-", f"{user}-on-{socket.gethostname()}")[:64]
-
-
-def at_time(at_ms: int) -> str:
-    """Write a time of the file system, in milliseconds since 1970, as text."""
-    try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):  # anybody can set a file's time, to the year 300,000 for example
-        return "unknown"
-
-
-def _row(admin: JobAdmin, job: str) -> dict[str, Any]:
-    try:
-        directory, lease = admin.lease(job)
-    except NoLeader:
-        return {"job": job, "state": None, "epoch": None, "lease": "damaged", "holder": None, "contenders": None}
-    held = lease.mode is not Mode.RELEASED
-    return {
-        "job": job,
-        "state": _state(admin.state(job, directory), led=held),
-        "epoch": directory.epoch,
-        "lease": lease.mode.value,
-        "holder": lease.contender if held else None,
-        "contenders": admin.contenders(job),
-    }
-
-
-def _state(stored: str | None, *, led: bool) -> str | None:
-    """Return a job's state as people see it: what runs is suspended while nobody leads it."""
-    if stored is None or led or stored == Status.CREATED.value or Status(stored).globally_terminal:
-        return stored
-    return Status.SUSPENDED.value
 
 
 @contextlib.contextmanager

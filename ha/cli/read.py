@@ -4,12 +4,14 @@ import json
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ha.cli.options import json_option, printable, settings, stores, timeout_option
 from ha.client import Client
+from ha.views.records import checkpoint_row
 from leader.layout.checkpoint import Checkpoint
 from leader.lookup.answers import Answer
 
@@ -101,13 +103,7 @@ def _leader_sentence(answer: Answer) -> str:
 
 
 def _checkpoint_fields(checkpoint: Checkpoint) -> dict[str, Any]:
-    known = checkpoint.metadata
-    return {
-        "batch": checkpoint.batch,
-        "id": checkpoint.id,
-        "duration_ms": known.duration_ms,
-        "rows": known.rows,
-        "state_rows": known.state_rows,
-        "state_bytes": known.state_bytes,
-        "offsets": known.offsets or None,
-    }
+    """Return what stands below its query's name."""
+    found: dict[str, Any] = msgspec.to_builtins(checkpoint_row(checkpoint))
+    del found["query"]
+    return found

@@ -1,8 +1,6 @@
 """The verbs by which operators ask a leader for something: ``ha stop``, ``ha cancel`` and ``ha restart``."""
 
 import json
-import time
-import uuid
 from collections.abc import Callable
 
 import click
@@ -10,10 +8,10 @@ import msgspec
 
 from ha.cli.operate import job_admin, operator
 from ha.cli.options import Seconds, json_option, stores
+from ha.views.requests import ask
 from leader.errors import LeaderError
 from leader.job.admin import JobAdmin
 from leader.job.requests import Request, Requests, State
-from leader.layout.names import check_word
 from store.clock import BOOT_CLOCK, now
 from store.errors import StoreError
 
@@ -75,12 +73,9 @@ def _ask(admin: JobAdmin, job: str, verb: str, identity: str | None, timeout: fl
         NoLeader: nobody leads the job, so there is nobody to ask.
     """
     end = now() + timeout
-    identity = check_word(identity, "a request") if identity else _new_id()
-    admin.check_led(job)
-    request = Requests(admin.directory(job)).ask(identity, verb, operator())
+    request = ask(admin, job, verb, identity, operator())
     if not request.state.final:
-        admin.ask_to_look(job)
-        click.echo(f"{job}: the leader of epoch {request.epoch} is asked to {verb} (request {identity}).", err=True)
+        click.echo(f"{job}: the leader of epoch {request.epoch} is asked to {verb} (request {request.id}).", err=True)
     request = _answer(admin, job, request, end)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(request)))
@@ -91,7 +86,7 @@ def _ask(admin: JobAdmin, job: str, verb: str, identity: str | None, timeout: fl
     if not request.state.final:
         raise LeaderError(
             f"The leader of job {job!r} has {'not ended it' if request.state is State.ACCEPTED else 'not answered'} in "
-            f"{timeout:g} s. The request stays: wait for it with `--request-id {identity}`."
+            f"{timeout:g} s. The request stays: wait for it with `--request-id {request.id}`."
         )
     raise LeaderError(f"The request to {verb} job {job!r} is {request.state.value}. {request.said}")
 
@@ -107,8 +102,3 @@ def _answer(admin: JobAdmin, job: str, request: Request, end: float) -> Request:
         except (LeaderError, StoreError):  # a store is away for a while, or the next leader will answer
             requests = None
     return request
-
-
-def _new_id() -> str:
-    """Return an id that sorts by the time of this host, for people, and is new."""
-    return f"{time.time_ns() // 1_000_000:013d}-{uuid.uuid4().hex[:6]}"

@@ -17,7 +17,6 @@ from leader.errors import Fenced, InvalidName, NoLeader
 from leader.job import grants
 from leader.job.exceptions import Exceptions, JobException
 from leader.job.fenced_directory import LOOKS, FencedDirectory
-from leader.job.status import pick
 from leader.layout import tree as job_tree
 from leader.layout.lease import ANYBODY, LOOK, Lease, Mode, check_contender
 from leader.layout.names import HISTORY, RECORD, LeaderDirectory, check_job
@@ -86,14 +85,15 @@ class JobAdmin:
                 return Exceptions(self.directory(job), retained).list()
         return Exceptions(self.directory(job), retained).list()
 
-    def directory(self, job: str) -> FencedDirectory:
-        """Return the job's leader directory as a store; the next leader's claim fences it."""
+    def directory(self, job: str, known: LeaderDirectory | None = None) -> FencedDirectory:
+        """Return the job's leader directory as a store; the next leader's claim fences it. No call if it is known."""
         check_job(job)
-        try:
-            found = self._files.call("find", lambda files: job_tree.find(files, job), self._timeout)
-        except NotFound as error:
-            raise NoLeader(f"{error}") from error
-        return FencedDirectory(self._files, job, found, self._timeout)
+        if known is None:
+            try:
+                known = self._files.call("find", lambda files: job_tree.find(files, job), self._timeout)
+            except NotFound as error:
+                raise NoLeader(f"{error}") from error
+        return FencedDirectory(self._files, job, known, self._timeout)
 
     def lease(self, job: str) -> tuple[LeaderDirectory, Lease]:
         """Return the job's leader directory and lease.
@@ -109,15 +109,6 @@ class JobAdmin:
         if record.lease is None:
             raise NoLeader(f"The record of job {job!r} holds no lease.")
         return directory, record.lease
-
-    def state(self, job: str, directory: LeaderDirectory) -> str | None:
-        """Return the job's state; None if it is missing or this version does not know it. Costs one list."""
-        try:
-            entries = self._files.call("state", lambda files: files.list(f"{job}/{directory.name}"), self._timeout)
-        except NotFound:
-            return None  # the next leader has just claimed it
-        found = pick(entry.name for entry in entries)
-        return found.status.value if found is not None else None
 
     def contenders(self, job: str) -> list[str] | None:
         """Return the contenders that have announced themselves in ZooKeeper; None if ZooKeeper does not answer.

@@ -161,8 +161,8 @@ def test_no_wall_clock_decides_anything(package: str) -> None:
 def test_of_what_people_run_only_displays_read_the_wall_clock() -> None:
     shows = {
         "ha/config/log_setup.py",
-        "ha/cli/operate.py",
-        "ha/cli/requests.py",
+        "ha/views/jobs.py",
+        "ha/views/requests.py",
         "ha/history/edits.py",
         "ha/drill/runner.py",
     }

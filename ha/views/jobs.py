@@ -1,0 +1,110 @@
+"""Jobs at a glance: state, epoch, lease, contenders and checkpoints, as ``ha list`` and the HTTP API show them."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+
+from leader.errors import NoLeader, NotLeader
+from leader.job.admin import JobAdmin
+from leader.job.status import Status, pick
+from leader.layout.checkpoint import CheckpointEntry
+from leader.layout.lease import Mode
+from leader.layout.names import CHECKPOINTS, check_job
+
+DAMAGED = "damaged"
+"""In place of the lease of a job whose record holds none."""
+
+LOOKS = 3
+"""Tries while leaders claim the job between two calls."""
+
+
+class JobSummary(msgspec.Struct, frozen=True):
+    """One job.
+
+    Attributes:
+        job: its name.
+        state: as Flink names it; null if this version does not know it.
+        epoch: of its newest leadership.
+        lease: mode of the lease: who attests it. ``released`` if nobody leads, ``damaged`` if there is none.
+        holder: the contender that holds the lease.
+        contenders: that have announced themselves; null if ZooKeeper does not answer.
+        checkpoint_at: when its checkpoints changed last, by the clock of the file system; null without any.
+    """
+
+    job: str
+    state: str | None = None
+    epoch: int | None = None
+    lease: str = DAMAGED
+    holder: str | None = None
+    contenders: list[str] | None = None
+    checkpoint_at: str | None = None
+
+
+def summaries(admin: JobAdmin) -> list[JobSummary]:
+    """Return all jobs at a glance, by name. One whose record cannot be read is shown as damaged.
+
+    Raises:
+        StoreError: the file system does not answer.
+    """
+    found = []
+    for job in admin.jobs():
+        try:
+            found.append(summary(admin, job))
+        except NoLeader:
+            found.append(JobSummary(job))
+    return found
+
+
+def summary(admin: JobAdmin, job: str) -> JobSummary:
+    """Return a job at a glance. Costs the NameNode four lists.
+
+    Raises:
+        InvalidName: it is no name of a job.
+        NoLeader: there is no such job, or its record holds no lease.
+        NotLeader: leaders kept claiming the job meanwhile.
+        StoreError: the file system does not answer.
+    """
+    check_job(job)
+    for _ in range(LOOKS - 1):
+        with suppress(NotLeader):  # a leader has claimed the job between two calls
+            return _look(admin, job)
+    return _look(admin, job)
+
+
+def _look(admin: JobAdmin, job: str) -> JobSummary:
+    leader, lease = admin.lease(job)
+    directory = admin.directory(job, leader)
+    entries = directory.list()
+    checkpoints = directory.list(CHECKPOINTS)
+    held = lease.mode is not Mode.RELEASED
+    found = pick(each.name for each in entries)
+    published = any(CheckpointEntry.parse(each.name) for each in checkpoints)
+    # A checkpoint is an old entry with a new name: only the folder's time tells when that was.
+    changed = max((each.modified_ms for each in entries if each.name == CHECKPOINTS), default=0)
+    return JobSummary(
+        job,
+        _state(found.status if found is not None else None, led=held),
+        leader.epoch,
+        lease.mode.value,
+        lease.contender if held else None,
+        admin.contenders(job),
+        at_time(changed) if published and changed else None,
+    )
+
+
+def _state(stored: Status | None, *, led: bool) -> str | None:
+    """Return a job's state as people see it: what runs is suspended while nobody leads it."""
+    if stored is None:
+        return None
+    if led or stored is Status.CREATED or stored.globally_terminal:
+        return stored.value
+    return Status.SUSPENDED.value
+
+
+def at_time(at_ms: int) -> str:
+    """Write a time of the file system, in milliseconds since 1970, as text."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):  # anybody can set a file's time, to the year 300,000 for example
+        return "unknown"

@@ -1,0 +1,74 @@
+"""The declared queries of a job, as ``ha queries`` and the HTTP API show them: the graph, and the states in it."""
+
+import msgspec
+
+from ha.spark.supervision.states import Graph, States, read
+from leader.job.admin import JobAdmin
+from leader.layout.lease import Mode
+
+
+class QueryRow(msgspec.Struct, frozen=True):
+    """One query. A new program's queries may have no state yet."""
+
+    query: str
+    state: str | None
+    region: int
+    restarts: int | None
+    reads: list[str]
+    writes: list[str]
+    run_id: str | None
+    error: str | None
+
+
+class Queries(msgspec.Struct, frozen=True):
+    """The queries of a job.
+
+    Attributes:
+        job: its name.
+        epoch: of its newest leadership.
+        led: whether anybody holds its lease.
+        states_of_epoch: the leadership that wrote these states; null if none was ever written.
+        queries: as the program has declared them; none if it has declared none.
+    """
+
+    job: str
+    epoch: int
+    led: bool
+    states_of_epoch: int | None
+    queries: list[QueryRow]
+
+
+def queries(admin: JobAdmin, job: str) -> Queries:
+    """Return the declared queries of a job.
+
+    Raises:
+        InvalidName: it is no name of a job.
+        NoLeader: there is no such job.
+        StoreError: the file system does not answer.
+        Unreadable: another version of this package has written them.
+    """
+    leader, lease = admin.lease(job)
+    graph, states = read(admin.directory(job))
+    shown = states.epoch if states is not None else None
+    return Queries(job, leader.epoch, lease.mode is not Mode.RELEASED, shown, _rows(graph, states))
+
+
+def _rows(graph: Graph | None, states: States | None) -> list[QueryRow]:
+    """Join both by the names of the queries."""
+    known = {each.name: each for each in states.queries} if states is not None else {}
+    rows = []
+    for each in graph.queries if graph is not None else []:
+        state = known.get(each.name)
+        rows.append(
+            QueryRow(
+                each.name,
+                state.state.value if state else None,
+                each.region,
+                state.restarts if state else None,
+                each.reads,
+                each.writes,
+                (state.run_id or None) if state else None,
+                (state.error or None) if state else None,
+            )
+        )
+    return rows
