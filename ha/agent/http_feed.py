@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from ha.agent.agent import Agent
 from ha.listening.limits import most_connections
+from ha.listening.problems import problem
 from leader.errors import InvalidName
 from leader.layout.names import check_job
 from leader.lookup.answers import Answer, Look
@@ -83,7 +84,7 @@ class Feed:
     async def _changes(self, request: Request) -> Response:
         wait = _seconds(request.query_params.get("wait", str(USUAL_WAIT_S)))
         if wait is None:
-            return JSONResponse({"error": f"wait must be a number of seconds from 0 to {LONGEST_WAIT_S:g}."}, 400)
+            return problem(400, f"wait must be a number of seconds from 0 to {LONGEST_WAIT_S:g}.")
         refusal = self._refusal(request.path_params["job"])
         if refusal is not None:
             return refusal
@@ -102,10 +103,10 @@ class Feed:
         try:
             check_job(job)
         except InvalidName as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return problem(400, str(error))
         most = min(MAX_REQUESTS, most_connections() // 2)
         if self._closed or self._waiting >= most or not self._agent.warmer.want(job):
-            return JSONResponse({"error": "Too many ask; come again."}, 503, {"Retry-After": "1"})
+            return problem(503, "Too many ask; come again.", {"Retry-After": "1"})
         return None
 
     async def _next(self, job: str, since: str, wait: float) -> Response:
@@ -118,7 +119,7 @@ class Feed:
                     leader = fields(look.answer) if look.answer is not None else None
                     return JSONResponse({"job": job, "version": version_of(look.answer), "leader": leader})
                 if over:
-                    return JSONResponse({"error": f"No store says who leads job {job!r}."}, 503)
+                    return problem(503, f"No store says who leads job {job!r}.")
                 await news.come(end - now())
 
     async def _stream(self, job: str) -> AsyncIterator[bytes]:

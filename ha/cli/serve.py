@@ -90,7 +90,7 @@ class _LocalServices:
         """
         from ha.agent.http_feed import Feed  # noqa: PLC0415  # only processes that serve load the HTTP server
         from ha.agent.standalone import agent_of  # noqa: PLC0415
-        from ha.daemon.http_api import HttpApi  # noqa: PLC0415
+        from ha.api.http_api import HttpApi  # noqa: PLC0415
         from ha.daemon.local_registry import LocalRegistry  # noqa: PLC0415
         from ha.daemon.systemd import Systemd  # noqa: PLC0415
         from ha.listening.access import access_of  # noqa: PLC0415

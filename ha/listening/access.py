@@ -41,10 +41,9 @@ class Access(msgspec.Struct, frozen=True):
         Args:
             application: answers.
             host: what is listened on.
-            needed: the role that a request needs if there are any tokens; None for no token at all.
+            needed: the role that a request needs; None for no token at all. Without files of tokens everybody may read.
         """
-        checked = TokenCheck(application, self.tokens, needed) if self.tokens.wanted else application
-        return HostCheck(checked, (host, *self.hosts))
+        return HostCheck(TokenCheck(application, self.tokens, needed), (host, *self.hosts))
 
 
 def access_of(settings: Settings) -> Access:

@@ -11,8 +11,9 @@ import socket
 import threading
 from collections.abc import Iterable
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ha.listening.problems import problem
 
 ANY = "*"
 
@@ -36,7 +37,7 @@ class HostCheck:
             await self._application(scope, receive, send)
         else:
             text = "This process is not known by the name in the Host header: add it to the setting http_hosts."
-            await JSONResponse({"error": text}, 421)(scope, receive, send)
+            await problem(421, text)(scope, receive, send)
 
     def allows(self, said: str) -> bool:
         """Whether a request with this Host header is answered; empty for a request without one."""

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ha.listening.files import ChangingFiles
+from ha.listening.problems import problem
 from ha.listening.throttle import throttle
 from leader.errors import InvalidSettings
 
@@ -80,7 +80,7 @@ class Tokens:
 
     @property
     def wanted(self) -> bool:
-        """Whether any request needs a token."""
+        """Whether reading needs a token. Changing something always does."""
         return bool(self._files)
 
     def role_of(self, header: str) -> Role | None:
@@ -128,14 +128,14 @@ class TokenCheck:
             await self._application(scope, receive, send)
             return
         said = next((value for name, value in scope["headers"] if name == b"authorization"), b"").decode("latin-1")
-        role = self._tokens.role_of(said)
+        role = self._tokens.role_of(said) or (None if self._tokens.wanted else Role.READ)
         if role is None:
-            refusal = JSONResponse({"error": "Send a token: Authorization: Bearer TOKEN."}, 401, self._headers)
-            refusal.headers["WWW-Authenticate"] = "Bearer"
+            text = "Send a token: Authorization: Bearer TOKEN."
+            refusal = problem(401, text, {**self._headers, "WWW-Authenticate": "Bearer"})
         elif role < needed:
-            refusal = JSONResponse(
-                {"error": f"This needs a token of the role {needed.name.lower()}."}, 403, self._headers
-            )
+            name = needed.name.lower()
+            text = f"This needs a token of the role {name}: the setting http_{name}_tokens names their file."
+            refusal = problem(403, text, self._headers)
         else:
             # The application has no use for the token, so it cannot show it by mistake.
             scope["headers"] = [each for each in scope["headers"] if each[0] != b"authorization"]

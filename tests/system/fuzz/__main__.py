@@ -22,7 +22,7 @@ NAMES = ("names", "records", "configuration", "remote", "web")
 DECODERS = (
     *(
         "ha.agent.snapshots",
-        "ha.daemon.http_api",
+        "ha.api.http_api",
         "ha.leadership.deadline_file",
         "ha.cli.options",
         "ha.config.command_settings",

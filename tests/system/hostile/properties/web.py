@@ -11,13 +11,14 @@ from urllib.parse import unquote
 from prometheus_client import CollectorRegistry
 from starlette.types import Message
 
-from ha.daemon.http_api import HttpApi, StatusSource
+from ha.api.http_api import HttpApi
+from ha.api.process import StatusSource
 from leader.errors import NoLeader, Unreachable
 from leader.layout.names import check_job
 from leader.lookup.answers import Answer, Source
 from tests.system.hostile.properties.names import OWNER
 
-STATUSES = {200, 400, 404, 405, 421, 503}
+STATUSES = {200, 400, 403, 404, 405, 421, 503}
 
 HOSTILE_ADDRESS = 'host:1/\u2028"</script>\0\U0001f600'
 

@@ -12,8 +12,8 @@ import pytest
 from ha.agent import http_feed as feeds
 from ha.agent.http_feed import Feed, version_of
 from ha.agent.standalone import StandaloneAgent, agent_of
+from ha.api.http_api import HttpApi
 from ha.config.sources import load
-from ha.daemon.http_api import HttpApi
 from tests.unit.ha.led import Led, session
 from tests.unit.ha.waiting import PATIENCE, wait_until
 
@@ -123,14 +123,14 @@ def test_when_the_time_is_over_the_same_is_said_again(led: Led, served: Served) 
 def test_a_wait_that_is_none(wait: str, served: Served) -> None:
     status, said = served.get(f"/v1/jobs/orders/changes?wait={wait}")
     assert status == 400
-    assert "from 0 to 60" in said["error"]
+    assert "from 0 to 60" in said["detail"]
 
 
 @pytest.mark.parametrize("kind", ["changes", "events"])
 def test_a_name_that_is_none(kind: str, served: Served) -> None:
     status, said = served.get(f"/v1/jobs/a%20b/{kind}")
     assert status == 400
-    assert "is not a job name" in said["error"]
+    assert "is not a job name" in said["detail"]
 
 
 def test_events_come_as_they_happen(led: Led, served: Served) -> None:
@@ -164,7 +164,7 @@ def test_more_than_there_is_room_for_come_again(led: Led, served: Served, monkey
         assert stream.next()[0] == "leader"
     for kind in ("changes", "events"):
         status, said = served.get(f"/v1/jobs/orders/{kind}")
-        assert (status, said["error"]) == (503, "Too many ask; come again.")
+        assert (status, said["detail"]) == (503, "Too many ask; come again.")
     streams[0].close()
 
     def free() -> bool:
@@ -178,7 +178,7 @@ def test_more_than_there_is_room_for_come_again(led: Led, served: Served, monkey
 def test_while_no_store_answers_nothing_is_said(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served.agent, "latest", lambda _: None)
     status, said = served.get("/v1/jobs/orders/changes?wait=0")
-    assert (status, said["error"]) == (503, "No store says who leads job 'orders'.")
+    assert (status, said["detail"]) == (503, "No store says who leads job 'orders'.")
 
 
 def test_a_version_is_one_of_leader_and_endpoints(led: Led, served: Served) -> None:

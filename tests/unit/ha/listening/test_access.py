@@ -13,8 +13,9 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from ha.api.http_api import HttpApi
+from ha.api.process import StatusSource
 from ha.config.settings import Settings
-from ha.daemon.http_api import HttpApi, StatusSource
 from ha.listening import tokens
 from ha.listening.access import access_of
 from leader.errors import InvalidSettings

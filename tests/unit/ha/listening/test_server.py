@@ -231,4 +231,4 @@ def test_a_foreign_host_is_not_answered(serve: Serve) -> None:
         statuses.append(answer.status)
         connection.close()
     assert statuses == [200, 421]
-    assert "http_hosts" in json.loads(said)["error"]
+    assert "http_hosts" in json.loads(said)["detail"]

@@ -1,40 +1,32 @@
-"""The local HTTP API of a daemon, sidecar or agent: health, leader, changes, metrics."""
+"""The HTTP API of a daemon, sidecar or agent: what the stores say of jobs, what this process does, and the web page."""
 
-from typing import Any, Protocol
+from importlib.metadata import version
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
 from ha.agent.http_feed import Feed, fields
+from ha.api import page, probes, requests
+from ha.api.events import Events
+from ha.api.operations import PREFIX, document, encoded
+from ha.api.operations import routes as operation_routes
+from ha.api.process import ApiStores, StatusSource
+from ha.api.reads import Reads
 from ha.config.addresses import bind, parse_listen
 from ha.listening.access import Access
+from ha.listening.problems import of_exception, problem
 from ha.listening.server import HttpServer
 from ha.listening.tokens import Role
-from ha.metrics.process import Metrics
 from leader.errors import InvalidName, NoLeader, Unreachable
-from leader.lookup.answers import Lookups
 
 LOOKUP_TIMEOUT_S = 2.0
 WHAT = "The HTTP API"
-
-
-class StatusSource(Protocol):
-    """A process whose status can be shown: a :class:`ha.daemon.process.ContendingProcess`, or an agent."""
-
-    @property
-    def reader(self) -> Lookups:
-        """Answers lookups."""
-
-    @property
-    def metrics(self) -> Metrics:
-        """Its metrics; collecting them may raise ``TimeoutError``."""
-
-    def statuses(self) -> dict[str, dict[str, Any]]:
-        """Return the status of every job that the process contends for; may raise ``TimeoutError``."""
 
 
 class HttpApi:
@@ -56,7 +48,22 @@ class HttpApi:
         """
         self._process = process
         self._feed = feed
+        self._stores = ApiStores(process)
+        reads = Reads(self._stores)
+        self._events = Events(self._stores, reads)
+        offered = [
+            *probes.operations(process),
+            *reads.operations(),
+            *requests.operations(self._stores),
+            *self._events.operations(),
+        ]
+        described = document(offered, version("hybrid-ha"))
+        self._open = frozenset({"/health", *(each.path for each in offered if each.probe), *page.PATHS})
+        self._operate = frozenset(each.method for each in offered) - {"GET"}
         routes = [
+            *operation_routes(offered),
+            Route(f"{PREFIX}/openapi.json", lambda _: encoded(described)),
+            *page.routes(),
             Route("/health", self._health),
             Route("/v1/jobs", self._jobs),
             Route("/v1/jobs/{job}", self._job),
@@ -64,12 +71,12 @@ class HttpApi:
             Route("/metrics", self._metrics),
             *(feed.routes if feed is not None else ()),
         ]
-        application = Starlette(routes=routes)
+        application = Starlette(routes=routes, exception_handlers={HTTPException: of_exception})
         # A path with an extra slash is not found: a redirect would go where the request's Host header says.
         application.router.redirect_slashes = False
         host, _ = parse_listen(listen)
         access = access or Access()
-        self._server = HttpServer(access.guard(application, host, _needed), bind(listen, WHAT), WHAT, access)
+        self._server = HttpServer(access.guard(application, host, self._needed), bind(listen, WHAT), WHAT, access)
 
     @property
     def address(self) -> str:
@@ -89,7 +96,9 @@ class HttpApi:
         """Stop answering."""
         if self._feed is not None:
             self._feed.close()
+        self._events.close()
         self._server.close()
+        self._stores.close()
 
     # Starlette runs plain functions on a pool of threads, so they may block.
 
@@ -103,34 +112,35 @@ class HttpApi:
         job = request.path_params["job"]
         status = self._process.statuses().get(job)
         if status is None:
-            return JSONResponse({"error": f"This process does not contend for job {job!r}."}, 404)
+            return problem(404, f"This process does not contend for job {job!r}.")
         return JSONResponse(status)
 
     def _leader(self, request: Request) -> Response:
         try:
             answer = self._process.reader.leader(request.path_params["job"], LOOKUP_TIMEOUT_S)
         except InvalidName as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return problem(400, str(error))
         except NoLeader as error:
-            return JSONResponse({"error": str(error)}, 404)
+            return problem(404, str(error))
         except Unreachable as error:
-            return JSONResponse({"error": str(error)}, 503)
+            return problem(503, str(error))
         return JSONResponse(fields(answer))
 
     def _metrics(self, _: Request) -> Response:
         try:
             shown = generate_latest(self._process.metrics.registry)
         except TimeoutError:
-            return JSONResponse({"error": "The contender's thread does not answer."}, 503)
+            return problem(503, "The contender's thread does not answer.")
         return Response(shown, media_type=CONTENT_TYPE_LATEST)
 
     def _answer(self, question: Any) -> Response:
         try:
             return JSONResponse(question())
         except TimeoutError:
-            return JSONResponse({"error": "The contender's thread does not answer."}, 503)
+            return problem(503, "The contender's thread does not answer.")
 
-
-def _needed(scope: Scope) -> Role | None:
-    """The API only reads. Probes that cannot bring a token may ask whether the process is well."""
-    return None if scope["path"] == "/health" else Role.READ
+    def _needed(self, scope: Scope) -> Role | None:
+        """Probes and the page need no token; the page has nothing in it, and asks for what it shows."""
+        if scope["method"] in self._operate:
+            return Role.OPERATE
+        return None if scope["path"] in self._open else Role.READ

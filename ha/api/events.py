@@ -1,0 +1,186 @@
+"""Events: a stream that says when a job changes, for pages and scripts that show it (server-sent events).
+
+    event: job        data: the job at a glance, as at ``/api/v1/jobs/{job}``; first for every job, then for each change
+    event: gone       data: {"job": its name}
+    event: changed    data: {"job": its name, "parts": which of its resources have changed}; in the stream of one job
+    event: trouble    data: a sentence: the stores do not answer, or the job is gone
+    event: mended     data: null; they answer again
+
+The stores are asked while somebody listens, and once for all who do.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ha.api.operations import AGAIN_S, PREFIX, Operation
+from ha.api.process import ApiStores
+from ha.api.reads import Reads, Shared
+from ha.listening.limits import most_connections
+from ha.listening.problems import problem
+from ha.views.jobs import JobSummary, summary
+from leader.errors import InvalidName, LeaderError
+from leader.job.admin import JobAdmin
+from leader.layout.names import CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY, check_job
+from store.clock import now
+from store.errors import StoreError
+
+T = TypeVar("T")
+
+TICK_S = 1.0
+"""Seconds between two looks for news; what is shared asks the stores less often."""
+
+COMMENT_EVERY_S = 15.0
+"""Seconds after which a silent stream sends a comment, so that no proxy cuts it off."""
+
+MOST = 64
+"""Streams at the same time, but at most a quarter of the server's connections; further ones are told to come again."""
+
+PARTS = {"queries": GRAPH, "exceptions": EXCEPTIONS, "history": HISTORY, "checkpoints": CHECKPOINTS}
+"""The resources of a job, and the folder that each is made from."""
+
+Look = tuple[JobSummary, dict[str, int]]
+"""A job at a glance, and for each of its parts a number that changes when the part does."""
+
+
+class Events:
+    """All streams; their own parts run in the server's event loop."""
+
+    def __init__(self, stores: ApiStores, reads: Reads) -> None:
+        """Begin with none."""
+        self._stores, self._reads = stores, reads
+        self._open = 0
+        self._closed = False
+        self._watched: dict[str, list[Any]] = {}
+        """For each job that is watched, how many streams do, and what they share."""
+
+    def close(self) -> None:
+        """End all streams, within a tick; from any thread."""
+        self._closed = True
+
+    def operations(self) -> list[Operation]:
+        """Return the streams."""
+        return [
+            Operation(f"{PREFIX}/events", self._all, "A stream of changes of all jobs.", None),
+            Operation(
+                f"{PREFIX}/jobs/{{job}}/events", self._one, "A stream of changes of one job.", None, refusals=(400,)
+            ),
+        ]
+
+    async def _all(self, _: Request) -> Response:
+        return self._answer(self._of_all())
+
+    async def _one(self, request: Request) -> Response:
+        try:
+            return self._answer(self._of(check_job(request.path_params["job"])))
+        except InvalidName as error:
+            return problem(400, str(error))
+
+    def _answer(self, content: AsyncIterator[bytes]) -> Response:
+        if self._closed or self._open >= min(MOST, most_connections() // 4):
+            return problem(503, "Too many listen: come again.", {"Retry-After": AGAIN_S})
+        return _Stream(self, content)
+
+    async def _of_all(self) -> AsyncIterator[bytes]:
+        told: dict[str, JobSummary] = {}
+
+        def news(found: list[JobSummary]) -> Iterable[bytes]:
+            present = {each.job: each for each in found}
+            for job in sorted(told.keys() - present.keys()):
+                del told[job]
+                yield _event("gone", {"job": job})
+            for job, each in present.items():
+                if told.get(job) != each:
+                    told[job] = each
+                    yield _event("job", each)
+
+        async for each in self._stream(self._reads.jobs, news):
+            yield each
+
+    async def _of(self, job: str) -> AsyncIterator[bytes]:
+        told: list[Look] = []
+
+        def news(found: Look) -> Iterable[bytes]:
+            before = told.pop() if told else None
+            told.append(found)
+            if before is None or before[0] != found[0]:
+                yield _event("job", found[0])
+            parts = [name for name, mark in found[1].items() if before is None or before[1][name] != mark]
+            if parts:
+                yield _event("changed", {"job": job, "parts": parts})
+
+        watched = self._watched.setdefault(job, [0, Shared(lambda: look(self._stores.admin(), job))])
+        watched[0] += 1
+        try:
+            async for each in self._stream(watched[1], news):
+                yield each
+        finally:
+            watched[0] -= 1
+            if not watched[0]:
+                del self._watched[job]
+
+    async def _stream(self, shared: Shared[T], news: Callable[[T], Iterable[bytes]]) -> AsyncIterator[bytes]:
+        said, silent_since = "", now()
+        while not self._closed:
+            try:
+                found = await _latest(shared)
+                parts, trouble_said = list(news(found)), ""
+            except (LeaderError, StoreError, TimeoutError) as error:
+                parts, trouble_said = [], _sentence(error)
+            if trouble_said and trouble_said != said:
+                parts = [_event("trouble", trouble_said)]
+            elif said and not trouble_said:
+                parts.append(_event("mended", None))
+            said = trouble_said
+            if not parts and now() - silent_since >= COMMENT_EVERY_S:
+                parts = [b": still here\n\n"]
+            if parts:
+                silent_since = now()
+                yield b"".join(parts)
+            await asyncio.sleep(TICK_S)
+
+
+async def _latest(shared: Shared[T]) -> T:
+    known = shared.known()
+    return known if known is not None else await run_in_threadpool(shared.value)
+
+
+def look(admin: JobAdmin, job: str) -> Look:
+    """Look at a job: five lists more than :func:`ha.views.jobs.summary` takes, and no file is read."""
+    directory = admin.directory(job)
+    marks = {
+        name: zlib.crc32("\n".join(sorted(each.name for each in directory.list(folder))).encode())
+        for name, folder in PARTS.items()
+    }
+    return summary(admin, job), marks
+
+
+class _Stream(StreamingResponse):
+    """Counts as open until it ends, whether or not its client reads anything."""
+
+    def __init__(self, events: Events, content: AsyncIterator[bytes]) -> None:
+        super().__init__(content, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._events._open += 1  # noqa: SLF001  # one class in two
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._events._open -= 1  # noqa: SLF001  # likewise
+
+
+def _event(name: str, data: Any) -> bytes:
+    # JSON of msgspec has no line break in it, whatever a name contains.
+    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) or "No store answers in time."

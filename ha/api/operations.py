@@ -1,0 +1,182 @@
+"""Operations: what the HTTP API offers. From one list come the routes and the OpenAPI document.
+
+Handlers take a request and return a struct, or raise what the rest of the package raises. Here errors become problem
+documents, and a bound is kept: so many handlers at a time wait for stores.
+"""
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ha.listening.problems import MEDIA_TYPE, Problem, problem
+from leader.errors import InvalidName, NoLeader, NotLeader, Unreachable, Unreadable
+from store.errors import Conflict, PermissionDenied, StoreError
+
+PREFIX = "/api/v1"
+JSON = "application/json"
+MOST_WAITING = 8
+"""Handlers that may wait for stores at a time; further ones are told to come again. Probes do not count."""
+
+AGAIN_S = "1"
+
+_PARAMETERS = {
+    "job": ("path", "Name of the job.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"),
+    "id": ("path", "Id of the request.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
+}
+_JOB_QUERY = ("query", "One of the jobs of this process; needed if it has several.", _PARAMETERS["job"][2])
+
+Handler = Callable[[Request], Any]
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One operation.
+
+    Attributes:
+        path: with the names of its parameters in braces.
+        handler: answers. Plain functions run on a thread, and what is no :class:`Response` is sent as JSON.
+        summary: one sentence.
+        answer: type of the answer; None for a stream of events.
+        status: of the answer.
+        refusals: further statuses, with problem documents.
+        body: type of the request's body; None if there is none.
+        method: of HTTP. GET answers HEAD as well.
+        probe: it asks this process alone, needs no token, and takes ``?job=`` if ``of_job`` is set.
+        of_job: see ``probe``.
+    """
+
+    path: str
+    handler: Handler
+    summary: str
+    answer: Any
+    status: int = 200
+    refusals: tuple[int, ...] = ()
+    body: Any = None
+    method: str = "GET"
+    probe: bool = False
+    of_job: bool = False
+
+
+def routes(operations: Iterable[Operation]) -> list[Route]:
+    """Return the routes of these operations."""
+    waiting = threading.BoundedSemaphore(MOST_WAITING)
+    return [
+        Route(
+            each.path,
+            each.handler if inspect.iscoroutinefunction(each.handler) else partial(_answered, each, waiting),
+            methods=[each.method],
+        )
+        for each in operations
+    ]
+
+
+def encoded(answer: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer as JSON."""
+    return Response(msgspec.json.encode(answer), status, {"Cache-Control": "no-store", **(headers or {})}, JSON)
+
+
+def _answered(operation: Operation, waiting: threading.BoundedSemaphore, request: Request) -> Response:
+    if not operation.probe and not waiting.acquire(blocking=False):
+        return problem(503, "Too many ask at the same time: come again.", {"Retry-After": AGAIN_S})
+    try:
+        answer = operation.handler(request)
+    except Exception as error:
+        found = trouble(error)
+        if found is None:
+            raise
+        return found
+    finally:
+        if not operation.probe:
+            waiting.release()
+    return answer if isinstance(answer, Response) else encoded(answer, operation.status)
+
+
+def trouble(error: Exception) -> Response | None:
+    """Return the problem document for an error; None for one that is a mistake of ours."""
+    if isinstance(error, HTTPException):
+        return problem(error.status_code, error.detail, error.headers)
+    status = next((status for kinds, status in _STATUSES if isinstance(error, kinds)), None)
+    if status is None:
+        return None
+    again = {"Retry-After": AGAIN_S} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return problem(status, str(error) or "No answer in time.", again)
+
+
+_STATUSES: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
+    ((InvalidName,), 400),
+    ((NoLeader,), 404),
+    ((Conflict, NotLeader), 409),
+    ((PermissionDenied, Unreadable), 500),
+    ((StoreError, Unreachable, TimeoutError), 503),
+)
+
+
+# --- the OpenAPI document
+
+
+def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
+    """Return the OpenAPI document of these operations; their types become its schemas."""
+    listed = list(operations)
+    types = [Problem, *{each.answer for each in listed if each.answer}, *{each.body for each in listed if each.body}]
+    shown, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(types, shown, strict=True))
+    paths: dict[str, Any] = {}
+    for each in listed:
+        paths.setdefault(each.path, {})[each.method.lower()] = _described(each, schemas)
+        if each.probe:
+            paths[each.path]["head"] = _described(each, schemas, head=True)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Hybrid HA", "version": version},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def _described(operation: Operation, schemas: Mapping[Any, Any], *, head: bool = False) -> dict[str, Any]:
+    media = "text/event-stream" if operation.answer is None else JSON
+    schema = schemas[operation.answer] if operation.answer is not None else {"type": "string"}
+    success: dict[str, Any] = {"description": "The answer."}
+    failure: dict[str, Any] = {"description": "It was not done; the detail says why."}
+    if not head:
+        success["content"] = {media: {"schema": schema}}
+        failure["content"] = {MEDIA_TYPE: {"schema": schemas[Problem]}}
+    refusals = {*operation.refusals, *(() if operation.probe else (401, 403)), 421, 503}
+    described: dict[str, Any] = {
+        "operationId": f"{'head' if head else operation.method.lower()}{operation.path}",
+        "summary": operation.summary,
+        "parameters": _parameters(operation),
+        "responses": {
+            str(operation.status): success,
+            **{str(each): failure for each in sorted(refusals)},
+        },
+    }
+    if not operation.probe:
+        described["security"] = [{"token": []}] if operation.method != "GET" else [{}, {"token": []}]
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas[operation.body]}}}
+    return described
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    named = {name: said for name, said in _PARAMETERS.items() if f"{{{name}}}" in operation.path}
+    if operation.of_job:
+        named["job"] = _JOB_QUERY
+    return [
+        {
+            "name": name,
+            "in": place,
+            "required": place == "path",
+            "description": text,
+            "schema": {"type": "string", "pattern": pattern},
+        }
+        for name, (place, text, pattern) in named.items()
+    ]

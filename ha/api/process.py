@@ -1,0 +1,62 @@
+"""The process that the HTTP API shows, and the API's own access to its stores."""
+
+import threading
+from typing import Any, Protocol
+
+from ha.config.settings import Settings
+from ha.config.stores import Stores
+from ha.metrics.process import Metrics
+from leader.job.admin import JobAdmin
+from leader.lookup.answers import Lookups
+from store.bounded import BoundedFiles
+
+WORKERS = 4
+"""Calls of the file system that the API makes at a time."""
+
+
+class StatusSource(Protocol):
+    """A process whose status can be shown: a :class:`ha.daemon.process.ContendingProcess`, or an agent."""
+
+    @property
+    def stores(self) -> Stores:
+        """What it has opened."""
+
+    @property
+    def reader(self) -> Lookups:
+        """Answers lookups."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """Its metrics; collecting them may raise ``TimeoutError``."""
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """Return the status of every job that the process contends for; may raise ``TimeoutError``."""
+
+
+class ApiStores:
+    """Connections to the file system for the API alone: however many ask, the contender's calls never wait for them."""
+
+    def __init__(self, process: StatusSource) -> None:
+        """Open nothing yet."""
+        self._process = process
+        self._lock = threading.Lock()
+        self._files: BoundedFiles | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """Of the process."""
+        return self._process.stores.settings
+
+    def admin(self) -> JobAdmin:
+        """Return the operators' view of the jobs."""
+        stores = self._process.stores
+        with self._lock:
+            if self._files is None:
+                self._files = stores.open(stores.settings.files, int(stores.settings.directory_mode, 8), WORKERS)
+            return JobAdmin(self._files, stores.zookeeper, stores.timing.call_timeout)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        with self._lock:
+            if self._files is not None:
+                self._files.close()

@@ -1,0 +1,108 @@
+"""Reads: all jobs and each of them, as the stores say. What many ask for at the same time is looked up once."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from starlette.requests import Request
+
+from ha.api.operations import PREFIX, Operation
+from ha.api.process import ApiStores
+from ha.views import records
+from ha.views.jobs import JobSummary, summaries, summary
+from ha.views.queries import Queries, queries
+from ha.views.records import CheckpointRow, FailureRow, GrantRow
+from leader.job.admin import JobAdmin
+from store.clock import now
+
+T = TypeVar("T")
+
+LEAST_PAUSE_S = 1.0
+"""Seconds between two looks at all jobs at least."""
+
+SHARE = 4
+"""Between two looks passes at least this many times what a look takes: so they take a fifth of the time at most."""
+
+WAIT_S = 10.0
+"""Seconds that a request waits for a look of another one."""
+
+
+class Shared(Generic[T]):
+    """The result of a look at the stores, for all who ask while it is new; from any thread."""
+
+    def __init__(self, look: Callable[[], T]) -> None:
+        """Look at nothing yet."""
+        self._look = look
+        self._lock = threading.Lock()
+        self._known: tuple[T, float] | None = None
+
+    def known(self) -> T | None:
+        """Return the last result while it is new; None otherwise. No store is asked."""
+        known = self._known
+        return known[0] if known is not None and now() < known[1] else None
+
+    def value(self) -> T:
+        """Return a new result; it raises what the look raises.
+
+        Raises:
+            TimeoutError: another thread's look does not end.
+        """
+        if not self._lock.acquire(timeout=WAIT_S):
+            raise TimeoutError("The stores take too long to answer: come again.")
+        try:
+            known = self.known()
+            if known is not None:
+                return known
+            began = now()
+            found = self._look()
+            took = now() - began
+            self._known = (found, now() + max(LEAST_PAUSE_S, SHARE * took))
+            return found
+        finally:
+            self._lock.release()
+
+
+class Reads:
+    """What the API knows of jobs."""
+
+    def __init__(self, stores: ApiStores) -> None:
+        """Ask nothing yet."""
+        self._stores = stores
+        self.jobs: Shared[list[JobSummary]] = Shared(lambda: summaries(stores.admin()))
+
+    def operations(self) -> list[Operation]:
+        """Return what can be read."""
+        job = f"{PREFIX}/jobs/{{job}}"
+        missing = (400, 404, 409, 500)
+        return [
+            Operation(
+                f"{PREFIX}/jobs",
+                lambda _: self.jobs.value(),
+                "All jobs at a glance.",
+                list[JobSummary],
+                refusals=(500,),
+            ),
+            Operation(job, self._of(summary), "One job at a glance.", JobSummary, refusals=missing),
+            Operation(f"{job}/queries", self._of(queries), "Its declared queries.", Queries, refusals=missing),
+            Operation(
+                f"{job}/exceptions",
+                self._of(self._failures),
+                "Its newest failures.",
+                list[FailureRow],
+                refusals=missing,
+            ),
+            Operation(f"{job}/history", self._of(records.grants), "Its grants.", list[GrantRow], refusals=missing),
+            Operation(
+                f"{job}/checkpoints",
+                self._of(records.checkpoints),
+                "Its checkpoints that are kept, by query, the newest one last.",
+                list[CheckpointRow],
+                refusals=missing,
+            ),
+        ]
+
+    def _of(self, view: Callable[[JobAdmin, str], Any]) -> Callable[[Request], Any]:
+        return lambda request: view(self._stores.admin(), request.path_params["job"])
+
+    def _failures(self, admin: JobAdmin, job: str) -> list[FailureRow]:
+        return records.failures(admin, job, self._stores.settings.exceptions_retained)

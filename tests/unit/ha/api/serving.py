@@ -1,0 +1,77 @@
+"""A served API over real jobs in a directory, and a client of it."""
+
+import http.client
+import json
+import os
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry
+
+from ha.api.http_api import HttpApi
+from ha.api.process import StatusSource
+from ha.config.settings import Settings
+from ha.config.sources import load
+from ha.config.stores import Stores
+from ha.listening.access import access_of
+from tests.unit.ha.waiting import PATIENCE
+
+OPERATE = "a-token-that-operates"
+
+
+class Served:
+    """An API of a process that contends for nothing unless it is told to."""
+
+    def __init__(self, tokens: str = "") -> None:
+        self.token = OPERATE if tokens else ""
+        self.settings: Settings = load({"http_operate_tokens": tokens} if tokens else {})
+        self.stores = Stores(self.settings)
+        self.contends: dict[str, dict[str, Any]] = {}
+        process = SimpleNamespace(
+            statuses=lambda: self.contends, stores=self.stores, metrics=SimpleNamespace(registry=CollectorRegistry())
+        )
+        self.api = HttpApi(cast(StatusSource, process), "127.0.0.1:0", None, access_of(self.settings))
+        self.api.start()
+        self.port = int(self.api.address.rpartition(":")[2])
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.api.address}"
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, Any]:
+        """Ask, with a token that may do all unless another one is given. Return status and JSON; None if empty."""
+        token = self.token if token is None else token
+        sent = {"Authorization": f"Bearer {token}"} if token else {}
+        sent |= {"Content-Type": "application/json"} if body is not None else {}
+        connection = self.connect()
+        try:
+            said = json.dumps(body) if isinstance(body, dict) else body
+            connection.request(method, path, cast(Any, said), {**sent, **(headers or {})})
+            answer = connection.getresponse()
+            data = answer.read()
+            return answer.status, json.loads(data) if data else None
+        finally:
+            connection.close()
+
+    def get(self, path: str, token: str | None = None) -> tuple[int, Any]:
+        return self.ask("GET", path, token=token)
+
+    def close(self) -> None:
+        self.api.close()
+        self.stores.close()
+
+
+def status(job: str, *, leads: bool, epoch: int | None = None, not_eligible: str | None = None) -> dict[str, Any]:
+    """Return what a contending process says of a job, as far as probes look at it."""
+    return {"job": job, "is_leader": leads, "epoch": epoch, "not_eligible": not_eligible, "pid": os.getpid()}

@@ -1,0 +1,59 @@
+"""Probes: what load balancers and supervisors see of a process, without a token."""
+
+import pytest
+
+from tests.unit.ha.api.serving import Served, status
+
+PATHS = ("/livez", "/readyz", "/leader", "/standby")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_the_leader_is_the_leader_and_not_the_standby(served: Served, method: str) -> None:
+    served.contends["orders"] = status("orders", leads=True, epoch=7)
+    assert [served.ask(method, path, token="")[0] for path in PATHS] == [
+        200,
+        200,
+        200,
+        503,
+    ]
+    served.contends["orders"] = status("orders", leads=False)
+    assert [served.ask(method, path, token="")[0] for path in PATHS] == [
+        200,
+        200,
+        503,
+        200,
+    ]
+
+
+def test_the_answer_says_the_role(served: Served) -> None:
+    served.contends["orders"] = status("orders", leads=True, epoch=7)
+    assert served.get("/leader") == (200, {"job": "orders", "role": "leader", "epoch": 7})
+    code, said = served.get("/standby")
+    assert (code, said["status"], said["title"]) == (503, 503, "Service Unavailable")
+    assert said["detail"] == "orders: this process is the leader, not the standby."
+
+
+def test_a_standby_that_cannot_take_over_is_neither(served: Served) -> None:
+    served.contends["orders"] = status("orders", leads=False, not_eligible="It may not write.")
+    for path in ("/readyz", "/standby", "/leader"):
+        code, said = served.get(path)
+        assert code == 503
+        assert "It may not write." in said["detail"]
+    assert served.get("/livez")[0] == 200
+
+
+def test_a_process_of_several_jobs_is_asked_about_one(served: Served) -> None:
+    served.contends["orders"] = status("orders", leads=True, epoch=7)
+    served.contends["sums"] = status("sums", leads=False)
+    code, said = served.get("/leader")
+    assert (code, said["detail"]) == (400, "Name the job, as in ?job=orders. The jobs of this process: orders, sums.")
+    assert [served.get(f"/leader?job={job}")[0] for job in ("orders", "sums", "other")] == [200, 503, 404]
+
+
+def test_a_contender_that_does_not_answer_is_not_alive(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frozen(dict[str, object]):
+        def __len__(self) -> int:
+            raise TimeoutError
+
+    monkeypatch.setattr(served, "contends", Frozen())
+    assert served.get("/livez")[0] == 503

@@ -1,0 +1,123 @@
+"""Reads of the API: what ``ha`` prints, over HTTP."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+import ha
+from ha.api.reads import Shared
+from ha.cli.commands import exit_code
+from tests.unit.ha.api.serving import Served
+from tests.unit.ha.waiting import PATIENCE
+
+
+def printed(capsys: pytest.CaptureFixture[str], *command: str) -> object:
+    assert exit_code([*command, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_api_says_what_the_command_line_prints(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    with ha.lead("orders") as leadership:
+        leadership.exceptions.add("ValueError", "no such column", query="daily", trace="a\nb")
+        leadership.checkpoints.completed("daily", 4)
+        assert served.get("/api/v1/jobs") == (200, printed(capsys, "list"))
+        assert served.get("/api/v1/jobs/orders")[1] == served.get("/api/v1/jobs")[1][0]
+        assert served.get("/api/v1/jobs/orders")[1]["checkpoint_at"].endswith("Z")
+        for resource in ("queries", "exceptions", "history", "checkpoints"):
+            code, said = served.get(f"/api/v1/jobs/orders/{resource}")
+            assert (code, said) == (200, printed(capsys, resource, "orders")), resource
+            assert said
+
+
+@pytest.mark.parametrize("resource", ["", "/queries", "/exceptions", "/history", "/checkpoints"])
+def test_a_job_that_is_not_there_and_one_that_cannot_be(served: Served, resource: str) -> None:
+    for job, expected in (("nowhere", 404), ("a%20b", 400)):
+        code, said = served.get(f"/api/v1/jobs/{job}{resource}")
+        assert (code, said["status"], said["type"]) == (expected, expected, "about:blank")
+        assert said["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [("GET", "/nothing", 404), ("DELETE", "/api/v1/jobs", 405), ("GET", "/api/v1/jobs/x", 404)],
+)
+def test_problems_are_problem_documents(untokened: Served, method: str, path: str, code: int) -> None:
+    connection = untokened.connect()
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        assert json.loads(answer.read())["status"] == answer.status == code
+        assert answer.headers["Content-Type"] == "application/problem+json"
+    finally:
+        connection.close()
+
+
+def test_a_store_that_does_not_answer_is_said(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del quick
+    monkeypatch.setenv("HA_FILES", "hdfs://127.0.0.1:1/jobs")
+    served = Served()
+    try:
+        code, said = served.get("/api/v1/jobs")
+        assert (code, said["title"]) == (503, "Service Unavailable")
+    finally:
+        served.close()
+
+
+# --- looks that are shared
+
+
+def test_those_who_ask_at_the_same_time_share_a_look() -> None:
+    looks, begun, go_on = [], threading.Event(), threading.Event()
+
+    def look() -> int:
+        looks.append(None)
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return len(looks)
+
+    shared, answers = Shared(look), list[int]()
+    askers = [threading.Thread(target=lambda: answers.append(shared.value())) for _ in range(4)]
+    askers[0].start()
+    assert begun.wait(PATIENCE)
+    for each in askers[1:]:
+        each.start()
+    go_on.set()
+    for each in askers:
+        each.join(PATIENCE)
+    assert answers == [1, 1, 1, 1]
+    assert shared.known() == 1
+
+
+def test_a_look_that_took_long_counts_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("ha.api.reads.now", lambda: clock[0])
+
+    def look() -> float:
+        clock[0] += 2.0
+        return clock[0]
+
+    shared = Shared(look)
+    assert shared.value() == 102.0
+    clock[0] = 109.9
+    assert shared.known() == shared.value() == 102.0
+    clock[0] = 110.0
+    assert shared.known() is None
+    assert shared.value() == 112.0
+
+
+def test_a_look_that_fails_is_not_kept() -> None:
+    outcomes: list[Exception | int] = [TimeoutError("away"), 5]
+
+    def look() -> int:
+        found = outcomes.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    shared = Shared(look)
+    with pytest.raises(TimeoutError):
+        shared.value()
+    assert shared.known() is None
+    assert shared.value() == 5

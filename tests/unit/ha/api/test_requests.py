@@ -1,0 +1,97 @@
+"""Requests over HTTP: who may ask, what is asked once, and what the leader finds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ha.api.requests import MOST_BYTES
+from leader.job.admin import JobAdmin
+from leader.job.requests import Requests, State
+from store.local import LocalFiles
+from tests.unit.ha.api.serving import Served
+from tests.unit.ha.led import Led
+
+PATH = "/api/v1/jobs/orders/requests"
+
+
+@pytest.fixture
+def led(served: Served, quick: Path) -> Requests:
+    """The leader's end of the requests of job orders."""
+    Led(quick).claim("orders", "a:1")
+    admin = JobAdmin(served.stores.files, None, 5)
+    return Requests(admin.directory("orders"))
+
+
+def test_what_is_asked_for_reaches_the_leader_and_its_answer_comes_back(served: Served, led: Requests) -> None:
+    code, said = served.ask("POST", PATH, {"verb": "cancel", "id": "7"})
+    assert (code, said["id"], said["verb"], said["state"], said["epoch"]) == (202, "7", "cancel", "asked", 1)
+    assert said["by"] == "http-from-127.0.0.1"
+    (request,) = led.accept()
+    assert served.get(f"{PATH}/7")[1]["state"] == "accepted"
+    led.answer(request, State.DONE, "The job has ended.")
+    assert served.get(f"{PATH}/7")[1]["said"] == "The job has ended."
+
+
+def test_asking_twice_with_one_id_is_asking_once(served: Served, led: Requests) -> None:
+    first = served.ask("POST", PATH, {"verb": "stop", "id": "7"})
+    assert served.ask("POST", PATH, {"verb": "stop", "id": "7"}) == first
+    assert [each.verb for each in led.accept()] == ["stop"]
+    code, said = served.ask("POST", PATH, {"verb": "cancel", "id": "7"})
+    assert (code, "asks to stop" in said["detail"]) == (409, True)
+    assert not list(led.accept())
+
+
+def test_without_an_id_each_request_is_a_new_one(served: Served, led: Requests) -> None:
+    del led
+    made = [served.ask("POST", PATH, {"verb": "restart"})[1]["id"] for _ in range(2)]
+    assert len(set(made)) == 2
+    assert [served.get(f"{PATH}/{each}")[0] for each in made] == [200, 200]
+
+
+def test_only_who_may_operate_may_ask(served: Served, led: Requests) -> None:
+    assert served.ask("POST", PATH, {"verb": "stop"}, token="")[0] == 401
+    assert served.ask("POST", PATH, {"verb": "stop"}, token="a-token-of-nobody")[0] == 401
+    assert not list(led.accept())
+
+
+def test_without_tokens_nobody_may(untokened: Served, quick: Path) -> None:
+    Led(quick).claim("orders", "a:1")
+    assert untokened.get("/api/v1/jobs/orders")[0] == 200
+    code, said = untokened.ask("POST", PATH, {"verb": "stop"})
+    assert (code, "http_operate_tokens" in said["detail"]) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"verb": "explode"}, 400),
+        ({}, 400),
+        ({"verb": "stop", "id": "../x"}, 400),
+        ({"verb": "stop", "why": "x"}, 400),
+        ("nonsense", 400),
+        ("[" * MOST_BYTES, 400),
+        (" " * (MOST_BYTES + 1), 413),
+    ],
+)
+def test_what_cannot_be_asked(served: Served, led: Requests, body: Any, code: int) -> None:
+    got, said = served.ask("POST", PATH, body)
+    assert (got, said["status"]) == (code, code)
+    assert not list(led.accept())
+
+
+def test_a_form_is_no_request(served: Served, led: Requests) -> None:
+    """A foreign page can send one without the browser asking first."""
+    assert served.ask("POST", PATH, '{"verb": "stop"}', headers={"Content-Type": "text/plain"})[0] == 415
+    assert not list(led.accept())
+
+
+def test_a_job_that_nobody_leads_cannot_be_asked(served: Served, quick: Path) -> None:
+    assert served.ask("POST", PATH, {"verb": "stop"})[0] == 404
+    made = Led(quick)
+    made.claim("orders", "a:1")
+    made.release("orders")
+    code, said = served.ask("POST", PATH, {"verb": "stop"})
+    assert (code, said["detail"]) == (404, "Job 'orders' has no leader: its lease is free.")
+    assert served.get(f"{PATH}/7")[0] == 404
+    assert LocalFiles(quick, durable=False).list("orders")
