@@ -48,7 +48,7 @@ def operations(process: StatusSource) -> list[Operation]:
             raise HTTPException(503, f"{status['job']}: this process is the {found}, not the {wanted}.")
         return Role(status["job"], found, status["epoch"])
 
-    asked = (400, 404)
+    asked = (404,)
     return [
         Operation("/livez", alive, "Whether the process lives: its contender's thread answers.", Well, probe=True),
         Operation("/readyz", ready, "Whether it could lead every job that it contends for.", Well, probe=True),
@@ -80,5 +80,5 @@ def _chosen(statuses: Mapping[str, dict[str, Any]], job: str) -> dict[str, Any]:
         return statuses[job]
     if len(statuses) != 1:
         known = ", ".join(sorted(statuses)) or "none"
-        raise HTTPException(400, f"Name the job, as in ?job=orders. The jobs of this process: {known}.")
+        raise HTTPException(404, f"Name the job, as in ?job=orders. The jobs of this process: {known}.")
     return next(iter(statuses.values()))

@@ -10,13 +10,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ha.cli.operate import at_time
 from ha.cli.options import printable
 from ha.config.addresses import parse_listen
 from ha.config.sources import load
 from ha.leadership.deadline_file import DeadlineReader
 from ha.sandbox.polling import SandboxError
 from ha.sandbox.state import Directory
+from ha.views.jobs import at_time
 from leader.errors import InvalidName, InvalidSettings, Unreadable
 from leader.job import status
 from leader.job.admin import JobAdmin

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.unit.ha.api.serving import OPERATE, Served
+from tests.unit.ha.api.serving import OPERATE, Served, status
 from tests.unit.ha.led import Led
 
 schemathesis = pytest.importorskip("schemathesis")
 
-EXAMPLES = 12
+EXAMPLES = 4
 """Of each operation."""
 
 HEADERS = {"Authorization": f"Bearer {OPERATE}"}
@@ -36,24 +36,31 @@ def test_every_route_of_the_api_is_described(served: Served) -> None:
 
 def test_the_api_does_what_its_document_says(served: Served, quick: Path) -> None:
     Led(quick).claim("orders", "a:1")
+    served.contends["orders"] = status("orders", leads=True, epoch=1)
     schema = schemathesis.openapi.from_url(f"{served.url}/api/v1/openapi.json", headers=HEADERS)
+    operations = [each.ok() for each in schema.get_all_operations()]
+    assert {200, 202, 404} <= {code for each in operations if not endless(each.path) for code in held(each)}
+
+
+def held(operation: Any) -> list[int]:
+    """Hold an operation against the document; returns the statuses of its answers."""
     called: list[int] = []
-    for result in schema.get_all_operations():
-        operation = result.ok()
-        if endless(operation.path):
-            continue
+    # 503 is how a process says that it does not have the role.
+    excluded = [schemathesis.checks.not_a_server_error] if operation.path in {"/leader", "/standby"} else []
 
-        @seed(17)
-        @settings(
-            max_examples=EXAMPLES,
-            deadline=None,
-            database=None,
-            phases=[Phase.explicit, Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy())
-        def holds(case: Any) -> None:
-            called.append(case.call_and_validate(headers=HEADERS).status_code)
+    @seed(17)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy())
+    def holds(case: Any) -> None:
+        if len(called) % 2 and case.path_parameters:
+            case.path_parameters["job"] = "orders"  # no generated name is that of a job
+        called.append(case.call_and_validate(headers=HEADERS, excluded_checks=excluded).status_code)
 
-        holds()
-    assert {200, 202, 404} <= set(called)
+    holds()
+    return called

@@ -46,7 +46,7 @@ def test_a_process_of_several_jobs_is_asked_about_one(served: Served) -> None:
     served.contends["orders"] = status("orders", leads=True, epoch=7)
     served.contends["sums"] = status("sums", leads=False)
     code, said = served.get("/leader")
-    assert (code, said["detail"]) == (400, "Name the job, as in ?job=orders. The jobs of this process: orders, sums.")
+    assert (code, said["detail"]) == (404, "Name the job, as in ?job=orders. The jobs of this process: orders, sums.")
     assert [served.get(f"/leader?job={job}")[0] for job in ("orders", "sums", "other")] == [200, 503, 404]
 
 

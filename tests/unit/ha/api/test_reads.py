@@ -69,7 +69,7 @@ def test_a_store_that_does_not_answer_is_said(quick: Path, monkeypatch: pytest.M
 
 
 def test_those_who_ask_at_the_same_time_share_a_look() -> None:
-    looks, begun, go_on = [], threading.Event(), threading.Event()
+    looks, begun, go_on = list[None](), threading.Event(), threading.Event()
 
     def look() -> int:
         looks.append(None)
