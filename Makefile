@@ -92,10 +92,13 @@ down:  ## remove these containers and their data
 drills: images  ## every failover drill, some of them also with baselines: more than an hour; build/drills/report
 	$(BIN)/python -m benchmarks.drills --all --against containers --provider hybrid-ha --provider kazoo --provider curator --report build/drills/report
 
-.PHONY: matrix
+.PHONY: matrix oldest
 
 matrix: install  ## what holds on each version of Spark and Python, two to five minutes each: make matrix MATRIX='--spark 3.5.9'
 	$(BIN)/python -m tests.matrix $(MATRIX)
+
+oldest: install  ## a few tests with the oldest Spark, the oldest Python and the oldest packages of all ranges
+	$(BIN)/python -m tests.matrix --quick --spark 3.5.9 --python 3.11
 
 .PHONY: places
 

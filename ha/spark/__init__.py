@@ -72,5 +72,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ha.spark' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415  # laziness is the point
 
+    try:
+        module = import_module(_PLACES[name])
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        raise ModuleNotFoundError(
+            f"ha.spark.{name} needs PySpark: pip install 'hybrid-ha[spark]'.", name=error.name
+        ) from error
     # Kept, because workers use these names for every row.
-    return globals().setdefault(name, getattr(import_module(_PLACES[name]), name))
+    return globals().setdefault(name, getattr(module, name))

@@ -15,10 +15,10 @@ from xml.etree import ElementTree as ET
 
 import click
 
-from ha.sandbox import Sandbox
-from tests.matrix.places import FOLDER, PYTHONS, ROOT, SPARKS, Cell, Missing, cell_of, python_of
+from ha.sandbox import Sandbox, realm
+from tests.matrix.places import FOLDER, PYTHONS, ROOT, SPARKS, Cell, Missing, cell_of, extras, python_of
 
-SYSTEM = "tests/system/spark"
+SYSTEM, STORES = "tests/system/spark", "tests/system/secured/test_secured_stores.py"
 ABILITIES: Mapping[str, tuple[str, ...]] = {
     "lead": (f"{SYSTEM}/test_lead.py",),
     "checkpoints": (f"{SYSTEM}/test_checkpoints.py",),
@@ -37,6 +37,23 @@ ABILITIES: Mapping[str, tuple[str, ...]] = {
 }
 """What a cell is asked for, and the tests that show it."""
 
+DRILLS: Mapping[str, tuple[str, ...]] = {"drills": ("tests/unit/ha/drill/",)}
+SECURED: Mapping[str, tuple[str, ...]] = {
+    "secured stores": (
+        f"{STORES}::test_a_job_is_led_and_found_and_a_stranger_of_the_realm_has_no_effect",
+        f"{STORES}::test_encrypted_webhdfs_reads_and_writes_with_a_ticket_and_believes_only_its_authority",
+    )
+}
+"""What the cell with the oldest packages is asked for as well: it has the other extras, and the last one if it can."""
+
+QUICK: Mapping[str, tuple[str, ...]] = {
+    "lead": (f"{SYSTEM}/test_lead.py::test_any_number_of_queries_are_led_and_published",),
+    "`Output`": (f"{SYSTEM}/test_output.py::test_with_spark_on_hdfs",),
+    "`kill -9`": (f"{ABILITIES['`--spark`'][0]}[python]",),
+    **DRILLS,
+}
+"""What CI asks the oldest cell for."""
+
 CELL_S = 1500.0
 
 GREEN, RED = "yes", "**no**"
@@ -45,22 +62,38 @@ GREEN, RED = "yes", "**no**"
 @click.command()
 @click.option("--spark", "sparks", multiple=True, default=SPARKS, help="Versions of PySpark.  [default: all]")
 @click.option("--python", "pythons", multiple=True, default=PYTHONS, help="Versions of Python.  [default: all]")
-def main(sparks: tuple[str, ...], pythons: tuple[str, ...]) -> None:
+@click.option("--quick", is_flag=True, help="Run a few tests of each cell; the table stays as it is.")
+def main(sparks: tuple[str, ...], pythons: tuple[str, ...], *, quick: bool) -> None:
     """Run the cells, and write the table of all that were ever run."""
     FOLDER.mkdir(parents=True, exist_ok=True)
+    cells = [cell_of(python, spark) for python in pythons for spark in sparks]
     results = FOLDER / "results.json"
     known: dict[str, dict[str, str]] = json.loads(results.read_text()) if results.exists() else {}
-    sandbox = Sandbox(FOLDER / "sandbox")
+    sandbox, secured = Sandbox(FOLDER / "sandbox"), Sandbox(FOLDER / "secured")
     try:
         sandbox.up()
-        for cell in [cell_of(python, spark) for python in pythons for spark in sparks]:
-            known[cell.name] = _run(cell)
+        if any("secured stores" in asked(cell, quick=quick) for cell in cells):
+            secured.up(namenodes=2, secure=True)
+        for cell in cells:
+            known[cell.name] = _run(cell, asked(cell, quick=quick))
             click.echo(f"{cell.name}: {', '.join(f'{name} {said}' for name, said in known[cell.name].items())}")
-            results.write_text(json.dumps(known, indent=1))
+            if not quick:
+                results.write_text(json.dumps(known, indent=1))
     finally:
         sandbox.down()
-    (FOLDER / "table.md").write_text(table(known))
-    sys.exit(not all(green(known[cell_of(python, spark).name]) for python in pythons for spark in sparks))
+        secured.down()
+    if not quick:
+        (FOLDER / "table.md").write_text(table(known))
+    sys.exit(not all(green(known[cell.name]) for cell in cells))
+
+
+def asked(cell: Cell, *, quick: bool) -> Mapping[str, tuple[str, ...]]:
+    """Return what a cell is asked for, and the tests that show it."""
+    if quick:
+        return QUICK
+    if not cell.oldest:
+        return ABILITIES
+    return {**ABILITIES, **DRILLS, **({} if realm.missing() or "kerberos" not in extras(cell) else SECURED)}
 
 
 def green(found: Mapping[str, str]) -> bool:
@@ -81,30 +114,31 @@ def table(known: Mapping[str, Mapping[str, str]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def abilities(tests: Iterable[tuple[str, bool]]) -> dict[str, str]:
+def abilities(tests: Iterable[tuple[str, bool]], wanted_of: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """Return for each ability whether it is there: each test has passed, or is of what this version has not.
 
     Args:
         tests: for each that was not skipped its name, ``path::test``, and whether it has passed.
+        wanted_of: the tests of each ability.
     """
     there = list(tests)
     found = {}
-    for ability, wanted in ABILITIES.items():
+    for ability, wanted in wanted_of.items():
         of_it = [passed for name, passed in there if name.startswith(wanted)]
         found[ability] = GREEN if of_it and all(of_it) else RED
     return found
 
 
-def _run(cell: Cell) -> dict[str, str]:
+def _run(cell: Cell, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     try:
         python = python_of(cell)
-        tests = _tested(cell, python, [test for tests in ABILITIES.values() for test in tests])
+        tests = _tested(cell, python, [test for tests in wanted.values() for test in tests])
         # The machine may have been busy: what has failed is asked once more, and the second answer counts.
         if failed := [name for name, passed in tests.items() if not passed]:
             tests |= _tested(cell, python, failed)
     except Missing as missing:
         return {"": str(missing)}
-    return abilities(tests.items())
+    return abilities(tests.items(), wanted)
 
 
 def _tested(cell: Cell, python: Path, wanted: list[str]) -> dict[str, bool]:
@@ -119,6 +153,7 @@ def _tested(cell: Cell, python: Path, wanted: list[str]) -> dict[str, bool]:
     environment = {
         **os.environ,
         "HA_TEST_SANDBOX": str(FOLDER / "sandbox"),
+        "HA_TEST_SECURED_SANDBOX": str(FOLDER / "secured"),
         "PATH": f"{python.parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
     }

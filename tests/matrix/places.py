@@ -2,12 +2,12 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -53,14 +53,20 @@ def cell_of(python: str, spark: str) -> Cell:
     return Cell(python, spark, oldest=(python, spark) == (PYTHONS[0], SPARKS[0]))
 
 
+def extras(cell: Cell) -> list[str]:
+    """Return the extras of a cell: Kerberos's is built for the oldest packages, if its headers are here."""
+    return ["spark", "drill", *(["kerberos"] if cell.oldest and shutil.which("krb5-config") else [])]
+
+
 def requirements(cell: Cell) -> list[str]:
     """Return what pip is told to install, and to install with it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    given = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    chosen = extras(cell)
+    given = [*project["dependencies"], *(line for extra in chosen for line in project["optional-dependencies"][extra])]
     exact = [oldest(line) for line in given if Requirement(line).name != "pyspark"] if cell.oldest else []
     # No extra can ask for it, because it does not see which PySpark is chosen: `ha.spark` warns instead.
     distutils = ["setuptools"] if Version(cell.spark).major < 4 and Version(cell.python) >= Version("3.12") else []
-    return [f"{ROOT}[spark,drill]", f"pyspark=={cell.spark}", *distutils, *exact, *TOOLS]
+    return [f"{ROOT}[{','.join(chosen)}]", f"pyspark=={cell.spark}", *distutils, *exact, *TOOLS]
 
 
 def oldest(line: str) -> str:
@@ -88,7 +94,7 @@ def python_of(cell: Cell) -> Path:
     python = folder / "bin" / "python"
     if not (stamp.exists() and stamp.read_text() == mark):
         stamp.unlink(missing_ok=True)
-        rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         _ended([str(_interpreter(cell.python)), "-m", "venv", str(folder)])
         _ended([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", *wanted])
         stamp.write_text(mark)

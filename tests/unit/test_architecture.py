@@ -203,6 +203,15 @@ def test_who_only_looks_something_up_pays_for_nothing_else(statement: str) -> No
     assert not {name.partition(".")[0] for name in loaded_by(statement)} & HEAVY
 
 
+@pytest.mark.parametrize(("arguments", "most"), [("--help", 110), ("--version", 170), ("leader --help", 290)])
+def test_a_command_starts_without_what_it_does_not_need(arguments: str, most: int) -> None:
+    """It takes 150 ms to start. Modules are counted, because their number does not depend on what else runs here."""
+    quiet = "import sys, io; from ha.cli import exit_code; sys.stdout = io.StringIO();"
+    found = loaded_by(f"{quiet} exit_code({arguments.split()}); sys.stdout = sys.__stdout__") - loaded_by("pass")
+    assert not {name.partition(".")[0] for name in found} & (HEAVY - {"click", "rich"})
+    assert len(found) <= most
+
+
 def test_importing_ha_alone_loads_nothing_of_ours() -> None:
     ours = {name for name in loaded_by("import ha") if name.partition(".")[0] in OWN}
     assert ours == {"ha"}

@@ -1,14 +1,15 @@
 """Ranges of versions, and the table of the matrix."""
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from tests.matrix.__main__ import ABILITIES, GREEN, RED, abilities, green, table
-from tests.matrix.places import PYTHONS, SPARKS, cell_of, oldest, requirements
+from tests.matrix.__main__ import ABILITIES, GREEN, RED, abilities, asked, green, table
+from tests.matrix.places import PYTHONS, SPARKS, cell_of, extras, oldest, requirements
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -65,13 +66,37 @@ def test_the_oldest_cell_has_the_oldest_packages_and_no_other_cell_has() -> None
     assert not [each for each in requirements(cells[1]) if each.startswith("kazoo")]
 
 
+@pytest.mark.parametrize("headers", [None, "/usr/bin/krb5-config"])
+def test_the_oldest_cell_has_the_oldest_ends_of_all_extras_that_can_be_built(
+    headers: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", {"krb5-config": headers}.get)
+    found = requirements(cell_of(PYTHONS[0], SPARKS[0]))
+    assert {"docker==7.1", "requests==2.32.2", "pyarrow==18"} <= set(found)
+    assert ("kerberos==1.3" in found) is (headers is not None)
+    assert "kerberos" not in extras(cell_of(PYTHONS[1], SPARKS[0]))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("spark", SPARKS)
+def test_only_spark_3_without_distutils_gets_setuptools(python: str, spark: str) -> None:
+    assert ("setuptools" in requirements(cell_of(python, spark))) is (spark == "3.5.9" and python != "3.11")
+
+
+def test_what_a_cell_is_asked_for() -> None:
+    oldest_cell, another = cell_of(PYTHONS[0], SPARKS[0]), cell_of(PYTHONS[0], SPARKS[1])
+    assert asked(another, quick=False) == ABILITIES
+    assert {*ABILITIES, "drills"} <= asked(oldest_cell, quick=False).keys()
+    assert {"lead", "`Output`", "`kill -9`", "drills"} == asked(oldest_cell, quick=True).keys()
+
+
 def test_an_ability_is_there_if_all_its_tests_pass_and_one_ran() -> None:
     tests = [(f"{test}::test_a" if "::" not in test else test, True) for each in ABILITIES.values() for test in each]
-    assert set(abilities(tests).values()) == {GREEN}
+    assert set(abilities(tests, ABILITIES).values()) == {GREEN}
     (first, _), *rest = tests
-    assert abilities([(first, False), *rest])["lead"] == RED
-    assert abilities(rest)["lead"] == RED, "nothing ran"
-    assert abilities([*rest, ("tests/another.py::test_a", False)])["workers"] == GREEN
+    assert abilities([(first, False), *rest], ABILITIES)["lead"] == RED
+    assert abilities(rest, ABILITIES)["lead"] == RED, "nothing ran"
+    assert abilities([*rest, ("tests/another.py::test_a", False)], ABILITIES)["workers"] == GREEN
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ha.sandbox import Sandbox, realm
 from ha.sandbox.secured import STRANGER, USER
 from tests.unit.store.zookeeper.helpers import until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(300)]
 
 ASKED_S = 60
 CLI = [sys.executable, "-m", "ha.cli"]
@@ -71,12 +71,15 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         pytest.skip(reason)
     if not all(importlib.util.find_spec(name) for name in ("puresasl", "kerberos", "requests_kerberos")):
         pytest.skip("Libraries for Kerberos are missing: pip install 'hybrid-ha[kerberos]'.")
-    made = Sandbox(tmp_path_factory.mktemp("secured"))
+    borrowed = os.environ.get("HA_TEST_SECURED_SANDBOX")
+    made = Sandbox(borrowed or tmp_path_factory.mktemp("secured"))
     try:
-        made.up(namenodes=2, secure=True)
+        if not borrowed:
+            made.up(namenodes=2, secure=True)
         yield made
     finally:
-        made.down(wipe=True)
+        if not borrowed:
+            made.down(wipe=True)
 
 
 def environment(box: Sandbox, user: str) -> dict[str, str]:
