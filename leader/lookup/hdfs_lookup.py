@@ -84,8 +84,8 @@ class HdfsLookup:
         """Threads that are asking HDFS now, without audits."""
         self._is_silent = False
         """Whether HDFS gave no answer when it was asked last."""
-        self._contact: tuple[LeaderDirectory, ContactAddress | None] | None = None
-        """Where the process of the leader of a directory listens, as HDFS said last."""
+        self._believed: Reading | None = None
+        """The last answer of HDFS that was believed. Few lookups ask for the contact in it, so it is parsed then."""
         self._successor_until = PAST
         """Boot-clock seconds until which the next leader is expected."""
 
@@ -173,7 +173,7 @@ class HdfsLookup:
         directory, record = outcome.result()
         believed = self._view.merge_files(directory, record, self._job, outcome.started, outcome.ended)
         if believed:
-            self._contact = directory, contact.holders(record, directory)
+            self._believed = directory, record
         if believed and record.lease is not None:
             self._rival.observe(record.lease, outcome.ended)
             self._mark_if_dead(record.lease, outcome.started)
@@ -211,10 +211,12 @@ class HdfsLookup:
     @property
     def contact(self) -> ContactAddress | None:
         """Where the process of the known leader can be asked whether it lives; None if HDFS did not say so."""
-        known, said = self._view.known, self._contact
-        if known is None or known.information is None or said is None:
+        known = self._view.known
+        if known is None or known.information is None or self._believed is None:
             return None
-        return said[1] if said[0] == LeaderDirectory(known.epoch, known.session_id) else None
+        directory, record = self._believed
+        leads = directory == LeaderDirectory(known.epoch, known.session_id)
+        return contact.holders(record, directory) if leads else None
 
     def expect_successor(self) -> None:
         """Ask HDFS within the limits of verifications for a while: the leader's process is gone."""
