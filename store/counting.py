@@ -55,12 +55,14 @@ def listen(listener: CallListener) -> None:
 
 def call_ended(store: str, operation: str, outcome: Outcome[Any]) -> None:
     """Tell all listeners how a call has ended."""
-    _tell(lambda listener: listener.call_ended(store, operation, outcome))
+    if _listeners:
+        _tell(lambda listener: listener.call_ended(store, operation, outcome))
 
 
 def requests_sent(operation: str, requests: int) -> None:
     """Tell all listeners what an operation costs."""
-    _tell(lambda listener: listener.requests_sent(operation, requests))
+    if _listeners:
+        _tell(lambda listener: listener.requests_sent(operation, requests))
 
 
 def _tell(what: Callable[[CallListener], None]) -> None:
