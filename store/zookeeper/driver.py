@@ -94,13 +94,15 @@ class Wakeup:
                 self._fd = -1
 
 
-class _Quiet(logging.LoggerAdapter[logging.Logger]):
+class QuietLog(logging.LoggerAdapter[logging.Logger]):
     """Kazoo's log, all of it at the level of debugging, without passwords."""
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         """See :meth:`logging.Logger.log`."""
-        shown = ("a login" if isinstance(each, Auth | SASL) else each for each in args)
-        super().log(min(level, logging.DEBUG), msg, *shown, **kwargs)
+        level = min(level, logging.DEBUG)
+        if self.isEnabledFor(level):  # as a rule it is not, and kazoo logs three lines for each request
+            shown = ("a login" if isinstance(each, Auth | SASL) else each for each in args)
+            super().log(level, msg, *shown, **kwargs)
 
 
 class _Result(AsyncResult):  # type: ignore[misc]  # kazoo has no types
@@ -265,7 +267,7 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
             default_acl=access_list(security),
             connection_retry=retry,
             # A line for every attempt, about one per second while ZooKeeper is down, is for debugging.
-            logger=_Quiet(log, {}),
+            logger=QuietLog(log, {}),
         )
         self._connection = _Connection(
             self, self._conn_retry.copy(), logger=self.logger, refusals=refusals, security=security

@@ -1,11 +1,14 @@
 """Security of the ZooKeeper client: whose nodes are closed, and what a file with a password must say."""
 
 import importlib.util
+import logging
 from pathlib import Path
 
 import pytest
+from kazoo.protocol.serialization import Auth
 
 from store.errors import Invalid
+from store.zookeeper.driver import QuietLog
 from store.zookeeper.login import access_list
 from store.zookeeper.security import CredentialsError, Security, read_credentials
 
@@ -60,3 +63,12 @@ def test_a_file_of_another_form_is_refused_without_showing_it(tmp_path: Path, co
         read_credentials(str(path))
     assert "wonder" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(("shown", "messages"), [(logging.DEBUG, ["Sending a login to a:1"]), (logging.INFO, [])])
+def test_kazoos_log_is_for_debugging_and_shows_no_password(
+    caplog: pytest.LogCaptureFixture, shown: int, messages: list[str]
+) -> None:
+    caplog.set_level(shown)
+    QuietLog(logging.getLogger(__name__), {}).warning("Sending %s to %s", Auth(0, "digest", "alice:wonder"), "a:1")
+    assert caplog.messages == messages
