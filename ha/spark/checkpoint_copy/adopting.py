@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ha.checkpoints.trees import Tree, check_bulk
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
-from ha.spark.checkpoint_copy.trees import Tree, check_bulk
 from ha.spark.commit_log import kept, newest_batch
 from ha.spark.locations import check_query
 from ha.spark.relocate import relocate

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from ha.spark.checkpoint_copy.trees import Tree
+from ha.checkpoints.trees import Tree
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, Conflict, NotFound, NotSent, StoreError, Unknown
 from store.files import Files

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+from ha.checkpoints.trees import Tree
 from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.spark.checkpoint_copy.adopting import Copied
 from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
-from ha.spark.checkpoint_copy.trees import Tree
 from ha.spark.commit_log import consistent, newest_batch
 from ha.spark.locations import check_query
 from ha.spark.relocate import METADATA, relocated

@@ -132,7 +132,7 @@ def test_a_listener_that_is_gone_is_forgotten() -> None:
 
 DRIVERS = {"store.local", "store.hdfs", "store.webhdfs", "store.zookeeper.driver", "hdfs", "hdfs_native", "kazoo"}
 UNCOUNTED = {
-    "ha.spark.checkpoint_copy.trees": "streams the bytes of a file within one counted call",
+    "ha.checkpoints.trees": "streams the bytes of a file within one counted call",
     "ha.drill.": "compares with others, in processes of its own",
 }
 

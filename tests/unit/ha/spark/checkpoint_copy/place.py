@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import ha
+from ha.checkpoints.trees import Tree
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_copy.copying import folders
-from ha.spark.checkpoint_copy.trees import Tree
 from store.bounded import BoundedFiles
 from store.files import Files
 

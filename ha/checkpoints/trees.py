@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from store.bounded import BoundedFiles
-from store.errors import Invalid, Unknown
+from store.errors import Invalid, NotFound, Unknown
 from store.files import Entry
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
+
+READ_TIMEOUT_S = 20.0
+"""Time for the head of one file."""
 
 LIST_TIMEOUT_S = 20.0
 """Time for the list of one directory."""
@@ -99,6 +102,20 @@ class Tree:
                 told(len(chunk))
         return copied
 
+    def head(self, path: str, most: int) -> bytes:
+        """Return a file's first bytes, or all of it if it is shorter.
+
+        Raises:
+            NotFound: there is no such file.
+            Unknown: it could not be read, for whatever reason.
+        """
+
+        def read(_: object) -> bytes:
+            with _classified(path), self._arrow.open_input_stream(f"{self._at}/{path}") as source:
+                return bytes(source.read(most))
+
+        return self.files.call("bulk_read", read, READ_TIMEOUT_S)
+
     def _list(self, folder: str) -> list[Entry]:
         path = f"{self.path}/{folder}".strip("/")
         return self.files.call("bulk_list", lambda files: files.list(path), LIST_TIMEOUT_S)
@@ -179,9 +196,11 @@ class _Sink:
 
 @contextmanager
 def _classified(path: str) -> Iterator[None]:
-    """Turn every error of pyarrow, fsspec or a driver into ``Unknown``: all that is certain is that the copy failed."""
+    """Turn each other error of pyarrow, fsspec or a driver into ``Unknown``: only that the copy failed is certain."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise NotFound(f"{path} does not exist.") from error
     except Exception as error:
         line = str(error).partition("\n")[0]
         raise Unknown(f"{path} could not be copied ({type(error).__name__}: {line}).") from error

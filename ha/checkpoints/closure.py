@@ -1,0 +1,270 @@
+"""Closure: the exact set of files that a restart after a batch needs. Pure: it asks for contents, and is given them.
+
+A restart after batch N reads ``metadata``, ``offsets/N`` and the one before, ``commits/N``, what each file source had
+seen by then, and version N + 1 of every state store: its newest whole version on the way there, and all changes since.
+Tried by copying exactly that into an empty directory, and starting there (tests/system/spark/test_closures.py).
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from ha.checkpoints import contents
+from ha.checkpoints.contents import Offsets, OperatorStores, Unreadable
+from ha.checkpoints.names import DEFAULT_STORE, CheckpointFiles, Store, StoreFiles, Version
+
+T = TypeVar("T")
+
+Wanted = frozenset[str]
+"""Paths of small files whose contents are asked for."""
+
+Contents = Mapping[str, bytes | None]
+"""What they say; None if there is no such file any more. Of a changelog only the head."""
+
+Asking = Generator[Wanted, Contents, "Closure"]
+
+SINGLE_PARTITION = frozenset({"globalLimit"})
+"""Operators that have one partition, whatever the setting says; so has an aggregation without a key."""
+
+
+class Closure(msgspec.Struct, frozen=True):
+    """What a restart after a batch needs.
+
+    Attributes:
+        batch: its number.
+        files: size of each file, by path; all that were found, where one is missing.
+        rebuilt: files that are missing and can be made, by path, with the file that they are made from.
+        missing: path of the first file that is missing; empty if there is none.
+        reason: why it does not do, in a sentence; empty if there is nothing to say.
+        keys: number of keys of each store, in its newest whole version; only RocksDB counts them.
+        replayed: number of changes that each store reads after its whole version.
+    """
+
+    batch: int
+    files: dict[str, int]
+    rebuilt: dict[str, str] = {}
+    missing: str = ""
+    reason: str = ""
+    keys: dict[Store, int] = {}
+    replayed: dict[Store, int] = {}
+
+    @property
+    def restorable(self) -> bool:
+        """Whether a restart succeeds, perhaps after files were rebuilt."""
+        return not self.missing
+
+    @property
+    def bytes(self) -> int:
+        """Total size of its files."""
+        return sum(self.files.values())
+
+
+class _Hole(Exception):
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
+
+
+def closure(files: CheckpointFiles, batch: int) -> Asking:
+    """Compute the closure of a batch; run it with :func:`ha.checkpoints.reading.closures`.
+
+    Yields:
+        the paths of files whose contents it needs next.
+
+    Returns:
+        the closure, also of a batch that is not restorable.
+    """
+    asked = _Closing(files, batch)
+    try:
+        yield from asked.collect()
+    except _Hole as hole:
+        return asked.result(hole.path, str(hole))
+    return asked.result()
+
+
+class _Closing:
+    """One closure, as far as it has been collected."""
+
+    def __init__(self, files: CheckpointFiles, batch: int) -> None:
+        self._names = files
+        self._batch = batch
+        self._files: dict[str, int] = {}
+        self._rebuilt: dict[str, str] = {}
+        self._keys: dict[Store, int] = {}
+        self._replayed: dict[Store, int] = {}
+
+    def result(self, missing: str = "", reason: str = "") -> Closure:
+        return Closure(self._batch, self._files, self._rebuilt, missing, reason, self._keys, self._replayed)
+
+    def collect(self) -> Generator[Wanted, Contents, None]:
+        batch = self._batch
+        commit, last = f"commits/{batch}", f"offsets/{batch}"
+        for path in ("metadata", last, commit):
+            self._need(path)
+        if batch > 0:
+            # Spark reads it and takes nothing from it: the batch after it is complete.
+            self._need_or_rebuild(f"offsets/{batch - 1}", last)
+        operators = self._names.operator_metadata(batch)
+        said = yield frozenset({commit, last, *operators.values()})
+        offsets = _read(contents.offsets, said, last)
+        ids = _read(contents.state_ids, said, commit)
+        known = {operator: _read(contents.operator_stores, said, path) for operator, path in operators.items()}
+        self._collect_sources(offsets)
+        for operator, path in operators.items():
+            self._need(path)
+            for schema in known[operator].schemas:
+                self._need(schema)
+        for path in self._names.schemas(known or self._names.operators()):
+            self._need(path)
+        if ids:
+            yield from self._collect_versions_by_id(ids, known)
+        else:
+            yield from self._collect_versions_by_number(offsets, known)
+
+    def _need(self, path: str, size: int | None = None) -> None:
+        found = self._names.sizes.get(path)
+        if found is None:
+            raise _Hole(path, "It is missing.")
+        if size is not None and found != size:
+            raise _Hole(path, f"It has {found:,} bytes, and had {size:,} when it was written.")
+        self._files[path] = found
+        if (checks := f"{path}.crc") in self._names:  # Spark 4.1 and newer; a restart does without
+            self._files[checks] = self._names.sizes[checks]
+
+    def _need_or_rebuild(self, path: str, origin: str) -> None:
+        if path in self._names:
+            self._need(path)
+        else:
+            self._rebuilt[path] = origin
+
+    def _collect_sources(self, offsets: Offsets) -> None:
+        for number, offset in offsets.sources.items():
+            log = self._names.sources.get(number)
+            newest = contents.log_offset(offset)
+            if newest is None:
+                for path in log.paths if log else ():  # where another source began, for instance
+                    self._need(path)
+                continue
+            entries, compacted = (log.entries, log.compacted) if log else ({}, {})
+            base = max((each for each in compacted if each <= newest), default=None)
+            needed = range(0 if base is None else base + 1, newest + 1)
+            if all(each in entries for each in needed):
+                if base is not None:
+                    self._need(compacted[base])
+                for each in needed:
+                    self._need(entries[each])
+            elif later := [each for each in compacted if each > newest]:
+                self._rebuilt[f"sources/{number}/{newest}.compact"] = compacted[min(later)]
+            else:
+                hole = next(each for each in needed if each not in entries)
+                raise _Hole(f"sources/{number}/{hole}", "It is missing, and no later log contains its entries.")
+
+    # --- state, format 1: names carry the version only
+
+    def _collect_versions_by_number(
+        self, offsets: Offsets, known: Mapping[int, OperatorStores]
+    ) -> Generator[Wanted, Contents, None]:
+        schemas = frozenset(f"state/{each}/0/_metadata/schema" for each in self._names.operators())
+        said = yield frozenset(path for path in schemas if path in self._names)
+        snapshots = {}
+        for operator in sorted(self._names.operators() | set(known)):
+            there = [each for each in self._names.stores if each.operator == operator]
+            partitions = self._partitions(operator, offsets, known, said)
+            names = known[operator].stores if operator in known else sorted({each.name for each in there})
+            for store in (Store(operator, partition, name) for partition in range(partitions) for name in names):
+                files = self._names.stores.get(store, StoreFiles({}, {}))
+                target = self._batch + 1
+                base = max((each.number for each in files.whole if each.number <= target), default=0)
+                if base:
+                    snapshots[store] = files.whole[Version(base)]
+                self._collect_changes(store, files, [Version(each) for each in range(base + 1, target + 1)])
+        yield from self._collect_snapshots(snapshots)
+
+    def _partitions(self, operator: int, offsets: Offsets, known: Mapping[int, OperatorStores], said: Contents) -> int:
+        """Number of the operator's partitions. Its metadata are stale after a repartition; ``offsets`` are not."""
+        there = {each.partition for each in self._names.stores if each.operator == operator}
+        expected = offsets.partitions or max(there, default=0) + 1
+        schema = said.get(f"state/{operator}/0/_metadata/schema") or b""
+        keyless = b'"type":"struct","fields":[]' in schema[:80]
+        if there <= {0} and (keyless or (operator in known and known[operator].name in SINGLE_PARTITION)):
+            return 1
+        return expected
+
+    # --- state, format 2: commits say the id of each version
+
+    def _collect_versions_by_id(
+        self, ids: Mapping[int, list[list[str]]], known: Mapping[int, OperatorStores]
+    ) -> Generator[Wanted, Contents, None]:
+        targets: dict[Store, Version] = {}
+        for operator, partitions in sorted(ids.items()):
+            for partition, each in enumerate(partitions):
+                names = self._names_of(operator, partition, each, known)
+                targets |= {
+                    Store(operator, partition, name): Version(self._batch + 1, identity)
+                    for name, identity in zip(names, each, strict=True)
+                }
+        stores = {store: self._names.stores.get(store, StoreFiles({}, {})) for store in targets}
+        behind = {store: target for store, target in targets.items() if target not in stores[store].whole}
+        for store, target in behind.items():
+            self._collect_changes(store, stores[store], [target])
+        said = yield frozenset(stores[store].changes[target] for store, target in behind.items())
+        snapshots = {store: stores[store].whole[target] for store, target in targets.items() if store not in behind}
+        for store, target in behind.items():
+            before = _read(contents.lineage, said, stores[store].changes[target])
+            base = max((each for each in before if each in stores[store].whole), default=None)
+            if base is not None:
+                snapshots[store] = stores[store].whole[base]
+            elif before and before[0].number > 1:
+                raise _Hole(f"{store.path}/{before[0]}.zip", "It is missing, and changes before it are not known.")
+            needed = [each for each in before if base is None or each.number > base.number]
+            self._collect_changes(store, stores[store], [*needed, target])
+        yield from self._collect_snapshots(snapshots)
+
+    def _names_of(
+        self, operator: int, partition: int, ids: list[str], known: Mapping[int, OperatorStores]
+    ) -> list[str]:
+        """Return the names of a partition's stores, in the order of their ids."""
+        if operator in known and len(known[operator].stores) == len(ids):
+            return known[operator].stores
+        if len(ids) == 1:
+            return [DEFAULT_STORE]
+        by_id = {
+            version.id: store.name
+            for store, files in self._names.stores.items()
+            if (store.operator, store.partition) == (operator, partition)
+            for version in (*files.changes, *files.whole)
+        }
+        if lost := next((each for each in ids if each not in by_id), ""):
+            path = f"state/{operator}/{partition}/*/{self._batch + 1}_{lost}.changelog"
+            raise _Hole(path, "It is missing, and so are the operator's metadata.")
+        return [by_id[each] for each in ids]
+
+    # --- both
+
+    def _collect_changes(self, store: Store, files: StoreFiles, versions: list[Version]) -> None:
+        for version in versions:
+            self._need(files.changes.get(version, f"{store.path}/{version}.{self._names.kind_of_changes}"))
+        self._replayed[store] = len(versions)
+
+    def _collect_snapshots(self, snapshots: Mapping[Store, str]) -> Generator[Wanted, Contents, None]:
+        """Add whole versions, and the tables that those of RocksDB name."""
+        said = yield frozenset(path for path in snapshots.values() if path.endswith(".zip"))
+        for store, path in snapshots.items():
+            self._need(path)
+            self._replayed.setdefault(store, 0)
+            if path.endswith(".zip"):
+                found = _read(contents.whole, said, path)
+                self._keys[store] = found.keys
+                for table, size in found.files.items():
+                    self._need(f"{store.path}/{table}", size)
+
+
+def _read(reader: Callable[[bytes], T], said: Contents, path: str) -> T:
+    data = said.get(path)
+    if data is None:
+        raise _Hole(path, "It is missing.")
+    try:
+        return reader(data)
+    except Unreadable as error:
+        raise _Hole(path, f"It is damaged. {error}") from error

@@ -1,0 +1,82 @@
+"""Reading: runs closures against a real directory, with many readers, and each small file read once."""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
+
+from ha.checkpoints.closure import Closure, Contents, closure
+from ha.checkpoints.contents import LINEAGE_BYTES
+from ha.checkpoints.names import CheckpointFiles
+from ha.checkpoints.trees import Tree
+from store.errors import NotFound
+
+READERS = 32
+"""Files that are read at once: reading a small one is waiting for the most part."""
+
+MOST_BYTES = 16 << 20
+"""Longest small file. The log of a file source has a line a file, so it is the longest one."""
+
+
+class CheckpointReader:
+    """One checkpoint directory. The contents that were read are kept for as long as this object.
+
+    Attributes:
+        reads: number of files that were read.
+        bytes: number of bytes that were read.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        """Read nothing yet."""
+        self.tree = tree
+        self.reads = self.bytes = 0
+        self._known: dict[str, bytes | None] = {}
+
+    def files(self) -> CheckpointFiles:
+        """List the directory.
+
+        Raises:
+            NotFound: there is none, or one below it has just disappeared.
+            StoreError: the store did not answer.
+        """
+        return CheckpointFiles(self.tree.listing())
+
+    def closures(self, files: CheckpointFiles, batches: Iterable[int]) -> list[Closure]:
+        """Return the closures of these batches, by number; all are computed side by side.
+
+        Raises:
+            StoreError: the store did not answer.
+        """
+        asking = {batch: closure(files, batch) for batch in batches}
+        done: dict[int, Closure] = {}
+        said: Contents | None = None
+        while asking:
+            wanted: set[str] = set()
+            for batch, each in list(asking.items()):
+                try:
+                    wanted |= each.send(said)  # type: ignore[arg-type]  # None starts it
+                except StopIteration as end:
+                    done[batch] = end.value
+                    del asking[batch]
+            said = self.contents(wanted)
+        return [done[batch] for batch in sorted(done)]
+
+    def contents(self, paths: AbstractSet[str]) -> Contents:
+        """Return what these files say: None of one that does not exist, and only the head of a changelog.
+
+        Raises:
+            StoreError: the store did not answer.
+        """
+        unknown = sorted(paths - self._known.keys())
+        if unknown:
+            with ThreadPoolExecutor(min(READERS, len(unknown)), thread_name_prefix="ha-checkpoint") as crew:
+                for path, data in zip(unknown, crew.map(self._read, unknown), strict=True):
+                    self._known[path] = data
+                    self.reads += 1
+                    self.bytes += len(data or b"")
+        return self._known
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return self.tree.head(path, LINEAGE_BYTES if path.endswith(".changelog") else MOST_BYTES)
+        except NotFound:
+            return None

@@ -1,0 +1,179 @@
+"""Closure: exactly what a restart after a batch needs, and the first file that is missing for it."""
+
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ha.checkpoints.closure import Closure, closure
+from ha.checkpoints.contents import rebuilt_log
+from ha.checkpoints.names import CheckpointFiles
+from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, ROCKSDB, ROCKSDB_IDS, SimulatedSpark
+
+
+def closed(files: Mapping[str, bytes], batch: int) -> Closure:
+    """Compute a closure from files in memory; it may only ask for files that exist, or have to."""
+    asking = closure(CheckpointFiles({path: len(data) for path, data in files.items()}), batch)
+    said: dict[str, bytes | None] | None = None
+    while True:
+        try:
+            said = {path: files.get(path) for path in asking.send(said)}  # type: ignore[arg-type]  # None starts it
+        except StopIteration as end:
+            found: Closure = end.value
+            return found
+
+
+def spark(kind: str, steps: int, seed: int = 0, deaths: tuple[int, ...] = ()) -> SimulatedSpark:
+    """Run a simulated Spark for so many steps, and kill it at some of them."""
+    simulated = SimulatedSpark(kind, Random(seed))  # noqa: S311
+    run = simulated.run()
+    for step in range(steps):
+        if step in deaths:
+            run = simulated.run()
+        next(run)
+    return simulated
+
+
+def until_batch(kind: str, batch: int) -> SimulatedSpark:
+    """Run until a batch is committed."""
+    simulated = SimulatedSpark(kind, Random(0))  # noqa: S311
+    for path in simulated.run():
+        if path == f"commits/{batch}":
+            return simulated
+    raise AssertionError
+
+
+kinds = st.sampled_from(FORMATS)
+runs = st.builds(
+    spark, kinds, st.integers(1, 250), st.integers(0, 9), st.lists(st.integers(0, 250), max_size=3).map(tuple)
+)
+
+
+@given(runs)
+def test_the_newest_batch_is_restorable_wherever_spark_stands_or_died(simulated: SimulatedSpark) -> None:
+    newest = simulated.newest()
+    if newest is not None:
+        found = closed(simulated.files, newest)
+        assert (found.missing, found.reason) == ("", "")
+        assert found.files.keys() <= simulated.files.keys()
+
+
+@given(runs, st.randoms(use_true_random=False))
+def test_no_file_of_a_closure_can_be_spared_but_those_that_are_rebuilt(
+    simulated: SimulatedSpark, random: Random
+) -> None:
+    newest = simulated.newest()
+    if newest is None:
+        return
+    whole = closed(simulated.files, newest)
+    lost = random.choice(sorted(whole.files))
+    left = {path: data for path, data in simulated.files.items() if path != lost}
+    found = closed(left, newest)
+    if lost in (f"commits/{newest}", f"offsets/{newest}", "metadata"):
+        assert found.missing == lost
+    elif lost == f"offsets/{newest - 1}":
+        assert found.rebuilt == {lost: f"offsets/{newest}"}
+    elif lost.endswith(("/metadata", ".zip", ".snapshot")):
+        # The stores' names tell the same, and Spark takes an older snapshot if all changes since are there.
+        assert found.missing or found.replayed != whole.replayed or lost.endswith("/metadata")
+    elif lost.startswith("sources/"):
+        assert found.missing.startswith("sources/0/") or f"sources/0/{newest}.compact" in found.rebuilt
+    else:
+        assert found.missing == lost
+
+
+@given(runs)
+def test_only_its_closure_is_as_good_as_the_whole(simulated: SimulatedSpark) -> None:
+    newest = simulated.newest()
+    if newest is not None:
+        whole = closed(simulated.files, newest)
+        assert closed({path: simulated.files[path] for path in whole.files}, newest) == whole
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_nothing_of_a_later_batch_belongs_to_it(kind: str) -> None:
+    simulated = until_batch(kind, 5)
+    found = closed(simulated.files, 3)
+    assert found.restorable
+    assert not {"offsets/4", "commits/4", "sources/0/4"} & found.files.keys()
+    assert {"offsets/2", "offsets/3", "commits/3", "sources/0/2.compact", "sources/0/3"} <= found.files.keys()
+    assert not [path for path in found.files if "/5" in path or "/6" in path]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_newest_snapshot_not_above_it_counts_and_all_changes_after_it(kind: str) -> None:
+    simulated = until_batch(kind, 4)  # a snapshot of version 3 follows batch 2
+    found = closed(simulated.files, 4)
+    assert set(found.replayed.values()) == {2}
+    assert set(closed(simulated.files, 2).replayed.values()) == {0}
+    assert set(closed(simulated.files, 1).replayed.values()) == {2}
+    assert set(found.keys.values()) == (set() if kind == HDFS else {3})
+
+
+def test_the_batch_before_the_oldest_one_is_rebuilt() -> None:
+    simulated = until_batch(ROCKSDB_IDS, 9)
+    oldest = min(CheckpointFiles(simulated.sizes()).batches)
+    assert oldest > 0
+    assert closed(simulated.files, oldest).rebuilt[f"offsets/{oldest - 1}"] == f"offsets/{oldest}"
+
+
+def test_the_first_batch_has_none_before_it() -> None:
+    assert closed(until_batch(HDFS, 0).files, 0).rebuilt == {}
+
+
+def test_a_log_that_was_compacted_away_is_rebuilt_from_the_next_one() -> None:
+    files = until_batch(ROCKSDB, 6).files
+    for lost in ("sources/0/2.compact", "sources/0/3", "sources/0/4"):
+        files.pop(lost, None)
+    found = closed(files, 4)
+    assert found.rebuilt["sources/0/4.compact"] == "sources/0/5.compact"
+    rebuilt = rebuilt_log(files["sources/0/5.compact"], 4).decode().split("\n")
+    assert rebuilt[0] == "v1"
+    assert [line.partition('"batchId": ')[2] for line in rebuilt[1:]] == ["0}", "1}", "2}", "3}", "4}"]
+
+
+def test_a_log_that_no_later_one_contains_is_a_hole() -> None:
+    files = until_batch(ROCKSDB, 4).files
+    del files["sources/0/3"]
+    assert closed(files, 4).missing == "sources/0/3"
+
+
+def test_a_table_of_another_length_is_damaged() -> None:
+    files = until_batch(ROCKSDB, 4).files
+    table = next(path for path in files if path.endswith(".sst"))
+    files[table] += b"?"
+    found = closed(files, 4)
+    assert (found.missing, found.restorable) == (table, False)
+    assert "11 bytes, and had 10" in found.reason
+
+
+@pytest.mark.parametrize("path", ["offsets/4", "commits/4", "state/0/_metadata/metadata"])
+@pytest.mark.parametrize("content", [b"", b"v1", b"v1\n[]", b"v1\n{", b"\xff\xfe\n{}"])
+def test_a_small_file_that_is_damaged_is_named(path: str, content: bytes) -> None:
+    files = {**until_batch(ROCKSDB_IDS, 4).files, path: content}
+    found = closed(files, 4)
+    assert found.missing == path
+    assert found.reason.startswith("It is damaged.")
+
+
+def test_without_operator_metadata_the_names_of_the_stores_are_found_by_their_ids() -> None:
+    files = until_batch(ROCKSDB_IDS, 4).files
+    whole = closed(files, 4)
+    del files["state/0/_metadata/metadata"]
+    found = closed(files, 4)
+    assert found.restorable
+    assert found.files.keys() == whole.files.keys() - {"state/0/_metadata/metadata"}
+
+
+def test_a_partition_without_any_file_is_missed() -> None:
+    files = {path: data for path, data in until_batch(ROCKSDB, 4).files.items() if not path.startswith("state/0/1/")}
+    assert closed(files, 4).missing.startswith("state/0/1/")
+
+
+def test_check_sums_of_files_are_taken_along_and_not_missed() -> None:
+    files = until_batch(ROCKSDB, 4).files
+    changes = next(path for path in files if path.endswith("/5.changelog"))
+    files[f"{changes}.crc"] = b"sum"
+    assert f"{changes}.crc" in closed(files, 4).files
