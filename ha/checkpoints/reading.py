@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 
 from ha.checkpoints.closure import Closure, Contents, closure
-from ha.checkpoints.contents import LINEAGE_BYTES
+from ha.checkpoints.contents import LINEAGE_BYTES, rebuilt_log
 from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.trees import Tree
 from store.errors import NotFound
@@ -74,6 +74,20 @@ class CheckpointReader:
                     self.reads += 1
                     self.bytes += len(data or b"")
         return self._known
+
+    def rebuilt(self, path: str, origin: str) -> bytes:
+        """Return the content of a file that is missing and can be made; see :attr:`Closure.rebuilt`.
+
+        Raises:
+            NotFound: the file that it is made from is gone.
+            StoreError: the store did not answer.
+        """
+        data = self.contents({origin})[origin]
+        if data is None:
+            raise NotFound(f"{origin} does not exist.")
+        if path.startswith("offsets/"):
+            return data
+        return rebuilt_log(data, int(path.rpartition("/")[2].removesuffix(".compact")))
 
     def _read(self, path: str) -> bytes | None:
         try:

@@ -83,10 +83,17 @@ def adopt(
 @click.argument("job")
 @click.argument("query")
 @click.argument("uri")
+@click.option(
+    "--batch", type=click.IntRange(min=0), metavar="N", help="Copy it as it was after batch N.  [default: the newest]"
+)
 @json_option
 @stores
-def export(job: str, query: str, uri: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
-    """Copy the checkpoint of QUERY in JOB to URI, as it was right after its newest batch. JOB may be running.
+def export(
+    job: str, query: str, uri: str, batch: int | None, as_json: bool, files: str | None, zookeeper: str | None
+) -> None:
+    """Copy the checkpoint of QUERY in JOB to URI: what a restart after one batch needs. JOB may be running.
+
+    `ha verify` says which batches can be taken.
 
     If it is interrupted, run it again: it continues where it stopped.
     """
@@ -94,7 +101,7 @@ def export(job: str, query: str, uri: str, as_json: bool, files: str | None, zoo
     from ha.spark.checkpoint_copy.exporting import export as export_it  # noqa: PLC0415
 
     with refusals_as_errors(), _shown(as_json) as told:
-        copied = export_it(job, query, uri, told=told, files=files, zookeeper=zookeeper)
+        copied = export_it(job, query, uri, batch=batch, told=told, files=files, zookeeper=zookeeper)
     _say(job, query, "exported", copied, as_json)
 
 

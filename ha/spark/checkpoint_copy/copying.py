@@ -117,12 +117,24 @@ class Staging:
         Raises:
             StoreError: the store refused a change, or its outcome stayed unknown.
         """
-        name, part = f"{self.tree.path}/{path}", f"{self._parts.path}/{uuid.uuid4().hex}"
+        name = f"{self.tree.path}/{path}"
         data = self._call("bulk_read", lambda files: files.read(name, MAX_REWRITTEN))
         if (changed := change(data)) != data:
-            self._call("bulk_write", lambda files: files.write(part, changed))
+            self.write(path, changed)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Give the copy a small file with this content, in place of what has that name.
+
+        Raises:
+            StoreError: the store refused a change, or its outcome stayed unknown.
+        """
+        name, part = f"{self.tree.path}/{path}", f"{self._parts.path}/{uuid.uuid4().hex}"
+        for folder in folders([path]):
+            self._make(f"{self.tree.path}/{folder}")
+        self._call("bulk_write", lambda files: files.write(part, data))
+        with suppress(NotFound):
             self._remove(name)
-            self._call("bulk_rename", lambda files: files.rename(part, name))
+        self._call("bulk_rename", lambda files: files.rename(part, name))
 
     def commit(self, target: str) -> None:
         """Give the copy its name, by one rename.

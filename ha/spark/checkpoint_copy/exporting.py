@@ -1,17 +1,19 @@
-"""Export: copies a query's checkpoint to a directory for a Spark without Hybrid HA, even while the query runs."""
+"""Export: copies the closure of one batch to a directory for a Spark without Hybrid HA, even while the query runs."""
 
 import hashlib
 import posixpath
-from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.names import CheckpointFiles
+from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree
 from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.spark.checkpoint_copy.adopting import Copied
 from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
-from ha.spark.commit_log import consistent, newest_batch
+from ha.spark.commit_log import newest_batch
 from ha.spark.locations import check_query
 from ha.spark.relocate import METADATA, relocated
 from leader.errors import Fenced
@@ -28,8 +30,10 @@ CALL_TIMEOUT_S = 20.0
 """Time for the call that looks whether the target exists."""
 
 
-def export(job: str, query: str, uri: str, *, told: Told | None = None, **settings: Any) -> Copied:
-    """Copy a query's checkpoint, as it was right after its newest batch, to a new directory.
+def export(
+    job: str, query: str, uri: str, *, batch: int | None = None, told: Told | None = None, **settings: Any
+) -> Copied:
+    """Copy what a restart after a batch needs to a new directory: by default, after the newest one.
 
     The job may run and change its leader meanwhile. The copy is not visible before it is complete. To continue an
     interrupted copy, call this again. It takes no lease, and only needs to read the job's files.
@@ -38,13 +42,14 @@ def export(job: str, query: str, uri: str, *, told: Told | None = None, **settin
         job: name of the job.
         query: name of the query.
         uri: of the new directory: ``file://``, ``hdfs://`` or ``webhdfs://``. Missing parents are created.
+        batch: the batch; its commit must still be retained.
         told: called with a :class:`ha.spark.checkpoint_copy.copying.Progress` at every step, from any thread.
         settings: as for :func:`ha.connect`.
 
     Raises:
         AlreadyExists: there is something at the URI.
         Conflict: the query changed its checkpoint faster than it could be copied.
-        Invalid: the query has no committed batch, or the URI is not one.
+        Invalid: the query has not committed the batch, or any; a file that it needs is missing; or it is no URI.
         InvalidName: the job or the query cannot have that name.
         NoLeader: there is no such job.
         StoreError: a store did not answer; call it again.
@@ -62,62 +67,74 @@ def export(job: str, query: str, uri: str, *, told: Told | None = None, **settin
                 each.name == name for each in outside.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT_S)
             ):
                 return _there_already(outside, staging, name)
-            source = _Source(JobAdmin(stores.files, None, stores.timing.call_timeout), stores.files, job, query)
-            newest, paths = _fill(staging, source)
-            for path in filter(METADATA.fullmatch, paths):
+            source = _Source(JobAdmin(stores.files, None, stores.timing.call_timeout), stores.files, job, query, batch)
+            found = _fill(staging, source)
+            for path in filter(METADATA.fullmatch, found.files):
                 staging.rewrite(path, partial(relocated, f"{outside.uri}/{name}"))
             staging.commit(name)
             staging.delete()
     finally:
         stores.close()
     progress = staging.progress
-    return Copied(progress.files, progress.bytes, progress.kept, newest)
+    return Copied(progress.files, progress.bytes, progress.kept, found.batch)
 
 
 class _Source:
     """A query's checkpoint, whatever the present name of its leader directory."""
 
-    def __init__(self, admin: JobAdmin, files: BoundedFiles, job: str, query: str) -> None:
+    def __init__(self, admin: JobAdmin, files: BoundedFiles, job: str, query: str, batch: int | None) -> None:
         self._admin = admin
         self._files = files
         self.job = job
         self.query = query
+        self._batch = batch
 
-    def find(self) -> tuple[Tree, int, dict[str, int]]:
-        """Return the checkpoint, its newest batch, and the files that belong to that.
+    def find(self) -> tuple[CheckpointReader, Closure]:
+        """Return the checkpoint, and the closure of the batch.
 
         Raises:
-            Invalid: nothing was committed.
+            Invalid: the batch is not among those that are retained.
             NotFound: the leader directory has just been renamed.
             NoLeader: there is no such job.
         """
         directory = self._admin.directory(self.job)
-        tree = Tree(self._files, directory.at(f"{SPARK}/{self.query}"))
+        reader = CheckpointReader(Tree(self._files, directory.at(f"{SPARK}/{self.query}")))
         try:
-            newest = newest_batch(tree.listing("commits"))  # before all the rest: see ha.spark.commit_log
+            batches = CheckpointFiles(
+                reader.tree.listing("commits")
+            ).batches  # before all the rest: see ha.spark.commit_log
         except NotFound:
             directory.list()
-            newest = None
-        if newest is None:
+            batches = []
+        if not batches:
             raise Invalid(f"Query {self.query!r} of job {self.job!r} has committed no batch: there is nothing to copy.")
-        return tree, newest, consistent(tree.listing(), newest)
+        batch = batches[-1] if self._batch is None else self._batch
+        if batch not in batches:
+            raise Invalid(
+                f"Batch {batch} of query {self.query!r} is not retained: take one from {batches[0]} to {batches[-1]}."
+            )
+        return reader, reader.closures(reader.files(), [batch])[0]
 
 
-def _fill(staging: Staging, source: _Source) -> tuple[int, Collection[str]]:
-    """Copy until the copy is consistent; return the newest batch and the paths of the files."""
+def _fill(staging: Staging, source: _Source) -> Closure:
+    """Copy until the copy is a closure, and return that."""
     reason: Exception | None = None
+    hole = ""
     for _ in range(ROUNDS):
         try:
-            tree, newest, wanted = source.find()
-        except (NotFound, Fenced) as error:  # a new leader has renamed it
+            reader, found = source.find()
+            if found.missing and found.missing == hole:  # seen twice: it is not Spark that deletes just now
+                raise Invalid(f"Batch {found.batch} cannot be continued. {hole}: {found.reason}")
+            if hole := found.missing:
+                continue
+            staging.fill(reader.tree, found.files)
+            for path, origin in found.rebuilt.items():
+                staging.write(path, reader.rebuilt(path, origin))
+        except (NotFound, Fenced, Conflict, Unknown) as error:
+            # A new leader has renamed it, or Spark has renamed a file, or deleted an old one.
             reason = error
-            continue
-        try:
-            staging.fill(tree, wanted)
-        except (NotFound, Conflict, Unknown) as error:  # Spark has renamed a file, or deleted an old one
-            reason = error
-            continue
-        return newest, wanted
+        else:
+            return found
     raise Conflict(
         f"The checkpoint of query {source.query!r} could not be copied in {ROUNDS} rounds ({reason}) What was copied "
         "is kept: run the export again, or stop the query first."

@@ -6,9 +6,10 @@ also a path that every driver accepts, and the copy in ZooKeeper can carry its c
 
 import ipaddress
 from contextlib import suppress
-from itertools import pairwise
 
-from ha.spark.commit_log import consistent, newest_batch
+from ha.checkpoints.closure import Closure, closure
+from ha.checkpoints.names import CheckpointFiles
+from ha.spark.commit_log import newest_batch
 from leader.errors import InvalidName
 from leader.job.grants import PastGrant
 from leader.job.status import Status, StatusEntry, pick
@@ -166,11 +167,16 @@ def status(text: str) -> None:
 
 
 def checkpoint_file(text: str) -> None:
-    """A path in a checkpoint: an export also copies the files before it, whatever their names."""
+    """A path in a checkpoint: whatever its name is, a closure takes it or leaves it, or says what is missing."""
     listing = {text: 1}
     newest = newest_batch([text])
-    kept = [consistent(listing, batch) for batch in range(4)]
-    assert all(earlier.keys() <= later.keys() for earlier, later in pairwise(kept)), "more of it with each batch"
+    try:
+        next(closure(CheckpointFiles(listing), 3))
+    except StopIteration as end:
+        found: Closure = end.value
+    assert found.missing
+    assert found.missing != text
+    assert found.files.keys() <= listing.keys()
     assert newest is None or newest >= 0
 
 

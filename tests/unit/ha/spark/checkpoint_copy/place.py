@@ -18,7 +18,8 @@ def checkpoint(newest: int, more: str = "") -> dict[str, bytes]:
     """Return the files that Spark has written when batch ``newest`` is committed and the next one is under way."""
     files = {"metadata": b'{"id":"b0b0"}'}
     for batch in range(newest + 1):
-        files |= {f"{log}/{batch}": f"v1 {log} {batch}{more}".encode() for log in ("offsets", "commits", "sources/0")}
+        said = {"offsets": f'{{"batchWatermarkMs":0}}\n{{"logOffset":{batch}}}', "commits": "{}", "sources/0": "{}"}
+        files |= {f"{log}/{batch}": f"v1\n{line}{more}".encode() for log, line in said.items()}
         files[f"state/0/0/{batch + 1}.delta"] = b"d" * (batch + 1)
     files[f"offsets/{newest + 1}"] = b"under way"
     files[f"state/0/0/{newest + 2}.delta"] = b"half"

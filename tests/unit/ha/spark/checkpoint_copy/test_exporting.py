@@ -13,10 +13,11 @@ from tests.unit.ha.spark.checkpoint_copy.test_adopting import Died, dies_after
 
 
 def after(newest: int) -> dict[str, bytes]:
-    """Return the files that belong to that batch, without those of the next one."""
-    files = checkpoint(newest)
-    del files[f"offsets/{newest + 1}"], files[f"state/0/0/{newest + 2}.delta"]
-    return files
+    """Return the files that a restart after that batch needs."""
+    logs = [f"{log}/{batch}" for log in ("offsets", "commits") for batch in range(newest + 2)]
+    needed = {"metadata", f"offsets/{newest - 1}", f"offsets/{newest}", f"commits/{newest}"}
+    later = {f"state/0/0/{newest + 2}.delta", f"sources/0/{newest + 1}"}
+    return {path: data for path, data in checkpoint(newest).items() if path in needed or path not in {*logs, *later}}
 
 
 @pytest.fixture
@@ -76,6 +77,36 @@ def test_an_export_needs_a_job_and_a_batch(quick: Place) -> None:
         export(JOB, QUERY, "s3a://bucket/out", files=quick.jobs, zookeeper="")
 
 
+def test_an_earlier_batch_is_exported(quick: Place) -> None:
+    copied = export(JOB, QUERY, f"{quick.files.uri}/new/out", batch=2, files=quick.jobs, zookeeper="")
+    assert copied.batch == 2
+    assert quick.read("new/out") == after(2)
+    with pytest.raises(Invalid, match="Batch 4 of query 'daily' is not retained: take one from 0 to 3"):
+        export(JOB, QUERY, f"{quick.files.uri}/new/late", batch=4, files=quick.jobs, zookeeper="")
+
+
+def test_a_batch_whose_files_are_not_all_there_is_not_exported(quick: Place) -> None:
+    with quick.leading() as leadership:
+        quick.direct.delete(f"{quick.below(leadership.path(f'spark/{QUERY}'))}/state/0/0/2.delta")
+    with pytest.raises(Invalid, match=r"Batch 3 cannot be continued. state/0/0/2.delta: It is missing"):
+        export(JOB, QUERY, f"{quick.files.uri}/new/out", files=quick.jobs, zookeeper="")
+    assert export(JOB, QUERY, f"{quick.files.uri}/new/out", batch=0, files=quick.jobs, zookeeper="").batch == 0
+
+
+def test_what_spark_has_compacted_away_is_rebuilt(quick: Place) -> None:
+    log = [f'{{"path":"{each}","timestamp":0,"batchId":{each}}}' for each in range(4)]
+    with quick.leading() as leadership:
+        home = quick.below(leadership.path(f"spark/{QUERY}"))
+        for path in ("offsets/1", "sources/0/1", "sources/0/2"):
+            quick.direct.delete(f"{home}/{path}")
+        quick.write(home, {"sources/0/3.compact": "\n".join(["v1", *log]).encode()})
+    export(JOB, QUERY, f"{quick.files.uri}/new/out", batch=2, files=quick.jobs, zookeeper="")
+    exported = quick.read("new/out")
+    assert exported["offsets/1"] == checkpoint(3)["offsets/2"]
+    assert exported["sources/0/2.compact"] == "\n".join(["v1", *log[:3]]).encode()
+    assert not {"sources/0/0", "sources/0/1", "sources/0/3.compact"} & exported.keys()
+
+
 def test_the_query_goes_on_meanwhile_and_the_leader_changes(quick: Place) -> None:
     """The files of batch 4 come, those of batch 0 go, and the directory has another name."""
     happened: list[str] = []
@@ -86,6 +117,7 @@ def test_the_query_goes_on_meanwhile_and_the_leader_changes(quick: Place) -> Non
         with quick.leading() as leadership:
             home = quick.below(leadership.path(f"spark/{QUERY}"))
             quick.write(home, {path: data for path, data in checkpoint(4).items() if path not in checkpoint(3)})
+            quick.write(home, {"state/0/0/2.snapshot": b"all"})
             for path in ("offsets/0", "commits/0", "state/0/0/1.delta"):
                 quick.direct.delete(f"{home}/{path}")
             happened.append(home)
@@ -94,7 +126,7 @@ def test_the_query_goes_on_meanwhile_and_the_leader_changes(quick: Place) -> Non
     assert happened
     exported = quick.read("new/out")
     assert copied.batch in (3, 4)
-    assert exported.keys() <= checkpoint(4).keys()
+    assert exported.keys() <= checkpoint(4).keys() | {"state/0/0/2.snapshot"}
     needed = {f"commits/{copied.batch}", f"offsets/{copied.batch}", f"state/0/0/{copied.batch + 1}.delta", "metadata"}
     assert needed <= exported.keys()
     assert not any(path.endswith(f"/{copied.batch + 1}") for path in exported)
@@ -108,7 +140,7 @@ def test_a_checkpoint_that_changes_all_the_time_is_given_up(quick: Place, monkey
     def told(now: Progress) -> None:
         if now.files_done == now.kept:  # the files are listed, and not copied yet
             rounds.append(now.files)
-            quick.write(home, {"commits/3": b"x" * (100 + len(rounds))})
+            quick.write(home, {"commits/3": b"v1\n{}" + b" " * len(rounds)})
 
     with pytest.raises(Conflict, match="could not be copied in 2 rounds"):
         export(JOB, QUERY, f"{quick.files.uri}/new/out", told=told, files=quick.jobs, zookeeper="")
@@ -119,10 +151,12 @@ def test_paths_in_the_checkpoint_follow(quick: Place) -> None:
     name, schema = "state/1/_metadata/v2/0", "state/1/_stateSchema/default/0_a1"
 
     def noted(uri: str) -> bytes:
-        store = {"storeName": "default", "stateSchemaFilePaths": [f"{uri}/{schema}"]}
-        return f"v2\n{json.dumps({'stateStoreInfo': [store]}, separators=(',', ':'))}".encode()
+        store = {"storeName": "default", "numPartitions": 1, "stateSchemaFilePaths": [f"{uri}/{schema}"]}
+        said = {"operatorInfo": {"operatorName": "sessions"}, "stateStoreInfo": [store]}
+        return f"v2\n{json.dumps(said, separators=(',', ':'))}".encode()
 
-    quick.write("stateful", {**checkpoint(1), schema: b"schema", name: noted(f"{quick.files.uri}/stateful")})
+    state = {f"state/1/0/{version}.delta": b"d" for version in (1, 2)}
+    quick.write("stateful", {**checkpoint(1), **state, schema: b"schema", name: noted(f"{quick.files.uri}/stateful")})
     with quick.leading() as leadership:
         adopt(leadership, "sessions", f"{quick.files.uri}/stateful")
         location = leadership.path("spark/sessions")
