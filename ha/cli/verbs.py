@@ -109,7 +109,7 @@ VERBS = {
     "export": Verb(
         "ha.cli.adopt_export",
         "export",
-        "Copy the checkpoint of QUERY in JOB to URI, as it was right after its newest batch.",
+        "Copy the checkpoint of QUERY in JOB to URI: what a restart after one batch needs.",
         changes=True,
     ),
     "clean": Verb(
