@@ -76,7 +76,7 @@ def _holds_a_lease(files: Files, job: str, directory: LeaderDirectory) -> bool:
 
 
 def _record(files: Files, job: str, directory: LeaderDirectory) -> Record:
-    return Record.parse(entry.name for entry in files.list(f"{job}/{directory.name}/{RECORD}"))
+    return Record.parse([entry.name for entry in files.list(f"{job}/{directory.name}/{RECORD}")])
 
 
 def read(files: Files, job: str, known: LeaderDirectory | None = None) -> tuple[LeaderDirectory, Record]:

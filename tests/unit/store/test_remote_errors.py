@@ -27,7 +27,7 @@ from store.errors import (
     Unknown,
 )
 from store.files import Files
-from store.hdfs import _classify
+from store.hdfs import _classified, _classify
 from store.open import driver_of
 from store.webhdfs import WebHdfsFiles
 
@@ -364,3 +364,25 @@ def test_each_exception_of_a_name_node_has_its_class(exception: str, message: st
 )
 def test_each_error_of_hdfs_native_has_its_class(error: BaseException, kind: type[StoreError]) -> None:
     assert type(_classify(error)) is kind
+
+
+class PanicException(BaseException):  # pyo3's name
+    """What a Rust panic looks like."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (FileExistsError("There is one."), AlreadyExists),
+        (NotSent("Nothing was sent."), NotSent),
+        (PanicException("index out of bounds"), Unknown),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_a_panic_is_an_unknown_outcome_and_what_is_no_answer_passes(
+    raised: BaseException, kind: type[BaseException]
+) -> None:
+    with pytest.raises(BaseException) as caught, _classified:  # noqa: PT011  # the kind is compared exactly
+        raise raised
+    assert type(caught.value) is kind
+    assert (caught.value is raised) is (kind is type(raised))
