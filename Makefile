@@ -68,14 +68,33 @@ install: .venv/installed $(if $(KERBEROS),.venv/kerberos)
 	@if CFLAGS="-O0 -g0" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r runtime.lock; then touch $@; \
 	else echo "KERBEROS'S PACKAGES COULD NOT BE BUILT (gcc and Python's headers are needed): tests of secured stores will be skipped." >&2; fi
 
-LOCK := uv pip compile pyproject.toml --extra spark --extra drill --generate-hashes --universal --python-version 3.11
+LOCK := uv pip compile --generate-hashes --universal --python-version 3.11
+EXTRAS := --extra spark --extra drill
 
-lock:  ## resolve the dependencies anew: what we develop with, and what a user installs with all extras
-	$(LOCK) --group dev --output-file requirements.lock
-	$(LOCK) --extra kerberos --constraints requirements.lock --output-file runtime.lock
+lock:  ## resolve the dependencies anew: what we develop with, what a user installs with all extras, and build/tools
+	$(LOCK) pyproject.toml $(EXTRAS) --group dev --output-file requirements.lock
+	$(LOCK) pyproject.toml $(EXTRAS) --extra kerberos --constraints requirements.lock --output-file runtime.lock
+	$(LOCK) --group tools --output-file tools.lock
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache
+
+.PHONY: dist sbom audit
+
+dist: install sbom  ## wheel, source archive and bill of materials, into build/dist; the same bytes from the same commit
+	SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) $(BIN)/python -m hatchling build -d build/dist
+
+sbom: build/tools/installed  ## what a user installs with all extras, with hashes, in CycloneDX: build/dist/hybrid-ha.cdx.json
+	@mkdir -p build/dist
+	build/tools/bin/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible -o build/dist/hybrid-ha.cdx.json runtime.lock
+
+audit: build/tools/installed  ## known vulnerabilities of the locked packages: make audit AUDIT='--ignore-vuln ID'
+	build/tools/bin/python -m tests.audit $(AUDIT)
+
+build/tools/installed: tools.lock
+	@$(PYTHON) -m venv --clear build/tools
+	@build/tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools.lock
+	@touch $@
 
 .PHONY: images up down drills
 

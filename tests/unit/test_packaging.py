@@ -1,6 +1,7 @@
 """Packaging: two builds of the same source are the same bytes, and work in an empty environment."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("ha", "leader", "store", "examples", "pyproject.toml", "README.md", "LICENSE")
+TOOLS = ROOT / "build" / "tools" / "bin" / "python"
 DAY = "1767225600"
 
 pytestmark = pytest.mark.programs
@@ -60,6 +62,21 @@ def test_two_clones_build_the_same_wheel_and_the_same_source_archive(dist: Path,
     (source,) = dist.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         assert "hybrid_ha-0.1.0/pyproject.toml" in archive.getnames()
+
+
+@pytest.mark.skipif(not TOOLS.exists(), reason="there is no build/tools: run make sbom")
+def test_the_bill_of_materials_has_what_is_locked_with_its_hashes(tmp_path: Path) -> None:
+    (command,) = re.findall(r"python (-W ignore -m cyclonedx_py .*) -o \S+ (\S+)", (ROOT / "Makefile").read_text())
+    made = [tmp_path / "first.json", tmp_path / "second.json"]
+    for path in made:
+        words = [str(TOOLS), *command[0].split(), "-o", str(path), command[1]]
+        subprocess.run(words, cwd=ROOT, check=True, capture_output=True, timeout=100)
+    assert made[0].read_bytes() == made[1].read_bytes()
+    bill = json.loads(made[0].read_text())
+    assert bill["metadata"]["component"]["name"] == "hybrid-ha"
+    locked = re.findall(r"^([a-z0-9-]+)==([^ ]+)", (ROOT / "runtime.lock").read_text(), re.MULTILINE)
+    assert sorted((each["name"], each["version"]) for each in bill["components"]) == sorted(locked)
+    assert all(reference["hashes"] for each in bill["components"] for reference in each["externalReferences"])
 
 
 # --- in an empty environment
