@@ -21,6 +21,7 @@ OWN = frozenset(
         "HA_HEARTBEAT",
         "HA_JOB",
         "HA_LEADER_DIRECTORY",
+        "HA_QUERIES",
         "HA_SESSION_ID",
         "HA_SPARK_JVM",
         # The sandbox, the containers, the drills and the tests use:

@@ -226,8 +226,8 @@ def _by_job(name: str, meaning: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, meaning, labels=["job_name"])
 
 
-class Restarts:
-    """Counts how often a job's command was started again."""
+class CommandCounters:
+    """Counts how often a job's command has failed, and was started again."""
 
     def __init__(self, registry: CollectorRegistry, job: str) -> None:
         """Begin with 0."""
@@ -237,7 +237,18 @@ class Restarts:
             ["job_name"],
             registry=registry,
         ).labels(job)
+        self._failures = Counter(
+            "ha_command_failures",
+            "How often the command failed while this process led: it ended with an error, or was killed because it "
+            "hung.",
+            ["job_name"],
+            registry=registry,
+        ).labels(job)
 
-    def count(self) -> None:
+    def restarted(self) -> None:
         """Count one more start."""
         self._restarts.inc()
+
+    def failed(self) -> None:
+        """Count one more failure."""
+        self._failures.inc()

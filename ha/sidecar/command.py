@@ -174,7 +174,7 @@ class Command:
         self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
         self.deadline = DeadlineWriter(Path(self._directory.name, "deadline"))
         self._run: _Run | None = None
-        self._starts = 0
+        self.starts = 0
         self._restarting = False
         self._since = now()
 
@@ -182,6 +182,15 @@ class Command:
     def runs(self) -> bool:
         """Whether it has been started and has not ended."""
         return self._run is not None
+
+    @property
+    def granted(self) -> bool:
+        """Whether it runs with a grant."""
+        return (run := self._run) is not None and run.epoch > 0
+
+    def report(self, run: int) -> Path:
+        """Return the file in which a run reports on its queries; runs are numbered from 1."""
+        return Path(self._directory.name, f"queries-{run}")
 
     @property
     def jvm_ended(self) -> bool:
@@ -209,7 +218,7 @@ class Command:
 
     @property
     def _heartbeat(self) -> Path:
-        return Path(self._directory.name, f"heartbeat-{self._starts}")
+        return Path(self._directory.name, f"heartbeat-{self.starts}")
 
     @property
     def kill_at(self) -> float:
@@ -222,14 +231,14 @@ class Command:
         Raises:
             OSError: it cannot be started.
         """
-        self._starts += 1
+        self.starts += 1
         self._restarting, self._since = False, now()
         Path(f"{self.deadline.path}{JVM_ENDED}").unlink(missing_ok=True)
-        grant = None if leader else Path(self._directory.name, f"grant-{self._starts}")
+        grant = None if leader else Path(self._directory.name, f"grant-{self.starts}")
         environment = self._environment(leader, grant)
         options = self._class_data.options(os.environ) if self._class_data is not None else {}
         if self._spark or options:
-            overlay = Path(self._directory.name, f"spark-{self._starts}")
+            overlay = Path(self._directory.name, f"spark-{self.starts}")
             jars = self._class_data.jars if self._class_data is not None and options else None
             environment |= spark_environment(overlay, {**os.environ, **environment}, jars, spark=self._spark)
             environment |= options
@@ -308,7 +317,7 @@ class Command:
         return {
             "state": state.value,
             "seconds": round(max(0.0, now() - since), 1),
-            "starts": self._starts,
+            "starts": self.starts,
             "processes": processes,
             "memory_bytes": memory,
         }
@@ -325,6 +334,7 @@ class Command:
             "HA_BELIEF": str(self.deadline.path),
             "HA_HEARTBEAT": str(self._heartbeat) if settings.heartbeat_timeout else "",
             "HA_HEARTBEAT_TIMEOUT": f"{settings.heartbeat_timeout:g}",
+            "HA_QUERIES": str(self.report(self.starts)),
             "HA_FILES": settings.files,
             "HA_ZOOKEEPER": settings.zookeeper,
             "HA_SNAPSHOTS": settings.snapshots,

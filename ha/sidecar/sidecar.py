@@ -24,7 +24,8 @@ from ha.config.command_settings import CLASS_DATA_ON, WARM
 from ha.config.restart_strategy import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
 from ha.daemon.process import ContendingProcess
 from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Requested, Revoked, Wake
-from ha.metrics.contending import Restarts
+from ha.metrics.contending import CommandCounters
+from ha.metrics.queries import QueryMetrics, Reports
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
 from ha.sidecar.hangs import HangWatch
@@ -151,7 +152,10 @@ class Sidecar:
         self._publisher = SidecarPublisher(job, process.stores, process.runtime, self._leads) if spark else None
         self._phase: Standby | Leading | Ending = Standby()
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
-        self._restarts = Restarts(process.metrics.registry, job)
+        self._counters = CommandCounters(process.metrics.registry, job)
+        seen = self._publisher.reports.all if self._publisher is not None else list
+        reports = Reports(self._command.report, lambda: self._command.starts, lambda: self._command.granted, seen)
+        QueryMetrics(process.metrics.registry, job, reports)
         self._hangs = HangWatch(settings, self._command, asks)
         self._exit_code: int | None = None
         self._operators: OperatorRequests | None = None
@@ -315,6 +319,7 @@ class Sidecar:
                 self._operators.answer(said, done=recorded)
         cause = "jvm-ended" if jvm_ended else end_of_command(code, finished=finished)
         if code and isinstance(phase, Leading):
+            self._counters.failed()
             self._status.add_exception(phase.leader, cause, f"The command has ended with {code}: see its output.")
         if code and isinstance(phase, Leading) and (delay := self._restart_delay(phase)) is not None:
             _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
@@ -348,7 +353,7 @@ class Sidecar:
             self._warm_up()
         elif isinstance(phase, Leading) and self._may_run():
             self._phase = replace(phase, start_at=NEVER)
-            self._restarts.count()
+            self._counters.restarted()
             self._status.restart(phase.leader)
             self._grant_to_command(phase.leader)
             if self._operators is not None:
@@ -379,6 +384,7 @@ class Sidecar:
         if not isinstance(phase, Leading):
             self._hangs.end()
         elif (hang := self._hangs.look()) is not None:
+            self._counters.failed()
             _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
             dump = self._command.thread_dumps(hang.beat)
             self._status.add_exception(phase.leader, hang.cause, hang.said, dump).join(HANG_NOTE_S)

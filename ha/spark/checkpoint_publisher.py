@@ -19,6 +19,7 @@ from typing import Any, Self
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership, SidecarHolder, mirror_of_checkpoints
 from ha.spark.commit_log import newest_commit, queries
+from ha.spark.query_reports import QueryReports
 from leader.contender.runtime import Runtime
 from leader.errors import InvalidName, NotLeader, Unreadable
 from leader.layout.checkpoint import NOTHING, Metadata
@@ -50,13 +51,17 @@ class CheckpointPublisher:
     :func:`ha.spark.publish_checkpoints` returns one. As a context manager it closes itself at the end of the block.
     """
 
-    def __init__(self, leadership: Leadership, *, poll: bool = False) -> None:
+    def __init__(
+        self, leadership: Leadership, *, poll: bool = False, committed: Callable[[str, int], object] | None = None
+    ) -> None:
         """Do nothing yet.
 
         Args:
             leadership: of the job.
             poll: whether to look at the commit logs from time to time, because no event says that a batch is complete.
+            committed: called with the name of a query and its newest batch, at each look.
         """
+        self._committed = committed
         self._leadership = leadership
         self._poll_s = SOONEST_S if poll else None
         self._waiting: dict[str, None] = {}  # in the order of their events
@@ -189,6 +194,8 @@ class CheckpointPublisher:
                 )
             return False
         metadata = dict(filter(None, (before, self._said.get(query)))).get(batch, NOTHING)
+        if self._committed is not None:
+            self._committed(query, batch)
         newest = self._published.get(query)
         if newest is not None and (batch < newest[0] or (batch, metadata) == newest):
             return False
@@ -264,6 +271,8 @@ class SidecarPublisher:
         """
         self._job, self._stores, self._runtime = job, stores, runtime
         self._holder = SidecarHolder(job, leads)
+        self.reports = QueryReports()
+        """What the commit logs tell of the queries, for the sidecar's metrics."""
         self._mirror = mirror_of_checkpoints(runtime, job)
         self._leadership: Leadership | None = None
         self._publisher: CheckpointPublisher | None = None
@@ -275,7 +284,7 @@ class SidecarPublisher:
         """
         self.end()
         leadership = Leadership(self._job, leader, self._stores, self._runtime, self._holder, self._mirror)
-        publisher = CheckpointPublisher(leadership, poll=True)
+        publisher = CheckpointPublisher(leadership, poll=True, committed=self.reports.committed)
         leadership.on_revoked(publisher.stop)
         publisher.start()
         self._leadership, self._publisher = leadership, publisher

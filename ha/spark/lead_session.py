@@ -20,6 +20,7 @@ from ha.spark.failures import failure
 from ha.spark.heartbeat import Heartbeat
 from ha.spark.locations import checkpoint_location
 from ha.spark.query_events import Ended, publish_checkpoints
+from ha.spark.query_reports import QueryReports, ReportFile
 from ha.spark.session import Jvm, configured, explain, stop_queries
 from ha.spark.worker.task import JOB_PROPERTY
 from leader.errors import Fenced, InvalidName, NotLeader, QueryFailed
@@ -86,6 +87,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         """Run ids of the queries whose failures are among the job's exceptions; an error that names one is the same."""
         self._heartbeat_timeout = loaded.heartbeat_timeout
         self._leadership: Leadership | None = None
+        self.reports: QueryReports | None = None
+        """For the sidecar's metrics; None before the block, and without a sidecar."""
         self._inside = ExitStack()
 
     def watch(self, ended: Callable[[Ended], object]) -> None:
@@ -115,7 +118,10 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             _relocate_checkpoints(leadership)
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
             stack.enter_context(configured(self._spark, chosen))
-            stack.enter_context(publish_checkpoints(self._spark, leadership, self._query_ended))
+            if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_QUERIES")):
+                self.reports = QueryReports()
+                stack.enter_context(ReportFile(Path(path), self.reports))
+            stack.enter_context(publish_checkpoints(self._spark, leadership, self._query_ended, self.reports))
             leadership.on_revoked(lambda: self._stop_queries(self._stop_margin))
             stack.callback(lambda: self._stop_queries(self._stop_grace))
             self._inside = stack.pop_all()

@@ -9,7 +9,8 @@ change.
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, ClassVar, NamedTuple
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -20,6 +21,9 @@ from ha.spark.checkpoint_publisher import CheckpointPublisher
 from ha.spark.private_names import java_listener
 from leader.layout.checkpoint import MAX_ID, Metadata
 from store.errors import StoreError
+
+SST_FILES = "rocksdbSstFileSize"
+"""Among Spark's own metrics of a state."""
 
 
 class Ended(NamedTuple):
@@ -36,8 +40,27 @@ class Ended(NamedTuple):
     error: str | None
 
 
+class Reports(Protocol):
+    """Told of everything that happens to queries; every method returns at once."""
+
+    def started(self, name: str | None) -> object:
+        """A query has started."""
+
+    def progressed(self, progress: "Progress") -> object:
+        """A query has completed a batch."""
+
+    def idle(self, name: str | None) -> object:
+        """A query has nothing to do."""
+
+    def ended(self, ended: Ended) -> object:
+        """A query has ended."""
+
+
 def publish_checkpoints(
-    spark: SparkSession, leadership: Leadership, ended: Callable[[Ended], object] | None = None
+    spark: SparkSession,
+    leadership: Leadership,
+    ended: Callable[[Ended], object] | None = None,
+    reports: Reports | None = None,
 ) -> CheckpointPublisher:
     """Publish each completed batch of each named query as a checkpoint: first in HDFS, then in ZooKeeper's mirror.
 
@@ -48,6 +71,7 @@ def publish_checkpoints(
         spark: the session of the queries.
         leadership: of the job.
         ended: called at the end of each query; it must return at once.
+        reports: told of everything that happens to queries; None for nobody.
 
     Raises:
         Fenced: another leader has taken over.
@@ -58,7 +82,7 @@ def publish_checkpoints(
         leadership.checkpoints.state()
     publisher = CheckpointPublisher(leadership)
     publisher.start()
-    publisher.attach(spark.streams, QueryListener(publisher.completed, publisher.progressed, ended))
+    publisher.attach(spark.streams, QueryListener(publisher.completed, publisher.progressed, ended, reports))
     leadership.on_revoked(publisher.stop)
     return publisher
 
@@ -71,6 +95,7 @@ class QueryListener(StreamingQueryListener):
         started: Callable[[str | None], object],
         progressed: Callable[[str | None, int, Metadata], object],
         ended: Callable[[Ended], object] | None = None,
+        reports: Reports | None = None,
     ) -> None:
         """Hear nothing yet: give it to ``spark.streams.addListener``.
 
@@ -78,33 +103,46 @@ class QueryListener(StreamingQueryListener):
             started: called with the name of each query that starts.
             progressed: called with the name of a query, a complete batch of it, and the batch's metadata.
             ended: called at the end of each query.
+            reports: told of everything.
         """
         self._started = started
         self._progressed = progressed
         self._ended = ended
+        self._reports = reports
         self._names: dict[str, str | None] = {}  # by run id, because the event of an end has no name
         self._java: Any = None
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """A query starts."""
-        if self._ended is not None:
-            self._names[event.runId().toString()] = event.name()
-        self._started(event.name())
+        name = event.name()
+        if self._ended is not None or self._reports is not None:
+            self._names[event.runId().toString()] = name
+        if self._reports is not None:
+            self._reports.started(name)
+        self._started(name)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """A batch is in the commit log."""
         progress = read(event.progress().json())
+        if self._reports is not None:
+            self._reports.progressed(progress)
         self._progressed(progress.name, progress.batch_id, progress.metadata)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing was completed."""
+        """Nothing was completed, because there is nothing to do."""
+        if self._reports is not None:
+            self._reports.idle(self._names.get(event.runId().toString()))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """A query has ended; an earlier event has announced its last batch."""
+        if self._ended is None and self._reports is None:
+            return
+        run_id, error = event.runId().toString(), event.exception()
+        ended = Ended(self._names.pop(run_id, None), run_id, error.get() if error.isDefined() else None)
+        if self._reports is not None:
+            self._reports.ended(ended)
         if self._ended is not None:
-            run_id, error = event.runId().toString(), event.exception()
-            name = self._names.pop(run_id, None)
-            self._ended(Ended(name, run_id, error.get() if error.isDefined() else None))
+            self._ended(ended)
 
     @property
     def _jlistener(self) -> Any:
@@ -121,10 +159,12 @@ class QueryListener(StreamingQueryListener):
 class _StateOperator(msgspec.Struct, rename="camel"):
     num_rows_total: int = 0
     memory_used_bytes: int = 0
+    custom_metrics: dict[str, Any] = {}
 
 
 class _Source(msgspec.Struct, rename="camel"):
     end_offset: Any = None
+    latest_offset: Any = None
 
 
 class Progress(msgspec.Struct, rename="camel"):
@@ -137,6 +177,8 @@ class Progress(msgspec.Struct, rename="camel"):
     num_input_rows: int | None = None
     state_operators: list[_StateOperator] = []
     sources: list[_Source] = []
+    timestamp: str = ""
+    event_time: dict[str, Any] = {}
 
     @property
     def metadata(self) -> Metadata:
@@ -149,6 +191,29 @@ class Progress(msgspec.Struct, rename="camel"):
             state_bytes=_number(sum(each.memory_used_bytes for each in self.state_operators)) if stateful else None,
             offsets=summary(source.end_offset for source in self.sources),
         )
+
+    @property
+    def backlog(self) -> int | None:
+        """Latest offsets less the processed ones, of the sources that count their records, as Kafka's; None if none."""
+        pairs = [(_records(each.latest_offset), _records(each.end_offset)) for each in self.sources]
+        known = [max(0, latest - end) for latest, end in pairs if latest is not None and end is not None]
+        return sum(known) if known else None
+
+    @property
+    def watermark_lag(self) -> float | None:
+        """Seconds from the watermark to the start of the batch; None without a watermark, or as long as it is 0."""
+        try:
+            begun, watermark = map(datetime.fromisoformat, (self.timestamp, self.event_time["watermark"]))
+            return (begun - watermark).total_seconds() if watermark.timestamp() > 0 else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @property
+    def checkpoint_bytes(self) -> int | None:
+        """Size of the files of all states in RocksDB; None if there are none."""
+        sizes = [each.custom_metrics.get(SST_FILES) for each in self.state_operators]
+        known = [size for size in sizes if isinstance(size, int)]
+        return sum(known) if known else None
 
     @property
     def _duration(self) -> int | None:
@@ -192,6 +257,12 @@ def _sum(value: Any) -> int | None:
         found = [each for each in map(_sum, value.values()) if each is not None]
         return sum(found) if found else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _records(offset: Any) -> int | None:
+    """Return an offset as a number of records: one number, or one for each partition of each topic."""
+    nested = isinstance(offset, dict) and all(isinstance(each, dict) for each in offset.values())
+    return _sum(offset) if nested or not isinstance(offset, dict) else None
 
 
 def _number(value: int | None) -> int | None:

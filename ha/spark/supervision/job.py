@@ -115,7 +115,7 @@ class Job:
         told: list[Callable[[Ended], object]] = []
         leading.watch(lambda ended: [each(ended) for each in told])
         with _terminated(over), leading as leadership:
-            states = StatesWriter(leadership, self.graph)
+            states = StatesWriter(leadership, self.graph, leading.reports)
             runner = self._runner(session, leadership, states)
             told.append(runner.tell)
             over.append(runner.end)

@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from ha.leadership.leadership import Leadership
+from ha.spark.query_reports import QueryReports
 from ha.spark.supervision.supervisor import Query, QueryState
 from leader.errors import NotLeader, Unreadable
 from leader.job.fenced_directory import FencedDirectory
@@ -78,8 +79,9 @@ def read(directory: FencedDirectory) -> tuple[Graph | None, States | None]:
 class StatesWriter:
     """Writes the graph once, if it has changed, and the states whenever they change; until closed or fenced."""
 
-    def __init__(self, leadership: Leadership, graph: Graph) -> None:
-        """Write nothing yet."""
+    def __init__(self, leadership: Leadership, graph: Graph, reports: QueryReports | None = None) -> None:
+        """Write nothing yet; ``reports`` are told the states as well."""
+        self._reports = reports
         self._leadership = leadership
         self._graph: bytes | None = msgspec.json.encode(graph)
         self._shown = b""
@@ -96,6 +98,9 @@ class StatesWriter:
     def show(self, queries: Iterable[Query]) -> None:
         """Have these states written, if they are others than before. Returns at once."""
         states = [ShownQuery(each.name, each.state, each.restarts, each.error, each.run_id) for each in queries]
+        if self._reports is not None:
+            for each in states:
+                self._reports.shows(each.name, each.state)
         data = msgspec.json.encode(States(self._leadership.epoch, states))
         with self._changed:
             if data != self._shown:

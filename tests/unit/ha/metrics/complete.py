@@ -11,8 +11,10 @@ from prometheus_client import CollectorRegistry
 
 from ha.agent.standalone import agent_of, reader_of
 from ha.config.settings import Settings
-from ha.metrics.contending import ContendingMetrics, LeadershipStatus, Restarts
+from ha.metrics.contending import CommandCounters, ContendingMetrics, LeadershipStatus
 from ha.metrics.process import Metrics
+from ha.metrics.queries import QueryMetrics, Reports
+from ha.metrics.query_report import QueryReport, write
 from leader.election.events import Grant, Rename
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
@@ -32,6 +34,24 @@ LEADS: dict[str, Any] = {
 """The status of a job that the process leads, and whose record in ZooKeeper is one epoch behind."""
 
 
+CLEAN = QueryReport(
+    "clean",
+    state="RUNNING",
+    starts=2,
+    failures=1,
+    batches=9,
+    input_rows=900,
+    batch_rows=100,
+    batch_seconds=0.5,
+    state_rows=10,
+    state_bytes=2136,
+    checkpoint_bytes=4096,
+    backlog=7,
+    watermark_lag=12.5,
+)
+"""A query of which everything is known."""
+
+
 @contextmanager
 def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     """Such a registry; ``led`` is a job that has a leader, below the settings' root."""
@@ -42,7 +62,7 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     contending.observe(led, Rename(f"{record}/{before.name}", f"{record}/{after.name}"))
     contending.observe(led, Grant(7, session(7), "released"))
     metrics.registry.register(LeadershipStatus(lambda: {led: LEADS}))
-    Restarts(metrics.registry, led).count()
+    CommandCounters(metrics.registry, led).restarted()
     metrics.stores.requests_sent("list", 1)  # by a driver of HDFS
     stores = metrics.stores.open(settings)
     reader = reader_of(stores, metrics)
@@ -50,7 +70,10 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     try:
         agent.warmer.want(led)
         wait_until(lambda: agent.warmer.latest(led), what="the agent has looked")
-        with _ticket():
+        with _ticket(), TemporaryDirectory() as folder:
+            write(Path(folder, "1"), [CLEAN])
+            reports = Reports(lambda run: Path(folder, str(run)), lambda: 1, lambda: True)
+            QueryMetrics(metrics.registry, led, reports)
             yield metrics.registry
     finally:
         agent.close()
