@@ -3,14 +3,17 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import ha
 from ha.drill.kill import descendants
@@ -41,6 +44,19 @@ class Driver:
         (self.conf / "spark-env.sh").write_text("USERS_OWN=kept\n")
         self.log = folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            self.listen = f"127.0.0.1:{taken.getsockname()[1]}"
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """The value of a metric of the query ``lines``, as the sidecar serves it; None if it serves none."""
+        try:
+            with urllib.request.urlopen(f"http://{self.listen}/metrics", timeout=10) as answer:
+                families = list(text_string_to_metric_families(answer.read().decode()))
+        except OSError:
+            return None
+        expected = {"job_name": self.job, "query": "lines", **labels}
+        samples = [each for family in families for each in family.samples if each.name == name]
+        return next((each.value for each in samples if each.labels == expected), None)
 
     @property
     def led(self) -> list[str]:
@@ -148,7 +164,11 @@ def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
 ) -> None:
     monkeypatch.setenv("HA_HEARTBEAT_TIMEOUT", "8")
     feed(driver.source, 0)
-    with driver.running([*RUN, driver.job, "--", *driver.led]):
+    with driver.running([*RUN, driver.job, f"--listen={driver.listen}", "--", *driver.led]):
+        eventually(lambda: driver.metric("ha_checkpoints_total"), 90)
+        assert driver.metric("ha_query_state", state="RUNNING") == 1
+        assert driver.metric("ha_query_input_rows_total") == driver.metric("ha_checkpoint_rows")
+        assert driver.metric("ha_checkpoint_duration_seconds")
         frozen = kill(driver, what, signal.SIGSTOP)
         with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
             assert (successor.epoch, reasons(successor)[2]) == (2, "released")
