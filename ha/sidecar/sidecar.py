@@ -35,6 +35,7 @@ from ha.sidecar.probes import probe_of
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
 from ha.sidecar.spark_submit import check_place
 from ha.spark.checkpoint_publisher import SidecarPublisher
+from ha.spark.query_reports import QueryReports
 from leader.election.events import Grant, Revoke
 from leader.layout.information import check_endpoints
 from leader.layout.lease import ANYBODY
@@ -149,12 +150,13 @@ class Sidecar:
         ended = lambda: self._notices.put(Wake(CHILD_ENDED))  # noqa: E731
         self._command = Command(process, job, command, ended, spark=spark, class_data=self._class_data)
         process.commands[job] = self._command.status
-        self._publisher = SidecarPublisher(job, process.stores, process.runtime, self._leads) if spark else None
+        logs = QueryReports()
+        publisher = SidecarPublisher(job, process.stores, process.runtime, self._leads, logs.committed)
+        self._publisher = publisher if spark else None
         self._phase: Standby | Leading | Ending = Standby()
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._counters = CommandCounters(process.metrics.registry, job)
-        seen = self._publisher.reports.all if self._publisher is not None else list
-        reports = Reports(self._command.report, lambda: self._command.starts, lambda: self._command.granted, seen)
+        reports = Reports(self._command.report, lambda: self._command.starts, lambda: self._command.granted, logs.all)
         QueryMetrics(process.metrics.registry, job, reports)
         self._hangs = HangWatch(settings, self._command, asks)
         self._exit_code: int | None = None

@@ -19,7 +19,6 @@ from typing import Any, Self
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership, SidecarHolder, mirror_of_checkpoints
 from ha.spark.commit_log import newest_commit, queries
-from ha.spark.query_reports import QueryReports
 from leader.contender.runtime import Runtime
 from leader.errors import InvalidName, NotLeader, Unreadable
 from leader.layout.checkpoint import NOTHING, Metadata
@@ -260,7 +259,14 @@ class SidecarPublisher:
     they are not in the checkpoints either. Every method may be called at any time.
     """
 
-    def __init__(self, job: str, stores: Stores, runtime: Runtime, leads: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        job: str,
+        stores: Stores,
+        runtime: Runtime,
+        leads: Callable[[], bool],
+        committed: Callable[[str, int], object] | None = None,
+    ) -> None:
         """Publish nothing yet.
 
         Args:
@@ -268,11 +274,11 @@ class SidecarPublisher:
             stores: those of the sidecar.
             runtime: likewise.
             leads: whether the sidecar leads now.
+            committed: as for :class:`CheckpointPublisher`.
         """
         self._job, self._stores, self._runtime = job, stores, runtime
         self._holder = SidecarHolder(job, leads)
-        self.reports = QueryReports()
-        """What the commit logs tell of the queries, for the sidecar's metrics."""
+        self._committed = committed
         self._mirror = mirror_of_checkpoints(runtime, job)
         self._leadership: Leadership | None = None
         self._publisher: CheckpointPublisher | None = None
@@ -284,7 +290,7 @@ class SidecarPublisher:
         """
         self.end()
         leadership = Leadership(self._job, leader, self._stores, self._runtime, self._holder, self._mirror)
-        publisher = CheckpointPublisher(leadership, poll=True, committed=self.reports.committed)
+        publisher = CheckpointPublisher(leadership, poll=True, committed=self._committed)
         leadership.on_revoked(publisher.stop)
         publisher.start()
         self._leadership, self._publisher = leadership, publisher
