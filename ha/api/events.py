@@ -2,6 +2,7 @@
 
     event: job        data: the job at a glance, as at ``/api/v1/jobs/{job}``; first for every job, then for each change
     event: gone       data: {"job": its name}
+    event: jobs       data: {"count": how many jobs there are}; after the first look, and when the number changes
     event: changed    data: {"job": its name, "parts": which of its resources have changed}; in the stream of one job
     event: trouble    data: a sentence: the stores do not answer, or the job is gone
     event: mended     data: null; they answer again
@@ -90,8 +91,10 @@ class Events:
 
     async def _of_all(self) -> AsyncIterator[bytes]:
         told: dict[str, JobSummary] = {}
+        counted = -1
 
         def news(found: list[JobSummary]) -> Iterable[bytes]:
+            nonlocal counted
             present = {each.job: each for each in found}
             for job in sorted(told.keys() - present.keys()):
                 del told[job]
@@ -100,6 +103,9 @@ class Events:
                 if told.get(job) != each:
                     told[job] = each
                     yield _event("job", each)
+            if counted != len(present):
+                counted = len(present)
+                yield _event("jobs", {"count": counted})
 
         async for each in self._stream(self._reads.jobs, news):
             yield each

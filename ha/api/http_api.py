@@ -1,4 +1,4 @@
-"""The HTTP API of a daemon, sidecar or agent: what the stores say of jobs, what this process does."""
+"""The HTTP API of a daemon, sidecar or agent: what the stores say of jobs, what this process does, and the web page."""
 
 from importlib.metadata import version
 from typing import Any
@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
 from ha.agent.http_feed import Feed, fields
-from ha.api import probes, requests
+from ha.api import page, probes, requests
 from ha.api.events import Events
 from ha.api.operations import PREFIX, document, encoded
 from ha.api.operations import routes as operation_routes
@@ -58,10 +58,11 @@ class HttpApi:
             *self._events.operations(),
         ]
         described = document(offered, version("hybrid-ha"))
-        self._open = frozenset({"/health", *(each.path for each in offered if each.probe)})
+        self._open = frozenset({"/health", *(each.path for each in offered if each.probe), *page.PATHS})
         self._operate = frozenset(each.method for each in offered) - {"GET"}
         routes = [
             *operation_routes(offered),
+            *page.routes(),
             Route(f"{PREFIX}/openapi.json", lambda _: encoded(described)),
             Route("/health", self._health),
             Route("/v1/jobs", self._jobs),
@@ -139,7 +140,7 @@ class HttpApi:
             return problem(503, "The contender's thread does not answer.")
 
     def _needed(self, scope: Scope) -> Role | None:
-        """Probes need no token: load balancers seldom have one."""
+        """Probes and the page need no token. The page has nothing in it, and asks for what it shows."""
         if scope["method"] in self._operate:
             return Role.OPERATE
         return None if scope["path"] in self._open else Role.READ

@@ -58,11 +58,16 @@ def test_first_every_job_then_each_change(listen: Any, quick: Path) -> None:
         ("job", "orders", 1),
         ("job", "sums", 1),
     ]
+    assert stream.next() == ("jobs", {"count": 2})
     led.release("sums")
     name, said = stream.next()
     assert (name, said["job"], said["lease"], said["holder"]) == ("job", "sums", "released", None)
     (quick / "sums").rename(quick.parent / "elsewhere")
-    assert stream.next() == ("gone", {"job": "sums"})
+    assert [stream.next(), stream.next()] == [("gone", {"job": "sums"}), ("jobs", {"count": 1})]
+
+
+def test_without_any_job_it_says_that(listen: Any) -> None:
+    assert listen("/api/v1/events").next() == ("jobs", {"count": 0})
 
 
 def test_of_one_job_it_says_which_parts_have_changed(listen: Any, quick: Path) -> None:
@@ -91,7 +96,7 @@ def test_a_silent_stream_comments(listen: Any, quick: Path, monkeypatch: pytest.
     monkeypatch.setattr(events, "COMMENT_EVERY_S", 0.0)
     Led(quick).claim("orders", "a:1")
     stream = listen("/api/v1/events")
-    stream.next()
+    assert [stream.next()[0], stream.next()[0]] == ["job", "jobs"]
     assert stream.answer.readline() == b": still here\n"
 
 

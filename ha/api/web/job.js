@@ -1,0 +1,118 @@
+// One job: facts, requests, timeline, queries, checkpoints and failures. Each part is loaded when it has changed.
+
+import { get } from "/api.js";
+import { VERBS, confirm } from "/ask.js";
+import { age, badge, bytes, count, duration, el, table } from "/dom.js";
+import { graph } from "/graph.js";
+import { timeline } from "/timeline.js";
+
+const FINAL = ["FINISHED", "CANCELED", "FAILED"];
+
+export class JobPage {
+  constructor(main, job) {
+    this.job = job;
+    this.known = { history: [], exceptions: [] };
+    this.title = el("div", { class: "title" });
+    this.said = el("p", { role: "status", class: "soft", hidden: "" });
+    this.facts = el("dl", { class: "facts" });
+    this.parts = {};
+    const part = (name, title) => el("section", { id: name }, el("h2", {}, title), (this.parts[name] = el("div", {}, "…")));
+    main.replaceChildren(
+      el("p", {}, el("a", { href: "#/" }, "← All jobs")), this.title, this.said, el("section", {}, this.facts),
+      part("timeline", "Leaderships and faults"), part("queries", "Queries"),
+      part("checkpoints", "Checkpoints"), part("exceptions", "Failures"));
+    document.title = `${job} - Hybrid HA`;
+  }
+
+  show(row) {
+    const led = row.holder !== null && !FINAL.includes(row.state);
+    if (!this.buttons) {
+      this.buttons = VERBS.map((each) => el("button", {
+        type: "button", class: each[0] === "restart" ? null : "bad", onclick: () => confirm(this.job, each, (text) => this.say(text)),
+      }, each[1]));
+      this.state = el("span");
+      this.title.replaceChildren(el("h2", {}, this.job), this.state, el("div", { class: "buttons" }, this.buttons));
+    }
+    this.buttons.forEach((each) => { each.disabled = !led; });
+    this.state.replaceChildren(badge(row.state));
+    const facts = [
+      ["Leader", row.holder || "nobody"], ["Epoch", row.epoch], ["Lease", row.lease], ["Newest checkpoint", age(row.checkpoint_at)],
+      ["Contenders", row.contenders === null ? "not known" : row.contenders.join(", ") || "none"],
+    ];
+    this.facts.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value ?? "-"))));
+  }
+
+  say(text) {
+    this.said.hidden = false;
+    this.said.textContent = text;
+  }
+
+  async changed(parts) {
+    await Promise.all(parts.map(async (name) => {
+      try {
+        this.known[name] = await get(`/jobs/${encodeURIComponent(this.job)}/${name}`);
+        this.draw(name);
+      } catch (error) {
+        (this.parts[name] || this.parts.timeline).replaceChildren(el("p", { role: "alert" }, error.message));
+      }
+    }));
+  }
+
+  draw(name) {
+    if (name === "history" || name === "exceptions") {
+      redraw(this.parts.timeline, timeline(this.known.history, this.known.exceptions), grants(this.known.history));
+    }
+    if (name === "exceptions") redraw(this.parts.exceptions, ...failures(this.known.exceptions));
+    if (name === "checkpoints") redraw(this.parts.checkpoints, checkpoints(this.known.checkpoints));
+    if (name === "queries") redraw(this.parts.queries, ...queries(this.known.queries));
+  }
+}
+
+function grants(history) {
+  const columns = [
+    ["Epoch", (row) => row.epoch, "number"], ["Since", (row) => row.at], ["Contender", (row) => row.contender],
+    ["Because", (row) => row.reason], ["Ended", (row) => row.ended || "leads"], ["Asked by", (row) => row.by],
+  ];
+  return el("details", {}, el("summary", {}, `All ${history.length} leaderships`), table(columns, [...history].reverse(), true));
+}
+
+function queries(found) {
+  const columns = [
+    ["Query", (row) => row.query, "name"], ["State", (row) => badge(row.state)], ["Region", (row) => row.region, "number"],
+    ["Restarts", (row) => count(row.restarts), "number"], ["Reads", (row) => row.reads.join(", ") || "-"],
+    ["Writes", (row) => row.writes.join(", ") || "-"], ["Last error", (row) => row.error || "-", "wide"],
+  ];
+  const old = found.queries.length && (!found.led || found.states_of_epoch !== found.epoch);
+  const note = old ? el("p", { class: "soft" }, `These are the last states of epoch ${found.states_of_epoch ?? "-"}.`) : null;
+  const list = found.queries.length ? table(columns, found.queries, true) : null;
+  return [note, graph(found.queries), list].filter((each) => each !== null);
+}
+
+function checkpoints(found) {
+  if (!found.length) return el("p", { class: "soft" }, "No checkpoint is published yet.");
+  const columns = [
+    ["Query", (row) => row.query, "name"], ["Batch", (row) => count(row.batch), "number"], ["Id", (row) => row.id, "number"],
+    ["Duration", (row) => (row.duration_ms === null ? "-" : row.duration_ms < 10000 ? `${row.duration_ms} ms` : duration(row.duration_ms)), "number"],
+    ["Rows", (row) => count(row.rows), "number"], ["State rows", (row) => count(row.state_rows), "number"],
+    ["State size", (row) => bytes(row.state_bytes), "number"], ["Offsets", (row) => row.offsets || "-", "mono wide"],
+  ];
+  const newest = new Map(found.map((each) => [each.query, each]));
+  const kept = el("details", {}, el("summary", {}, `All ${found.length} that are kept`), table(columns, [...found].reverse(), true));
+  return el("div", {}, table(columns, [...newest.values()], true), kept);
+}
+
+// What a person has opened stays open when its part is drawn anew.
+function redraw(place, ...children) {
+  const open = new Set([...place.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
+  place.replaceChildren(...children);
+  for (const each of place.querySelectorAll("summary")) each.parentElement.open = open.has(each.textContent);
+}
+
+function failures(found) {
+  if (!found.length) return [el("p", { class: "soft" }, "No failure is known.")];
+  return [...found].reverse().map((each) => el("details", {},
+    el("summary", {}, el("strong", {}, each.class), ` ${each.message} `,
+      el("span", { class: "soft" }, `${[each.at, each.query, each.host, `epoch ${each.epoch}`].filter(Boolean).join(", ")}`)),
+    each.trace ? el("pre", {}, each.trace) : null, each.dump ? el("pre", {}, each.dump) : null,
+    each.trace || each.dump ? null : el("p", { class: "soft" }, "It has no trace.")));
+}

@@ -1,0 +1,98 @@
+"""Jobs to look at: one runs and has a past, one has lost its leader, one has failed, and one has finished."""
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from ha.spark.supervision.states import Graph, GraphQuery, ShownQuery, States
+from ha.spark.supervision.supervisor import QueryState
+from leader.job.admin import JobAdmin
+from leader.job.checkpoints import Checkpoints
+from leader.job.exceptions import Exceptions
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.status import JobStatus, Status
+from leader.job.versioned_files import VersionedFiles, graph_of
+from leader.layout.checkpoint import Metadata
+from leader.layout.names import GRAPH, HISTORY
+from store.bounded import BoundedFiles
+from tests.unit.ha.led import Led, session
+
+EVIL = "<img src=x onerror=\"document.title='owned'\">"
+"""Text that would run a script if a page took it for HTML."""
+
+TRACE = """Traceback (most recent call last):
+  File "/srv/orders/orders.py", line 41, in enrich
+    frame = clean.join(customers, "customer_id")
+pyspark.errors.exceptions.captured.AnalysisException: [UNRESOLVED_COLUMN] customer_id cannot be resolved"""
+
+QUERIES = (
+    ("clean", ["kafka:orders"], ["out/clean"], 0, QueryState.RUNNING),
+    ("enrich", ["out/clean", "out/customers"], ["out/enriched"], 0, QueryState.RESTARTING),
+    ("sums", ["out/clean"], ["out/sums"], 0, QueryState.RUNNING),
+    ("audit", ["kafka:audit"], ["out/audit"], 1, QueryState.RUNNING),
+)
+
+PAST = (("a", "released", 7200), ("b", "expired", 5400), ("a", "process-gone", 1500), ("b", "released", 600))
+"""Contender, reason and seconds ago of each grant."""
+
+
+def arrange(root: Path, files: BoundedFiles) -> None:
+    """Write the files of these jobs."""
+    led, admin = Led(root), JobAdmin(files, None, 5)
+    for _ in PAST:
+        led.claim("orders", "http://10.0.0.7:4040")
+    orders = admin.directory("orders")
+    advance(orders, Status.RUNNING)
+    past(root, orders)
+    queries(orders)
+    failures(root, orders)
+    published = Checkpoints(orders)
+    for batch in range(4119, 4122):
+        for query, rows in (("clean", 1841), ("sums", 1841), ("audit", 77)):
+            published.completed(query, batch, Metadata(420, rows, 20_311, 7_340_032, f"orders={batch * 1000}"))
+    for job, status in (("payments", Status.RUNNING), ("reports", Status.FINISHED), ("clicks", Status.FAILING)):
+        led.claim(job, "http://10.0.0.8:4040")
+        advance(admin.directory(job), status)
+    advance(admin.directory("clicks"), Status.FAILED)
+    for job in ("payments", "reports", "clicks"):
+        led.release(job)
+
+
+def advance(directory: FencedDirectory, wanted: Status) -> None:
+    """Bring a job into a state."""
+    status = JobStatus(directory)
+    if status.read() is Status.CREATED:
+        status.change(Status.CREATED, Status.RUNNING)
+    if wanted is not Status.RUNNING:
+        status.change(status.read(), wanted)
+
+
+def past(root: Path, directory: FencedDirectory) -> None:
+    """Write the lines of history, each with its time."""
+    for number, (contender, reason, ago) in enumerate(PAST, 1):
+        line = root / directory.at(f"{HISTORY}/{number:010d}-{session(number)}~{reason}~{contender}")
+        line.mkdir(parents=True, exist_ok=True)
+        os.utime(line, (time.time() - ago,) * 2)
+
+
+def queries(directory: FencedDirectory) -> None:
+    """Write the graph and the states of the queries."""
+    graph = Graph("region", [GraphQuery(name, reads, writes, region) for name, reads, writes, region, _ in QUERIES])
+    graph_of(directory).put(msgspec.json.encode(graph))
+    shown = [
+        ShownQuery(name, state, 3 if name == "enrich" else 0, EVIL if name == "enrich" else "", f"run-{name}")
+        for name, _, _, _, state in QUERIES
+    ]
+    states = States(directory.leader.epoch, shown)
+    VersionedFiles(directory, GRAPH, "states").put("queries", msgspec.json.encode(states))
+
+
+def failures(root: Path, directory: FencedDirectory) -> None:
+    """Write some failures, each with its time."""
+    kept = Exceptions(directory)
+    kept.add("StreamingQueryException", "The source did not answer for 60 s.", query="clean")
+    kept.add("AnalysisException", f"customer_id cannot be resolved {EVIL}", query="enrich", trace=TRACE)
+    for path, ago in zip(sorted((root / directory.at("exceptions")).iterdir()), (1520, 95), strict=True):
+        os.utime(path, (time.time() - ago,) * 2)

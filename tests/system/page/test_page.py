@@ -1,0 +1,173 @@
+"""The web page in a real browser, over a real server and real files: what people see, and what they can do."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader.job.admin import JobAdmin
+from leader.job.exceptions import Exceptions
+from leader.job.requests import Requests, State
+from tests.system.page.scene import EVIL, arrange
+from tests.unit.ha.api.serving import OPERATE, Served
+from tests.unit.ha.conftest import hurried
+from tests.unit.ha.waiting import PATIENCE
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    missing = "THE WEB PAGE IS NOT TESTED: there is no Chromium; on Debian: apt-get install chromium."
+    pytest.skip(missing, allow_module_level=True)
+sync_api = pytest.importorskip("playwright.sync_api", reason="THE WEB PAGE IS NOT TESTED: run make install.")
+
+SHOTS = os.environ.get("SCREENSHOTS", "")
+"""Directory that receives pictures of the page, for people to look at; empty for none."""
+
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return hurried(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def served(jobs: Path, tmp_path: Path) -> Iterator[Served]:
+    (tmp_path / "operate").write_text(OPERATE)
+    made = Served(str(tmp_path / "operate"))
+    arrange(jobs, made.stores.files)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def visit(browser: Any, served: Served) -> Iterator[Any]:
+    opened: list[Any] = []
+    said: list[str] = []
+
+    def go(fragment: str = "", *, token: str = OPERATE, **looks: Any) -> Any:
+        context = browser.new_context(viewport=looks.pop("viewport", DESKTOP), **looks)
+        context.set_default_timeout(PATIENCE * 1000)
+        opened.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        if token:
+            page.add_init_script(f"sessionStorage.setItem('hybrid-ha-token', '{token}')")
+        page.goto(f"{served.url}/{fragment}")
+        return page
+
+    yield go
+    for each in opened:
+        each.close()
+    assert not [each for each in said if "401" not in each], "the browser complains of nothing"
+
+
+def picture(page: Any, name: str) -> None:
+    if SHOTS:
+        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
+
+
+def test_all_jobs_at_a_glance_trouble_first(visit: Any) -> None:
+    page = visit()
+    page.wait_for_selector("td.name a")
+    assert page.locator("td.name").all_inner_texts() == ["clicks", "payments", "orders", "reports"]
+    assert page.locator("td .state").all_inner_texts() == ["FAILED", "SUSPENDED", "RUNNING", "FINISHED"]
+    assert page.title() == "(2) Hybrid HA"
+    picture(page, "jobs")
+
+
+LOOKS: dict[str, dict[str, Any]] = {"desktop": {}, "phone": {"viewport": PHONE}, "dark": {"color_scheme": "dark"}}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_job_fits_and_nothing_of_it_is_taken_for_html(visit: Any, name: str) -> None:
+    page = visit("#/jobs/orders", **LOOKS[name])
+    page.wait_for_selector("#exceptions details")
+    page.wait_for_selector("#queries .node")
+    page.wait_for_selector("#checkpoints td")
+    page.locator("#exceptions summary").first.click()
+    picture(page, f"job-{name}")
+    assert EVIL in page.locator("#queries").inner_text()
+    assert EVIL in page.locator("#exceptions").inner_text()
+    assert "in enrich" in page.locator("#exceptions pre").first.inner_text()
+    assert page.locator("img").count() == 0
+    assert page.title() == "orders - Hybrid HA"
+    assert page.locator("#timeline .bar").count() == 4
+    assert page.locator("#timeline .fault").count() == 2
+    assert page.locator("#queries .region").count() == 2
+    assert page.locator("#queries .edge").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is pushed out of the window"
+
+
+def test_the_list_fits_a_phone(visit: Any) -> None:
+    page = visit(viewport=PHONE)
+    page.wait_for_selector("td.name a")
+    picture(page, "jobs-phone")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_what_happens_is_shown_by_itself(visit: Any, served: Served) -> None:
+    page = visit("#/jobs/orders")
+    page.wait_for_selector("#exceptions details")
+    assert page.locator("#exceptions details").count() == 2
+    directory = JobAdmin(served.stores.files, None, 5).directory("orders")
+    page.locator("#exceptions summary").first.click()
+    Exceptions(directory).add("ValueError", "it has just happened")
+    page.wait_for_selector("#exceptions summary:has-text('it has just happened')")
+    assert page.locator("#exceptions details[open]").count() == 1, "what was open stays open"
+
+
+def test_a_request_is_confirmed_with_a_token_and_followed_by_keyboard_alone(visit: Any, served: Served) -> None:
+    page = visit("", token="")
+    page.wait_for_selector("dialog[open] input")  # reading needs a token here
+    page.keyboard.type(OPERATE)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("td.name a")
+    assert page.evaluate("[localStorage.length, document.cookie, sessionStorage.length]") == [0, "", 1]
+    page.locator("a", has_text="orders").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button:has-text('Cancel'):enabled")
+    page.locator("button", has_text="Cancel").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open] h2:has-text('Cancel orders?')")
+    picture(page, "confirm")
+    page.keyboard.press("Escape")
+    led = Requests(JobAdmin(served.stores.files, None, 5).directory("orders"))
+    assert not list(led.accept()), "nothing was asked"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open] input")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main > p[role=status]:has-text('The request to cancel is asked.')")
+    (request,) = led.accept()
+    assert (request.verb, request.by) == ("cancel", "http-from-127.0.0.1")
+    led.answer(request, State.DONE, "The job has ended.")
+    page.wait_for_selector("main > p[role=status]:has-text('The job has ended.')")
+
+
+def test_a_wrong_token_is_said_in_the_dialog(visit: Any) -> None:
+    page = visit("#/jobs/orders")
+    page.locator("button:has-text('Restart'):enabled").click()
+    page.fill("dialog input", "a-token-of-nobody")
+    page.click("dialog button[type=submit]")
+    page.wait_for_selector("dialog [role=alert]:has-text('Send a token')")
+
+
+def test_a_process_that_ends_is_said(visit: Any, served: Served) -> None:
+    page = visit()
+    page.wait_for_selector("#live.on")
+    served.api.close()
+    page.wait_for_selector("#live:not(.on)")
+    assert page.locator("#trouble").is_visible()
+    assert page.locator("td.name").count() == 4, "what was known stays"
