@@ -176,6 +176,7 @@ def test_restarts_are_counted(workplace: Workplace, notes: Notes) -> None:
     with urllib.request.urlopen(f"{address[1]}/metrics", timeout=PATIENCE) as answer:  # noqa: S310  # its own API
         shown = answer.read().decode()
     assert f"{RESTARTS} 1.0\n" in shown
+    assert 'ha_command_failures_total{job_name="orders"} 1.0\n' in shown
     assert 'ha_revocations_total{job_name="orders"} 0.0\n' in shown
 
 

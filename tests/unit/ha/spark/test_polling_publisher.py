@@ -64,6 +64,19 @@ def test_the_newest_batch_of_each_query_is_published_once(leadership: Leadership
     assert leadership.checkpoints.retained("views") == [Checkpoint("views", 3, 2), Checkpoint("views", 4, 3)]
 
 
+def test_each_look_tells_the_newest_batch_for_the_metrics_and_asks_for_nothing_more(
+    leadership: Leadership, asked: list[str]
+) -> None:
+    told: list[tuple[str, int]] = []
+    publisher = CheckpointPublisher(leadership, poll=True, committed=lambda query, batch: told.append((query, batch)))
+    commit(leadership, "clicks", 0, 1)
+    publisher.look()
+    before = Counter(asked)
+    publisher.look()
+    assert told == [("clicks", 1)] * 2
+    assert Counter(asked) - before == {"own_list": 2}
+
+
 def test_a_query_without_a_name_is_not_published(leadership: Leadership) -> None:
     """Spark names its checkpoint anew at each start. Nobody could ask for it, and their number would grow for ever."""
     commit(leadership, str(uuid.uuid4()), 0)

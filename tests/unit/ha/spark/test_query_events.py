@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ha.spark.query_events import read, summary
+from ha.spark.query_events import Ended, QueryListener, read, summary
+from ha.spark.query_reports import QueryReports
 from leader.layout.checkpoint import NOTHING, Checkpoint, Metadata, fit
 
 
@@ -59,3 +60,64 @@ def test_numbers_that_fit_into_no_name_are_unknown(number: int) -> None:
 )
 def test_the_duration_of_a_batch(said: str, milliseconds: int | None) -> None:
     assert read(f'{{"batchId": 3, {said}}}').metadata.duration_ms == milliseconds
+
+
+class Event:
+    """What the JVM passes: an event of one run of a query; only that of its start has the query's name."""
+
+    def __init__(self, run: str, *, name: str | None = None, progress: str = "", error: str | None = None) -> None:
+        self._run, self._name, self._progress, self._error = run, name, progress, error
+
+    def name(self) -> str | None:
+        return self._name
+
+    def runId(self) -> "Event":  # noqa: N802
+        return self
+
+    def toString(self) -> str:  # noqa: N802
+        return self._run
+
+    def progress(self) -> "Event":
+        return self
+
+    def json(self) -> str:
+        return self._progress
+
+    def exception(self) -> "Event":
+        return self
+
+    def isDefined(self) -> bool:  # noqa: N802
+        return self._error is not None
+
+    def get(self) -> str | None:
+        return self._error
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_everything_that_happens_to_a_query_is_reported_whoever_else_listens(watched: bool) -> None:
+    at = [100.0]
+    reports, ends, batches = QueryReports(lambda: at[0]), [], []  # type: QueryReports, list[Ended], list[int]
+    listener = QueryListener(
+        lambda _: None, lambda _, batch, __: batches.append(batch), ends.append if watched else None, reports
+    )
+    listener.onQueryStarted(Event("run-1", name="clean"))
+    listener.onQueryProgress(Event("run-1", progress='{"batchId": 3, "name": "clean", "numInputRows": 7}'))
+    at[0] = 110.0
+    listener.onQueryIdle(Event("run-1"))
+    (clean,) = reports.all()
+    assert (clean.state, clean.batches, clean.input_rows, clean.fresh_at) == ("RUNNING", 1, 7, 110.0)
+    listener.onQueryTerminated(Event("run-1", error="a fault"))
+    listener.onQueryStarted(Event("run-2", name="clean"))
+    listener.onQueryTerminated(Event("run-2"))
+    assert (clean.state, clean.starts, clean.failures) == ("FINISHED", 2, 1)
+    assert batches == [3]
+    assert ends == ([Ended("clean", "run-1", "a fault"), Ended("clean", "run-2", None)] if watched else [])
+
+
+def test_without_reports_events_are_heard_as_before() -> None:
+    ends: list[Ended] = []
+    listener = QueryListener(lambda _: None, lambda *_: None, ends.append)
+    listener.onQueryStarted(Event("run-1", name="clean"))
+    listener.onQueryIdle(Event("run-1"))
+    listener.onQueryTerminated(Event("run-1", error="a fault"))
+    assert ends == [Ended("clean", "run-1", "a fault")]
