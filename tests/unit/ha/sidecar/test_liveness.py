@@ -136,6 +136,22 @@ def test_a_store_that_is_away_and_a_fault_of_our_own_kill_nobody(error: Exceptio
     assert len(asking.given) == 10
 
 
+def test_what_is_not_known_neither_counts_nor_makes_up_for_failures() -> None:
+    asking = Asking()
+    found = []
+    answers: list[str | Exception] = ["it answered 500", "it answered 500", Unknown("no answer"), "it answered 500"]
+    for number, asking.answer in enumerate(answers):
+        found.append(asking.look(105.0 + PERIOD * number))
+    assert found == [False, False, False, True]
+
+
+def test_a_long_time_out_is_no_pause() -> None:
+    asking = Asking(timeout=5.0, threshold=1)
+    asking.look(105.0, answers=False)
+    assert not asking.look(110.499, answers=False)
+    assert asking.look(110.5, answers=False)
+
+
 def test_a_try_that_does_not_come_back_fails_once_a_period_and_no_other_is_begun() -> None:
     asking = Asking()
     assert not asking.look(105.0, answers=False)
