@@ -91,17 +91,24 @@ class CheckpointFiles:
                 (log.compacted if named[3] else log.entries)[int(named[2])] = path
         return found
 
+    @staticmethod
+    def state_file(path: str) -> tuple[Store, Version] | None:
+        """Return the store and the version that a path is of; None if it is something else."""
+        named = _STATE.fullmatch(path)
+        if named is None:
+            return None
+        operator, partition, name, number, identity, _ = named.groups()
+        return Store(int(operator), int(partition), name or DEFAULT_STORE), Version(int(number), identity or "")
+
     @cached_property
     def stores(self) -> dict[Store, StoreFiles]:
         """Every store that has a file."""
         found: dict[Store, StoreFiles] = {}
         for path in self.sizes:
-            if named := _STATE.fullmatch(path):
-                operator, partition, name, number, identity, kind = named.groups()
-                store = Store(int(operator), int(partition), name or DEFAULT_STORE)
+            if named := self.state_file(path):
+                store, version = named
                 files = found.setdefault(store, StoreFiles({}, {}))
-                whole = kind in ("snapshot", "zip")
-                (files.whole if whole else files.changes)[Version(int(number), identity or "")] = path
+                (files.whole if path.endswith((".snapshot", ".zip")) else files.changes)[version] = path
         return found
 
     @cached_property

@@ -112,6 +112,11 @@ VERBS = {
         "Copy the checkpoint of QUERY in JOB to URI: what a restart after one batch needs.",
         changes=True,
     ),
+    "verify": Verb(
+        "ha.cli.verify",
+        "verify",
+        "Verify each batch that Spark retains of the queries of JOB, or of the checkpoint directory at URI.",
+    ),
     "clean": Verb(
         "ha.cli.clean",
         "clean",
