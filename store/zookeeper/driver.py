@@ -81,10 +81,11 @@ class Wakeup:
 
     def recv(self, _size: int) -> bytes:
         """Count one down, if there is one."""
-        with contextlib.suppress(BlockingIOError):
+        try:
             os.eventfd_read(self._fd)
-            return b"\0"
-        return b""
+        except BlockingIOError:
+            return b""
+        return b"\0"
 
     def close(self) -> None:
         """Free the descriptor; kazoo calls it once for each end."""
@@ -100,7 +101,7 @@ class QuietLog(logging.LoggerAdapter[logging.Logger]):
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         """See :meth:`logging.Logger.log`."""
         level = min(level, logging.DEBUG)
-        if self.isEnabledFor(level):  # as a rule it is not, and kazoo logs three lines for each request
+        if self.logger.isEnabledFor(level):  # as a rule it is not, and kazoo logs three lines for each request
             shown = ("a login" if isinstance(each, Auth | SASL) else each for each in args)
             super().log(level, msg, *shown, **kwargs)
 
