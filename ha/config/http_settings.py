@@ -62,13 +62,16 @@ class HttpSettings(LeadershipSettings, frozen=True, kw_only=True):
         str,
         setting(
             "File with the tokens of clients that may read, one a line. "
-            "As soon as there is a file of tokens, each request but `/health` needs one.",
+            "As soon as there is a file of tokens, each request but those of probes and the page's files needs one.",
             default="no tokens",
         ),
     ] = ""
     http_operate_tokens: Annotated[
         str,
-        setting("File with the tokens of clients that may also change something, one a line.", default="no tokens"),
+        setting(
+            "File with the tokens of clients that may also change something, one a line.",
+            default="no tokens: nothing can be changed over HTTP",
+        ),
     ] = ""
     jobmaster_ca: Annotated[
         str,

@@ -34,7 +34,7 @@ QUERIES = (
     ("audit", ["kafka:audit"], ["out/audit"], 1, QueryState.RUNNING),
 )
 
-PAST = (("a", "released", 7200), ("b", "expired", 5400), ("a", "process-gone", 1500), ("b", "released", 600))
+PAST = (("b", "released", 7200), ("a", "expired", 5400), ("b", "process-gone", 1500), ("a", "released", 600))
 """Contender, reason and seconds ago of each grant."""
 
 

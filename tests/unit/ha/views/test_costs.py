@@ -1,0 +1,55 @@
+"""What a look at a job costs the NameNode: counted, because pages look again and again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ha.api.events import look
+from ha.config.settings import Settings
+from ha.config.stores import Stores
+from ha.views.jobs import summaries, summary
+from leader.job.admin import JobAdmin
+from leader.layout.names import CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY
+from store.local import LocalFiles
+from tests.unit.ha.led import Led
+
+
+@pytest.fixture
+def admin(tmp_path: Path) -> Iterator[JobAdmin]:
+    for job in ("orders", "sums"):
+        Led(tmp_path).claim(job, "a:1")
+        (leader,) = (tmp_path / job).iterdir()
+        for folder in (CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY):
+            (leader / folder).mkdir(exist_ok=True)
+    stores = Stores(Settings(files=tmp_path.as_uri()))
+    yield JobAdmin(stores.files, None, 5)
+    stores.close()
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    made, real = list[str](), LocalFiles.list
+
+    def counted(files: LocalFiles, path: str) -> object:
+        made.append(path)
+        return real(files, path)
+
+    monkeypatch.setattr(LocalFiles, "list", counted)
+    return made
+
+
+def test_a_job_at_a_glance_costs_four_lists(admin: JobAdmin, listed: list[str]) -> None:
+    assert summary(admin, "orders").epoch == 1
+    assert len(listed) == 4
+
+
+def test_all_jobs_cost_four_lists_each_and_one_more(admin: JobAdmin, listed: list[str]) -> None:
+    assert [each.job for each in summaries(admin)] == ["orders", "sums"]
+    assert len(listed) == 9
+
+
+def test_the_marks_of_a_job_cost_five_lists_more(admin: JobAdmin, listed: list[str]) -> None:
+    found, marks = look(admin, "orders")
+    assert (found.job, sorted(marks)) == ("orders", ["checkpoints", "exceptions", "history", "queries"])
+    assert len(listed) == 9

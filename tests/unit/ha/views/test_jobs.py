@@ -1,0 +1,91 @@
+"""A job at a glance: its state as people see it, and when its checkpoints changed."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ha.config.settings import Settings
+from ha.config.stores import Stores
+from ha.views import jobs
+from ha.views.jobs import at_time, summaries, summary
+from leader.errors import Fenced, InvalidName, NoLeader
+from leader.job.admin import JobAdmin
+from leader.job.checkpoints import Checkpoints
+from leader.job.status import JobStatus, Status
+from tests.unit.ha.led import Led
+
+
+@pytest.fixture
+def admin(tmp_path: Path) -> Iterator[JobAdmin]:
+    stores = Stores(Settings(files=(tmp_path / "jobs").as_uri()))
+    (tmp_path / "jobs").mkdir()
+    yield JobAdmin(stores.files, None, 5)
+    stores.close()
+
+
+@pytest.fixture
+def led(tmp_path: Path, admin: JobAdmin) -> Led:
+    del admin
+    made = Led(tmp_path / "jobs")
+    made.claim("orders", "a:1")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("stored", "seen"),
+    [(Status.CREATED, "CREATED"), (Status.RUNNING, "SUSPENDED"), (Status.FINISHED, "FINISHED")],
+)
+def test_what_runs_is_suspended_while_nobody_leads(admin: JobAdmin, led: Led, stored: Status, seen: str) -> None:
+    status = JobStatus(admin.directory("orders"))
+    for each in (Status.RUNNING, stored) if stored is not Status.CREATED else ():
+        status.change(status.read(), each)
+    found = summary(admin, "orders")
+    assert (found.state, found.holder, found.lease) == (stored.value, "a", "hdfs")
+    led.release("orders")
+    found = summary(admin, "orders")
+    assert (found.state, found.holder, found.lease) == (seen, None, "released")
+
+
+def test_the_checkpoints_have_a_time_as_soon_as_there_is_one(admin: JobAdmin, led: Led, tmp_path: Path) -> None:
+    del led
+    assert summary(admin, "orders").checkpoint_at is None, "the counter alone is none"
+    directory = admin.directory("orders")
+    Checkpoints(directory).completed("daily", 1)
+    os.utime(tmp_path / "jobs" / directory.at("checkpoints"), (1_000_000_000,) * 2)
+    assert summary(admin, "orders").checkpoint_at == "2001-09-09T01:46:40Z"
+
+
+def test_a_claim_between_two_calls_is_looked_at_again(
+    admin: JobAdmin, led: Led, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del led
+    real, failures = JobAdmin.directory, [Fenced("Epoch 1 was fenced.")] * (jobs.LOOKS - 1)
+
+    def directory(self: JobAdmin, *given: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return real(self, *given)
+
+    monkeypatch.setattr(JobAdmin, "directory", directory)
+    assert summary(admin, "orders").epoch == 1
+    failures.extend([Fenced("Epoch 1 was fenced.")] * jobs.LOOKS)
+    with pytest.raises(Fenced):
+        summary(admin, "orders")
+
+
+def test_a_job_that_is_damaged_is_in_the_list_and_not_at_a_glance(admin: JobAdmin, led: Led, tmp_path: Path) -> None:
+    del led
+    (tmp_path / "jobs" / "odd").mkdir()
+    assert [(each.job, each.lease) for each in summaries(admin)] == [("odd", "damaged"), ("orders", "hdfs")]
+    with pytest.raises(NoLeader):
+        summary(admin, "odd")
+    with pytest.raises(InvalidName):
+        summary(admin, "../odd")
+
+
+@pytest.mark.parametrize(("at_ms", "text"), [(0, "1970-01-01T00:00:00Z"), (10**18, "unknown")])
+def test_any_time_of_a_file_can_be_shown(at_ms: int, text: str) -> None:
+    assert at_time(at_ms) == text
