@@ -119,11 +119,13 @@ def _check(master: JobMaster, response: HTTPResponse, body: bytes) -> None:
 
 class _Said(msgspec.Struct):
     error: str = ""
+    detail: str = ""
 
 
 def _sentence(body: bytes) -> str:
     """Return the error that a body tells; empty if it tells none."""
     try:
-        return msgspec.json.decode(body, type=_Said).error[:200]
+        said = msgspec.json.decode(body, type=_Said)
+        return (said.detail or said.error)[:200]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""

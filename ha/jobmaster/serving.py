@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ha.config.addresses import bind
@@ -15,6 +14,7 @@ from ha.config.sources import load
 from ha.jobmaster.guard import Application, GuardedApplication
 from ha.jobmaster.verdict import VERDICT_HEADER, Leading, Verdict
 from ha.listening.access import access_of
+from ha.listening.problems import problem
 from ha.listening.server import HttpServer
 from ha.listening.tokens import Role, TokenCheck
 
@@ -76,7 +76,7 @@ class _Bridge:
             more = message.get("more_body", False)
             if len(body) > MAX_BODY_BYTES:
                 text = f"A request may have {MAX_BODY_BYTES:,} bytes."
-                await JSONResponse({"error": text}, 413, {**DENIED, "Connection": "close"})(scope, receive, send)
+                await problem(413, text, {**DENIED, "Connection": "close"})(scope, receive, send)
                 return
         status, headers, answer = await run_in_threadpool(self._answer, _environ(scope, bytes(body)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
