@@ -138,6 +138,7 @@ def _split(uri: str) -> SplitResult:
 
 def _default_authority(uri: str) -> str:
     """Return the authority of Hadoop's default file system; of a NameNode without a port, with its usual one."""
+    will_import("store.hadoop_errors")
     from store.hadoop_errors import configuration  # noqa: PLC0415  # few roots need it
 
     settings = configuration()

@@ -21,6 +21,7 @@ import msgspec
 
 from ha.config.leadership_settings import SNAPSHOTS_OFF
 from store.errors import Invalid
+from store.lazy_imports import will_import
 from store.zookeeper.address import Address
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # the owner of what is in it is checked
@@ -101,6 +102,7 @@ def _namenodes(files: str) -> list[str]:
     parts = urlsplit(files)
     if parts.scheme == "file" or parts.netloc.rpartition(":")[2].isdigit():
         return []
+    will_import("store.hadoop_errors")
     from store import hadoop_errors as hadoop  # noqa: PLC0415  # only a nameservice needs it, and the parser of XML that it brings
 
     try:
