@@ -11,11 +11,11 @@ Imports are lazy: a worker never pays for the server's side.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ha.jobmaster.admitting import admit
     from ha.jobmaster.caller import Caller
     from ha.jobmaster.errors import CallRefused, CallUnknown
     from ha.jobmaster.exchange import Reply
     from ha.jobmaster.guard import GuardedApplication, guarded
-    from ha.jobmaster.line import admit
     from ha.jobmaster.master import JobMaster, NoEndpoint
     from ha.jobmaster.security import Security
     from ha.jobmaster.serving import serve
@@ -32,7 +32,7 @@ _PLACES = {
     "Reply": "exchange",
     "Security": "security",
     "Verdict": "verdict",
-    "admit": "line",
+    "admit": "admitting",
     "check": "verdict",
     "guarded": "guard",
     "serve": "serving",

@@ -45,19 +45,23 @@ class Security(msgspec.Struct, frozen=True):
         except (OSError, ValueError) as error:
             raise NotExecuted(f"jobmaster_ca or jobmaster_certificate cannot be read ({error})") from error
 
-    def headers(self) -> dict[str, str]:
-        """Return the headers that show the token.
+    def shown(self) -> tuple[str, ...]:
+        """Return the token that is shown; nothing if there is none.
 
         Raises:
             NotExecuted: the file has none.
         """
         if not self.token:
-            return {}
+            return ()
         try:
-            found = _token(self.token).value()
+            return (_token(self.token).value(),)
         except (OSError, ValueError) as error:
             raise NotExecuted(f"jobmaster_token cannot be read ({error})") from error
-        return {"Authorization": f"Bearer {found}"}
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that show the token; errors as :meth:`shown`."""
+        shown = self.shown()
+        return {"Authorization": f"Bearer {shown[0]}"} if shown else {}
 
 
 def security_of(settings: Settings | None) -> Security:

@@ -52,14 +52,20 @@ def access_of(settings: Settings) -> Access:
     Raises:
         InvalidSettings: a file cannot be read.
     """
-    files = {
-        Role.READ: ("http_read_tokens", settings.http_read_tokens),
-        Role.OPERATE: ("http_operate_tokens", settings.http_operate_tokens),
-    }
     certificate = settings.http_certificate
     return Access(
         settings.hosts,
         settings.networks,
         ServerTls(certificate, settings.http_key, settings.http_client_ca) if certificate else None,
-        Tokens({role: each for role, each in files.items() if each[1]}),
+        tokens_of(settings.http_read_tokens, settings.http_operate_tokens),
     )
+
+
+def tokens_of(read: str, operate: str) -> Tokens:
+    """Return the tokens in the files of the two roles; an empty path stands for none.
+
+    Raises:
+        InvalidSettings: a file cannot be read.
+    """
+    files = {Role.READ: ("http_read_tokens", read), Role.OPERATE: ("http_operate_tokens", operate)}
+    return Tokens({role: each for role, each in files.items() if each[1]})

@@ -9,6 +9,7 @@ import pytest
 
 from ha.client import Client
 from ha.jobmaster import Caller, CallRefused, Verdict, admit
+from ha.jobmaster.line import MAX_LINE_BYTES
 from ha.jobmaster.verdict import Leading
 from leader.lookup.answers import Answer
 from store.clock import now
@@ -89,8 +90,8 @@ def test_a_line_of_an_older_session_is_refused_and_the_next_one_accepted(
     [
         b"GET / HTTP/1.1\r\n",
         b"\n",
-        b"x" * 256,
-        b"hybrid-ha JOB 1 SESSION more\n",
+        b"x" * MAX_LINE_BYTES,
+        b"hybrid-ha JOB 1 SESSION one more\n",
         b"hybrid-ha other 1 SESSION\n",
     ],
 )

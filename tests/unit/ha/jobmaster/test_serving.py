@@ -235,3 +235,36 @@ def test_a_line_over_tls(leadership: ha.Leadership, client: Client, job: str, pa
             assert connection.recv(100) == b"HELLO"
         thread.join(PATIENCE)
     assert verdicts == [Verdict.ACCEPTED]
+
+
+TOKENS = {"operate": "an-operators-token", "read": "a-readers-token-too", "strange": "a-strangers-token"}
+
+
+@pytest.mark.parametrize("shown", ["operate", "read", "strange", ""])
+def test_a_line_brings_a_token_of_the_role_operate(
+    shown: str, leadership: ha.Leadership, client: Client, job: str, pairs: list[Pair], tmp_path: Path
+) -> None:
+    for role, token in TOKENS.items():
+        (tmp_path / role).write_text(f"{token}\n")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pairs[0].certificate, pairs[0].key)
+    files: dict[str, Any] = {f"http_{role}_tokens": str(tmp_path / role) for role in ("operate", "read")}
+    verdicts: list[Verdict] = []
+
+    def answer(server: socket.socket) -> None:
+        with context.wrap_socket(server.accept()[0], server_side=True) as connection:
+            verdicts.append(admit(connection, leadership, **files))
+
+    security = Security(ca=str(pairs[0].certificate), token=str(tmp_path / shown) if shown else "")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        leadership.confirm({"jobmaster": f"https://127.0.0.1:{server.getsockname()[1]}"})
+        thread = threading.Thread(target=answer, args=(server,), daemon=True)
+        thread.start()
+        caller = Caller(client, job, security=security)
+        if shown == "operate":
+            caller.connect(timeout=PATIENCE).close()
+        else:
+            with pytest.raises(CallRefused, match="a token of the role operate"):
+                caller.connect(timeout=PATIENCE)
+        thread.join(PATIENCE)
+    assert verdicts == [Verdict.ACCEPTED if shown == "operate" else Verdict.DENIED]
