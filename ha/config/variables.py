@@ -32,6 +32,7 @@ OWN = frozenset(
         "HA_NET",
         "HA_SANDBOX_WEBHDFS",
         "HA_TEST_SANDBOX",
+        "HA_TEST_SECURED_SANDBOX",
     }
 )
 """Variables of this package that are no settings."""

@@ -50,7 +50,7 @@ QUICK: Mapping[str, tuple[str, ...]] = {
     "lead": (f"{SYSTEM}/test_lead.py::test_any_number_of_queries_are_led_and_published",),
     "`Output`": (f"{SYSTEM}/test_output.py::test_with_spark_on_hdfs",),
     "`kill -9`": (f"{ABILITIES['`--spark`'][0]}[python]",),
-    **DRILLS,
+    "drills": ("tests/unit/ha/drill/report/test_tables.py", "tests/unit/ha/drill/report/test_writing.py"),
 }
 """What CI asks the oldest cell for."""
 

@@ -72,7 +72,7 @@ def test_the_oldest_cell_has_the_oldest_ends_of_all_extras_that_can_be_built(
 ) -> None:
     monkeypatch.setattr(shutil, "which", {"krb5-config": headers}.get)
     found = requirements(cell_of(PYTHONS[0], SPARKS[0]))
-    assert {"docker==7.1", "requests==2.32.2", "pyarrow==18"} <= set(found)
+    assert {"docker==7.1", "requests==2.32.2", "pyarrow==20"} <= set(found)
     assert ("kerberos==1.3" in found) is (headers is not None)
     assert "kerberos" not in extras(cell_of(PYTHONS[1], SPARKS[0]))
 

@@ -103,7 +103,7 @@ def test_no_text_lies_on_another_or_goes_beyond_the_picture(name: str) -> None:
     told = outcome("d", story, what="the leader's host is cut off from ZooKeeper and from every other contender")
     picture = draw(told, history(story))
     assert not overlaps(picture)
-    assert len(svg(picture, "Timeline of d")) < 60_000
+    assert len(svg(picture, "Timeline of d")) < 70_000  # the oldest matplotlib writes the most
 
 
 def test_what_is_too_much_is_said() -> None:
