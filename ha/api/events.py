@@ -44,6 +44,9 @@ COMMENT_EVERY_S = 15.0
 MOST = 64
 """Streams at the same time, but at most a quarter of the server's connections; further ones are told to come again."""
 
+THREADS = 4
+"""Streams that look at the same time. Others wait without a thread, so that probes always find one."""
+
 PARTS = {"queries": GRAPH, "exceptions": EXCEPTIONS, "history": HISTORY, "checkpoints": CHECKPOINTS}
 """The resources of a job, and the folder that each is made from."""
 
@@ -59,6 +62,7 @@ class Events:
         self._stores, self._reads = stores, reads
         self._open = 0
         self._closed = False
+        self._turn = asyncio.Semaphore(THREADS)
         self._watched: dict[str, list[Any]] = {}
         """For each job that is watched, how many streams do, and what they share."""
 
@@ -136,7 +140,7 @@ class Events:
         said, silent_since = "", now()
         while not self._closed:
             try:
-                found = await _latest(shared)
+                found = await self._latest(shared)
                 parts, trouble_said = list(news(found)), ""
             except (LeaderError, StoreError, TimeoutError) as error:
                 parts, trouble_said = [], _sentence(error)
@@ -152,10 +156,12 @@ class Events:
                 yield b"".join(parts)
             await asyncio.sleep(TICK_S)
 
-
-async def _latest(shared: Shared[T]) -> T:
-    known = shared.known()
-    return known if known is not None else await run_in_threadpool(shared.value)
+    async def _latest(self, shared: Shared[T]) -> T:
+        known = shared.known()
+        if known is not None:
+            return known
+        async with self._turn:
+            return await run_in_threadpool(shared.value)
 
 
 def look(admin: JobAdmin, job: str) -> Look:

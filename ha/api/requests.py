@@ -4,6 +4,7 @@ Asking twice with one id is asking once, so a client that was not answered asks 
 leader carries the request out meanwhile.
 """
 
+import asyncio
 import re
 from typing import Annotated, Literal
 
@@ -22,6 +23,9 @@ from leader.job.requests import Request
 MOST_BYTES = 4_000
 """Of a body."""
 
+THREADS = 4
+"""Requests that are made at the same time; others wait."""
+
 _FREE = re.compile(r"[^A-Za-z0-9.-]")
 
 
@@ -37,12 +41,14 @@ _decoder = msgspec.json.Decoder(Asked)
 
 def operations(stores: ApiStores) -> list[Operation]:
     """Return what operators may ask for."""
+    turn = asyncio.Semaphore(THREADS)
     path = f"{PREFIX}/jobs/{{job}}/requests"
 
     async def post(request: HttpRequest) -> Response:
         try:
             asked = _decoder.decode(await _body(request))
-            return await run_in_threadpool(_ask, stores, request, asked)
+            async with turn:
+                return await run_in_threadpool(_ask, stores, request, asked)
         except msgspec.MsgspecError as error:
             return problem(400, f"The body cannot be used: {error}.")
         except Exception as error:

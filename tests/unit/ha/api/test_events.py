@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ import pytest
 from ha.api import events
 from tests.unit.ha.api.serving import OPERATE, Served
 from tests.unit.ha.led import Led
+from tests.unit.ha.waiting import PATIENCE
+
+STREAMS = 45
+"""More than the server has threads for all of its handlers: 40."""
 
 
 class Listener:
@@ -106,6 +111,25 @@ def test_too_many_streams_are_told_to_come_again(listen: Any, monkeypatch: pytes
     assert (first.answer.status, first.answer.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
     second = listen("/api/v1/events")
     assert (second.answer.status, second.answer.headers["Retry-After"]) == (503, "1")
+
+
+def test_streams_that_wait_for_a_store_delay_no_probe(
+    listen: Any, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+
+    def silent(_: object) -> list[Any]:
+        assert answers.wait(PATIENCE)
+        return []
+
+    monkeypatch.setattr("ha.api.reads.summaries", silent)
+    monkeypatch.setattr("ha.api.reads.WAIT_S", 2 * PATIENCE)
+    try:
+        streams = [listen("/api/v1/events") for _ in range(STREAMS)]
+        assert {each.answer.status for each in streams} == {200}
+        assert served.get("/livez") == (200, {"jobs": 0, "status": "ok"})
+    finally:
+        answers.set()
 
 
 def test_a_name_that_no_job_can_have(listen: Any) -> None:
