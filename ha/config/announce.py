@@ -2,13 +2,17 @@
 
 import logging
 
+from ha.config.exposure import exposures
 from ha.config.sources import Gathered
 
 _log = logging.getLogger("ha")
 
 
 def announce(gathered: Gathered) -> None:
-    """Log which stores a process is about to use; warn if they protect a job against this host's processes only."""
+    """Log which stores a process is about to use; warn if they protect a job against this host's processes only.
+
+    Files with credentials that other users can read or replace are warned of, too.
+    """
     settings, sources = gathered.settings, gathered.sources
     zookeeper = f"ZooKeeper is {settings.zookeeper}" if settings.zookeeper else "there is no ZooKeeper"
     _log.info("The jobs are in %s (%s), %s (%s).", settings.files, sources["files"], zookeeper, sources["zookeeper"])
@@ -18,3 +22,5 @@ def announce(gathered: Gathered) -> None:
             "as well. For more than one host set `files` to hdfs://.",
             settings.files,
         )
+    for each in exposures(settings):
+        _log.warning("%s", each)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ha.config.exposure import exposures
 from ha.config.sources import DEFAULT, Gathered
 from ha.config.stores import Stores
 from ha.doctor.file_system import check_file_system, check_job_directory
@@ -50,3 +51,6 @@ def _check_settings(gathered: Gathered) -> Iterator[Finding]:
             f"files is {gathered.settings.files} ({gathered.sources['files']}): it guards this host alone.",
             "For more than one host set `files` to hdfs://.",
         )
+    for each in exposures(gathered.settings):
+        found, _, remedy = each.rpartition(": ")
+        yield warning("credentials", f"{found}.", remedy)
