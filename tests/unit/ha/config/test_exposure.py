@@ -1,6 +1,7 @@
 """Files with credentials that other users can read or replace are named, each in one sentence with its remedy."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,8 @@ def secret(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", [*SECRETS, *KEYS, *KEYS.values()])
 def test_every_file_with_a_secret_is_looked_at(name: str, secret: Path) -> None:
-    settings = Settings(**{name: str(secret)})
+    named: dict[str, Any] = {name: str(secret)}
+    settings = Settings(**named)
     assert list(exposures(settings)) == []
     secret.chmod(0o640)
     (found,) = exposures(settings)
