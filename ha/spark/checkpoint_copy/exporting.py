@@ -2,13 +2,14 @@
 
 import hashlib
 import posixpath
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.reading import CheckpointReader
-from ha.checkpoints.trees import Tree
+from ha.checkpoints.trees import Tree, check_bulk
 from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.spark.checkpoint_copy.adopting import Copied
@@ -25,6 +26,9 @@ from store.open import open_files
 
 ROUNDS = 10
 """Tries to get a consistent copy; each begins with the newest batch, and keeps the files that are the same."""
+
+BUSY = (NotFound, Fenced, Conflict, Unknown)
+"""A new leader has renamed the directory, or Spark has renamed a file, or deleted an old one: look again."""
 
 CALL_TIMEOUT_S = 20.0
 """Time for the call that looks whether the target exists."""
@@ -57,9 +61,13 @@ def export(
     check_query(query)
     parent, _, name = uri.rstrip("/").rpartition("/")
     open_files(uri).close()  # raises if it is not a URI
+    check_bulk(uri)
     stores = Stores(load(settings))
     try:
+        source = _Source(JobAdmin(stores.files, None, stores.timing.call_timeout), stores.files, job, query, batch)
         with stores.open(parent, workers=WORKERS) as outside:
+            with suppress(*BUSY):
+                source.find()  # what is refused makes nothing outside
             outside.call("bulk_root", lambda files: files.make_root(), CALL_TIMEOUT_S)
             digest = hashlib.sha256(f"{stores.files.uri}/{job}/{query}".encode()).hexdigest()[:16]
             staging = Staging(outside, f"_exporting-{name}-{digest}", told)
@@ -67,7 +75,6 @@ def export(
                 each.name == name for each in outside.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT_S)
             ):
                 return _there_already(outside, staging, name)
-            source = _Source(JobAdmin(stores.files, None, stores.timing.call_timeout), stores.files, job, query, batch)
             found = _fill(staging, source)
             for path in filter(METADATA.fullmatch, found.files):
                 staging.rewrite(path, partial(relocated, f"{outside.uri}/{name}"))
@@ -130,8 +137,7 @@ def _fill(staging: Staging, source: _Source) -> Closure:
             staging.fill(reader.tree, found.files)
             for path, origin in found.rebuilt.items():
                 staging.write(path, reader.rebuilt(path, origin))
-        except (NotFound, Fenced, Conflict, Unknown) as error:
-            # A new leader has renamed it, or Spark has renamed a file, or deleted an old one.
+        except BUSY as error:
             reason = error
         else:
             return found

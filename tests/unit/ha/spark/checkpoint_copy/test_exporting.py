@@ -75,6 +75,9 @@ def test_an_export_needs_a_job_and_a_batch(quick: Place) -> None:
         export(JOB, "weekly", target, files=quick.jobs, zookeeper="")
     with pytest.raises(Invalid, match="has no known scheme"):
         export(JOB, QUERY, "s3a://bucket/out", files=quick.jobs, zookeeper="")
+    with pytest.raises(Invalid, match="is encrypted WebHDFS, which a bulk copy cannot use"):
+        export(JOB, QUERY, "swebhdfs://127.0.0.1:1/new/out", files=quick.jobs, zookeeper="")
+    assert "new" not in quick.names(""), "what is refused makes nothing"
 
 
 def test_an_earlier_batch_is_exported(quick: Place) -> None:
