@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from ha.config.probe_settings import ProbeSettings
-from ha.config.setting import check_choice, setting
+from ha.config.setting import check_choice, check_seconds, setting
+from leader.errors import InvalidSettings
 
 REGION, FULL = "region", "full"
 END, STAY, REPORT = "end", "stay", "report"
@@ -37,9 +38,31 @@ class QuerySettings(ProbeSettings, frozen=True, kw_only=True):
         ),
     ] = REPORT
 
+    checkpointing_timeout: Annotated[
+        float,
+        setting(
+            "Time after which a batch of `ha.spark.Job` is interrupted, and its region started again; 0 for no limit. "
+            "Choose more than the longest batch takes, also after an outage: a longer one would never be completed.",
+            "seconds",
+        ),
+    ] = 0.0
+    checkpointing_tolerable_failed_checkpoints: Annotated[
+        int,
+        setting(
+            "Number of batches in a row of one query that may take too long before one counts as a failure of its "
+            "region. Until then the region starts again at once, whatever its restart strategy is."
+        ),
+    ] = 0
+
     def validate(self) -> None:
         """Check these settings as well; it raises as the base does."""
         super().validate()
         check_choice("failover_strategy", self.failover_strategy, (REGION, FULL))
         check_choice("failed_region", self.failed_region, (END, STAY))
         check_choice("failed_query", self.failed_query, (REPORT, END))
+        check_seconds("checkpointing_timeout", self.checkpointing_timeout, 0.0)
+        if self.checkpointing_tolerable_failed_checkpoints < 0:
+            raise InvalidSettings(
+                "checkpointing_tolerable_failed_checkpoints is "
+                f"{self.checkpointing_tolerable_failed_checkpoints}: it must be at least 0."
+            )

@@ -1,6 +1,7 @@
 """Job: a program's queries as functions that can be called again, and ``run``, which supervises them."""
 
 import functools
+import logging
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from ha.config.query_settings import FULL, STAY
 from ha.config.sources import load
+from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
 from ha.spark.lead_session import lead
 from ha.spark.query_events import Ended
@@ -23,6 +25,11 @@ from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
 from ha.spark.supervision.supervisor import Supervisor
 from leader.errors import InvalidName, InvalidSettings, QueryFailed
 from leader.layout.names import check_job, check_word
+
+QUERY_STUCK = 75
+"""Exit code of a supervised program that has a query which does not stop; ``EX_TEMPFAIL`` of sysexits.h."""
+
+_log = logging.getLogger("ha")
 
 Function = TypeVar("Function", bound=Callable[[SparkSession, Leadership], Any])
 
@@ -94,7 +101,8 @@ class Job:
     ) -> None:
         """Lead, start all queries, and supervise them until all have ended without an error.
 
-        A program that calls this on its main thread ends its queries in order when it gets SIGTERM.
+        A program that calls this on its main thread ends its queries in order when it gets SIGTERM. If a query does not
+        stop, it might hold up the program's own end: under ``ha run`` the process then ends here, with code 75.
 
         Args:
             spark: the session; default: the one that ``SparkSession.builder`` gives.
@@ -128,7 +136,12 @@ class Job:
             if runner.fenced is not None:
                 raise runner.fenced
             if failed is not None:
-                raise QueryFailed(f"Job {self.name!r} ends, because a query has failed. {failed}")
+                error = QueryFailed(f"Job {self.name!r} ends, because a query has failed. {failed}")
+                if runner.stuck and supervised(self.name):
+                    _log.error("%s The program is ended with code %d.", error, QUERY_STUCK)
+                    logging.shutdown()
+                    os._exit(QUERY_STUCK)  # the other queries end with the JVM; the sidecar's guard sees to that
+                raise error
 
     @property
     def graph(self) -> Graph:
@@ -150,9 +163,10 @@ class Job:
             lambda: self._settings.restart_strategy(random.random, "exponential-delay"),
             self._settings.stop_grace,
             keep_others=self._settings.failed_region == STAY,
+            tolerated=self._settings.checkpointing_tolerable_failed_checkpoints,
         )
         starters = {name: functools.partial(query.function, spark, leadership) for name, query in self._queries.items()}
-        return Runner(leadership, starters, supervisor, states)
+        return Runner(leadership, starters, supervisor, states, self._settings.checkpointing_timeout)
 
 
 @contextmanager

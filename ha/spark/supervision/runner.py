@@ -19,6 +19,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.failures import Failure, failure
 from ha.spark.query_events import Ended
 from ha.spark.session import explain
+from ha.spark.supervision.batch_watch import BatchWatch
 from ha.spark.supervision.states import StatesWriter
 from ha.spark.supervision.supervisor import Command, End, Start, Stop, Supervisor
 from leader.errors import Fenced, QueryFailed
@@ -39,18 +40,31 @@ class Runner:
     """Runs one job's queries under one leadership."""
 
     def __init__(
-        self, leadership: Leadership, starters: Mapping[str, Starter], supervisor: Supervisor, states: StatesWriter
+        self,
+        leadership: Leadership,
+        starters: Mapping[str, Starter],
+        supervisor: Supervisor,
+        states: StatesWriter,
+        batch_timeout: float = 0.0,
     ) -> None:
-        """Start nothing yet."""
+        """Start nothing yet; a batch may take ``batch_timeout`` seconds, or for ever if that is 0."""
         self._leadership, self._starters, self._supervisor, self._states = leadership, starters, supervisor, states
         self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._runs: dict[str, tuple[str, int, StreamingQuery]] = {}
         """By run id: name of the query, attempt, and the query itself."""
         self._inactive: set[str] = set()
+        self._batches = BatchWatch(batch_timeout) if batch_timeout else None
+        self._looks: set[str] = set()
+        """Run ids of the queries that a thread asks for their batch."""
         self.fenced: Fenced | None = None
         """The reason for a query's failure, if another leader has taken over."""
         self._building = threading.Lock()  # a session is shared, so the program's functions run one at a time
         self._over = threading.Event()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the program ends because a query does not stop."""
+        return self._supervisor.stuck
 
     def tell(self, ended: Ended) -> None:
         """Tell of the end of a query; returns at once."""
@@ -65,6 +79,8 @@ class Runner:
         """Run until the job has finished, a failure is left to the caller, or :meth:`end` was called."""
         commands = self._supervisor.begin()
         audit = now() + AUDIT_S
+        period = self._batches.period if self._batches is not None else float("inf")
+        look = now() + period
         try:
             while True:
                 for command in commands:
@@ -72,7 +88,7 @@ class Runner:
                         return command.failure
                     self._execute(command)
                 self._states.show(self._supervisor.queries.values())
-                due = min(audit, self._supervisor.due() or audit)
+                due = min(audit, look, self._supervisor.due() or audit)
                 commands = []
                 with suppress(queue.Empty):
                     event = self._events.get(timeout=max(0.0, due - now()))
@@ -82,6 +98,9 @@ class Runner:
                 if now() >= audit:
                     audit = now() + AUDIT_S
                     self._audit()
+                if now() >= look:
+                    look = now() + period
+                    self._look_at_batches()
                 commands += self._supervisor.tick(now())
         finally:
             self._over.set()
@@ -176,3 +195,34 @@ class Runner:
             error = self._runs[run_id][2].exception()
             self.tell(Ended(None, run_id, None if error is None else f"{error}"))
         self._inactive = gone
+
+    def _look_at_batches(self) -> None:
+        """Ask each query for its batch, on threads: a JVM that does not answer holds up nothing here."""
+        assert self._batches is not None, "only then there are looks"
+        self._batches.forget(self._runs)
+        for run_id, (_, _, query) in self._runs.items():
+            if run_id not in self._looks:
+                self._looks.add(run_id)
+                threading.Thread(target=self._ask_for_batch, args=(run_id, query), name="ha-batch", daemon=True).start()
+
+    def _ask_for_batch(self, run_id: str, query: StreamingQuery) -> None:
+        try:
+            status = query.status
+            works = bool(status["isTriggerActive"] and status["isDataAvailable"])
+            progress = query.lastProgress if works else None
+            batch = progress["batchId"] if progress else None
+        except Exception as error:  # noqa: BLE001  # py4j's, if the JVM is gone
+            _log.debug("A query does not tell its batch: %s", error)
+            works, batch = False, None
+        self._events.put(lambda: self._batch(run_id, batch, works=works))
+
+    def _batch(self, run_id: str, before: int | None, *, works: bool) -> list[Command]:
+        assert self._batches is not None, "only then there are looks"
+        self._looks.discard(run_id)
+        name, attempt, _ = self._runs.get(run_id, ("", 0, None))
+        if not name or not self._batches.overdue(run_id, before, now(), works=works):
+            return []
+        after = "the start" if before is None else before
+        failed = Failure(name, f"its batch after {after} takes more than {self._batches.timeout:g} s")
+        self._say(failed, "")
+        return self._supervisor.overdue(name, attempt, failed, now(), completed=before is not None)

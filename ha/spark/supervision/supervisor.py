@@ -71,6 +71,8 @@ class Query:
     restarts: int = 0
     error: str = ""
     run_id: str = ""
+    overdue: int = 0
+    """Batches in a row that took too long."""
     live: bool = False  # a start was commanded, and no end of it was reported
     runs: bool = False
 
@@ -111,6 +113,7 @@ class Supervisor:
         stop_timeout: float,
         *,
         keep_others: bool = False,
+        tolerated: int = 0,
     ) -> None:
         """Command nothing yet.
 
@@ -119,12 +122,16 @@ class Supervisor:
             strategy: returns a new strategy, for one region.
             stop_timeout: seconds in which a query stops, or its region is given up.
             keep_others: whether the other regions go on when one is given up; else the program ends.
+            tolerated: batches in a row of one query that may take too long without a failure of its region.
         """
         self._regions = [_Region([Query(name) for name in names], strategy()) for names in regions]
         self._region_of = {query.name: region for region in self._regions for query in region.queries}
         self.queries = {query.name: query for region in self._regions for query in region.queries}
         self._stop_timeout = stop_timeout
         self._keep_others = keep_others
+        self._tolerated = tolerated
+        self.stuck = False
+        """Whether the failure of the end is that a query does not stop."""
         self._ended = False
 
     def begin(self) -> list[Command]:
@@ -156,12 +163,31 @@ class Supervisor:
             found.state = QueryState.FINISHED
         return self._unless_over([*commands, *self._advance(region, now)])
 
+    def overdue(self, query: str, attempt: int, failure: Failure, now: float, *, completed: bool) -> list[Command]:
+        """Interrupt a batch that takes too long: its region starts again.
+
+        Args:
+            query: its name.
+            attempt: of its region.
+            failure: says how long the batch took.
+            now: the time.
+            completed: whether this run of the query has completed a batch before.
+        """
+        region, found = self._region_of[query], self.queries[query]
+        if self._ended or attempt != region.attempt or not found.runs or region.phase is not _Phase.ACTIVE:
+            return []
+        found.overdue = 1 if completed else found.overdue + 1
+        found.error = failure.error
+        counts = found.overdue > self._tolerated
+        return self._unless_over(self._fail(region, failure, now, counts=counts))
+
     def tick(self, now: float) -> list[Command]:
         """Do what is due: see :meth:`due`."""
         commands: list[Command] = []
         for region in self._regions:
             if region.phase is _Phase.STOPPING and now >= region.stop_by:
                 commands += self._give_up(region, self._stuck(region))
+                self.stuck = self.stuck or not self._keep_others
             commands += self._advance(region, now)
         return self._unless_over(commands)
 
@@ -180,10 +206,10 @@ class Supervisor:
             query.live = True
         return Start(tuple(query.name for query in region.queries), region.attempt)
 
-    def _fail(self, region: _Region, failure: Failure, now: float) -> list[Command]:
+    def _fail(self, region: _Region, failure: Failure, now: float, *, counts: bool = True) -> list[Command]:
         if region.phase is _Phase.FAILED:
             return []
-        delay = None if failure.remedy else region.strategy.failed(now)
+        delay = None if failure.remedy else region.strategy.failed(now) if counts else 0.0
         if delay is None:
             return self._give_up(region, failure)
         region.phase, region.failure = _Phase.STOPPING, failure

@@ -12,9 +12,11 @@ DELAY, STOP_TIMEOUT = 4.0, 10.0
 
 
 def supervisor(
-    *regions: Sequence[str], attempts: int = 3, delay: float = DELAY, keep_others: bool = False
+    *regions: Sequence[str], attempts: int = 3, delay: float = DELAY, keep_others: bool = False, tolerated: int = 0
 ) -> Supervisor:
-    made = Supervisor(regions, lambda: FixedDelay(attempts, delay), STOP_TIMEOUT, keep_others=keep_others)
+    made = Supervisor(
+        regions, lambda: FixedDelay(attempts, delay), STOP_TIMEOUT, keep_others=keep_others, tolerated=tolerated
+    )
     first = made.begin()
     assert first == [Start(tuple(region), 1) for region in regions]
     for region in regions:
@@ -268,3 +270,56 @@ def test_the_next_time_is_the_earliest_of_all_regions() -> None:
     assert made.due() == 101.0 + DELAY
     failed(made, "b", 90.0)
     assert made.due() == 90.0 + STOP_TIMEOUT
+
+
+def overdue(made: Supervisor, query: str, now: float, attempt: int = 1, *, completed: bool = False) -> list[Command]:
+    return made.overdue(query, attempt, Failure(query, "slow"), now, completed=completed)
+
+
+def test_a_batch_that_takes_too_long_stops_its_query_and_is_a_failure() -> None:
+    made = supervisor(("a", "b"), ("other",), attempts=1)
+    assert overdue(made, "a", 100.0) == [Stop("a", 1), Stop("b", 1)]
+    assert states(made) == {"a": "RESTARTING", "b": "RESTARTING", "other": "RUNNING"}
+    assert made.queries["a"].error == "slow"
+    stopped(made, "b", 101.0)
+    assert stopped(made, "a", 101.0) == []
+    assert made.tick(100.0 + DELAY) == [Start(("a", "b"), 2)]
+    run(made, "ab", 2)
+    assert overdue(made, "b", 200.0, 2) == [End(Failure("b", "slow"))]
+
+
+def test_tolerated_batches_use_no_attempt_and_restart_at_once() -> None:
+    made = supervisor(("a",), attempts=0, tolerated=2)
+    for attempt in (1, 2):
+        assert overdue(made, "a", 100.0, attempt) == [Stop("a", attempt)]
+        assert stopped(made, "a", 101.0, attempt) == [Start(("a",), attempt + 1)]
+        run(made, "a", attempt + 1)
+    assert overdue(made, "a", 100.0, 3) == [End(Failure("a", "slow"))]
+    assert not made.stuck
+
+
+def test_a_completed_batch_ends_the_row_of_those_that_took_too_long() -> None:
+    made = supervisor(("a",), attempts=0, tolerated=1)
+    for attempt in (1, 2, 3):
+        assert overdue(made, "a", 100.0, attempt, completed=True) == [Stop("a", attempt)]
+        stopped(made, "a", 101.0, attempt)
+        run(made, "a", attempt + 1)
+
+
+def test_a_batch_that_cannot_be_interrupted_ends_the_program() -> None:
+    made = supervisor(("a",), ("b",))
+    overdue(made, "a", 100.0)
+    assert not made.stuck
+    assert made.tick(100.0 + STOP_TIMEOUT) == [End(Failure("a", "a did not stop within 10 s, after a: slow"))]
+    assert made.stuck
+
+
+def test_what_is_said_of_a_batch_that_is_over_changes_nothing() -> None:
+    made = supervisor(("a",), ("b",))
+    overdue(made, "a", 100.0)
+    assert overdue(made, "a", 101.0) == []
+    assert overdue(made, "b", 101.0, attempt=2) == []
+    stopped(made, "b", 101.0)
+    assert overdue(made, "b", 102.0) == []
+    made.tick(100.0 + STOP_TIMEOUT)
+    assert overdue(made, "a", 200.0) == []

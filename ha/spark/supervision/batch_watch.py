@@ -1,0 +1,63 @@
+"""BatchWatch: finds batches that take too long, from looks at the queries. Pure.
+
+A batch is under way while a trigger of its query is active and has found data. Its time is what this watch has seen of
+it: time between two looks that are far apart does not count, because the host was paused then, and the batch with it.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+LOOKS = 5
+"""Looks that a time-out has room for: a batch is interrupted at most a fifth of the time-out too late."""
+
+LONGEST_PERIOD_S = 10.0
+
+FAR_APART = 3
+"""Periods between two looks that cannot be explained by a host that is only slow."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    before: int | None
+    seen_at: float
+    seconds: float = 0.0
+    told: bool = False
+
+
+class BatchWatch:
+    """Counts for how long each run of a query has been in its present batch."""
+
+    def __init__(self, timeout: float) -> None:
+        """Begin without a batch; ``timeout`` is in seconds, more than 0."""
+        self.timeout = timeout
+        self.period = min(LONGEST_PERIOD_S, timeout / LOOKS)
+        """Seconds from one look to the next."""
+        self._batches: dict[str, _Batch] = {}
+
+    def overdue(self, run_id: str, before: int | None, now: float, *, works: bool) -> bool:
+        """Take note of a look; returns True once for a batch that takes too long.
+
+        Args:
+            run_id: of the query.
+            before: number of the last batch that this run has completed; None if there is none.
+            now: the time of the look.
+            works: whether a batch is under way.
+        """
+        if not works:
+            self._batches.pop(run_id, None)
+            return False
+        found = self._batches.get(run_id)
+        if found is None or found.before != before:
+            self._batches[run_id] = _Batch(before, now)
+            return False
+        passed, found.seen_at = now - found.seen_at, now
+        if passed <= FAR_APART * self.period:
+            found.seconds += passed
+        if found.told or found.seconds < self.timeout:
+            return False
+        found.told = True
+        return True
+
+    def forget(self, runs: Container[str]) -> None:
+        """Forget all other runs than these."""
+        self._batches = {run_id: batch for run_id, batch in self._batches.items() if run_id in runs}
