@@ -88,7 +88,10 @@ def _command(command: dict[str, Any] | None) -> tuple[str, str, str, str]:
     if command is None:
         return "-", "-", "-", "-"
     memory = f"{command['memory_bytes'] / MEBIBYTE:,.0f} MiB" if command["processes"] else "-"
-    return command["state"], _duration(command["seconds"]), str(command["starts"]), memory
+    state = command["state"]
+    if (wait := command.get("next_start_seconds")) is not None:
+        state += f" in {_duration(wait)}"
+    return state, _duration(command["seconds"]), str(command["starts"]), memory
 
 
 def _duration(seconds: float) -> str:

@@ -129,6 +129,16 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         ),
     ] = INFINITE
 
+    failover_max_attempts: Annotated[
+        int,
+        setting(
+            "Number of leaderships in a row, on whatever host, whose command may fail without a completed batch. "
+            "The last one leaves the job FAILED, and it runs no more. "
+            "Until then the tries come less and less often: at once, then after 1, 2, 4 ... 300 seconds.",
+            default=f"{INFINITE:,}: no limit",
+        ),
+    ] = INFINITE
+
     def restart_strategy(self, dice: Dice, unset: str = "none") -> RestartStrategy:
         """Return a new strategy, for one leadership or one region of queries; it has seen no failure yet.
 
@@ -180,6 +190,10 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         if not 1 <= self.exceptions_retained <= MOST_RETAINED:
             raise InvalidSettings(
                 f"exceptions_retained is {self.exceptions_retained}: it must be from 1 to {MOST_RETAINED:,}."
+            )
+        if not 1 <= self.failover_max_attempts <= INFINITE:
+            raise InvalidSettings(
+                f"failover_max_attempts is {self.failover_max_attempts}: it must be from 1 to {INFINITE:,}."
             )
         check_choice("standby", self.standby, (COLD, WARM))
         check_choice("cleanup", self.cleanup, (CLEANUP_ON, CLEANUP_OFF))

@@ -175,7 +175,7 @@ class Command:
         self.deadline = DeadlineWriter(Path(self._directory.name, "deadline"))
         self._run: _Run | None = None
         self.starts = 0
-        self._restarting = False
+        self._restarting, self._start_at = False, 0.0
         self._since = now()
 
     @property
@@ -287,9 +287,9 @@ class Command:
         assert run is not None, "a run has ended"
         return run.code, run.code == 0 and (run.grant is None or grant_file.taken(run.grant))
 
-    def restarting(self) -> None:
-        """Note that it will be started again within the leadership."""
-        self._restarting = True
+    def restarting(self, at: float) -> None:
+        """Note that it will be started within the leadership, at this time of the clock."""
+        self._restarting, self._start_at = True, at
 
     def given_up(self) -> None:
         """Note that the leadership is over."""
@@ -314,12 +314,14 @@ class Command:
         else:
             state = CommandState.WARMING
         processes, memory = memory_of(run.child.pid) if run is not None else (0, 0)
+        waits = {"next_start_seconds": round(max(0.0, self._start_at - now()), 1)}
         return {
             "state": state.value,
             "seconds": round(max(0.0, now() - since), 1),
             "starts": self.starts,
             "processes": processes,
             "memory_bytes": memory,
+            **(waits if state is CommandState.RESTARTING else {}),
         }
 
     def _environment(self, leader: LeaderDirectory | None, grant: Path | None) -> dict[str, str]:

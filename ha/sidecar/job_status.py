@@ -20,6 +20,9 @@ from store.errors import Conflict, Invalid, StoreError
 ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
 """The final status after a command that exited with 0, if its program had announced such an end."""
 
+NOTE_S = 2.0
+"""Longest wait until a failure is written down, if the leadership is given back next."""
+
 _log = logging.getLogger("ha")
 
 
@@ -100,6 +103,17 @@ class JobStatusUpdater:
         if found.globally_terminal:
             self._clean_up(leader)
         return not found.globally_terminal
+
+    def give_up(self, leader: LeaderDirectory, said: str) -> bool:
+        """Set the status to failed: the job runs no more. Returns whether that was done.
+
+        Args:
+            leader: the leadership.
+            said: why, kept as an exception of the job.
+        """
+        _log.error("%s: %s The job has FAILED; `ha run --again` runs it once more.", self._job, said)
+        self.add_exception(leader, "gave-up", said).join(NOTE_S)
+        return self._keep_trying(leader, "record that the job has failed", _fail)
 
     def restart(self, leader: LeaderDirectory) -> None:
         """Set the status to running again. A failure is only logged: the command runs anyway."""
@@ -192,6 +206,14 @@ def _begin_again(directory: FencedDirectory) -> None:
             Cleanup(directory).clean()
         status.begin_again(found.status)
     status.change(status.read(), Status.RUNNING)
+
+
+def _fail(directory: FencedDirectory) -> None:
+    status = JobStatus(directory)
+    for new in (Status.FAILING, Status.FAILED):
+        found = status.read()
+        if found.allows(new):
+            status.change(found, new)
 
 
 def _finish(directory: FencedDirectory) -> None:

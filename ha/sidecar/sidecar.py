@@ -28,8 +28,9 @@ from ha.metrics.contending import CommandCounters
 from ha.metrics.queries import QueryMetrics, Reports
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
+from ha.sidecar.escalation import Escalation
 from ha.sidecar.hangs import HangWatch
-from ha.sidecar.job_status import JobStatusUpdater
+from ha.sidecar.job_status import NOTE_S, JobStatusUpdater
 from ha.sidecar.operator_requests import CANCEL, RESTART, OperatorRequests
 from ha.sidecar.probes import probe_of
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
@@ -41,9 +42,6 @@ from leader.layout.information import check_endpoints
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory, check_job
 from store.clock import now
-
-HANG_NOTE_S = 2.0
-"""Longest wait until a hang is written down, because the leadership is given back next."""
 
 KILL_MARGIN_S = 0.2
 """A command that does not end when it is asked to is killed this long before the leadership's deadline."""
@@ -58,6 +56,9 @@ CHILD_ENDED = "child ended"
 
 BY_SIGNAL = 128
 """Added to the number of the signal that has ended a command."""
+
+JOB_FAILED = 1
+"""The exit code of a sidecar that has given the job up."""
 
 WRONG_USAGE = 2
 """The exit code of a sidecar whose name another one has."""
@@ -143,6 +144,9 @@ class Sidecar:
         self._job = check_job(job)
         self._endpoints = check_endpoints(endpoints)
         self._status = JobStatusUpdater(process, job, again=again)
+        self._escalation = Escalation(self._status, job, process.settings.failover_max_attempts)
+        self._granted_at = now()
+        """When the command was last started with a grant, or told of one."""
         self._leads_until = float("-inf")
         self._notices = NoticeQueue(self._believed)
         settings = process.settings
@@ -235,7 +239,11 @@ class Sidecar:
             self._operators = OperatorRequests(self._status.directory(leader))
             if self._publisher is not None:
                 self._publisher.begin(leader)
-            self._grant_to_command(leader)
+            if pause := self._escalation.pause(leader):
+                self._status.fail(leader)
+                self._wait(self._phase, pause)
+            else:
+                self._grant_to_command(leader)
             self._look_for_requests()  # those for former epochs are answered, and one may have come just before
         else:
             _log.info("%s: the job has finished; --again runs it once more, and `rerun` each time.", self._job)
@@ -267,6 +275,7 @@ class Sidecar:
             phase = self._phase
             if request.verb == RESTART:
                 self._status.fail(phase.leader)
+                self._escalation.forget(phase.leader)
                 if not self._command.runs:
                     self._phase = replace(phase, start_at=now())
             else:
@@ -304,8 +313,7 @@ class Sidecar:
             self._ended_before_the_grant()
             return
         if self._operators is not None and self._operators.restarts and isinstance(phase, Leading) and self._may_run():
-            self._command.restarting()
-            self._phase = replace(phase, start_at=now())
+            self._wait(phase, 0.0)
             return
         self._ended(phase, code, finished=finished or self._ends_as_asked, jvm_ended=jvm_ended)
 
@@ -325,11 +333,16 @@ class Sidecar:
             self._status.add_exception(phase.leader, cause, f"The command has ended with {code}: see its output.")
         if code and isinstance(phase, Leading) and (delay := self._restart_delay(phase)) is not None:
             _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
-            self._command.restarting()
-            self._phase = replace(phase, start_at=now() + delay)
+            self._wait(phase, delay)
         else:
+            if code and isinstance(phase, Leading):
+                self._count_failure(phase.leader, cause)
             self._record_end(cause)
             self._end_of_work(f"The command has ended with {code}.")
+
+    def _count_failure(self, leader: LeaderDirectory, cause: str) -> None:
+        if self._may_run() and not self._escalation.failed(leader, cause, now() - self._granted_at):
+            self._exit_code = JOB_FAILED
 
     # --- the command
 
@@ -337,7 +350,13 @@ class Sidecar:
         if self._settings.standby == WARM and self._exit_code is None:
             self._command.start(None)
 
+    def _wait(self, phase: Leading, seconds: float) -> None:
+        """Have the command started in so many seconds; the leadership stays."""
+        self._phase = replace(phase, start_at=now() + seconds)
+        self._command.restarting(self._phase.start_at)
+
     def _grant_to_command(self, leader: LeaderDirectory) -> None:
+        self._granted_at = now()
         try:
             if self._command.runs:
                 self._command.grant(leader)
@@ -389,7 +408,8 @@ class Sidecar:
             self._counters.failed()
             _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
             dump = self._command.thread_dumps(hang.beat)
-            self._status.add_exception(phase.leader, hang.cause, hang.said, dump).join(HANG_NOTE_S)
+            self._status.add_exception(phase.leader, hang.cause, hang.said, dump).join(NOTE_S)
+            self._count_failure(phase.leader, hang.cause)
             self._record_end(hang.cause)
             self._end_phase()
             self._command.terminate(now())

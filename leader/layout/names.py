@@ -13,6 +13,7 @@
             spark/<query>/
             graph/graph=<version>[~<sequence>]
             graph/queries=<version>[~<sequence>]
+            graph/attempts=<version>[~<sequence>]
             blobs/<name>=<version>[~<sequence>]
             results/<id>=<dirty|clean>[~<sequence>]
             exceptions/<number>-<eight hex digits>[~<sequence>]

@@ -183,7 +183,7 @@ def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
 def test_a_batch_that_nothing_interrupts_ends_the_driver_and_no_row_is_lost_or_doubled(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HA_CHECKPOINTING_TIMEOUT", "2")
+    monkeypatch.setenv("HA_CHECKPOINTING_TIMEOUT", "8")
     monkeypatch.setenv("HA_STOP_GRACE", "2")
     feed(driver.source, 0)
     hang = driver.folder / "hang"
@@ -201,7 +201,7 @@ def test_a_batch_that_nothing_interrupts_ends_the_driver_and_no_row_is_lost_or_d
         assert found == {f"batch={number}": [{"value": "some words"}] for number in range(3)}
         process.terminate()
         assert process.wait(60) == 128 + signal.SIGTERM
-    assert "did not stop within 2 s, after lines: its batch after 0 takes more than 2 s" in driver.said
+    assert "did not stop within 2 s, after lines: its batch after 0 takes more than 8 s" in driver.said
 
 
 def reasons(leadership: Leadership) -> dict[int, str]:

@@ -20,6 +20,7 @@ from ha.sidecar.command import NEVER
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.sidecar import CHILD_ENDED, Sidecar, Standby
 from leader.election.events import Grant, Revoke
+from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
 from leader.job.requests import Request, State
 from leader.layout.names import LeaderDirectory
 from tests.unit.ha.led import session
@@ -75,8 +76,17 @@ class Scene:
     answers: list[tuple[str, State]] = field(default_factory=list)
     """Ids of requests, and how they ended."""
 
+    attempts: Attempts = Attempts()
+    """As the leader directory has them."""
+    given_up: str = ""
+
     def now(self) -> float:
         return self.clock
+
+    def give_up(self, leader: LeaderDirectory, said: str) -> bool:
+        assert leader.epoch == self.epoch
+        self.given_up = said
+        return True
 
     def start(self, command: object, environment: Mapping[str, str], *others: object) -> Command:
         del command, others
@@ -131,6 +141,21 @@ class Scene:
     def answer(self, request: Request, state: State, said: str) -> None:
         assert said
         self.answers.append((request.id, state))
+
+    # --- in the place of leader.job.failed_attempts.FailedAttempts, of a job without batches
+
+    def load(self) -> Attempts:
+        return self.attempts
+
+    def add(self, cause: str, host: str, seconds: float) -> Attempts:
+        if seconds >= LONGEST_PAUSE_S:
+            self.forget()
+        else:
+            self.attempts = Attempts(self.attempts.failures + 1, cause, host)
+        return self.attempts
+
+    def forget(self) -> None:
+        self.attempts = Attempts()
 
     # --- what may happen
 
@@ -213,10 +238,12 @@ def scene(**settings: Any) -> Iterator[Scene]:
         mock.patch("ha.sidecar.command.GuardedCommand", made.start),
         mock.patch("ha.leadership.grant_file.grant", made.hand_over),
         mock.patch("ha.sidecar.operator_requests.Requests", return_value=made),
+        mock.patch("ha.sidecar.escalation.FailedAttempts", return_value=made),
         mock.patch.multiple(
             JobStatusUpdater,
             begin=made.said,
             fail=made.said,
+            give_up=made.give_up,
             restart=made.said,
             cancel=made.said,
             finish=made.said,
@@ -257,7 +284,7 @@ def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
         for event in events:
             event(made)
             waits = made.sidecar._start_at < NEVER
-            assert not (waits and made.running)
+            assert not (waits and made.running) or made.attempts.pause, "only a warm one waits for the pause"
             assert not made.leads or waits or made.running, "no leader is idle"
             if standby == "warm" and isinstance(made.sidecar._phase, Standby) and made.sidecar._exit_code is None:
                 assert waits or made.running, "no standby is idle either"
@@ -358,3 +385,91 @@ def test_a_request_that_came_before_the_grant_is_found_after_it() -> None:
         assert made.accepted == []
         made.grant()
         assert [each.verb for each in made.accepted] == ["restart"]
+
+
+def until_started(made: Scene) -> float:
+    """Let the time pass until the command runs; returns how long that took."""
+    begun, starts = made.clock, len(made.started)
+    made.grant()
+    while len(made.started) == starts:
+        assert made.leads
+        made.clock = made.sidecar._start_at
+        made.sidecar._act(None)
+    return made.clock - begun
+
+
+def test_a_job_that_fails_at_its_start_is_tried_less_and_less_often() -> None:
+    with scene() as made:
+        pauses = []
+        for _ in range(13):
+            pauses.append(until_started(made))
+            made.fail()
+            assert not made.leads
+        assert pauses == [0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+        assert made.attempts.cause == "exit-3"
+
+
+def test_the_command_does_not_start_before_the_pause_is_over() -> None:
+    with scene() as made:
+        made.attempts = Attempts(failures=4, cause="exit-3", host="another")
+        made.grant()
+        made.clock += 3.999
+        made.sidecar._act(None)
+        assert (made.leads, made.started) == (True, [])
+        assert made.sidecar._command.status()["state"] == "restarting"
+        assert made.sidecar._command.status()["next_start_seconds"] == 0.0
+        made.clock += 0.001
+        made.sidecar._act(None)
+        assert made.running
+
+
+def test_a_warm_command_waits_too() -> None:
+    with scene(standby="warm") as made:
+        made.attempts = Attempts(failures=3, cause="exit-3", host="another")
+        assert made.running
+        made.grant()
+        assert made.running.epoch == 0, "it is not told"
+        made.clock += 2.0
+        made.sidecar._act(None)
+        assert made.running.epoch == 1
+
+
+def test_the_last_attempt_ends_the_job_with_its_cause() -> None:
+    with scene(failover_max_attempts=3) as made:
+        for number in (1, 2, 3):
+            until_started(made)
+            assert not made.given_up
+            made.fail()
+            assert (made.sidecar._exit_code is not None) == (number == 3)
+        assert made.given_up == "The command has failed 3 times in a row without a completed batch; at last: exit-3."
+        assert (made.sidecar._exit_code, made.attempts) == (1, Attempts())
+
+
+def test_a_command_that_ran_for_long_begins_anew() -> None:
+    with scene() as made:
+        made.attempts = Attempts(failures=9)
+        until_started(made)
+        made.clock += LONGEST_PAUSE_S
+        made.fail()
+        assert made.attempts == Attempts()
+        assert until_started(made) == 0.0
+
+
+def test_an_operator_who_asks_for_a_restart_ends_the_pause_and_the_count() -> None:
+    with scene() as made:
+        made.attempts = Attempts(failures=9)
+        made.grant()
+        assert not made.running
+        made.restart()
+        made.sidecar._act(None)
+        assert made.running
+        assert made.attempts == Attempts()
+
+
+def test_a_leadership_that_ends_otherwise_is_no_failure() -> None:
+    for end in ENDS:
+        with scene() as made:
+            made.grant()
+            end(made)
+            made.fail()
+            assert made.attempts == Attempts(), end

@@ -1,0 +1,69 @@
+"""Escalation: a job whose commands keep failing, on whatever host, is tried less and less often, and at last no more.
+
+Each leadership that ends because its command has failed is counted behind the fence. So the next leader, whoever that
+is, knows of it, and waits before it starts its own command. It waits the whole pause by its own clock: wall clocks of
+two hosts are not compared. See decision 42.
+"""
+
+import logging
+import socket
+
+from ha.sidecar.job_status import JobStatusUpdater
+from leader.errors import NotLeader, Unreadable
+from leader.job.failed_attempts import FailedAttempts
+from leader.layout.names import LeaderDirectory
+from store.errors import StoreError
+
+_log = logging.getLogger("ha")
+
+
+class Escalation:
+    """Counts the failures of one job for its sidecar. Each method is one try: without the store, nothing is counted."""
+
+    def __init__(self, status: JobStatusUpdater, job: str, most: int) -> None:
+        """Prepare; ``most`` failures in a row end the job."""
+        self._status, self._job, self._most = status, job, most
+
+    def pause(self, leader: LeaderDirectory) -> float:
+        """Return the seconds that a new leader waits before it starts its command."""
+        try:
+            found = FailedAttempts(self._status.directory(leader)).load()
+        except (StoreError, NotLeader, Unreadable) as error:
+            _log.warning("%s: it is not known how often the job has failed: %s", self._job, error)
+            return 0.0
+        if found.pause:
+            _log.warning(
+                "%s: its command has failed %d times in a row without a completed batch, the last time on %s (%s): "
+                "the next try is in %.0f s. `ha restart %s` tries at once.",
+                self._job, found.failures, found.host, found.cause, found.pause, self._job,
+            )  # fmt: skip
+        return found.pause
+
+    def failed(self, leader: LeaderDirectory, cause: str, seconds: float) -> bool:
+        """Count a failure that ends a leadership; returns False if it was the last one, and the job has FAILED.
+
+        Args:
+            leader: the leadership.
+            cause: how the command has ended, in one word.
+            seconds: for how long it has run.
+        """
+        attempts = FailedAttempts(self._status.directory(leader))
+        try:
+            found = attempts.add(cause, socket.gethostname(), seconds)
+        except (StoreError, NotLeader, Unreadable) as error:
+            _log.warning("%s: its failure is not counted: %s", self._job, error)
+            return True
+        if found.failures < self._most:
+            return True
+        said = f"The command has failed {found.failures} times in a row without a completed batch; at last: {cause}."
+        if not self._status.give_up(leader, said):
+            return True
+        self.forget(leader)  # who runs the job again begins anew
+        return False
+
+    def forget(self, leader: LeaderDirectory) -> None:
+        """Begin anew, as an operator asks."""
+        try:
+            FailedAttempts(self._status.directory(leader)).forget()
+        except (StoreError, NotLeader) as error:
+            _log.warning("%s: its failures are not forgotten: %s", self._job, error)
