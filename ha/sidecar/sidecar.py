@@ -155,8 +155,9 @@ class Sidecar:
         self._command = Command(process, job, command, ended, spark=spark, class_data=self._class_data)
         process.commands[job] = self._command.status
         logs = QueryReports()
-        publisher = SidecarPublisher(job, process.stores, process.runtime, self._leads, logs.committed)
-        self._publisher = publisher if spark else None
+        self._publisher = None
+        if spark:
+            self._publisher = SidecarPublisher(job, process.stores, process.runtime, self._leads, logs.committed)
         self._phase: Standby | Leading | Ending = Standby()
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._counters = CommandCounters(process.metrics.registry, job)

@@ -76,7 +76,7 @@ class Scene:
     answers: list[tuple[str, State]] = field(default_factory=list)
     """Ids of requests, and how they ended."""
 
-    attempts: Attempts = Attempts()
+    attempts: Attempts = field(default_factory=Attempts)
     """As the leader directory has them."""
     given_up: str = ""
 
@@ -169,7 +169,7 @@ class Scene:
         self.request("restart")
 
     def request(self, verb: str) -> None:
-        self.asked.append(Request(f"{len(self.accepted)}-{verb}", verb, self.epoch))
+        self.asked.append(Request(f"{len(self.accepted) + len(self.asked)}-{verb}", verb, self.epoch))
         self.sidecar._act(Requested("orders"))
 
     def grant(self) -> None:
@@ -318,7 +318,7 @@ def test_the_lease_is_given_back_after_the_last_attempt_and_not_before(attempts:
         assert (made.leads, len(made.started), made.releases) == (False, expected + 1, 1)
         assert made.ends == [(1, "exit-3")]
         assert made.exceptions == [(1, "exit-3")] * (expected + 1)
-        assert made.sidecar._restarts._restarts._value.get() == expected
+        assert made.sidecar._counters._restarts._value.get() == expected
 
 
 def test_every_end_of_a_leadership_ends_the_wait_and_gives_the_lease_back() -> None:
