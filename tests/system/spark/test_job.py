@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -243,53 +242,20 @@ def test_a_fenced_job_uses_no_attempt(spark: SparkSession, job: str, hdfs_uri: s
     assert len(leaderships) == 1
 
 
-def test_a_batch_that_hangs_is_interrupted_and_its_region_goes_on(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
-    declared = declare(job, hdfs_uri, **QUICK, checkpointing_timeout=8.0)
-    shown, taken, well, leaderships = Shown(job, hdfs_uri), Taken(), Taken(), list[Leadership]()
-    hang = tmp_path / "hang"
-
-    def sleeps(value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # Spark would read hints in its own way
-        while hang.exists():
-            time.sleep(0.05)
-        return value
-
-    @declared.query()
-    def hanging(spark: SparkSession, leadership: Leadership) -> Any:
-        leaderships.append(leadership)
-        rows = numbers(spark, tmp_path / "in").select(F.udf(sleeps, "long")("value").alias("value"))
-        return rows.writeStream.foreachBatch(adding(taken))
-
-    @declared.query()
-    def healthy(spark: SparkSession, _: Leadership) -> Any:
-        return numbers(spark, tmp_path / "in").writeStream.foreachBatch(adding(well))
-
-    feed(tmp_path / "in", 1, 1)
-    with running(declared, spark, leaderships):
-        eventually(lambda: (taken.all(), well.all()) == ([1], [1]), 60)
-        before = shown()
-        hang.touch()
-        feed(tmp_path / "in", 2, 2)
-        eventually(lambda: (shown().get("hanging") or {}).get("restarts", 0) >= 1, 60)
-        assert "takes more than 8 s" in shown()["hanging"]["error"]
-        hang.unlink()
-        feed(tmp_path / "in", 3, 3)
-        eventually(lambda: (taken.all(), well.all()) == ([1, 2, 3], [1, 2, 3]), 60)
-        eventually(lambda: shown.states() == {"hanging": "RUNNING", "healthy": "RUNNING"})
-        assert shown()["healthy"]["run_id"] == before["healthy"]["run_id"]
-
-
 def test_a_batch_that_cannot_be_interrupted_ends_the_program(
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
 ) -> None:
     declared = declare(job, hdfs_uri, **QUICK, checkpointing_timeout=1.0, stop_grace=1.0)
     wakes = threading.Event()
+
+    def waits(_: DataFrame, __: int) -> None:
+        wakes.wait()
+
     feed(tmp_path / "in", 1, 1)
 
     @declared.query()
     def hanging(spark: SparkSession, _: Leadership) -> Any:
-        return numbers(spark, tmp_path / "in").writeStream.foreachBatch(lambda _, __: wakes.wait())
+        return numbers(spark, tmp_path / "in").writeStream.foreachBatch(waits)
 
     try:
         with pytest.raises(QueryFailed, match="hanging did not stop within 1 s, after hanging: its batch after the st"):

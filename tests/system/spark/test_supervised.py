@@ -19,7 +19,7 @@ import ha
 from ha.drill.kill import descendants
 from ha.leadership.leadership import Leadership
 from tests.system.spark.conftest import SETTINGS
-from tests.system.spark.helpers import eventually, leading, names, rows
+from tests.system.spark.helpers import eventually, leading, names
 from tests.system.spark.test_checkpoints import feed
 from tests.unit.ha.programs import alive
 
@@ -178,30 +178,6 @@ def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
             assert "is stopped, as by SIGSTOP" in hang.dump
             assert ("ha-heartbeat" in hang.dump or "Python, process" in hang.dump) == (what == "java")
             assert ("stream execution thread" in hang.dump) == (what == "python")
-
-
-def test_a_batch_that_nothing_interrupts_ends_the_driver_and_no_row_is_lost_or_doubled(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HA_CHECKPOINTING_TIMEOUT", "8")
-    monkeypatch.setenv("HA_STOP_GRACE", "2")
-    feed(driver.source, 0)
-    hang = driver.folder / "hang"
-    declared = [sys.executable, str(DRIVERS / "declared.py"), *driver.led[2:], str(hang)]
-    with driver.running([*RUN, driver.job, "--restart-strategy", "fixed-delay", "--", *declared]) as process:
-        eventually(driver.output, 90)
-        first = driver.pid_of("python"), driver.pid_of("java")
-        hang.touch()
-        feed(driver.source, 1)
-        eventually(lambda: "the command has ended with 75" in driver.said, 60)
-        assert not any(alive(pid) for pid in first if pid)
-        feed(driver.source, 2)
-        eventually(lambda: len(driver.output()) == 3, 90)
-        found = rows(driver.target)
-        assert found == {f"batch={number}": [{"value": "some words"}] for number in range(3)}
-        process.terminate()
-        assert process.wait(60) == 128 + signal.SIGTERM
-    assert "did not stop within 2 s, after lines: its batch after 0 takes more than 8 s" in driver.said
 
 
 def reasons(leadership: Leadership) -> dict[int, str]:
