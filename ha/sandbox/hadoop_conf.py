@@ -148,6 +148,9 @@ def _of_namenode(server: Server, state: State, home: Path) -> dict[str, str]:
             "dfs.ha.namenode.id": namenode_id(server),  # both live on one address: Hadoop cannot tell by itself
             "dfs.namenode.shared.edits.dir": f"qjournal://{quorum}/{NAMESERVICE}",
             "dfs.ha.tail-edits.period": "1",
+            # A restarted NameNode waits for blocks that were deleted in the open segment, until that is closed. By
+            # default that takes two minutes, all in safe mode.
+            "dfs.ha.log-roll.period": "5",
         }
     return settings
 
