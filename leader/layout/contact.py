@@ -11,10 +11,11 @@ into the job's directory: nothing here comes from ZooKeeper.
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from leader.errors import InvalidName
 from leader.layout import names
-from leader.layout.information import CONTACT, Record
+from leader.layout.information import CONTACT, REMEMBERED, Record
 from leader.layout.lease import Lease, Mode
 
 MAX_PORT = 65535
@@ -97,6 +98,7 @@ class ContactEntry:
         return f"{CONTACT}{self.epoch:010d}~{self.session_id}~{escaped}~{where.port}~{where.process}"
 
     @classmethod
+    @lru_cache(maxsize=REMEMBERED)
     def parse(cls, name: str) -> "ContactEntry | None":
         """Read a name; None if no leader could have written it."""
         match = _ENTRY.fullmatch(name)

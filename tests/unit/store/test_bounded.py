@@ -359,7 +359,7 @@ def test_a_stuck_call_does_not_keep_the_interpreter_from_ending() -> None:
 import threading
 from store.bounded import BoundedFiles
 files = BoundedFiles(object)
-print(type(files.outcome("a", lambda _: threading.Event().wait(), 0.05).error).__name__)
+print(type(files.outcome("a", lambda _: threading.Event().wait(), 1.0).error).__name__)
 """
     assert _python(program) == "DeadlineExceeded\n"
 
