@@ -150,7 +150,7 @@ def _of_namenode(server: Server, state: State, home: Path) -> dict[str, str]:
             "dfs.ha.tail-edits.period": "1",
             # A restarted NameNode waits for blocks that were deleted in the open segment, until that is closed. By
             # default that takes two minutes, all in safe mode.
-            "dfs.ha.log-roll.period": "5",
+            "dfs.ha.log-roll.period": "30",
         }
     return settings
 
