@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from examples.demo.lookups import Reader
@@ -10,6 +10,9 @@ from examples.demo.participant import Participant, alive
 from examples.demo.terminal import Terminal
 from ha.sandbox.sandbox import Sandbox
 from store.clock import now
+
+ORPHANS_LIMIT = 5.0
+"""Seconds until everything below a killed sidecar has to be gone."""
 
 TAKEOVER_LIMIT = 60.0
 BATCH_LIMIT = 120.0
@@ -93,10 +96,17 @@ class Story:
         killed = now()
         leader.kill_sidecar()
         self._take_over("kill -9 of the sidecar", killed)
-        self.findings.orphans = len(alive(family))
+        self.findings.orphans = self._left_of(family)
         self.participants[leader.name] = self._start(leader.name)
         self._terminal.event(f"{leader.name} is started again, as a standby.")
         self._await_batch(killed)
+
+    def _left_of(self, family: Sequence[int]) -> int:
+        """How many of these processes do not end in time; a Python worker ends once it reads that its JVM is gone."""
+        end = now() + ORPHANS_LIMIT
+        while (left := alive(family)) and now() < end:
+            threading.Event().wait(0.05)
+        return len(left)
 
     def stop_zookeeper(self) -> None:
         """Stop all of ZooKeeper for a while."""
