@@ -1,15 +1,6 @@
 """The sidecar: contends for a job, runs a command while it leads, and stops the command when the leadership ends.
 
-It is always in one phase:
-
-    Standby    nothing is granted                       a warm standby's command may run, or be about to start
-    Leading    granted; the command is to run           the command runs, or waits to be started again
-    Ending     granted; the command is to run no more   the lease is given back once the command has ended
-
-    Standby --granted--> Leading --revoked, or no restart--> Ending --the command has ended--> Standby
-
-Apart from the phase there is the exit code: once it is set, the sidecar ends as soon as it is a standby without a
-running command.
+Its phases are in ha/sidecar/phase.py; it alone changes them.
 """
 
 import logging
@@ -17,11 +8,11 @@ import os
 import random
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 
 from ha.config.command_settings import CLASS_DATA_ON, WARM
-from ha.config.restart_strategy import INFINITE, ExponentialDelay, NoRestart, RestartStrategy
+from ha.config.restart_strategy import INFINITE, ExponentialDelay
 from ha.daemon.process import ContendingProcess
 from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Requested, Revoked, Wake
 from ha.metrics.contending import CommandCounters
@@ -29,9 +20,11 @@ from ha.metrics.queries import QueryMetrics, Reports
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
 from ha.sidecar.escalation import Escalation
+from ha.sidecar.failures import CommandFailures, Decision, end_of_command
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_status import NOTE_S, JobStatusUpdater
 from ha.sidecar.operator_requests import CANCEL, RESTART, OperatorRequests
+from ha.sidecar.phase import Ending, Leading, Phase, Standby
 from ha.sidecar.probes import probe_of
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
 from ha.sidecar.spark_submit import check_place
@@ -54,55 +47,10 @@ WARM_UP_AGAIN = (1.0, 60.0, 1.5, 0.1, 3600.0, INFINITE)
 
 CHILD_ENDED = "child ended"
 
-BY_SIGNAL = 128
-"""Added to the number of the signal that has ended a command."""
-
-JOB_FAILED = 1
-"""The exit code of a sidecar that has given the job up."""
-
 WRONG_USAGE = 2
 """The exit code of a sidecar whose name another one has."""
 
 _log = logging.getLogger("ha")
-
-
-@dataclass(frozen=True, slots=True)
-class Standby:
-    """Nothing is granted.
-
-    Attributes:
-        start_at: when the command is started again to warm up, in seconds of the clock; NEVER if it is not to be.
-    """
-
-    start_at: float = NEVER
-
-
-@dataclass(frozen=True, slots=True)
-class Leading:
-    """The job is granted and the command is to run.
-
-    Attributes:
-        leader: the directory that was granted.
-        strategy: decides whether the command is started again after a failure.
-        start_at: when the command that has failed is started again; NEVER while it runs.
-    """
-
-    leader: LeaderDirectory
-    strategy: RestartStrategy
-    start_at: float = NEVER
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The job is granted still, but the command is to run no more: the leadership is about to end.
-
-    Attributes:
-        leader: the directory that was granted.
-        successor: the contender that an operator asked for; empty for none.
-    """
-
-    leader: LeaderDirectory
-    successor: str = ""
 
 
 class Sidecar:
@@ -158,9 +106,10 @@ class Sidecar:
         self._publisher = None
         if spark:
             self._publisher = SidecarPublisher(job, process.stores, process.runtime, self._leads, logs.committed)
-        self._phase: Standby | Leading | Ending = Standby()
+        self._phase: Phase = Standby()
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._counters = CommandCounters(process.metrics.registry, job)
+        self._failures = CommandFailures(job, self._status, self._escalation, self._counters)
         reports = Reports(self._command.report, lambda: self._command.starts, lambda: self._command.granted, logs.all)
         QueryMetrics(process.metrics.registry, job, reports)
         self._hangs = HangWatch(settings, self._command, asks)
@@ -329,21 +278,18 @@ class Sidecar:
                 said = "The job has ended." if recorded else "The command has ended, and the job's state is not known."
                 self._operators.answer(said, done=recorded)
         cause = "jvm-ended" if jvm_ended else end_of_command(code, finished=finished)
+        decision = Decision()
         if code and isinstance(phase, Leading):
-            self._counters.failed()
-            self._status.add_exception(phase.leader, cause, f"The command has ended with {code}: see its output.")
-        if code and isinstance(phase, Leading) and (delay := self._restart_delay(phase)) is not None:
-            _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
-            self._wait(phase, delay)
-        else:
-            if code and isinstance(phase, Leading):
-                self._count_failure(phase.leader, cause)
-            self._record_end(cause)
-            self._end_of_work(f"The command has ended with {code}.")
-
-    def _count_failure(self, leader: LeaderDirectory, cause: str) -> None:
-        if self._may_run() and not self._escalation.failed(leader, cause, now() - self._granted_at):
-            self._exit_code = JOB_FAILED
+            self._failures.tell(phase.leader, cause, f"The command has ended with {code}: see its output.")
+            if self._may_run():
+                decision = self._failures.after(phase, cause, now() - self._granted_at)
+        if decision.delay is not None and isinstance(phase, Leading):
+            self._wait(phase, decision.delay)
+            return
+        if decision.exit_code is not None:
+            self._exit_code = decision.exit_code
+        self._record_end(cause)
+        self._end_of_work(f"The command has ended with {code}.")
 
     # --- the command
 
@@ -406,28 +352,15 @@ class Sidecar:
         if not isinstance(phase, Leading):
             self._hangs.end()
         elif (hang := self._hangs.look()) is not None:
-            self._counters.failed()
             _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
             dump = self._command.thread_dumps(hang.beat)
-            self._status.add_exception(phase.leader, hang.cause, hang.said, dump).join(NOTE_S)
-            self._count_failure(phase.leader, hang.cause)
+            self._failures.tell(phase.leader, hang.cause, hang.said, dump).join(NOTE_S)
+            if self._may_run():
+                counted = self._failures.counted(phase.leader, hang.cause, now() - self._granted_at)
+                self._exit_code = counted.exit_code
             self._record_end(hang.cause)
             self._end_phase()
             self._command.terminate(now())
-
-    def _restart_delay(self, phase: Leading) -> float | None:
-        """Seconds until the command that has failed is started again; None if the leadership ends with it."""
-        if not self._may_run():
-            return None
-        delay = phase.strategy.failed(now())
-        if delay is None:
-            if not isinstance(phase.strategy, NoRestart):
-                _log.warning("%s: the restart strategy gives up here; another contender may try.", self._job)
-        elif not self._status.fail(phase.leader):
-            _log.info("%s: its program has ended the job: the command is not started again.", self._job)
-            self._exit_code = 0
-            delay = None
-        return delay
 
     # --- the end of a leadership
 
@@ -464,11 +397,3 @@ class Sidecar:
         if self._exit_code is None:
             self._process.contend(self._job, self._endpoints)
             self._warm_up()
-
-
-def end_of_command(code: int, *, finished: bool) -> str:
-    """Return in one word how a command has ended."""
-    if code == 0:
-        return "finished" if finished else "exit-0"
-    number = code - BY_SIGNAL
-    return f"signal-{number}" if 0 < number < signal.NSIG else f"exit-{code}"

@@ -18,7 +18,8 @@ from ha.config.sources import load
 from ha.leadership.notices import AskedTo, Granted, Requested, Revoked, Wake
 from ha.sidecar.command import NEVER
 from ha.sidecar.job_status import JobStatusUpdater
-from ha.sidecar.sidecar import CHILD_ENDED, Sidecar, Standby
+from ha.sidecar.phase import Standby
+from ha.sidecar.sidecar import CHILD_ENDED, Sidecar
 from leader.election.events import Grant, Revoke
 from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
 from leader.job.requests import Request, State
@@ -234,6 +235,7 @@ def scene(**settings: Any) -> Iterator[Scene]:
     )
     with (
         mock.patch("ha.sidecar.sidecar.now", made.now),
+        mock.patch("ha.sidecar.failures.now", made.now),
         mock.patch("ha.sidecar.command.now", made.now),
         mock.patch("ha.sidecar.command.GuardedCommand", made.start),
         mock.patch("ha.leadership.grant_file.grant", made.hand_over),
