@@ -15,6 +15,8 @@ ANEW = "count anew: python -m tests.unit.benchmarks.counting > benchmarks/scale/
 CLOSE = 0.02
 """An agent spreads its work at random: one more random number moves its figures by less than this."""
 
+pytestmark = pytest.mark.slow  # all of them count the same runs, and the first one waits for these
+
 
 @cache
 def counted() -> Costs:

@@ -140,6 +140,7 @@ def test_every_alert_has_its_entry_in_the_runbook_and_its_test() -> None:
         assert re.search(rf"alertname: {name}\n +eval_time: \S+\n +exp_alerts:", tested), name
 
 
+@pytest.mark.slow  # virtual days of alerts
 @pytest.mark.skipif(not PROMTOOL, reason="promtool is not installed (Debian: prometheus)")
 @pytest.mark.parametrize(
     "arguments", [("check", "config", "prometheus.yml"), ("test", "rules", "alerts_test.yml")], ids=["check", "test"]
@@ -149,6 +150,7 @@ def test_promtool_takes_the_rules(arguments: tuple[str, ...]) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@pytest.mark.slow  # virtual days of alerts
 @pytest.mark.skipif(not PROMTOOL, reason="promtool is not installed (Debian: prometheus)")
 def test_promtool_parses_every_expression_of_the_dashboard(tmp_path: Path) -> None:
     rules = [
