@@ -1,6 +1,6 @@
 """The HTTP API of a daemon, sidecar or agent: what the stores say of jobs, what this process does, and the web page."""
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -57,7 +57,7 @@ class HttpApi:
             *requests.operations(self._stores),
             *self._events.operations(),
         ]
-        described = document(offered, version("hybrid-ha"))
+        described = document(offered, _version())
         self._open = frozenset({"/health", *(each.path for each in offered if each.probe), *page.PATHS})
         self._operate = frozenset(each.method for each in offered) - {"GET"}
         routes = [
@@ -144,3 +144,10 @@ class HttpApi:
         if scope["method"] in self._operate:
             return Role.OPERATE
         return None if scope["path"] in self._open else Role.READ
+
+
+def _version() -> str:
+    try:
+        return version("hybrid-ha")
+    except PackageNotFoundError:  # it runs from its sources
+        return "unknown"

@@ -1,8 +1,12 @@
 """Probes: what load balancers and supervisors see of a process, without a token."""
 
+import importlib.metadata
+from pathlib import Path
+from unittest import mock
+
 import pytest
 
-from tests.unit.ha.api.serving import Served, status
+from tests.unit.ha.api.serving import OPERATE, Served, status
 
 PATHS = ("/livez", "/readyz", "/leader", "/standby")
 
@@ -57,3 +61,16 @@ def test_a_contender_that_does_not_answer_is_not_alive(served: Served, monkeypat
 
     monkeypatch.setattr(served, "contends", Frozen())
     assert served.get("/livez")[0] == 503
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_process_that_runs_from_its_sources_serves_as_well(tmp_path: Path) -> None:
+    """The images of the drills have no metadata of the package."""
+    (tmp_path / "operate").write_text(OPERATE)
+    missing = importlib.metadata.PackageNotFoundError("hybrid-ha")
+    with mock.patch("ha.api.http_api.version", side_effect=missing):
+        served = Served(str(tmp_path / "operate"))
+    try:
+        assert served.get("/api/v1/openapi.json")[1]["info"]["version"] == "unknown"
+    finally:
+        served.close()
