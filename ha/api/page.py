@@ -36,5 +36,5 @@ def routes() -> list[Route]:
 
 
 async def _file(request: Request) -> Response:
-    content, kind = _FILES[request.url.path]
+    content, kind = _FILES[request.scope["path"]]
     return Response(content, headers=_HEADERS, media_type=kind)

@@ -30,7 +30,7 @@ def of_exception(request: Request, error: Exception) -> Response:
     """Answer what the router refuses: a path that does not exist, a method that it does not have."""
     assert isinstance(error, HTTPException)
     said = {
-        404: f"There is nothing at {request.url.path!r}: see /api/v1/openapi.json.",
-        405: f"{request.url.path} does not answer {request.method}: see /api/v1/openapi.json.",
+        404: f"There is nothing at {request.scope['path']!r}: see /api/v1/openapi.json.",
+        405: f"{request.scope['path']} does not answer {request.method}: see /api/v1/openapi.json.",
     }
     return problem(error.status_code, said.get(error.status_code, error.detail), error.headers)

@@ -296,6 +296,7 @@ def test_a_path_with_a_slash_too_many_is_redirected_nowhere() -> None:
     assert web.ask("GET", b"/health/", [(b"host", b"localhost")])[0] == 404
     web.request(b"GET\n%0/\x94\x9a?\x9e\x9aer")
     web.request(b"GET\n/health/?\x9e")
+    web.request(b"GET\n/?\x9e")
 
 
 # --- the sandbox's own file

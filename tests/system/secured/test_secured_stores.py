@@ -146,8 +146,8 @@ driver = driver_of(sys.argv[1], ca=os.environ["HA_WEBHDFS_CA"])()
 driver.make_root()
 for folder in ("", "/offsets", "/commits"):
     driver.make_directory(f"checkpoint{folder}")
-for file in ("metadata", "offsets/0", "commits/0"):
-    driver.write(f"checkpoint/{file}", b"{}")
+for file, line in (("metadata", ""), ("offsets/0", "v1\\n{}\\n0"), ("commits/0", "v1\\n{}")):
+    driver.write(f"checkpoint/{file}", line.encode())
 """
 
 
