@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from prometheus_client import CollectorRegistry
 from starlette.types import Message
 
+from ha.api import page
 from ha.api.http_api import HttpApi
 from ha.api.process import StatusSource
 from leader.errors import NoLeader, Unreachable
@@ -97,7 +98,8 @@ def request(data: bytes) -> None:
         body,
     )
     assert status in STATUSES, status
-    if status in {200, 400, 421, 503} and answer and not target.startswith(b"/metrics"):
+    shown = target.partition(b"?")[0].decode("latin-1") in page.PATHS or target.startswith(b"/metrics")
+    if status in {200, 400, 421, 503} and answer and not shown:
         json.loads(answer)
 
 
