@@ -35,7 +35,7 @@ def drive(master: str, told: dict[str, str]) -> dict[str, Any]:
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=280,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-5000:]
@@ -43,7 +43,7 @@ def drive(master: str, told: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(330)
 @pytest.mark.parametrize("kind", ["standalone", "local-cluster[1,1,512]"])
 def test_workers_ask_and_call_through_a_failover(
     kind: str, job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path
