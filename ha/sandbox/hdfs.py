@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import shutil
 import socket
 import tempfile
 from pathlib import Path
@@ -189,15 +190,21 @@ def read_edits(state: State, data: Path, launcher: Launcher) -> list[str]:
     Raises:
         SandboxError: there is none, or it cannot be read.
     """
+    with tempfile.TemporaryDirectory(prefix="ha-edits-") as folder:
+        return [_print_segment(segment, launcher) for segment in _copied(state, data, Path(folder))]
+
+
+def _copied(state: State, data: Path, folder: Path) -> list[Path]:
+    """Copy the edit log: reading takes a second a file, and a NameNode renames the last one every half minute."""
     for tries_left in reversed(range(_TRIES)):
         found = edit_segments(state, data)
         if not found:
             raise SandboxError(f"There is no edit log in {data}: ha sandbox up makes one.")
         try:
-            return [_print_segment(segment, launcher) for segment in found]
-        except SandboxError:
+            return [Path(shutil.copy(segment, folder)) for segment in found]
+        except FileNotFoundError as error:
             if not tries_left:
-                raise
+                raise SandboxError(f"The edit log in {data} changes faster than it can be copied: {error}.") from error
     raise AssertionError("the last try returns or raises")
 
 
