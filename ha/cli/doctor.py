@@ -1,6 +1,7 @@
 """``ha doctor``: what a contender needs on this host, line by line, and what to do about what is missing."""
 
 import json
+import sys
 
 import click
 
@@ -17,13 +18,22 @@ WIDTH = 13
 @click.command()
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @click.option(
-    "--mend", is_flag=True, help="Remove empty directories in each JOB that look like leader directories and are none."
+    "--mend",
+    is_flag=True,
+    help="Remove empty names in each JOB that no leader made, and put a lease where there is none; asks first.",
 )
+@click.option("--yes", is_flag=True, help="With --mend: do not ask.")
 @json_option
 @stores
 @click.pass_context
 def doctor(
-    context: click.Context, jobs: tuple[str, ...], mend: bool, as_json: bool, files: str | None, zookeeper: str | None
+    context: click.Context,
+    jobs: tuple[str, ...],
+    mend: bool,
+    yes: bool,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Examine what contenders of this host need: settings, stores, permissions, clock, Java, and the directory of JOB.
 
@@ -32,10 +42,16 @@ def doctor(
     """
     if mend and not jobs:
         raise click.UsageError("--mend needs the JOB whose directory is to be mended.")
+    if mend and not yes and not sys.stdin.isatty():
+        raise click.UsageError("--mend asks before it changes anything: give --yes where nobody can answer.")
+
+    def consent(question: str) -> bool:
+        return yes or click.confirm(printable(question), err=True)
+
     named = [check_job(job) for job in jobs]
     gathered = gather({"files": files, "zookeeper": zookeeper}, source="the command line")
     found: list[Finding] = []
-    for finding in examine(gathered, named, mend=mend):
+    for finding in examine(gathered, named, consent if mend else None):
         found.append(finding)
         if not as_json:
             _print(finding)

@@ -5,22 +5,23 @@ from collections.abc import Iterator, Sequence
 from ha.config.exposure import exposures
 from ha.config.sources import DEFAULT, Gathered
 from ha.config.stores import Stores
-from ha.doctor.file_system import check_file_system, check_job_directory
+from ha.doctor.file_system import check_file_system
 from ha.doctor.finding import Finding, ok, warning
 from ha.doctor.host import check_host
+from ha.doctor.job_directory import Consent, check_job_directory
 from ha.doctor.servers import check_namenodes, check_zookeeper, hadoop
 
 PATIENCE = 4
 """A doctor waits this many times as long as a call of the protocol may take: it wants to see how slow a store is."""
 
 
-def examine(gathered: Gathered, jobs: Sequence[str] = (), *, mend: bool = False) -> Iterator[Finding]:
+def examine(gathered: Gathered, jobs: Sequence[str] = (), consent: Consent | None = None) -> Iterator[Finding]:
     """Yield each finding as soon as it is there.
 
     Args:
         gathered: the settings and their sources.
         jobs: whose directories are looked at.
-        mend: remove leader directories that were made by hand.
+        consent: is asked before anything in them is mended; None if nothing is.
 
     Raises:
         InvalidSettings: an address has the wrong form.
@@ -32,7 +33,7 @@ def examine(gathered: Gathered, jobs: Sequence[str] = (), *, mend: bool = False)
         timeout = settings.timing.call_timeout * PATIENCE
         yield from check_file_system(stores.files, timeout)
         for job in jobs:
-            yield from check_job_directory(stores.files, job, timeout, mend=mend)
+            yield from check_job_directory(stores.files, job, timeout, settings.timing.long_ttl_ms, consent)
         yield from check_namenodes(stores.files.uri)
         yield from check_zookeeper(settings, stores.zookeeper)
     finally:

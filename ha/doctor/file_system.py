@@ -5,9 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ha.doctor.finding import Finding, failed, ok, warning
-from leader.layout import tree
-from leader.layout.names import LeaderDirectory
+from ha.doctor.finding import Finding, failed, ok, remedy, warning
 from store.bounded import BoundedFiles
 from store.clock import now
 from store.errors import AlreadyExists, NotFound, PermissionDenied, StoreError
@@ -18,9 +16,6 @@ T = TypeVar("T")
 RACERS = 8
 SLOW_S = 0.1
 """A call that takes longer than this makes every takeover slow."""
-
-MAX_ENTRIES = 100
-"""A directory made by hand with more in it is left to a person."""
 
 REACH = "files"
 RENAME = "rename"
@@ -36,7 +31,7 @@ def check_file_system(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
         yield warning(REACH, f"{files.uri} does not exist yet.", "The first contender creates it, if it may.")
         return
     except StoreError as error:
-        yield failed(REACH, f"{files.uri} cannot be listed: {error}", _remedy(error))
+        yield failed(REACH, f"{files.uri} cannot be listed: {error}", remedy(error))
         return
     took = now() - started
     found = f"{files.uri} was listed in {took * 1000:.1f} ms."
@@ -45,26 +40,20 @@ def check_file_system(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
     yield from _probe(files, timeout)
 
 
-def _remedy(error: StoreError) -> str:
-    if isinstance(error, PermissionDenied):
-        return "Give this user the right to read and write there."
-    return "Check `files`, HADOOP_CONF_DIR and the network; see `ha config show`."
-
-
 def _probe(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
     name = f".doctor-{uuid.uuid4()}"
     try:
         files.call("probe", lambda driver: driver.make_directory(name), timeout)
     except StoreError as error:
-        remedy = "Leave safe mode, or mend the quota." if not isinstance(error, PermissionDenied) else _remedy(error)
-        yield failed(PERMISSIONS, f"Nothing can be created in {files.uri}: {error}", remedy)
+        what = remedy(error) if isinstance(error, PermissionDenied) else "Leave safe mode, or mend the quota."
+        yield failed(PERMISSIONS, f"Nothing can be created in {files.uri}: {error}", what)
         return
     yield ok(PERMISSIONS, f"This user may create and rename in {files.uri}.")
     try:
         yield _race(files, name, timeout)
         yield _never_replaces(files, name, timeout)
     except StoreError as error:
-        yield failed(RENAME, f"A rename could not be tried: {error}", _remedy(error))
+        yield failed(RENAME, f"A rename could not be tried: {error}", remedy(error))
     finally:
         files.outcome("probe", lambda driver: driver.delete(name, recursive=True), timeout)
 
@@ -113,58 +102,3 @@ def _renaming(source: str, target: str) -> Callable[[Files], None]:
 
 def _making(path: str) -> Callable[[Files], None]:
     return lambda driver: driver.make_directory(path)
-
-
-# --- jobs
-
-
-def check_job_directory(files: BoundedFiles, job: str, timeout: float, *, mend: bool) -> Iterator[Finding]:
-    """Yield what was found in a job's directory; ``mend`` removes leader directories that were made by hand."""
-    what = f"job {job}"
-    try:
-        files.call("probe", lambda driver: tree.check_writable(driver, job), timeout)
-        present, others = files.call("probe", lambda driver: _others(driver, job), timeout)
-    except NotFound:
-        yield warning(what, "There is no such job yet.", "The first contender creates it.")
-        return
-    except StoreError as error:
-        yield failed(what, f"This process cannot lead it: {error}", _remedy(error))
-        return
-    yield ok(what, f"Its leader directory is {present.name}, and this user may write there.")
-    for name in others:
-        yield _made_by_hand(files, job, name, timeout, mend=mend)
-
-
-def _others(driver: Files, job: str) -> tuple[LeaderDirectory, list[str]]:
-    present = tree.find(driver, job)
-    listed = [entry.name for entry in driver.list(job) if LeaderDirectory.parse(entry.name) is not None]
-    return present, sorted(name for name in listed if name != present.name)
-
-
-def _made_by_hand(files: BoundedFiles, job: str, name: str, timeout: float, *, mend: bool) -> Finding:
-    what, path = f"job {job}", f"{job}/{name}"
-    found = f"{name} looks like a leader directory, and no leader made it."
-    by_hand = f"Find out who may write there. Then remove it: hdfs dfs -rm -r {files.uri}/{path}"
-    try:
-        harmless = files.call("probe", lambda driver: _is_empty(driver, path), timeout)
-        if not harmless:
-            return warning(what, f"{found} It holds files, or a lease.", by_hand)
-        if not mend:
-            return warning(what, found, f"`ha doctor --mend {job}` removes it. Find out who may write there.")
-        files.call("probe", lambda driver: driver.delete(path, recursive=True), timeout)
-    except StoreError as error:
-        return failed(what, f"{found} It cannot be removed: {error}", by_hand)
-    return ok(what, f"{found} It was removed.")
-
-
-def _is_empty(driver: Files, path: str) -> bool:
-    """Whether a tree consists of some directories only, and holds no lease."""
-    waiting, seen = [path], 0
-    while waiting:
-        folder = waiting.pop()
-        for entry in driver.list(folder):
-            seen += 1
-            if not entry.is_directory or seen > MAX_ENTRIES or entry.name.startswith("lease~"):
-                return False
-            waiting.append(f"{folder}/{entry.name}")
-    return True

@@ -4,6 +4,8 @@ from enum import Enum
 
 import msgspec
 
+from store.errors import PermissionDenied, StoreError
+
 
 class Level(Enum):
     """How a check ended."""
@@ -44,3 +46,10 @@ def warning(check: str, found: str, remedy: str) -> Finding:
 def failed(check: str, found: str, remedy: str) -> Finding:
     """Something must be done."""
     return Finding(check, Level.FAILED, found, remedy)
+
+
+def remedy(error: StoreError) -> str:
+    """What to do about a file system that refused, or did not answer."""
+    if isinstance(error, PermissionDenied):
+        return "Give this user the right to read and write there."
+    return "Check `files`, HADOOP_CONF_DIR and the network; see `ha config show`."

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ha.history.events import Event, Stored
 from leader.layout.information import LeaderInformation, Record
-from leader.layout.names import CHECKPOINTS, RECORD, LeaderDirectory
+from leader.layout.names import CHECKPOINTS, RECORD, LeaderDirectory, newest
 
 
 @dataclass
@@ -28,10 +28,9 @@ class Tree:
             self.names, self.directory = set(), None  # the job was deleted by hand
         else:
             self.names = {name for name in self.names if name != event.path and not name.startswith(event.path + "/")}
-        for path in (event.path, event.target):
-            found = LeaderDirectory.parse(path.partition("/")[0])
-            if found is not None and (self.directory is None or found > self.directory):
-                self.directory = found
+        found = newest([path.partition("/")[0] for path in (event.path, event.target)])
+        if found is not None and (self.directory is None or found > self.directory):
+            self.directory = found
 
     def listed(self, folder: str) -> list[str]:
         """The names in a folder of the present leader directory."""

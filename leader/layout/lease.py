@@ -2,6 +2,9 @@
 
 A lease is one entry of the record directory; its name says all of it. To renew, to switch and to seize is to rename
 that entry to one with a higher sequence, so no name ever comes back and every rename is a compare-and-swap.
+
+A sequence above 999,999,999 is not believed, as with epochs: no job ever reaches it. The entry was made by hand, and
+the one after the highest would have no name.
 """
 
 import re
@@ -29,8 +32,11 @@ class Mode(Enum):
     """Nobody holds it."""
 
 
+LEASE = "lease~"
+"""The names of leases begin like this."""
+
 _LEASE = re.compile(
-    r"lease~([0-9]{10})~(zookeeper|hdfs|released)~(0|[1-9][0-9]{0,8})"
+    r"lease~(0[0-9]{9})~(zookeeper|hdfs|released)~(0|[1-9][0-9]{0,8})"
     r"~([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
     r"~([0-9a-f-]{0,40})~([A-Za-z0-9][A-Za-z0-9._-]{0,63})~(_any|_look|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|)"
 )
@@ -91,6 +97,15 @@ class Lease(msgspec.Struct, frozen=True):
 def first_lease(session_id: str) -> Lease:
     """The entry that a job is created with: released, so that the first contender seizes it at once."""
     return Lease(0, Mode.RELEASED, 0, session_id, "", "nobody")
+
+
+def lost_lease(session_id: str, long_ttl_ms: int) -> Lease:
+    """The entry that an operator puts into a record without one: nobody's, for as long as the longest lease lasts.
+
+    A leader whose lease was taken away may believe in it for that long. If the entry is made late, beside another one,
+    the lowest sequence sees to it that it does not count.
+    """
+    return Lease(0, Mode.HDFS, long_ttl_ms, session_id, "", "doctor")
 
 
 class Attestation(msgspec.Struct, frozen=True):

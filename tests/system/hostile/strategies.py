@@ -14,7 +14,7 @@ from leader.layout.checkpoint_state import CheckpointState
 from leader.layout.contact import MAX_PORT, ContactAddress, ContactEntry
 from leader.layout.information import MAX_VERSION, EndpointEntry, LeaderInformation
 from leader.layout.lease import ANYBODY, Lease, Mode
-from leader.layout.names import MAX_EPOCH, MAX_WRITING, LeaderDirectory
+from leader.layout.names import MAX_EPOCH, MAX_REACHED, MAX_WRITING, LeaderDirectory
 from leader.lookup.answers import Snapshot
 from tests.system.hostile.properties.records import AUDIT, ORIGIN
 from tests.unit.leader.samples import SESSION_IDS, TEXTS, WORDS
@@ -35,7 +35,7 @@ ANY_TEXT = TEXTS | st.text(string.printable) | st.text(st.characters(), max_size
 DIRECTORIES = st.builds(LeaderDirectory, st.integers(0, MAX_EPOCH), SESSION_IDS)
 LEASES = st.builds(
     Lease,
-    sequence=st.integers(0, 9_999_999_999),
+    sequence=st.integers(0, MAX_REACHED),
     mode=st.sampled_from(Mode),
     ttl_ms=st.integers(0, 999_999_999),
     owner=SESSION_IDS,

@@ -19,12 +19,12 @@ from tests.system.simulation.host import Fault, Host
 from tests.system.simulation.plan import Step
 from tests.system.simulation.process import Process
 from tests.system.simulation.sidecar import JOB
+from tests.system.simulation.strangers import FORGED_SESSION
 
 if TYPE_CHECKING:
     from tests.system.simulation.system import System
 
 FORGED_EPOCH = 4_000_000_000
-FORGED_SESSION = "f0f0f0f0-f0f0-f0f0-f0f0-f0f0f0f0f0f0"
 FORGED_ADDRESS = "evil:1"
 
 

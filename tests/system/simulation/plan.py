@@ -227,6 +227,21 @@ def draw_lost_switch(seed: int) -> Plan:
     return replace(plan, steps=steps)
 
 
+def draw_forged_names(seed: int) -> Plan:
+    """Draw a stranger that may write in the job's directory, and makes names that no leader ever reaches there.
+
+    Then the leader is lost, and another one has to come.
+    """
+    dice = random.Random(f"forged names {seed}")  # noqa: S311
+    plan = Plan(seed, timing=Timing(**TIMINGS[2]), servers=dice.choice((0, 1)), end="crash")
+    at = dice.uniform(12, 20)
+    steps = (
+        Step(at, "stranger", "", 0.0, (dice.choice(("lease", "directory")),)),
+        Step(at + dice.uniform(0.0, 5.0), "unseat", "", 20.0, (dice.choice(UNSEAT),)),
+    )
+    return replace(plan, steps=steps)
+
+
 CALM = ("outage", "wipe", "stall", "server-stop", "server-cut", "lag", "drop", "expire", "hang")
 """Of these none may move a leader or fail a lookup."""
 

@@ -1,6 +1,8 @@
 """Canaries of what strangers must not move: mutants that act on ZooKeeper's nodes, or on words, without asking."""
 
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from unittest.mock import patch
 
 from leader.contender import participant
@@ -9,11 +11,15 @@ from leader.election.attestation import Answer, check_attestation
 from leader.election.hearing import Hearing
 from leader.election.rival import RivalLease
 from leader.election.state import ElectionState
+from leader.layout import lease as leases
+from leader.layout import names
 from leader.layout.contact import ContactAddress
+from leader.layout.information import Record
 from leader.layout.lease import Lease, Mode
 from leader.layout.znodes import NodeCommand
 from leader.timing import PAST
 from tests.system.simulation.canary import Canary, Patch
+from tests.system.simulation.plan import draw_forged_names
 
 _FIELDS = 4
 _found: dict[str, ContactAddress] = {}
@@ -74,6 +80,17 @@ def _after_a_moment(self: Hearing) -> float:
 _ends = Hearing.ends
 
 
+@contextmanager
+def _records_read_anew() -> Iterator[None]:
+    """Let no record be remembered that was read by another rule."""
+    Record._parse.cache_clear()
+    yield
+    Record._parse.cache_clear()
+
+
+_any_ten_digits = re.compile(leases._LEASE.pattern.replace("(0[0-9]{9})", "([0-9]{10})"))
+
+
 def _patched(owner: object, name: str, value: object) -> list[Patch]:
     return [patch.object(owner, name, value)]
 
@@ -107,5 +124,19 @@ STRANGERS = (
         lambda: _patched(attestation, "names_session", lambda *_: True),
         L1,
         300,
+    ),
+    Canary(
+        "a lease of any sequence is believed",
+        lambda: [_records_read_anew(), *_patched(leases, "_LEASE", _any_ten_digits)],
+        S1,
+        10,
+        draw_forged_names,
+    ),
+    Canary(
+        "a leader directory of any epoch is believed",
+        lambda: _patched(names, "MAX_REACHED", names.MAX_EPOCH),
+        L1,
+        10,
+        draw_forged_names,
     ),
 )

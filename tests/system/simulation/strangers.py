@@ -1,6 +1,6 @@
 """Strangers: what anybody can do to the nodes of sessions in an open ZooKeeper, and say on the way between processes.
 
-They cannot write to files.
+They write to files only where a plan says so: then they make names, and take none away.
 """
 
 from typing import TYPE_CHECKING
@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from leader.layout.contact import ReleaseNotice
-from leader.layout.lease import Mode
+from leader.layout.lease import Lease, Mode
+from leader.layout.names import MAX_EPOCH, RECORD, LeaderDirectory, newest
 from leader.layout.znodes import session_path
 from tests.system.simulation.host import Host
 from tests.system.simulation.plan import Step
+from tests.system.simulation.sidecar import JOB
 
 if TYPE_CHECKING:
     from tests.system.simulation.system import System
 
+FORGED_SESSION = "f0f0f0f0-f0f0-f0f0-f0f0-f0f0f0f0f0f0"
 
 LOOKS_EVERY = 0.002
 """Seconds after which a stranger looks again whether a name is free."""
@@ -23,9 +26,13 @@ LOOKS_EVERY = 0.002
 
 def take(system: "System", step: Step) -> None:
     """Carry out a step: to the node that attests the lease, if there is one."""
-    if step.how[0] == "word":
-        _forge_release(system)
-        return
+    match step.how[0]:
+        case "word":
+            _forge_release(system)
+            return
+        case "lease" | "directory":
+            _forge_name(system, step.how[0])
+            return
     lease = system.lease
     if system.ensemble is None or lease is None or not lease.attestation:
         return
@@ -74,6 +81,21 @@ def _forge_release(system: "System") -> None:
     released = replace(lease, sequence=lease.sequence + 1, mode=Mode.RELEASED, ttl_ms=0, attestation="")
     for each in (released, lease, replace(lease, sequence=lease.sequence + 1)):
         system.wires.tell(leader, ReleaseNotice("orders", each))
+
+
+def _forge_name(system: "System", what: str) -> None:
+    """Make a lease beside the lease, or a whole leader directory, of a number that no leader ever reaches."""
+    directory = newest(system.files.list(JOB)) if JOB in system.files.root.entries else None
+    if directory is None or system.files.safe_mode:
+        return
+    lease = Lease(MAX_EPOCH, Mode.HDFS, 1000, FORGED_SESSION, "", "x").name
+    home = f"{JOB}/{directory.name}"
+    if what == "directory":
+        home = f"{JOB}/{LeaderDirectory(MAX_EPOCH, FORGED_SESSION).name}"
+        system.files.make(home)
+        system.files.make(f"{home}/{RECORD}")
+    system.note(f"a stranger makes a {what} of the highest number", "stranger")
+    system.files.make(f"{home}/{RECORD}/{lease}")
 
 
 def _write(system: "System", path: str, data: bytes | None, what: str) -> None:

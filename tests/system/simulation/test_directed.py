@@ -7,6 +7,7 @@ import pytest
 from tests.system.simulation.plan import (
     Plan,
     draw_agent_without_news,
+    draw_forged_names,
     draw_forgotten_batches,
     draw_frozen_question,
     draw_lost_switch,
@@ -16,6 +17,7 @@ from tests.system.simulation.run import simulate
 
 PLANS = (
     draw_agent_without_news,
+    draw_forged_names,
     draw_forgotten_batches,
     draw_frozen_question,
     draw_lost_switch,

@@ -5,16 +5,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ha.cli import exit_code
-from ha.doctor.file_system import check_file_system, check_job_directory
+from ha.doctor.file_system import check_file_system
 from ha.doctor.finding import Finding, Level
 from ha.doctor.host import FEWEST_DESCRIPTORS, _clock, _descriptors, _ticket
+from ha.doctor.job_directory import Consent, check_job_directory
 from leader.layout import tree as job
+from leader.layout.information import Record
+from leader.layout.lease import Lease, Mode, first_lease
 from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
 from store.bounded import BoundedFiles
 from store.errors import Invalid
+from store.files import Entry
 from store.local import LocalFiles
 from tests.unit.leader.samples import A
 
@@ -34,6 +39,15 @@ def named(files: BoundedFiles, path: str) -> list[str]:
 
 def levels(found: Iterator[Finding]) -> dict[str, Level]:
     return {each.check: each.level for each in found}
+
+
+def agreed(question: str) -> bool:
+    assert "?" in question
+    return True
+
+
+def examined(files: BoundedFiles, consent: Consent | None = None) -> list[Finding]:
+    return list(check_job_directory(files, "orders", 5.0, 60_000, consent))
 
 
 def test_a_file_system_whose_rename_is_a_compare_and_swap(files: BoundedFiles) -> None:
@@ -81,11 +95,11 @@ def test_a_leader_directory_made_by_hand_is_found_and_removed_on_request(files: 
     for part in ("", *inside.split("/")[1:]):
         path = f"{path}/{part}".rstrip("/")
         files.call("make", lambda driver, path=path: driver.make_directory(path), 5.0)  # type: ignore[misc]
-    fine, hurt = check_job_directory(files, "orders", 5.0, mend=False)
+    fine, hurt = examined(files)
     assert (fine.level, hurt.level) == (Level.OK, Level.WARNING)
     assert hurt.remedy.startswith("`ha doctor --mend orders` removes it.")
     assert FORGED in named(files, "orders")
-    assert [each.level for each in check_job_directory(files, "orders", 5.0, mend=True)] == [Level.OK, Level.OK]
+    assert [each.level for each in examined(files, agreed)] == [Level.OK, Level.OK]
     assert named(files, "") == ["orders"]
     assert f"orders/{named(files, 'orders')[0]}" == LEADER
 
@@ -98,14 +112,90 @@ def test_a_directory_with_something_in_it_is_left_to_a_person(files: BoundedFile
         files.call("make", lambda driver: driver.write(f"orders/{FORGED}/data", b"x"), 5.0)
     else:
         files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}/lease~0"), 5.0)
-    _, hurt = check_job_directory(files, "orders", 5.0, mend=True)
+    _, hurt = examined(files, agreed)
     assert (hurt.level, FORGED in named(files, "orders")) == (Level.WARNING, True)
     assert "hdfs dfs -rm -r file:///jobs/orders/" in hurt.remedy
 
 
+RECORD = f"{LEADER}/record"
+STRAYS = [Lease(9_999_999_999, Mode.HDFS, 6000, A, "", "x").name, "lease~1", f"{first_lease(A).name}.bak"]
+
+
+@pytest.mark.parametrize("stray", STRAYS, ids=["highest sequence", "no sequence", "a copy"])
+def test_a_lease_made_by_hand_is_found_and_removed_on_request(files: BoundedFiles, stray: str) -> None:
+    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
+    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{stray}"), 5.0)
+    fine, hurt = examined(files)
+    assert (fine.level, hurt.level) == (Level.OK, Level.WARNING)
+    assert stray in hurt.found
+    assert examined(files, lambda _: False)[1:] == [hurt], "nothing is changed without consent"
+    assert named(files, RECORD) == sorted([first_lease(NOBODY).name, stray])
+    assert [each.level for each in examined(files, agreed)] == [Level.OK, Level.OK]
+    assert named(files, RECORD) == [first_lease(NOBODY).name]
+
+
+def test_a_lease_with_something_in_it_is_left_to_a_person(files: BoundedFiles) -> None:
+    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
+    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{STRAYS[0]}"), 5.0)
+    files.call("make", lambda driver: driver.write(f"{RECORD}/{STRAYS[0]}/data", b"x"), 5.0)
+    _, hurt = examined(files, agreed)
+    assert (hurt.level, STRAYS[0] in named(files, RECORD)) == (Level.WARNING, True)
+
+
+def test_a_record_without_a_lease_gets_one_that_nobody_holds_for_the_long_ttl(files: BoundedFiles) -> None:
+    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
+    files.call("make", lambda driver: driver.delete(f"{RECORD}/{first_lease(NOBODY).name}"), 5.0)
+    _, hurt = examined(files)
+    assert (hurt.level, "60 s later" in hurt.remedy) == (Level.FAILED, True)
+    assert named(files, RECORD) == []
+    assert [each.level for each in examined(files, agreed)] == [Level.OK, Level.OK]
+    lease = Record.parse(named(files, RECORD)).lease
+    assert lease is not None
+    assert (lease.sequence, lease.mode, lease.ttl, lease.contender) == (0, Mode.HDFS, 60.0, "doctor")
+    assert [each.level for each in examined(files)] == [Level.OK]
+
+
+class Renaming(LocalFiles):
+    """A lease is renamed between any two lists, and the list shows it under both names, or under none."""
+
+    shows_both = True
+
+    def list(self, path: str) -> list[Entry]:
+        found = super().list(path)
+        leases = [each for each in found if each.name.startswith("lease~")]
+        if not leases:
+            return found
+        (held,) = leases
+        lease = Lease.parse(held.name)
+        assert lease is not None
+        nxt = replace(lease, sequence=lease.sequence + 1)
+        self.rename(f"{path}/{held.name}", f"{path}/{nxt.name}")
+        renamed = [each for each in super().list(path) if each.name.startswith("lease~")]
+        others = [each for each in found if each not in leases]
+        first = not lease.sequence
+        return others + (leases + renamed if self.shows_both else [] if first else renamed)
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_lease_that_is_renewed_during_the_look_is_no_stray_and_not_missing(tmp_path: Path, both: bool) -> None:
+    with BoundedFiles(lambda: Renaming(tmp_path / "jobs", durable=False), uri="file:///jobs") as files:
+        files.call("make", lambda driver: setattr(driver, "shows_both", both), 5.0)
+        files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
+        assert [each.level for each in examined(files)] == [Level.OK]
+
+
+def test_a_job_without_a_leader_directory(files: BoundedFiles) -> None:
+    files.call("make", lambda driver: driver.make_root(), 5.0)
+    files.call("make", lambda driver: driver.make_directory("orders"), 5.0)
+    files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}"), 5.0)
+    (found,) = examined(files)
+    assert (found.level, "holds no leader directory" in found.found) == (Level.FAILED, True)
+    assert "snapshot" in found.remedy
+
+
 def test_a_job_that_does_not_exist(files: BoundedFiles) -> None:
     files.call("make", lambda driver: driver.make_root(), 5.0)
-    (found,) = check_job_directory(files, "orders", 5.0, mend=False)
+    (found,) = examined(files)
     assert (found.level, found.remedy) == (Level.WARNING, "The first contender creates it.")
 
 
@@ -156,3 +246,14 @@ def test_json_and_the_exit_code(
 def test_mending_needs_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["doctor", "--mend"]) == 2
     assert "--mend needs the JOB" in capsys.readouterr().err
+
+
+def test_mending_asks_before_it_changes_anything(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job.create(LocalFiles(quick, durable=False), "orders")
+    (quick / "orders" / FORGED).mkdir()
+    assert exit_code(["doctor", "--mend", "orders"]) == 2
+    assert "give --yes where nobody can answer" in capsys.readouterr().err
+    assert (quick / "orders" / FORGED).exists()
+    assert exit_code(["doctor", "--mend", "--yes", "orders"]) == 0
+    assert "It was removed." in capsys.readouterr().out
+    assert not (quick / "orders" / FORGED).exists()

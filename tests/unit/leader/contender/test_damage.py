@@ -2,8 +2,8 @@
 
 import pytest
 
-from leader.layout.lease import Lease, Mode, first_lease
-from leader.layout.names import LeaderDirectory
+from leader.layout.lease import Lease, Mode, first_lease, lost_lease
+from leader.layout.names import MAX_REACHED, LeaderDirectory
 from store.errors import NotFound
 from tests.system.simulation.process import Process
 from tests.unit.leader.arena import LEADER_NODE, TIMING, Arena
@@ -265,6 +265,20 @@ def test_without_a_lease_nobody_leads_everybody_says_so_and_a_lease_put_back_end
     arena.until_leader(5)
 
 
+def test_a_lease_that_the_doctor_puts_back_is_seized_when_no_leader_can_believe_any_more(arena: Arena) -> None:
+    leader, _ = arena.start_led("b")
+    taken = arena.lease
+    assert taken.mode is Mode.ZOOKEEPER
+    arena.files.delete(f"{arena.record}/{taken.name}")
+    arena.files.make(f"{arena.record}/{lost_lease(C, TIMING.long_ttl_ms).name}")
+    arena.run(1)
+    assert arena.leaders() == [leader], "it believes on, and nobody else does"
+    arena.until(lambda: not leader.leads(), TIMING.long_ttl)
+    _, seconds = arena.until_leader(TIMING.long_ttl * (1 + TIMING.drift) + 1)
+    assert seconds > TIMING.long_ttl / 2
+    assert arena.directory.epoch == 2
+
+
 def test_of_two_leases_the_later_one_counts(arena: Arena) -> None:
     leader, standby = arena.start_led("b")
     older = Lease(0, Mode.RELEASED, 0, C, "", "nobody")
@@ -282,6 +296,22 @@ def test_of_two_leases_the_later_one_counts(arena: Arena) -> None:
     assert len(arena.leaders()) == 1
     assert arena.lease.sequence > newer.sequence
     assert standby.alive
+
+
+@pytest.mark.parametrize("sequence", [MAX_REACHED + 1, 9_999_999_999])
+def test_a_lease_that_no_leader_can_have_made_moves_nobody_and_stops_nobody(arena: Arena, sequence: int) -> None:
+    leader, standby = arena.start_led("b")
+    arena.files.make(f"{arena.record}/{Lease(sequence, Mode.HDFS, 6000, C, '', 'stranger').name}")
+    arena.run(120)
+    assert arena.leaders() == [leader]
+    assert not leader.revokes()
+    leader.crash()
+    assert arena.until(standby.leads, 20) <= TIMING.session_timeout + 1
+    arena.run(60)
+    standby.crash()
+    third = arena.start("c")
+    arena.until_leader(TIMING.long_ttl + 1)
+    assert [each.epoch for each in third.grants()] == [3]
 
 
 def test_a_leader_directory_that_vanishes_ends_the_leadership_and_is_not_made_up(arena: Arena) -> None:

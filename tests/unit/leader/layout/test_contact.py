@@ -16,7 +16,7 @@ from leader.layout.contact import (
 )
 from leader.layout.information import Record
 from leader.layout.lease import Lease, Mode
-from leader.layout.names import MAX_EPOCH, LeaderDirectory
+from leader.layout.names import MAX_EPOCH, MAX_REACHED, LeaderDirectory
 from store.files import MAX_COMPONENT_BYTES
 from tests.unit.leader.samples import A, B
 
@@ -105,7 +105,7 @@ RELEASED = Lease(8, Mode.RELEASED, 0, A, "", "a", "b")
 def test_a_notice_is_read_back_and_is_never_too_long() -> None:
     notice = ReleaseNotice("orders", RELEASED)
     assert ReleaseNotice.parse(notice.line.removesuffix(b"\n")) == notice
-    longest = ReleaseNotice("j" * 255, Lease(10**10 - 1, Mode.RELEASED, 10**9 - 1, A, "f" * 40, "a" * 64, "b" * 64))
+    longest = ReleaseNotice("j" * 255, Lease(MAX_REACHED, Mode.RELEASED, 10**9 - 1, A, "f" * 40, "a" * 64, "b" * 64))
     assert ReleaseNotice.parse(longest.line[:-1]) == longest
     assert len(longest.line) <= MOST_NOTICE_BYTES
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from leader.errors import InvalidName
 from leader.layout.lease import ANYBODY, LOOK, Lease, Mode, check_contender, first_lease
+from leader.layout.names import MAX_REACHED
 from store.files import MAX_COMPONENT_BYTES
 from tests.unit.leader.samples import SESSION_IDS, TEXTS, WORDS, A
 
@@ -15,7 +16,7 @@ ZOOKEEPER = Lease(2, Mode.ZOOKEEPER, 60_000, A, "cafe0123-1001", "a")
 
 LEASES = st.builds(
     Lease,
-    sequence=st.integers(0, 9_999_999_999),
+    sequence=st.integers(0, MAX_REACHED),
     mode=st.sampled_from(Mode),
     ttl_ms=st.integers(0, 999_999_999),
     owner=SESSION_IDS,
@@ -75,6 +76,13 @@ def test_a_name_that_parses_as_a_lease_is_written_back_the_same(name: str) -> No
 )
 def test_other_names_are_no_lease(name: str) -> None:
     assert Lease.parse(name) is None
+
+
+def test_a_sequence_that_no_job_reaches_is_not_believed() -> None:
+    highest = replace(HDFS, sequence=MAX_REACHED)
+    assert Lease.parse(highest.name) == highest
+    for sequence in (MAX_REACHED + 1, 9_999_999_999):
+        assert Lease.parse(replace(HDFS, sequence=sequence).name) is None
 
 
 def test_the_first_lease_is_free() -> None:
