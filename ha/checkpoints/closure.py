@@ -6,7 +6,7 @@ Tried by copying exactly that into an empty directory, and starting there (tests
 """
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ Wanted = frozenset[str]
 
 Contents = Mapping[str, bytes | None]
 """What they say; None if there is no such file any more. Of a changelog only the head."""
+
+Parsed = dict[str, Any]
+"""What small files say, by path."""
 
 Asking = Generator[Wanted, Contents, "Closure"]
 
@@ -60,14 +63,21 @@ class Closure(msgspec.Struct, frozen=True):
         return sum(self.files.values())
 
 
-class _Hole(Exception):
+class Hole(Exception):
+    """The first file that is missing, and why that is so."""
+
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(reason)
         self.path = path
 
 
-def closure(files: CheckpointFiles, batch: int) -> Asking:
+def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None) -> Asking:
     """Compute the closure of a batch; run it with :func:`ha.checkpoints.reading.closures`.
+
+    Args:
+        files: names of the checkpoint.
+        batch: the batch.
+        parsed: what small files say; shared by closures that are given the same contents.
 
     Yields:
         the paths of files whose contents it needs next.
@@ -75,29 +85,56 @@ def closure(files: CheckpointFiles, batch: int) -> Asking:
     Returns:
         the closure, also of a batch that is not restorable.
     """
-    asked = _Closing(files, batch)
+    asked = Closing(files, batch, {} if parsed is None else parsed)
     try:
         yield from asked.collect()
-    except _Hole as hole:
+    except Hole as hole:
         return asked.result(hole.path, str(hole))
     return asked.result()
 
 
-class _Closing:
+class Head(msgspec.Struct, frozen=True):
+    """What small files say of a batch: its offsets, the ids of its versions (format 2), and its operators."""
+
+    offsets: Offsets
+    ids: dict[int, list[list[str]]]
+    operators: dict[int, OperatorStores]
+
+
+class Closing:
     """One closure, as far as it has been collected."""
 
-    def __init__(self, files: CheckpointFiles, batch: int) -> None:
+    def __init__(self, files: CheckpointFiles, batch: int, parsed: Parsed) -> None:
         self._names = files
         self._batch = batch
+        self._parsed = parsed
         self._files: dict[str, int] = {}
         self._rebuilt: dict[str, str] = {}
         self._keys: dict[Store, int] = {}
         self._replayed: dict[Store, int] = {}
 
     def result(self, missing: str = "", reason: str = "") -> Closure:
+        """Return what has been collected until now."""
         return Closure(self._batch, self._files, self._rebuilt, missing, reason, self._keys, self._replayed)
 
     def collect(self) -> Generator[Wanted, Contents, None]:
+        """Collect everything.
+
+        Raises:
+            Hole: a file is missing.
+        """
+        head = yield from self.collect_head()
+        if head.ids:
+            yield from self._collect_versions_by_id(self.targets(head))
+        else:
+            yield from self._collect_versions_by_number((yield from self.stores(head)))
+
+    def collect_head(self) -> Generator[Wanted, Contents, Head]:
+        """Collect everything but the versions of the stores.
+
+        Raises:
+            Hole: a file is missing.
+        """
         batch = self._batch
         commit, last = f"commits/{batch}", f"offsets/{batch}"
         for path in ("metadata", last, commit):
@@ -107,9 +144,9 @@ class _Closing:
             self._need_or_rebuild(f"offsets/{batch - 1}", last)
         operators = self._names.operator_metadata(batch)
         said = yield frozenset({commit, last, *operators.values()})
-        offsets = _read(contents.offsets, said, last)
-        ids = _read(contents.state_ids, said, commit)
-        known = {operator: _read(contents.operator_stores, said, path) for operator, path in operators.items()}
+        offsets = self._read(contents.offsets, said, last)
+        ids = self._read(contents.state_ids, said, commit)
+        known = {operator: self._read(contents.operator_stores, said, path) for operator, path in operators.items()}
         self._collect_sources(offsets)
         for operator, path in operators.items():
             self._need(path)
@@ -117,19 +154,16 @@ class _Closing:
                 self._need(schema)
         for path in self._names.schemas(known or self._names.operators()):
             self._need(path)
-        if ids:
-            yield from self._collect_versions_by_id(ids, known)
-        else:
-            yield from self._collect_versions_by_number(offsets, known)
+        return Head(offsets, ids, known)
 
     def _need(self, path: str, size: int | None = None) -> None:
         found = self._names.sizes.get(path)
         if found is None:
-            raise _Hole(path, "It is missing.")
+            raise Hole(path, "It is missing.")
         if size is not None and found != size:
-            raise _Hole(path, f"It has {found:,} bytes, and had {size:,} when it was written.")
+            raise Hole(path, f"It has {found:,} bytes, and had {size:,} when it was written.")
         self._files[path] = found
-        if (checks := f"{path}.crc") in self._names:  # Spark 4.1 and newer; a restart does without
+        if self._names.checksums and (checks := f"{path}.crc") in self._names:  # a restart does without
             self._files[checks] = self._names.sizes[checks]
 
     def _need_or_rebuild(self, path: str, origin: str) -> None:
@@ -158,52 +192,62 @@ class _Closing:
                 self._rebuilt[f"sources/{number}/{newest}.compact"] = compacted[min(later)]
             else:
                 hole = next(each for each in needed if each not in entries)
-                raise _Hole(f"sources/{number}/{hole}", "It is missing, and no later log contains its entries.")
+                raise Hole(f"sources/{number}/{hole}", "It is missing, and no later log contains its entries.")
 
     # --- state, format 1: names carry the version only
 
-    def _collect_versions_by_number(
-        self, offsets: Offsets, known: Mapping[int, OperatorStores]
-    ) -> Generator[Wanted, Contents, None]:
+    def stores(self, head: Head) -> Generator[Wanted, Contents, list[Store]]:
+        """Return every store that there must be."""
         schemas = frozenset(f"state/{each}/0/_metadata/schema" for each in self._names.operators())
         said = yield frozenset(path for path in schemas if path in self._names)
+        found = []
+        for operator in sorted(self._names.operators() | set(head.operators)):
+            partitions = self._partitions(operator, head, said)
+            known = head.operators.get(operator)
+            names = known.stores if known else sorted({e.name for e in self._names.stores if e.operator == operator})
+            found += [Store(operator, partition, name) for partition in range(partitions) for name in names]
+        return found
+
+    def _collect_versions_by_number(self, stores: list[Store]) -> Generator[Wanted, Contents, None]:
         snapshots = {}
-        for operator in sorted(self._names.operators() | set(known)):
-            there = [each for each in self._names.stores if each.operator == operator]
-            partitions = self._partitions(operator, offsets, known, said)
-            names = known[operator].stores if operator in known else sorted({each.name for each in there})
-            for store in (Store(operator, partition, name) for partition in range(partitions) for name in names):
-                files = self._names.stores.get(store, StoreFiles({}, {}))
-                target = self._batch + 1
-                base = max((each.number for each in files.whole if each.number <= target), default=0)
-                if base:
-                    snapshots[store] = files.whole[Version(base)]
-                self._collect_changes(store, files, [Version(each) for each in range(base + 1, target + 1)])
+        target = self._batch + 1
+        for store in stores:
+            files = self._names.stores.get(store, StoreFiles({}, {}))
+            base = max((each.number for each in files.whole if each.number <= target), default=0)
+            if base:
+                snapshots[store] = files.whole[Version(base)]
+            self._collect_changes(store, files, [Version(each) for each in range(base + 1, target + 1)])
         yield from self._collect_snapshots(snapshots)
 
-    def _partitions(self, operator: int, offsets: Offsets, known: Mapping[int, OperatorStores], said: Contents) -> int:
+    def _partitions(self, operator: int, head: Head, said: Contents) -> int:
         """Number of the operator's partitions. Its metadata are stale after a repartition; ``offsets`` are not."""
         there = {each.partition for each in self._names.stores if each.operator == operator}
-        expected = offsets.partitions or max(there, default=0) + 1
+        expected = head.offsets.partitions or max(there, default=0) + 1
         schema = said.get(f"state/{operator}/0/_metadata/schema") or b""
         keyless = b'"type":"struct","fields":[]' in schema[:80]
-        if there <= {0} and (keyless or (operator in known and known[operator].name in SINGLE_PARTITION)):
+        if there <= {0} and (
+            keyless or (operator in head.operators and head.operators[operator].name in SINGLE_PARTITION)
+        ):
             return 1
         return expected
 
     # --- state, format 2: commits say the id of each version
 
-    def _collect_versions_by_id(
-        self, ids: Mapping[int, list[list[str]]], known: Mapping[int, OperatorStores]
-    ) -> Generator[Wanted, Contents, None]:
-        targets: dict[Store, Version] = {}
-        for operator, partitions in sorted(ids.items()):
+    def targets(self, head: Head) -> dict[Store, Version]:
+        """Return the version that the batch has written of each store.
+
+        Raises:
+            Hole: it is not known to which store an id belongs.
+        """
+        found: dict[Store, Version] = {}
+        for operator, partitions in sorted(head.ids.items()):
             for partition, each in enumerate(partitions):
-                names = self._names_of(operator, partition, each, known)
-                targets |= {
-                    Store(operator, partition, name): Version(self._batch + 1, identity)
-                    for name, identity in zip(names, each, strict=True)
-                }
+                names = self._names_of(operator, partition, each, head.operators)
+                for name, identity in zip(names, each, strict=True):
+                    found[Store(operator, partition, name)] = Version(self._batch + 1, identity)
+        return found
+
+    def _collect_versions_by_id(self, targets: Mapping[Store, Version]) -> Generator[Wanted, Contents, None]:
         stores = {store: self._names.stores.get(store, StoreFiles({}, {})) for store in targets}
         behind = {store: target for store, target in targets.items() if target not in stores[store].whole}
         for store, target in behind.items():
@@ -211,12 +255,12 @@ class _Closing:
         said = yield frozenset(stores[store].changes[target] for store, target in behind.items())
         snapshots = {store: stores[store].whole[target] for store, target in targets.items() if store not in behind}
         for store, target in behind.items():
-            before = _read(contents.lineage, said, stores[store].changes[target])
+            before = self._read(contents.lineage, said, stores[store].changes[target])
             base = max((each for each in before if each in stores[store].whole), default=None)
             if base is not None:
                 snapshots[store] = stores[store].whole[base]
             elif before and before[0].number > 1:
-                raise _Hole(f"{store.path}/{before[0]}.zip", "It is missing, and changes before it are not known.")
+                raise Hole(f"{store.path}/{before[0]}.zip", "It is missing, and changes before it are not known.")
             needed = [each for each in before if base is None or each.number > base.number]
             self._collect_changes(store, stores[store], [*needed, target])
         yield from self._collect_snapshots(snapshots)
@@ -237,14 +281,14 @@ class _Closing:
         }
         if lost := next((each for each in ids if each not in by_id), ""):
             path = f"state/{operator}/{partition}/*/{self._batch + 1}_{lost}.changelog"
-            raise _Hole(path, "It is missing, and so are the operator's metadata.")
+            raise Hole(path, "It is missing, and so are the operator's metadata.")
         return [by_id[each] for each in ids]
 
     # --- both
 
     def _collect_changes(self, store: Store, files: StoreFiles, versions: list[Version]) -> None:
         for version in versions:
-            self._need(files.changes.get(version, f"{store.path}/{version}.{self._names.kind_of_changes}"))
+            self._need(files.changes.get(version) or f"{store.path}/{version}.{self._names.kind_of_changes}")
         self._replayed[store] = len(versions)
 
     def _collect_snapshots(self, snapshots: Mapping[Store, str]) -> Generator[Wanted, Contents, None]:
@@ -254,17 +298,19 @@ class _Closing:
             self._need(path)
             self._replayed.setdefault(store, 0)
             if path.endswith(".zip"):
-                found = _read(contents.whole, said, path)
+                found = self._read(contents.whole, said, path)
                 self._keys[store] = found.keys
                 for table, size in found.files.items():
                     self._need(f"{store.path}/{table}", size)
 
-
-def _read(reader: Callable[[bytes], T], said: Contents, path: str) -> T:
-    data = said.get(path)
-    if data is None:
-        raise _Hole(path, "It is missing.")
-    try:
-        return reader(data)
-    except Unreadable as error:
-        raise _Hole(path, f"It is damaged. {error}") from error
+    def _read(self, reader: Callable[[bytes], T], said: Contents, path: str) -> T:
+        if path not in self._parsed:
+            data = said.get(path)
+            if data is None:
+                raise Hole(path, "It is missing.")
+            try:
+                self._parsed[path] = reader(data)
+            except Unreadable as error:
+                raise Hole(path, f"It is damaged. {error}") from error
+        found: T = self._parsed[path]
+        return found

@@ -19,19 +19,18 @@ from functools import cached_property
 import msgspec
 
 _NUMBER = r"[0-9]{1,19}"
-_LOG = re.compile(rf"(offsets|commits)/({_NUMBER})")
+_LOG = re.compile(rf"(?:offsets|commits)/({_NUMBER})")
 _SOURCE = re.compile(rf"sources/([^/]+)/({_NUMBER})(\.compact)?")
-_STATE = re.compile(
-    rf"state/({_NUMBER})/({_NUMBER})/(?:([^/]+)/)?({_NUMBER})(?:_([0-9A-Za-z-]+))?\.(delta|snapshot|changelog|zip)"
-)
+_PLACE = re.compile(rf"state/({_NUMBER})/({_NUMBER})(?:/([^/]+))?")
+_VERSION = re.compile(rf"({_NUMBER})(?:_([0-9A-Za-z-]+))?\.(delta|snapshot|changelog|zip)")
 _OPERATOR = re.compile(rf"state/({_NUMBER})/_metadata/(?:metadata|v2/({_NUMBER}))")
-_SCHEMA = re.compile(rf"state/({_NUMBER})/{_NUMBER}/(?:[^/]+/)?_metadata/[^/]+")
+_SCHEMA = re.compile(rf"state/({_NUMBER})/{_NUMBER}/(?:[^/]+/)?_metadata")
 
 DEFAULT_STORE = "default"
 """Name of a store that has no directory of its own in its partition."""
 
 
-class Store(msgspec.Struct, frozen=True, order=True):
+class Store(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """One state store in one partition."""
 
     operator: int
@@ -45,7 +44,7 @@ class Store(msgspec.Struct, frozen=True, order=True):
         return f"state/{self.operator}/{self.partition}{below}"
 
 
-class Version(msgspec.Struct, frozen=True, order=True):
+class Version(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """One version of a store; the id is empty in format 1."""
 
     number: int
@@ -62,6 +61,18 @@ class StoreFiles(msgspec.Struct, frozen=True):
     whole: dict[Version, str]
 
 
+class SourceLog(msgspec.Struct, frozen=True):
+    """The log of one source: the path of each entry, and of each that contains all entries before it as well."""
+
+    entries: dict[int, str]
+    compacted: dict[int, str]
+
+    @property
+    def paths(self) -> list[str]:
+        """All its files."""
+        return [*self.entries.values(), *self.compacted.values()]
+
+
 class CheckpointFiles:
     """The names of one checkpoint."""
 
@@ -76,74 +87,107 @@ class CheckpointFiles:
     def __contains__(self, path: str) -> bool:
         return path in self.sizes
 
-    @cached_property
+    @property
     def batches(self) -> list[int]:
         """The batches whose commits are retained, in order."""
-        return sorted(int(found[2]) for found in map(_LOG.fullmatch, self.sizes) if found and found[1] == "commits")
+        return self._sorted.batches
 
-    @cached_property
-    def sources(self) -> dict[str, "SourceLog"]:
+    @property
+    def sources(self) -> dict[str, SourceLog]:
         """The log of each source, by the name of its directory."""
-        found: dict[str, SourceLog] = {}
-        for path in self.sizes:
-            if named := _SOURCE.fullmatch(path):
-                log = found.setdefault(named[1], SourceLog({}, {}))
-                (log.compacted if named[3] else log.entries)[int(named[2])] = path
-        return found
+        return self._sorted.sources
 
     @staticmethod
     def state_file(path: str) -> tuple[Store, Version] | None:
         """Return the store and the version that a path is of; None if it is something else."""
-        named = _STATE.fullmatch(path)
-        if named is None:
-            return None
-        operator, partition, name, number, identity, _ = named.groups()
-        return Store(int(operator), int(partition), name or DEFAULT_STORE), Version(int(number), identity or "")
+        folder, _, name = path.rpartition("/")
+        place, named = _PLACE.fullmatch(folder), _VERSION.fullmatch(name)
+        return (_store(place), Version(int(named[1]), named[2] or "")) if place and named else None
 
-    @cached_property
+    @property
     def stores(self) -> dict[Store, StoreFiles]:
         """Every store that has a file."""
-        found: dict[Store, StoreFiles] = {}
-        for path in self.sizes:
-            if named := self.state_file(path):
-                store, version = named
-                files = found.setdefault(store, StoreFiles({}, {}))
-                (files.whole if path.endswith((".snapshot", ".zip")) else files.changes)[version] = path
-        return found
+        return self._sorted.stores
 
-    @cached_property
+    @property
     def kind_of_changes(self) -> str:
         """How the name of a store's changes ends here."""
-        return "changelog" if any(path.endswith((".changelog", ".zip")) for path in self.sizes) else "delta"
+        return "changelog" if self._sorted.rocksdb else "delta"
+
+    @property
+    def checksums(self) -> bool:
+        """Whether there are files with checksums of others: Spark 4.1 and newer."""
+        return self._sorted.checksums
 
     def operator_metadata(self, batch: int) -> dict[int, str]:
         """Return the file that says which stores an operator has at that batch, by operator."""
-        newest: dict[int, tuple[int, str]] = {}
-        for path in self.sizes:
-            if named := _OPERATOR.fullmatch(path):
-                since = int(named[2] or 0)
-                if since <= batch:
-                    operator = int(named[1])
-                    newest[operator] = max(newest.get(operator, (-1, "")), (since, path))
-        return {operator: path for operator, (_, path) in newest.items()}
+        found: dict[int, str] = {}
+        for operator, since in self._sorted.metadata.items():
+            if valid := [each for each in since if each <= batch]:
+                found[operator] = since[max(valid)]
+        return found
 
     def schemas(self, operators: Iterable[int]) -> list[str]:
         """Return the schema files of these operators' stores."""
-        wanted = {str(each) for each in operators}
-        return [path for path in self.sizes if (named := _SCHEMA.fullmatch(path)) and named[1] in wanted]
+        return [path for each in operators for path in self._sorted.schemas.get(each, ())]
 
     def operators(self) -> set[int]:
         """Return the operators that have a store."""
-        return {each.operator for each in self.stores}
+        return self._sorted.operators
+
+    @cached_property
+    def _sorted(self) -> "_Sorted":
+        return _Sorted(self.sizes)
 
 
-class SourceLog(msgspec.Struct, frozen=True):
-    """The log of one source: the path of each entry, and of each that contains all entries before it as well."""
+class _Sorted:
+    """All names, looked at once: a large checkpoint has a hundred thousand."""
 
-    entries: dict[int, str]
-    compacted: dict[int, str]
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.batches: list[int] = []
+        self.sources: dict[str, SourceLog] = {}
+        self.stores: dict[Store, StoreFiles] = {}
+        self.metadata: dict[int, dict[int, str]] = {}
+        """By operator, the file that is valid from each batch on."""
+        self.schemas: dict[int, list[str]] = {}
+        self.rocksdb = self.checksums = False
+        self._places: dict[str, StoreFiles | None] = {}
+        for path in paths:
+            self._sort(path)
+        self.batches.sort()
+        self.operators = {each.operator for each in self.stores}
 
-    @property
-    def paths(self) -> list[str]:
-        """All its files."""
-        return [*self.entries.values(), *self.compacted.values()]
+    def _sort(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        if name.endswith(".crc") and not name.startswith("."):
+            self.checksums = True
+        elif folder == "commits":
+            if named := _LOG.fullmatch(path):
+                self.batches.append(int(named[1]))
+        elif path.startswith("state/"):
+            self._sort_state(path, folder, name)
+        elif named := _SOURCE.fullmatch(path):
+            log = self.sources.setdefault(named[1], SourceLog({}, {}))
+            (log.compacted if named[3] else log.entries)[int(named[2])] = path
+
+    def _sort_state(self, path: str, folder: str, name: str) -> None:
+        if named := _VERSION.fullmatch(name):
+            if folder not in self._places:
+                self._places[folder] = self._store_in(folder)
+            files = self._places[folder]
+            if files is not None:
+                whole = named[3] in ("snapshot", "zip")
+                (files.whole if whole else files.changes)[Version(int(named[1]), named[2] or "")] = path
+                self.rocksdb = self.rocksdb or named[3] in ("changelog", "zip")
+        elif place := _SCHEMA.fullmatch(folder):
+            self.schemas.setdefault(int(place[1]), []).append(path)
+        elif named := _OPERATOR.fullmatch(path):
+            self.metadata.setdefault(int(named[1]), {})[int(named[2] or 0)] = path
+
+    def _store_in(self, folder: str) -> StoreFiles | None:
+        place = _PLACE.fullmatch(folder)
+        return self.stores.setdefault(_store(place), StoreFiles({}, {})) if place else None
+
+
+def _store(place: re.Match[str]) -> Store:
+    return Store(int(place[1]), int(place[2]), place[3] or DEFAULT_STORE)

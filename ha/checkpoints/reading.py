@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 
-from ha.checkpoints.closure import Closure, Contents, closure
+from ha.checkpoints.by_names import by_names
+from ha.checkpoints.closure import Closure, Contents, Parsed, closure
 from ha.checkpoints.contents import LINEAGE_BYTES, rebuilt_log
 from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.trees import Tree
@@ -46,7 +47,8 @@ class CheckpointReader:
         Raises:
             StoreError: the store did not answer.
         """
-        asking = {batch: closure(files, batch) for batch in batches}
+        parsed: Parsed = {}
+        asking = {batch: closure(files, batch, parsed) for batch in batches}
         done: dict[int, Closure] = {}
         said: Contents | None = None
         while asking:
@@ -59,6 +61,21 @@ class CheckpointReader:
                     del asking[batch]
             said = self.contents(wanted)
         return [done[batch] for batch in sorted(done)]
+
+    def by_names(self, files: CheckpointFiles, batches: Iterable[int]) -> list[Closure]:
+        """Return what names tell of these batches; see :mod:`ha.checkpoints.by_names`.
+
+        Raises:
+            StoreError: the store did not answer.
+        """
+        asking = by_names(files, batches)
+        said: Contents | None = None
+        while True:
+            try:
+                said = self.contents(asking.send(said))  # type: ignore[arg-type]  # None starts it
+            except StopIteration as end:
+                found: list[Closure] = end.value
+                return found
 
     def contents(self, paths: AbstractSet[str]) -> Contents:
         """Return what these files say: None of one that does not exist, and only the head of a changelog.

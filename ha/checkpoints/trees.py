@@ -7,6 +7,7 @@ listing would look complete. So the drivers list names and sizes, and pyarrow on
 import getpass
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ READ_TIMEOUT_S = 20.0
 
 LIST_TIMEOUT_S = 20.0
 """Time for the list of one directory."""
+
+LISTERS = 16
+"""Directories that are listed at once: a checkpoint has several for each partition."""
 
 MAX_FILES = 1_000_000
 """Most files of a tree: no checkpoint has more, and their names must fit into memory."""
@@ -63,16 +67,19 @@ class Tree:
         """
         found: dict[str, int] = {}
         folders = [below]
-        while folders:
-            folder = folders.pop()
-            for entry in self._list(folder):
-                path = f"{folder}/{entry.name}".lstrip("/")
-                if entry.is_directory:
-                    folders.append(path)
-                else:
-                    found[path] = entry.size
-            if len(found) > MAX_FILES:
-                raise Invalid(f"{self.uri} has more than {MAX_FILES:,} files: it is not a checkpoint.")
+        with ThreadPoolExecutor(LISTERS, thread_name_prefix="ha-tree") as crew:
+            while folders:
+                further = []
+                for folder, entries in zip(folders, crew.map(self._list, folders), strict=True):
+                    for entry in entries:
+                        path = f"{folder}/{entry.name}".lstrip("/")
+                        if entry.is_directory:
+                            further.append(path)
+                        else:
+                            found[path] = entry.size
+                    if len(found) > MAX_FILES:
+                        raise Invalid(f"{self.uri} has more than {MAX_FILES:,} files: it is not a checkpoint.")
+                folders = further
         return found
 
     def read_into(self, path: str, target: "Tree", name: str, told: Callable[[int], None]) -> int:
