@@ -32,6 +32,9 @@ LISTERS = 16
 MAX_FILES = 1_000_000
 """Most files of a tree: no checkpoint has more, and their names must fit into memory."""
 
+SLOWEST = 1 << 20
+"""Bytes a second below which reading a file is given up."""
+
 CHUNK = 4 << 20
 """Number of bytes that are read and written at once."""
 
@@ -123,6 +126,26 @@ class Tree:
 
         return self.files.call("bulk_read", read, READ_TIMEOUT_S)
 
+    def read_through(self, path: str, size: int, told: Callable[[bytes], object]) -> None:
+        """Read a whole file; a store that keeps check sums, as HDFS does, compares them.
+
+        Args:
+            path: of the file.
+            size: its length in the listing; a longer file has more time.
+            told: called with each piece.
+
+        Raises:
+            NotFound: there is no such file.
+            Unknown: it could not be read, for whatever reason.
+        """
+
+        def read(_: object) -> None:
+            with _classified(path), self._arrow.open_input_stream(f"{self._at}/{path}") as source:
+                while chunk := source.read(CHUNK):
+                    told(bytes(chunk))
+
+        self.files.call("bulk_read", read, READ_TIMEOUT_S + size / SLOWEST)
+
     def _list(self, folder: str) -> list[Entry]:
         path = f"{self.path}/{folder}".strip("/")
         return self.files.call("bulk_list", lambda files: files.list(path), LIST_TIMEOUT_S)
@@ -203,11 +226,11 @@ class _Sink:
 
 @contextmanager
 def _classified(path: str) -> Iterator[None]:
-    """Turn each other error of pyarrow, fsspec or a driver into ``Unknown``: only that the copy failed is certain."""
+    """Turn each other error of pyarrow, fsspec or a driver into ``Unknown``: only that it failed is certain."""
     try:
         yield
     except FileNotFoundError as error:
         raise NotFound(f"{path} does not exist.") from error
     except Exception as error:
         line = str(error).partition("\n")[0]
-        raise Unknown(f"{path} could not be copied ({type(error).__name__}: {line}).") from error
+        raise Unknown(f"{path} could not be read or copied ({type(error).__name__}: {line}).") from error

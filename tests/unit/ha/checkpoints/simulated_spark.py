@@ -10,21 +10,28 @@ import uuid
 import zipfile
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 
 import pyarrow as pa
+
+from ha.checkpoints.packed import xxh32
 
 PARTITIONS = 2
 STORES = ("left", "right")
 HDFS, ROCKSDB, ROCKSDB_IDS = "hdfs", "rocksdb", "rocksdb with ids"
 FORMATS = (HDFS, ROCKSDB, ROCKSDB_IDS)
+TABLE = b"tt" + struct.pack("<Q", 0x88E241B785F4CFF7)
 
 
+@lru_cache(maxsize=1000)
 def lz4(data: bytes) -> bytes:
     """Pack as Spark's LZ4BlockOutputStream does, with the block that ends the stream."""
     packed: bytes = pa.Codec("lz4_raw").compress(data, asbytes=True)
     header = struct.Struct("<8sBiii")
-    return header.pack(b"LZ4Block", 0x25, len(packed), len(data), 0) + packed + header.pack(b"LZ4Block", 0x15, 0, 0, 0)
+    (found,) = xxh32([data], 0x9747B28C)
+    begin = header.pack(b"LZ4Block", 0x25, len(packed), len(data), found & 0x0FFFFFFF)
+    return begin + packed + header.pack(b"LZ4Block", 0x15, 0, 0, 0)
 
 
 def utf(text: str) -> bytes:
@@ -103,7 +110,7 @@ class SimulatedSpark:
         self, place: str, version: int, identity: str, before: dict[str, list[list[str]]], partition: int, number: int
     ) -> Generator[str, None, None]:
         if self.format == HDFS:
-            yield self._write(f"{place}/{version}.delta", f"delta of {version}")
+            yield self._write(f"{place}/{version}.delta", lz4(f"delta of {version}".encode()))
         elif self.format == ROCKSDB:
             yield self._write(f"{place}/{version}.changelog", lz4(b"changes"))
         else:
@@ -130,12 +137,12 @@ class SimulatedSpark:
     def _snapshot(self, place: str, batch: int, partition: int, number: int) -> Generator[str, None, None]:
         version = batch + 1
         if self.format == HDFS:
-            yield self._write(f"{place}/{version}.snapshot", f"all of {version}")
+            yield self._write(f"{place}/{version}.snapshot", lz4(f"all of {version}".encode()))
             return
         tables = [f"{n:06}-{uuid.UUID(int=self.random.getrandbits(128))}.sst" for n in range(2)]
         for table in tables:
-            yield self._write(f"{place}/SSTs/{table}", b"t" * 10)
-        said = {"sstFiles": [{"dfsSstFileName": each, "sizeBytes": 10} for each in tables], "numKeys": version}
+            yield self._write(f"{place}/SSTs/{table}", TABLE)
+        said = {"sstFiles": [{"dfsSstFileName": each, "sizeBytes": len(TABLE)} for each in tables], "numKeys": version}
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr("metadata", f"v1\n{json.dumps(said)}")

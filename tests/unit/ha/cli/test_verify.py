@@ -62,3 +62,19 @@ def test_what_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture
     assert exit_code(["verify", "nowhere"]) == 3
     assert exit_code(["verify", (tmp_path / "nothing").as_uri()]) == 2
     assert "There is no checkpoint at" in capsys.readouterr().err
+
+
+def test_contents_are_compared_on_demand(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    uri = checkpoint.as_uri()
+    assert exit_code(["verify", uri, "--checksums"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "  35 files were read, 2,168 bytes: 20 agree with a check sum, 15 have none and have the right form"
+    )
+    delta = checkpoint / "state/0/1/left/4.delta"
+    delta.write_bytes(delta.read_bytes()[:-30] + b"?" + delta.read_bytes()[-29:])
+    assert exit_code(["verify", uri]) == 0, "its name and length are as before"
+    capsys.readouterr()
+    assert exit_code(["verify", uri, "--checksums", "--json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["contents"]["summed"] == 19
+    assert {each["missing"] for each in row["batches"] if each["condition"] == "damaged"} == {"state/0/1/left/4.delta"}
