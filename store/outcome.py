@@ -1,5 +1,7 @@
 """Outcome: how a store call ended, as done, refused or unknown."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import msgspec
@@ -44,3 +46,17 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]  # None is T's own None once the error is ruled out
+
+
+@contextmanager
+def doubts(what: str, remedy: str) -> Iterator[None]:
+    """Have an outcome that stays unknown say whose outcome it is, and what people do about it.
+
+    Args:
+        what: what may have happened, after "whether".
+        remedy: what to do.
+    """
+    try:
+        yield
+    except Unknown as error:
+        raise Unknown(f"It is not known whether {what}: {remedy}. ({error})") from error

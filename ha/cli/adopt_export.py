@@ -20,6 +20,7 @@ from leader.errors import LeaderError, NoLeader, NotLeader
 from leader.layout.lease import Mode
 from leader.layout.names import SPARK, check_job
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
+from store.outcome import doubts
 
 if TYPE_CHECKING:
     from ha.spark.checkpoint_copy.adopting import Copied
@@ -156,10 +157,15 @@ def _holder(job: str, files: str | None, zookeeper: str | None) -> str:
 
 
 @contextlib.contextmanager
-def refusals_as_errors() -> Iterator[None]:
-    """Report a refusal, such as a path that exists already, as a failed command (1), not as a store that fails (4)."""
+def refusals_as_errors(*, changes: bool = True) -> Iterator[None]:
+    """Report a refusal, such as a path that exists already, as a failed command (1), not as a store that fails (4).
+
+    Only for commands that can be run again: if they change anything, an outcome that stays unknown says so.
+    """
+    again = doubts("the last change was made", "run the command again, which looks first and continues")
     try:
-        yield
+        with again if changes else contextlib.nullcontext():
+            yield
     except (AlreadyExists, Conflict, Invalid, NotFound) as error:
         raise LeaderError(f"{error}") from error
 

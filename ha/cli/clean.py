@@ -40,7 +40,7 @@ def trash() -> None:
 @stores
 def list_trash(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """Print the trash of JOB, oldest first: time, name, folders, and whether it can be restored."""
-    with _cleanup(job, files, zookeeper) as cleanup:
+    with _cleanup(job, files, zookeeper, changes=False) as cleanup:
         found = cleanup.trash()
     if as_json:
         click.echo(json.dumps([_fields(each) for each in found]))
@@ -85,8 +85,8 @@ def empty(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> 
 
 
 @contextlib.contextmanager
-def _cleanup(job: str, files: str | None, zookeeper: str | None) -> Iterator[Cleanup]:
-    with job_admin(files, zookeeper) as opened, refusals_as_errors():
+def _cleanup(job: str, files: str | None, zookeeper: str | None, *, changes: bool = True) -> Iterator[Cleanup]:
+    with job_admin(files, zookeeper) as opened, refusals_as_errors(changes=changes):
         yield Cleanup(opened.directory(job))
 
 

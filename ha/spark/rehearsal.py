@@ -13,24 +13,26 @@ import os
 import threading
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_when_event_set, wait_fixed
+from tenacity.nap import sleep_using_event
 
 from ha.config.sources import load
+from ha.config.stores import Stores
 from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
 from ha.spark.query_events import publish_checkpoints
 from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles
 from store.clock import now
-from store.errors import StoreError
+from store.errors import NotSent, NotWritable, StoreError, Unknown
 from store.files import Files
-from store.open import open_files
 
 BATCHES = 3
 """The first batch loads classes, and the second finds them and reads a state that is not empty. Before the last, the
@@ -49,6 +51,16 @@ real query needs what is being loaded anyway."""
 
 CALL_TIMEOUT_S = 10.0
 POLL_S = 0.05
+
+SWITCH_S = 30.0
+"""For so long a call is repeated that has failed because no NameNode is active."""
+
+AGAIN_S = 0.5
+
+ALONE = {"zookeeper": "", "history": "", "snapshots": "off"}
+"""Settings of the throw-away job that differ from the program's: nobody looks for it."""
+
+T = TypeVar("T")
 
 DIRECTORY = ".rehearsal-"
 """No name of a job begins with a dot, and Spark skips such names when it lists the files of a directory above."""
@@ -115,8 +127,7 @@ def warm_up(
         )
     if _granted():
         return False
-    loaded = load(settings)
-    rehearsing = _Rehearsing(spark, start, sample, batches, timeout, loaded.files, loaded.webhdfs_ca)
+    rehearsing = _Rehearsing(spark, start, sample, batches, timeout, {**settings, **ALONE})
     rehearsing.begin()
     deadline = now() + timeout
     while not rehearsing.over.wait(POLL_S) and now() < deadline and not _granted():
@@ -140,15 +151,14 @@ class _Rehearsing:
         sample: Sample,
         batches: int,
         timeout: float,
-        root: str,
-        ca: str,
+        given: dict[str, Any],
     ) -> None:
         self._spark = spark
         self._start = start
         self._sample = sample
         self._batches = batches
         self._timeout = timeout
-        self._root, self._ca = root.rstrip("/"), ca
+        self._given, self._settings = given, load(given)
         self.over = threading.Event()
         self._stop = threading.Event()
         self._plays = threading.Event()
@@ -179,8 +189,9 @@ class _Rehearsing:
 
     def _run(self) -> None:
         try:
-            with open_files(self._root, ca=self._ca) as files:
-                self._in_scratch(files)
+            stores = Stores(self._settings)
+            with closing(stores):
+                self._in_scratch(stores.files)
         except Exception as error:  # noqa: BLE001  # a colder standby is still a standby
             _log.warning("The rehearsal has failed, and the query is not warm: %s", str(error).partition("\n")[0])
         finally:
@@ -188,15 +199,13 @@ class _Rehearsing:
 
     def _in_scratch(self, files: BoundedFiles) -> None:
         name = f"{DIRECTORY}{uuid.uuid4().hex[:12]}"
-        files.call("rehearsal", lambda files: _prepare(files, name), CALL_TIMEOUT_S)
+        persistently(files, lambda driver: _prepare(driver, name), self._stop)
         try:
-            where = f"{self._root}/{name}"
+            where = f"{self._settings.files.rstrip('/')}/{name}"
             # Under the real job's name, the program would share the leadership of its own sidecar.
             job = name.removeprefix(".")
-            scratch = {"zookeeper": "", "history": "", "snapshots": "off", "webhdfs_ca": self._ca}
-            alone = lead(job, timeout=self._timeout, files=where, **scratch)  # type: ignore[arg-type]
             with (
-                alone as leadership,
+                lead(job, timeout=self._timeout, **{**self._given, "files": where}) as leadership,
                 publish_checkpoints(self._spark, leadership),
             ):
                 self._play(files, Rehearsal(leadership, f"{where}/input", f"{where}/output"), f"{name}/input")
@@ -220,8 +229,7 @@ class _Rehearsing:
                 if callable(self._sample):
                     self._sample(rehearsal.input)
                 elif self._sample is not None:
-                    path, data = f"{inside}/sample-{number}", self._sample
-                    files.call("rehearsal", lambda files, path=path, data=data: files.write(path, data), CALL_TIMEOUT_S)  # type: ignore[misc]
+                    self._put(files, inside, self._sample)
                 while self._completed(query) <= number - numbers.start:
                     if self._stop.wait(POLL_S):
                         return
@@ -229,11 +237,28 @@ class _Rehearsing:
         finally:
             query.stop()
 
+    def _put(self, files: BoundedFiles, inside: str, data: bytes) -> None:
+        """Write the sample; each try has a name of its own, because the one before may have written half of it."""
+        persistently(files, lambda driver: driver.write(f"{inside}/sample-{uuid.uuid4()}", data), self._stop)
+
     def _completed(self, query: StreamingQuery) -> int:
         """Count the batches with rows that are committed; Spark reports a batch after its commit."""
         if not query.isActive:
             raise RuntimeError(str(query.exception() or "the query has ended"))
         return sum(progress["numInputRows"] > 0 for progress in query.recentProgress)
+
+
+def persistently(files: BoundedFiles, operation: Callable[[Files], T], stop: threading.Event) -> T:
+    """Call the file system, again and again while no NameNode is active; the operation may be executed twice."""
+    retrying = Retrying(
+        retry=retry_if_exception_type((NotWritable, NotSent, Unknown)),
+        wait=wait_fixed(AGAIN_S),
+        stop=stop_after_delay(SWITCH_S) | stop_when_event_set(stop),
+        sleep=sleep_using_event(stop),
+        reraise=True,
+    )
+    answer: T = retrying(files.call, "rehearsal", operation, CALL_TIMEOUT_S)
+    return answer
 
 
 def _prepare(files: Files, name: str) -> None:

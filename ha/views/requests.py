@@ -7,7 +7,8 @@ from ha.sidecar.operator_requests import VERBS
 from leader.job.admin import JobAdmin
 from leader.job.requests import Request, Requests
 from leader.layout.names import check_word
-from store.errors import Conflict
+from store.errors import Conflict, StoreError, Unknown
+from store.outcome import doubts
 
 
 def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str) -> Request:
@@ -25,16 +26,25 @@ def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str) -> 
         NoLeader: nobody leads the job, so there is nobody to ask.
         Fenced: another leader has begun meanwhile: ask that one.
         Conflict: something else was asked under this id; nothing is asked now.
-        StoreError: the store refuses, or does not answer. In the second case ask again with the same id.
+        StoreError: the store refuses, or does not answer. Then the message says with which id to ask again.
     """
     assert verb in VERBS
     identity = check_word(identity, "a request") if identity else new_id()
     admin.check_led(job)
-    request = Requests(admin.directory(job)).ask(identity, verb, by)
+    with doubts(
+        f"request {identity} to {verb} job {job!r} is left", f"ask again with the id {identity}, which asks once"
+    ):
+        request = Requests(admin.directory(job)).ask(identity, verb, by)
     if request.verb != verb:
         raise Conflict(f"Request {identity} of job {job!r} asks to {request.verb}, not to {verb}: take another id.")
     if not request.state.final:
-        admin.ask_to_look(job)
+        try:
+            admin.ask_to_look(job)
+        except StoreError as error:
+            raise Unknown(
+                f"Request {identity} to {verb} job {job!r} is left, and it is not known whether the leader is told: "
+                f"ask again with the id {identity}, which asks once. ({error})"
+            ) from error
     return request
 
 

@@ -22,8 +22,9 @@ from leader.layout.lease import ANYBODY, LOOK, Lease, Mode, check_contender
 from leader.layout.names import HISTORY, RECORD, LeaderDirectory, check_job
 from leader.layout.znodes import contenders_path, leader_path
 from store.bounded import BoundedFiles
-from store.errors import NotFound, StoreError
+from store.errors import NotFound, StoreError, Unknown
 from store.files import Files
+from store.outcome import doubts
 from store.zookeeper import Children, Connection, Get, Set, ZooKeeper
 
 ATTEMPTS = 10
@@ -142,11 +143,13 @@ class JobAdmin:
         Raises:
             InvalidName: the successor cannot be a contender's name.
             NoLeader: the job has no leader.
+            Unknown: it may have been asked; the message says what to do.
         """
         if successor != ANYBODY:
             check_contender(successor)
-        attempts = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(StoreError), reraise=True)
-        directory, leader = attempts(self._mark, job, lambda lease: lease.asked_to(successor))
+        remedy = f"see `ha list`, and ask again if epoch and holder of {job} stay the same"
+        with doubts(f"the leader of job {job!r} is asked to hand over", remedy):
+            directory, leader = self._mark(job, lambda lease: lease.asked_to(successor))
         if operator:
             grants.record_operator(self._files, job, directory, operator, leader, self._timeout)
         self._poke(job)
@@ -173,13 +176,31 @@ class JobAdmin:
         Raises:
             NoLeader: the job has no leader.
         """
-        attempts = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(StoreError), reraise=True)
-        attempts(self._mark, job, Lease.asked_to_look)
+        self._mark(job, Lease.asked_to_look)
         self._poke(job)
 
     def _mark(self, job: str, mark: Callable[[Lease], Lease]) -> tuple[LeaderDirectory, str]:
-        """Try once to mark the present lease; refused if its leader has just renewed it. Return it and its leader."""
-        directory, lease = self.lease(job)
+        """Mark the present lease, and return whose it is; that is refused if its leader has just renewed it.
+
+        If the answer is lost and that leadership is over when it looks again, that one was asked: no second one is.
+        """
+        perhaps: tuple[LeaderDirectory, str] | None = None
+        attempts = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(StoreError), reraise=True)
+        for attempt in attempts:
+            with attempt:
+                directory, lease = self.lease(job)
+                if perhaps is not None and (directory != perhaps[0] or lease.mode is Mode.RELEASED):
+                    return perhaps
+                try:
+                    return self._mark_once(job, directory, lease, mark)
+                except Unknown:
+                    perhaps = directory, lease.contender
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _mark_once(
+        self, job: str, directory: LeaderDirectory, lease: Lease, mark: Callable[[Lease], Lease]
+    ) -> tuple[LeaderDirectory, str]:
         if lease.mode is Mode.RELEASED:
             raise _free(job)
         marked = mark(lease)

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from ha.cli import exit_code
+from ha.cli.adopt_export import refusals_as_errors
+from store.errors import ConnectionLost, Unknown
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -37,3 +39,16 @@ def test_an_adoption_says_so_in_the_history_and_revokes_nothing(
     assert exit_code(["history", "orders", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["epoch"], row["ended"]) == (1, "adopted")
+
+
+def test_a_copy_whose_end_is_not_known_says_that_it_may_be_run_again() -> None:
+    with (
+        pytest.raises(Unknown, match=r"not known whether .* was made: run the command again.*\(No answer.\)"),
+        refusals_as_errors(),
+    ):
+        raise ConnectionLost("No answer.")
+
+
+def test_a_list_that_fails_speaks_of_no_change() -> None:
+    with pytest.raises(ConnectionLost, match=r"^No answer.$"), refusals_as_errors(changes=False):
+        raise ConnectionLost("No answer.")

@@ -11,8 +11,8 @@ from leader.layout import tree as job
 from leader.layout.lease import ANYBODY, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
-from store.errors import ConnectionLost, NotWritable, StoreError
-from tests.unit.leader.faulty import LOST, REFUSED, Place
+from store.errors import ConnectionLost, NotWritable, StoreError, Unknown
+from tests.unit.leader.faulty import DROPPED, LOST, REFUSED, Place
 from tests.unit.leader.samples import A, B
 
 DIRECTORY = LeaderDirectory(1, A)
@@ -159,6 +159,39 @@ def test_a_request_with_a_lost_answer_is_found(operations: JobAdmin, led: Place)
     led.faulty.fates.append(LOST)
     assert operations.ask_to_hand_over("orders", "b") == DIRECTORY
     assert lease_of(led) == replace(LEASE, sequence=6, successor="b")
+
+
+def test_a_request_with_a_lost_answer_asks_no_second_leader(operations: JobAdmin, led: Place) -> None:
+    """The first leader has handed over by the time at which the operator's process looks again."""
+    after = LeaderDirectory(2, B)
+
+    def hand_over() -> None:
+        led.direct.rename(f"{RECORD}/{LEASE.name}", f"{RECORD}/{LEASE.asked_to('b').name}")
+        led.direct.rename(f"orders/{DIRECTORY.name}", f"orders/{after.name}")
+        raise ConnectionLost("The answer went missing.")
+
+    led.faulty.before_change = hand_over
+    assert operations.ask_to_hand_over("orders", "c") == DIRECTORY
+    assert led.names(f"orders/{after.name}/record") == [LEASE.asked_to("b").name], "the next leader is not asked"
+
+
+def test_a_request_with_a_lost_answer_whose_leader_has_released_was_left(operations: JobAdmin, led: Place) -> None:
+    def hand_over() -> None:
+        free = replace(LEASE, sequence=7, mode=Mode.RELEASED, ttl_ms=0)
+        led.direct.rename(f"{RECORD}/{LEASE.name}", f"{RECORD}/{free.name}")
+        raise ConnectionLost("The answer went missing.")
+
+    led.faulty.before_change = hand_over
+    assert operations.ask_to_hand_over("orders") == DIRECTORY
+
+
+def test_a_request_that_stays_unknown_says_what_to_do(operations: JobAdmin, led: Place) -> None:
+    led.faulty.fates.extend([DROPPED] * ATTEMPTS)
+    with pytest.raises(
+        Unknown, match=r"not known whether the leader of job 'orders' is asked.*`ha list`, and ask again"
+    ):
+        operations.ask_to_hand_over("orders", "b")
+    assert not led.faulty.fates
 
 
 def test_a_refused_request_raises(operations: JobAdmin, led: Place) -> None:
