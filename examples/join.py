@@ -55,7 +55,6 @@ def start(
         clicked(events("views"), events("clicks"), options.within, options.late)
         .writeStream.queryName(QUERY)
         .outputMode("append")
-        .option("checkpointLocation", ha.spark.checkpoint_location(leadership, QUERY))
         .trigger(processingTime=f"{options.interval} seconds")
         .foreachBatch(publish)
         .start()
@@ -68,12 +67,12 @@ def main() -> None:
     known.add_argument("--within", type=int, default=600, metavar="S", help="seconds to click in (%(default)s)")
     known.add_argument("--late", type=int, default=600, metavar="S", help="seconds an event may be late (%(default)s)")
     options = known.parse_args()
-    with ha.lead(os.environ["HA_JOB"]) as leadership:
-        spark = session(leadership.job)
-        with ha.spark.publish_checkpoints(spark, leadership):
-            idle = Idle(options.input)
-            run_until_over(start(spark, leadership, options, idle.busy), idle)
-        spark.stop()
+    job = os.environ["HA_JOB"]
+    spark = session(job)
+    with ha.spark.lead(job, spark) as leadership:
+        idle = Idle(options.input)
+        run_until_over(start(spark, leadership, options, idle.busy), idle)
+    spark.stop()
 
 
 if __name__ == "__main__":

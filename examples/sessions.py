@@ -118,7 +118,6 @@ def start(
         sessions(events, int(options.gap * 1000), f"{options.late} seconds")
         .writeStream.queryName(QUERY)
         .outputMode("append")
-        .option("checkpointLocation", ha.spark.checkpoint_location(leadership, QUERY))
         .trigger(processingTime=f"{options.interval} seconds")
         .foreachBatch(publish)
         .start()
@@ -133,12 +132,12 @@ def main() -> None:
     )
     known.add_argument("--late", type=int, default=600, metavar="S", help="seconds an event may be late (%(default)s)")
     options = known.parse_args()
-    with ha.lead(os.environ["HA_JOB"]) as leadership:
-        spark = session(leadership.job, **STORE)
-        with ha.spark.publish_checkpoints(spark, leadership):
-            idle = Idle(options.input)
-            run_until_over(start(spark, leadership, options, idle.busy), idle)
-        spark.stop()
+    job = os.environ["HA_JOB"]
+    spark = session(job, **STORE)
+    with ha.spark.lead(job, spark) as leadership:
+        idle = Idle(options.input)
+        run_until_over(start(spark, leadership, options, idle.busy), idle)
+    spark.stop()
 
 
 if __name__ == "__main__":

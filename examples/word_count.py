@@ -102,16 +102,13 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Run until the end of the input."""
     options, job = arguments(), os.environ["HA_JOB"]
-    spark = None
+    spark = session(job)
     if options.warm:
-        spark = session(job)
         rehearse(spark, options)
-    with ha.lead(job) as leadership:
-        spark = spark or session(job)
+    with ha.spark.lead(job, spark) as leadership:
         idle = Idle(options.input, options.stop_after_idle)
-        with ha.spark.publish_checkpoints(spark, leadership):
-            run_until_over(start(spark, leadership, options, idle.busy), idle)
-        spark.stop()
+        run_until_over(start(spark, leadership, options, idle.busy), idle)
+    spark.stop()
 
 
 if __name__ == "__main__":

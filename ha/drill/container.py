@@ -73,6 +73,11 @@ class Contained(Member):
         return int(executed(self._container, [*_KILL, kind, "kill"]))
 
     @engine()
+    def freeze_child(self, kind: str) -> int:
+        """SIGSTOP the processes of a kind below it."""
+        return int(executed(self._container, [*_KILL, kind, "freeze"]))
+
+    @engine()
     def expose_child(self, kind: str) -> int:
         """Make them the first that the kernel ends."""
         return int(executed(self._container, [*_KILL, kind, "expose"]))

@@ -55,6 +55,10 @@ class Member(ABC):
         """SIGKILL the processes of a kind below it, see :mod:`ha.drill.kill`; return how many there were."""
 
     @abstractmethod
+    def freeze_child(self, kind: str) -> int:
+        """SIGSTOP them; return how many there were."""
+
+    @abstractmethod
     def expose_child(self, kind: str) -> int:
         """Make them the first that the kernel ends when memory runs out; return how many there were."""
 

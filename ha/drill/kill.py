@@ -1,9 +1,9 @@
-"""Program that kills processes below another one: a driver, or the Java virtual machine under it.
+"""Program that kills or freezes processes below another one: a driver, or the Java virtual machine under it.
 
-    python -m ha.drill.kill ROOT driver|jvm|all [kill|expose]
+    python -m ha.drill.kill ROOT driver|jvm|all [kill|freeze|expose]
     python -m ha.drill.kill ROOT jvm exhaust
 
-``expose`` makes them the first that the kernel ends when memory runs out; both verbs print how many processes were
+``expose`` makes them the first that the kernel ends when memory runs out; these verbs print how many processes were
 found. ``exhaust`` takes memory until they have ended, and then lets go of it.
 Only the standard library, and nothing but ``/proc``: it runs in containers as well.
 """
@@ -58,6 +58,11 @@ def kill(root: int, kind: str) -> int:
     return _each(root, kind, lambda pid: os.kill(pid, signal.SIGKILL))
 
 
+def freeze(root: int, kind: str) -> int:
+    """SIGSTOP the processes of a kind; return how many there were."""
+    return _each(root, kind, lambda pid: os.kill(pid, signal.SIGSTOP))
+
+
 def expose(root: int, kind: str) -> int:
     """Make the processes of a kind the first that the kernel ends; return how many there were."""
     return _each(root, kind, lambda pid: Path(f"/proc/{pid}/oom_score_adj").write_text(FIRST_TO_END, encoding="ascii"))
@@ -82,7 +87,7 @@ def _each(root: int, kind: str, do: Callable[[int], object]) -> int:
     return done
 
 
-VERBS = {"kill": kill, "expose": expose, "exhaust": exhaust}
+VERBS = {"kill": kill, "freeze": freeze, "expose": expose, "exhaust": exhaust}
 
 if __name__ == "__main__":
     verb = VERBS[sys.argv[3] if len(sys.argv) > 3 else "kill"]  # noqa: PLR2004

@@ -55,6 +55,10 @@ class Process(Member):
         """SIGKILL the processes of a kind below it."""
         return kill.kill(self._process.pid, kind)
 
+    def freeze_child(self, kind: str) -> int:
+        """SIGSTOP the processes of a kind below it."""
+        return kill.freeze(self._process.pid, kind)
+
     def expose_child(self, kind: str) -> int:
         """Make them the first that the kernel ends."""
         return kill.expose(self._process.pid, kind)
