@@ -42,15 +42,17 @@ CHUNK = 4 << 20
 class Tree:
     """One directory; safe to use from several threads."""
 
-    def __init__(self, files: BoundedFiles, path: str = "") -> None:
+    def __init__(self, files: BoundedFiles, path: str = "", before: Callable[[], object] = bool) -> None:
         """Connect to nothing yet.
 
         Args:
             files: the store; whoever opened it closes it.
             path: of the directory, below the root of the store.
+            before: called before each list, and before each file is read; it may wait.
         """
         self.files = files
         self.path = path
+        self._before = before
 
     @property
     def uri(self) -> str:
@@ -124,6 +126,7 @@ class Tree:
             with _classified(path), self._arrow.open_input_stream(f"{self._at}/{path}") as source:
                 return bytes(source.read(most))
 
+        self._before()
         return self.files.call("bulk_read", read, READ_TIMEOUT_S)
 
     def read_through(self, path: str, size: int, told: Callable[[bytes], object]) -> None:
@@ -144,10 +147,12 @@ class Tree:
                 while chunk := source.read(CHUNK):
                     told(bytes(chunk))
 
+        self._before()
         self.files.call("bulk_read", read, READ_TIMEOUT_S + size / SLOWEST)
 
     def _list(self, folder: str) -> list[Entry]:
         path = f"{self.path}/{folder}".strip("/")
+        self._before()
         return self.files.call("bulk_list", lambda files: files.list(path), LIST_TIMEOUT_S)
 
     @cached_property

@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ha.checkpoints.pace import Pace
 from ha.cli.options import json_option, printable, settings, stores
 from ha.config.stores import Stores
 from leader.errors import NoLeader
@@ -33,10 +34,22 @@ if TYPE_CHECKING:
     help="Also read every file that is needed, and compare the check sums that there are: Spark's, those in the files, "
     "and the store's own.",
 )
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Ask the store at most this many times in a second.  [default: no limit]",
+)
 @json_option
 @stores
 def verify(
-    target: str, query: str | None, checksums: bool, as_json: bool, files: str | None, zookeeper: str | None
+    target: str,
+    query: str | None,
+    checksums: bool,
+    rate: float | None,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Verify each batch that Spark retains of the queries of JOB, or of the checkpoint directory at URI.
 
@@ -47,10 +60,11 @@ def verify(
         raise click.UsageError("Verifying needs pyarrow: pip install 'hybrid-ha[spark]'.")
     opened = Stores(settings(files=files, zookeeper=zookeeper))
     found = {}
+    before = Pace(rate).wait if rate is not None else bool
     try:
         with _checkpoints(opened, target, query) as places:
             for name, place in places.items():
-                found[name] = _verified(*place, name, checksums=checksums, quiet=as_json)
+                found[name] = _verified(*place, name, before, checksums=checksums, quiet=as_json)
     finally:
         opened.close()
     if as_json:
@@ -87,7 +101,7 @@ def _checkpoints(opened: Stores, target: str, query: str | None) -> Iterator[dic
 
 
 def _verified(
-    files: BoundedFiles, path: str, name: str, *, checksums: bool, quiet: bool
+    files: BoundedFiles, path: str, name: str, before: Callable[[], object], *, checksums: bool, quiet: bool
 ) -> "tuple[list[Verified], ContentReport | None]":
     from ha.checkpoints.checksums import verify_contents  # noqa: PLC0415  # loads pyarrow
     from ha.checkpoints.reading import CheckpointReader  # noqa: PLC0415
@@ -95,7 +109,7 @@ def _verified(
     from ha.checkpoints.verify import verify as verify_it  # noqa: PLC0415
 
     def reader() -> CheckpointReader:
-        return CheckpointReader(Tree(files, path))
+        return CheckpointReader(Tree(files, path, before))
 
     try:
         found, _ = verify_it(reader)

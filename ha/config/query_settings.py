@@ -54,6 +54,16 @@ class QuerySettings(ProbeSettings, frozen=True, kw_only=True):
         ),
     ] = 0
 
+    verify_interval: Annotated[
+        float,
+        setting(
+            "Time from one verification of the job's checkpoints to the next, by each sidecar that does not lead; "
+            "0 for none. It goes by names, lengths and small files, as `ha verify` does, in a process of its own with "
+            "the lowest priority, and asks HDFS at most 50 times in a second.",
+            "seconds",
+        ),
+    ] = 0.0
+
     def validate(self) -> None:
         """Check these settings as well; it raises as the base does."""
         super().validate()
@@ -61,6 +71,7 @@ class QuerySettings(ProbeSettings, frozen=True, kw_only=True):
         check_choice("failed_region", self.failed_region, (END, STAY))
         check_choice("failed_query", self.failed_query, (REPORT, END))
         check_seconds("checkpointing_timeout", self.checkpointing_timeout, 0.0)
+        check_seconds("verify_interval", self.verify_interval, 0.0)
         if self.checkpointing_tolerable_failed_checkpoints < 0:
             raise InvalidSettings(
                 "checkpointing_tolerable_failed_checkpoints is "

@@ -8,7 +8,6 @@ A JVM compares class paths as far as it needs them and allows no directory among
 configuration directory first. So its jars are named once more, before that: ``spark.driver.extraClassPath``.
 """
 
-import ctypes
 import logging
 import os
 import shlex
@@ -25,6 +24,7 @@ from ha.sandbox.cache import cached, intact
 from ha.sandbox.faster_starts import archive_path, forget_old
 from ha.sandbox.java import find_java
 from ha.sandbox.polling import SandboxError
+from ha.sidecar.background import in_background
 from ha.sidecar.spark_overlay import spark_environment
 from ha.sidecar.spark_submit import SUBMIT
 
@@ -39,7 +39,6 @@ LOOK_S = 2.0
 QUIET = "-Xlog:cds*=off -Xlog:class+path*=off"
 """Options of Java: say nothing of an archive that does not fit."""
 
-PR_SET_PDEATHSIG = 1
 _OURS = (
     "HA_JOB",
     "HA_EPOCH",
@@ -156,7 +155,7 @@ class ClassData:
                 raise SandboxError("the sidecar has ended.")
             self._training = training = subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                process_group=0, preexec_fn=_in_background,  # noqa: PLW1509
+                process_group=0, preexec_fn=in_background,  # noqa: PLW1509
             )  # fmt: skip
         try:
             return training.wait(TRAINING_S)
@@ -187,8 +186,3 @@ def _java_options(options: str, environment: Mapping[str, str]) -> dict[str, str
     """Return the variable whose options Spark gives to the JVM of a driver on this host, and to no other."""
     given = environment.get("SPARK_SUBMIT_OPTS", "")
     return {"SPARK_SUBMIT_OPTS": " ".join(filter(None, (options, QUIET, given)))}
-
-
-def _in_background() -> None:
-    os.nice(19)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -17,6 +17,7 @@ from ha.daemon.process import ContendingProcess
 from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Requested, Revoked, Wake
 from ha.metrics.contending import CommandCounters
 from ha.metrics.queries import QueryMetrics, Reports
+from ha.metrics.verification import VerificationMetrics
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
 from ha.sidecar.escalation import Escalation
@@ -28,6 +29,7 @@ from ha.sidecar.phase import Ending, Leading, Phase, Standby
 from ha.sidecar.probes import probe_of
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
 from ha.sidecar.spark_submit import check_place
+from ha.sidecar.verification import Verification
 from ha.spark.checkpoint_publisher import SidecarPublisher
 from ha.spark.query_reports import QueryReports
 from leader.election.events import Grant, Revoke
@@ -112,6 +114,9 @@ class Sidecar:
         self._failures = CommandFailures(job, self._status, self._escalation, self._counters)
         reports = Reports(self._command.report, lambda: self._command.starts, lambda: self._command.granted, logs.all)
         QueryMetrics(process.metrics.registry, job, reports)
+        stands_by = lambda: isinstance(self._phase, Standby)  # noqa: E731
+        metrics = VerificationMetrics(process.metrics.registry, job, stands_by)
+        self._verification = Verification(settings, job, metrics, stands_by)
         self._hangs = HangWatch(settings, self._command, asks)
         self._exit_code: int | None = None
         self._operators: OperatorRequests | None = None
@@ -124,6 +129,7 @@ class Sidecar:
             signal.signal(number, self._signalled)
         if self._class_data is not None:
             self._class_data.begin()
+        self._verification.begin()
         self._status.look()
         self._process.join(self._job, self._notices)
         self._process.contend(self._job, self._endpoints)
@@ -135,6 +141,7 @@ class Sidecar:
                 self._act(self._notices.get(min(LONGEST_PAUSE_S, max(0.0, next_at - now()))))
             self._process.release_and_wait([self._job])  # a grant may have come since; nothing runs under it
         finally:
+            self._verification.close()
             self._command.close()
             if self._class_data is not None:
                 self._class_data.close()
