@@ -9,7 +9,7 @@ BIN := .venv/bin
 
 # Most tests wait most of the time, so more of them run side by side than there are cores: tests/lanes.py.
 PROCESSES ?= 4
-PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadscope
+PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadscope
 WITHOUT := not hdfs and not zookeeper and not spark and not containers and not programs and not slow
 
 # Tests start hundreds of processes: none of them may compile the product anew.
@@ -26,6 +26,7 @@ demo: install  ## a streaming job that survives kill -9, a ZooKeeper outage and 
 test: lint  ## everything: gates, unit, contract, protocol, integration and Spark tests, and the quick drills
 	$(PYTEST)
 
+unit: PROCESSES = 3
 unit: install  ## what needs no servers and starts no programs, in less than a minute
 	$(PYTEST) -m "$(WITHOUT)" tests/unit
 

@@ -12,9 +12,14 @@ import pytest
 
 from ha.sandbox import Sandbox
 from store.open import open_files
-from tests.lanes import begins_with_own_servers, pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from tests.lanes import (
+    begins_with_own_servers,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_xdist_make_scheduler,
+)
 
-__all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]
+__all__ = ["pytest_collection_modifyitems", "pytest_configure", "pytest_xdist_make_scheduler"]
 
 TOLD = "told"
 ROOT_WITHIN_S = 30.0

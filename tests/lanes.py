@@ -6,6 +6,7 @@ and what only computes steps back for what waits (``in_background``).
 """
 
 import os
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -69,9 +70,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
     return Lanes(config, log)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each of several processes begin its collection at another file.
+
+    Pytest compiles a test file that is new, and keeps the result. So each process compiles its part, and all of them
+    read the rest: with four processes a clean clone is spared 20 s of computing.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        files = [str(file) for each in config.args for file in _test_files(Path(each))]
+        number, processes = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        begin = len(files) * number // processes
+        config.args = files[begin:] + files[:begin]
+
+
+def _test_files(chosen: Path) -> list[Path]:
+    return sorted(chosen.rglob("test_*.py")) if chosen.is_dir() else [chosen]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long lanes first, if there are several processes."""
+    """Give the tests one order in all processes: the long lanes first, then by file."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         ranks = {lane: rank for rank, lane in enumerate(dict.fromkeys(LANES.values()))}
-        items.sort(key=lambda item: ranks.get(lane_of(item.nodeid), len(ranks)))
+        items.sort(key=lambda item: (ranks.get(lane_of(item.nodeid), len(ranks)), item.nodeid.partition("::")[0]))
