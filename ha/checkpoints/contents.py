@@ -50,10 +50,12 @@ def offsets(data: bytes) -> Offsets:
     head = _object(lines[1])
     found: dict[str, Any] = {}
     for number, line in enumerate(lines[2:]):
+        # Version 2 is of sources with names, which are those of their directories as well.
+        name, _, said = line.partition(":") if lines[0] == "v2" else (str(number), "", line)
         try:
-            found[str(number)] = None if line == "-" else msgspec.json.decode(line)
+            found[name] = None if said == "-" else msgspec.json.decode(said)
         except msgspec.DecodeError:  # a source may write what it likes
-            found[str(number)] = line
+            found[name] = said
     return Offsets(head.get("conf") or {}, int(head.get("batchWatermarkMs", 0)), found)
 
 
@@ -74,6 +76,18 @@ def state_ids(data: bytes) -> dict[int, list[list[str]]]:
         return {int(operator): [list(each) for each in partitions] for operator, partitions in ids.items()}
     except (TypeError, ValueError, AttributeError) as error:
         raise Unreadable(f"Its ids of state are no lists ({error}).") from error
+
+
+def next_watermark(data: bytes) -> int:
+    """Read ``commits/N``: the watermark of the batch after it, in milliseconds since 1970; 0 if there is none yet.
+
+    Raises:
+        Unreadable: it has another form.
+    """
+    try:
+        return int(_object(_lines(data)[1]).get("nextBatchWatermarkMs") or 0)
+    except (TypeError, ValueError) as error:
+        raise Unreadable(f"Its watermark is no number ({error}).") from error
 
 
 class OperatorStores(msgspec.Struct, frozen=True):

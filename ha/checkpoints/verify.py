@@ -6,7 +6,7 @@ batch it is believed only if all that is older is gone as well, up to a version 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -69,7 +69,11 @@ def verify(
 def judged(reader: CheckpointReader) -> list[Verified]:
     """Look once at each batch whose commit is retained."""
     names = reader.files()
-    closures = reader.closures(names, names.batches)
+    return conditions(names, reader.closures(names, names.batches))
+
+
+def conditions(names: CheckpointFiles, closures: Sequence[Closure]) -> list[Verified]:
+    """Say what can be done with each batch, given the closures of all that are retained."""
     last_hole = max((each.batch for each in closures if not each.restorable), default=-1)
     oldest = min((each.batch for each in closures if each.batch > last_hole), default=-1)
     return [

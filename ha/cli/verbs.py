@@ -117,6 +117,11 @@ VERBS = {
         "verify",
         "Verify each batch that Spark retains of the queries of JOB, or of the checkpoint directory at URI.",
     ),
+    "inspect": Verb(
+        "ha.cli.inspect",
+        "inspect",
+        "Show what the checkpoints of JOB, or the checkpoint directory at URI, say: batches, state, sources, settings.",
+    ),
     "clean": Verb(
         "ha.cli.clean",
         "clean",

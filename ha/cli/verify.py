@@ -12,11 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ha.checkpoints.pace import Pace
+from ha.cli.checkpoints import checkpoints
 from ha.cli.options import json_option, printable, settings, stores
 from ha.config.stores import Stores
-from leader.errors import NoLeader
-from leader.job.admin import JobAdmin
-from leader.layout.names import SPARK
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 
@@ -62,7 +60,7 @@ def verify(
     found = {}
     before = Pace(rate).wait if rate is not None else bool
     try:
-        with _checkpoints(opened, target, query) as places:
+        with checkpoints(opened, target, query) as places:
             for name, place in places.items():
                 found[name] = _verified(*place, name, before, checksums=checksums, quiet=as_json)
     finally:
@@ -79,25 +77,6 @@ def verify(
             _show(name, batches, read)
     if any(each.condition == "damaged" for batches, _ in found.values() for each in batches):
         click.get_current_context().exit(1)
-
-
-@contextlib.contextmanager
-def _checkpoints(opened: Stores, target: str, query: str | None) -> Iterator[dict[str, tuple[BoundedFiles, str]]]:
-    """Return the store and the path of each checkpoint, by the name that it is shown with."""
-    if "://" in target:
-        parent, _, name = target.rstrip("/").rpartition("/")
-        with opened.open(parent) as outside:
-            yield {target: (outside, name)}
-        return
-    directory = JobAdmin(opened.files, None, opened.timing.call_timeout).directory(target)
-    try:
-        queries = sorted(entry.name for entry in directory.list(SPARK) if entry.is_directory)
-    except NotFound:
-        queries = []
-    if query is not None and query not in queries:
-        raise NoLeader(f"Job {target!r} has no checkpoint of a query {query!r}: it has {', '.join(queries) or 'none'}.")
-    with opened.open(opened.files.uri) as outside:
-        yield {each: (outside, directory.at(f"{SPARK}/{each}")) for each in queries if query is None or each == query}
 
 
 def _verified(

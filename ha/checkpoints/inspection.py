@@ -1,0 +1,263 @@
+"""Inspection: what a checkpoint says of a query. Its batches, state, sources and frozen settings, without a JVM.
+
+All batches are judged by names, and of the newest one that can be continued small files are read: the zips of RocksDB
+know keys and tables. Tables themselves are never read.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any, TypeVar
+
+import msgspec
+
+from ha.checkpoints import contents
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.contents import OperatorStores, Unreadable
+from ha.checkpoints.names import DEFAULT_STORE, CheckpointFiles, Store
+from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.schemas import StateSchema, state_schemas
+from ha.checkpoints.verify import Condition, Verified, conditions
+
+T = TypeVar("T")
+
+Json = dict[str, Any]
+
+
+class BatchRange(msgspec.Struct, frozen=True):
+    """Batches in a row with the same condition, by names; and the first file that is missing."""
+
+    first: int
+    last: int
+    condition: Condition
+    missing: str = ""
+    reason: str = ""
+
+
+class Skew(msgspec.Struct, frozen=True):
+    """How much more than the mean the largest partition has, and which one that is."""
+
+    ratio: float
+    partition: int
+
+
+class StoreState(msgspec.Struct, frozen=True):
+    """One store of an operator, over all its partitions.
+
+    Attributes:
+        name: of the store.
+        partitions: number of them.
+        keys: in the newest whole versions; null if they are not counted, as in HDFSBackedStateStore.
+        keys_from: the oldest batch that these numbers of keys are of; null without them.
+        keys_to: the newest batch likewise.
+        bytes: of the files that a restart reads.
+        replayed: versions that the partition with the most of them reads after its whole version.
+        key_skew: of the keys; null without them.
+        byte_skew: of the bytes.
+        states: schemas of its states; transformWithState has one for each variable.
+    """
+
+    name: str
+    partitions: int
+    keys: int | None
+    keys_from: int | None
+    keys_to: int | None
+    bytes: int
+    replayed: int
+    key_skew: Skew | None
+    byte_skew: Skew | None
+    states: list[StateSchema]
+
+
+class OperatorState(msgspec.Struct, frozen=True):
+    """One stateful operator: its number in the plan, its name in Spark, and what else its metadata say."""
+
+    id: int
+    name: str
+    stores: list[StoreState]
+    properties: Json
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """What a checkpoint says.
+
+    Attributes:
+        id: of the query, as Spark gives it; empty if that cannot be read.
+        batches: what can be done with each that is retained, by names; the oldest first.
+        batch: the one that all further values are of: the newest that can be continued, else the newest.
+        format: of its state: ``RocksDB``, ``RocksDB with ids`` (format 2) or ``HDFSBackedStateStore``; empty if none.
+        partitions: number of state partitions, which is frozen.
+        watermark_ms: of the batch that would follow, in milliseconds since 1970; 0 if there is none.
+        sources: offset of each source, by its number or name.
+        settings: of Spark that are frozen.
+        operators: those with state.
+        files: number of files that a restart after the batch needs.
+        bytes: their size.
+        reads: number of files that were read to say all this.
+        bytes_read: their size.
+    """
+
+    id: str
+    batches: list[BatchRange]
+    batch: int | None
+    format: str
+    partitions: int
+    watermark_ms: int
+    sources: dict[str, Any]
+    settings: dict[str, str]
+    operators: list[OperatorState]
+    files: int
+    bytes: int
+    reads: int
+    bytes_read: int
+
+
+def inspect(reader: CheckpointReader, batch: int | None = None) -> Inspection:
+    """Inspect a checkpoint. The query may be running.
+
+    Args:
+        reader: of the checkpoint.
+        batch: the batch to describe; by default the newest one that can be continued.
+
+    Raises:
+        NotFound: there is no such checkpoint, or no such batch.
+        StoreError: the store did not answer.
+    """
+    names = reader.files()
+    judged = conditions(names, reader.by_names(names, names.batches))
+    usable = [each.batch for each in judged if not each.missing]
+    chosen = batch if batch is not None else max(usable or names.batches, default=None)
+    look = _Look(reader, names, chosen)
+    offsets = look.read(contents.offsets, f"offsets/{chosen}") or contents.Offsets({}, 0, {})
+    found = reader.closures(names, [chosen])[0] if chosen is not None else Closure(-1, {})
+    if found.missing:  # a table, which names do not tell
+        hole = Verified(found.batch, Condition.DAMAGED, 0, 0, found.missing, found.reason)
+        judged = [hole if each.batch == chosen and not each.missing else each for each in judged]
+    operators = look.operators(found)
+    query = look.read(_query_id, "metadata") or ""
+    watermark = look.read(contents.next_watermark, f"commits/{chosen}") or 0
+    return Inspection(
+        query,
+        _ranges(judged),
+        chosen,
+        _format(names),
+        offsets.partitions,
+        watermark,
+        offsets.sources,
+        offsets.settings,
+        operators,
+        len(found.files),
+        found.bytes,
+        reader.reads,
+        reader.bytes,
+    )
+
+
+def _ranges(judged: Iterable[Verified]) -> list[BatchRange]:
+    """Join batches in a row whose condition and hole are the same."""
+    found = []
+    numbered = ((each.batch - place, each) for place, each in enumerate(judged))
+    for _, group in groupby(numbered, lambda pair: (pair[0], pair[1].condition, pair[1].missing)):
+        row = [each for _, each in group]
+        found.append(BatchRange(row[0].batch, row[-1].batch, row[0].condition, row[0].missing, row[0].reason))
+    return found
+
+
+def _format(names: CheckpointFiles) -> str:
+    if not names.stores:
+        return ""
+    if names.kind_of_changes == "delta":
+        return "HDFSBackedStateStore"
+    ids = any(version.id for files in names.stores.values() for version in (*files.changes, *files.whole))
+    return "RocksDB with ids" if ids else "RocksDB"
+
+
+def _query_id(data: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(data, type=Json).get("id", ""))
+    except msgspec.DecodeError as error:
+        raise Unreadable("It is no object.") from error
+
+
+class _Look:
+    """Describes one batch; what cannot be read is left out, because the batches' conditions tell of it."""
+
+    def __init__(self, reader: CheckpointReader, names: CheckpointFiles, batch: int | None) -> None:
+        self._reader = reader
+        self._names = names
+        self._batch = -1 if batch is None else batch
+
+    def read(self, parse: Callable[[bytes], T], path: str) -> T | None:
+        data = self._reader.contents({path})[path] if path in self._names else None
+        try:
+            return None if data is None else parse(data)
+        except Unreadable:
+            return None
+
+    def operators(self, closure: Closure) -> list[OperatorState]:
+        files = self._names.operator_metadata(self._batch)
+        self._reader.contents(set(files.values()))
+        said = {operator: self.read(contents.operator_stores, path) for operator, path in files.items()}
+        stores: dict[int, dict[str, list[Store]]] = defaultdict(lambda: defaultdict(list))
+        for store in sorted(closure.replayed or self._names.stores):
+            stores[store.operator][store.name].append(store)
+        sizes = self._sizes(closure)
+        found = []
+        for operator in sorted(set(stores) | set(files)):
+            known = said.get(operator)
+            described = [
+                self._store(name, members, known, closure, sizes) for name, members in stores[operator].items()
+            ]
+            name, properties = (known.name, known.properties) if known else ("", {})
+            found.append(OperatorState(operator, name, described, properties))
+        return found
+
+    def _sizes(self, closure: Closure) -> dict[Store, int]:
+        """Return the size of the files of each store in a closure."""
+        places = {store.path: store for store in closure.replayed}
+        found: dict[Store, int] = defaultdict(int)
+        for path, size in closure.files.items():
+            parts = path.split("/")
+            store = places.get("/".join(parts[:4])) or places.get("/".join(parts[:3]))
+            if store is not None and "_metadata" not in parts:
+                found[store] += size
+        return found
+
+    def _store(
+        self,
+        name: str,
+        members: list[Store],
+        known: OperatorStores | None,
+        closure: Closure,
+        sizes: dict[Store, int],
+    ) -> StoreState:
+        keys = {each.partition: closure.keys[each] for each in members if each in closure.keys}
+        as_of = [self._batch - closure.replayed.get(each, 0) for each in members if each in closure.keys]
+        return StoreState(
+            name,
+            len(members),
+            sum(keys.values()) if keys else None,
+            min(as_of, default=None),
+            max(as_of, default=None),
+            sum(sizes.get(each, 0) for each in members),
+            max((closure.replayed.get(each, 0) for each in members), default=0),
+            _skew(keys),
+            _skew({each.partition: sizes.get(each, 0) for each in members}),
+            self._states(members[0], known),
+        )
+
+    def _states(self, store: Store, known: OperatorStores | None) -> list[StateSchema]:
+        """Return the schemas of a store. A file for each version of the schema: the last one counts."""
+        below = "" if store.name == DEFAULT_STORE else f"/{store.name}"
+        said = [each for each in known.schemas if f"/{store.name}/" in each] if known else []
+        path = said[-1] if said else f"state/{store.operator}/0{below}/_metadata/schema"
+        return self.read(state_schemas, path) or []
+
+
+def _skew(values: dict[int, int]) -> Skew | None:
+    """Compare the largest of these values of partitions with their mean."""
+    total = sum(values.values())
+    if not total:
+        return None
+    largest = max(values, key=lambda each: values[each])
+    return Skew(round(values[largest] * len(values) / total, 2), largest)
