@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 RENEWED_AT = 0.8
 """Part of its life after which a ticket is replaced."""
 LOGIN_TIMEOUT_S = 20.0
-LONGEST_RETRY_S = 60.0
+SHORTEST_RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
 RETRIES_PER_LIFE = 50
 """A login that failed is tried again after this part of a ticket's life, or a minute."""
 MAX_CACHE_BYTES = 4_000_000
@@ -51,8 +51,9 @@ class Life(msgspec.Struct, frozen=True):
 def read_life(path: Path) -> Life | None:
     """Return the life of the ticket in a cache of type FILE; None if there is none, or the file is none."""
     try:
-        with path.open("rb") as file:
-            return _life(file.read(MAX_CACHE_BYTES))
+        # Anybody may have put something in the default place: the opening of a pipe would wait for who writes into it.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            return _life(file.read(MAX_CACHE_BYTES) or b"")
     except (OSError, struct.error, ValueError):
         return None
 
@@ -141,7 +142,7 @@ class KerberosLogin:
         life = read_life(self.cache)
         if refusal is None and life is not None:
             log.info("Kerberos: %s has a ticket for %.0f s.", self._principal, life.seconds)
-            return life.seconds * RENEWED_AT
+            return max(SHORTEST_RETRY_S, life.seconds * RENEWED_AT)
         left = life.ends - self._wall_clock() if life is not None else 0.0
         if self._warned != (life.ends if life is not None else 0.0):
             self._warned = life.ends if life is not None else 0.0
@@ -151,7 +152,8 @@ class KerberosLogin:
                 refusal,
                 max(0.0, left),
             )
-        return min(LONGEST_RETRY_S, life.seconds / RETRIES_PER_LIFE) if life is not None else 1.0
+        soon = life.seconds / RETRIES_PER_LIFE if life is not None else SHORTEST_RETRY_S
+        return min(LONGEST_RETRY_S, max(SHORTEST_RETRY_S, soon))
 
     def _log_in(self) -> str | None:
         """Get a new ticket and show it at once; return why that failed."""

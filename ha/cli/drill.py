@@ -72,6 +72,11 @@ def list_drills(as_json: bool) -> None:
     show_default=True,
     help="Where to run: `auto` means containers if a Docker engine answers, else the sandbox, which lacks some drills.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Run in a sandbox whose stores ask everybody who they are (Kerberos, TLS, ACLs); needs Kerberos' programs.",
+)
 @click.option("--report", "report", type=click.Path(path_type=Path, file_okay=False), help="Write a report here.")
 @click.option("--merge", is_flag=True, help="Keep the results of other drills that are in the report already.")
 @click.option(
@@ -89,6 +94,7 @@ def run_drills(
     every: bool,
     quick: bool,
     against: str,
+    secure: bool,
     report: Path | None,
     merge: bool,
     folder: Path,
@@ -108,7 +114,9 @@ def run_drills(
     chosen = _chosen(names, every=every, quick=quick)
     teller = _Teller()
     by = [PROVIDERS[name] for name in providers]
-    environment, reason = _environment(against, by, folder, teller)
+    if secure and against == "containers":
+        raise click.UsageError("--secure runs in the sandbox: leave out --against containers.")
+    environment, reason = _environment("sandbox" if secure else against, by, folder, teller, secure=secure)
     found: list[Outcome] = []
     histories: dict[tuple[str, str, str], Sequence[Event]] = {}
     earlier = _earlier(report) if merge else []
@@ -202,7 +210,7 @@ def _chosen(names: tuple[str, ...], *, every: bool, quick: bool) -> "list[Drill]
 
 
 def _environment(
-    against: str, providers: "Sequence[HaProvider]", folder: Path, teller: _Teller
+    against: str, providers: "Sequence[HaProvider]", folder: Path, teller: _Teller, *, secure: bool = False
 ) -> "tuple[Environment | None, str]":
     """Return the environment to drill in; None and the reason if it is not available."""
     try:
@@ -220,4 +228,4 @@ def _environment(
             if against == "containers":
                 return None, str(error)
             teller.step(f"{error} The drills that need containers are NOT RUN; the others run in the sandbox.")
-    return SandboxEnvironment(folder / "sandbox"), ""
+    return SandboxEnvironment(folder / ("secured" if secure else "sandbox"), secure=secure), ""

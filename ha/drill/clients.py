@@ -23,11 +23,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import ha
+from ha.config.sources import load
+from ha.config.stores import Stores
 from leader.errors import LeaderError
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, NotFound, StoreError
 from store.files import Files
-from store.open import open_files
 
 WORDS_PER_FILE = 150
 STOP = "_STOP"
@@ -60,13 +61,18 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+def _open(root: str) -> BoundedFiles:
+    """Open a directory, logged in as the settings say."""
+    return Stores(load({"zookeeper": "", "history": "", "snapshots": "off"})).open(root)
+
+
 # --- feed
 
 
 def feed(options: argparse.Namespace) -> None:
     """Feed the job until told to stop."""
     root, job, name = options.input.rstrip("/").rsplit("/", 2)
-    files = open_files(root)
+    files = _open(root)
     _until_done(lambda: files.call("prepare", lambda driver: _prepare(driver, f"{job}/{name}"), CALL_TIMEOUT_S), name)
     pause = threading.Event()
     number = 0
@@ -155,7 +161,7 @@ def read_counts(files: BoundedFiles, directory: str) -> tuple[Counter[str], Coun
 def results(options: argparse.Namespace) -> None:
     """Print the counts of an output directory."""
     root, _, directory = options.output.rstrip("/").rpartition("/")
-    files = open_files(root)
+    files = _open(root)
     counts, job_masters = read_counts(files, directory)
     found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
     json.dump(found, sys.stdout)

@@ -98,6 +98,9 @@ class Environment(ABC):
 
     name: str
     abilities: frozenset[Ability] = frozenset()
+    closed: bool = False
+    """Whether the stores ask everybody who they are, so that a stranger can do nothing."""
+
     elsewhere: str = ""
     """How to get the abilities that it lacks, as the end of a sentence."""
 
@@ -147,6 +150,10 @@ class Environment(ABC):
         Raises:
             DrillError: it failed, or took too long.
         """
+
+    def strangers(self) -> Mapping[str, Mapping[str, str]]:
+        """Who else can reach ZooKeeper: names, and the variables that make a member one of them."""
+        return {"stranger": {}}
 
     @abstractmethod
     def driver(self) -> str:

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from ha.drill.clients import STOP
 from ha.drill.environment import DrillError, Environment, Member
 from ha.drill.ha_provider import Contend, DrillJob, HaProvider
 from ha.drill.observer import HISTORY, Observer
-from ha.drill.outcome import Span
+from ha.drill.outcome import Check, Span
 from store.clock import now
 
 Say = Callable[[str], None]
@@ -33,6 +34,7 @@ LOOKUP_TIMEOUT = 2.0
 """Seconds between two input files, between two lookups, and for each lookup."""
 
 CONTENDERS = ("a", "b")
+NONE: Mapping[str, str] = MappingProxyType({})
 READERS = ("reader-1", "reader-2")
 AGENT = "agent"
 
@@ -65,6 +67,7 @@ class Fixture:
         contenders: by name; :attr:`lost` are those whose host is gone.
         readers: by name, with the agent if there is one.
         observer: what the histories say.
+        checks: what the drill itself has found, besides what is checked after every drill.
         over: when the drill itself was over, in boot-clock seconds; what follows is the job's end.
     """
 
@@ -86,6 +89,7 @@ class Fixture:
         self.say = say
         self._name = f"{name}-{secrets.token_hex(3)}"
         self.faults: list[Span] = []
+        self.checks: list[Check] = []
         self.contenders: dict[str, Member] = {}
         self.readers: dict[str, Member] = {}
         self.lost: set[str] = set()
@@ -191,16 +195,17 @@ class Fixture:
         leader = self.leader
         return next(each for name, each in self.contenders.items() if each is not leader and name not in self.lost)
 
-    def let(self, name: str, command: Sequence[str], seconds: float) -> None:
-        """Run a program beside the job to its end; its name is also that of its log.
+    def let(self, name: str, command: Sequence[str], seconds: float, variables: Mapping[str, str] = NONE) -> str:
+        """Run a program beside the job to its end, and return its output; its name is also that of its log.
 
         Raises:
             DrillError: it did not end, or it failed.
         """
-        program = self._others[name] = self._member(name, list(command))
+        program = self._others[name] = self._member(name, list(command), variables=variables)
         self.wait_for(f"the end of {name}", lambda: not program.running, seconds)
         if program.exit_code:
             raise DrillError(f"{name} failed: {program.log().strip()[-300:]}")
+        return program.log()
 
     @property
     def agent(self) -> Member:
@@ -303,10 +308,11 @@ class Fixture:
     def _feeder_runs(self) -> bool:
         return self._feeder is not None and self._feeder.running
 
-    def _member(self, name: str, command: list[str], beside: str = "") -> Member:
-        variables = {
+    def _member(self, name: str, command: list[str], beside: str = "", variables: Mapping[str, str] = NONE) -> Member:
+        given = {
             "HA_HISTORY": self.environment.member_path(self.folder / HISTORY),
             "PYTHONUNBUFFERED": "1",
             **{f"HA_{name.upper()}": f"{value:g}" for name, value in self.durations.items()},
+            **variables,
         }
-        return self.environment.start_member(name, command, variables, self.folder, beside)
+        return self.environment.start_member(name, command, given, self.folder, beside)

@@ -99,6 +99,7 @@ def run_drill(drill: Drill, environment: Environment, provider: HaProvider, fold
         guarantees = provider.keeps_guarantees
         judge = Judge(drill, events, fixture.faults, fixture.over, fixture.durations, keeps_guarantees=guarantees)
         judge.judge(fixture.observer.fed(), words, codes)
+        judge.checks += fixture.checks
         if drill.compared:
             say("A second job counts the same input on a quiet cluster.")
             other = _counted_quietly(drill, provider, folder, say, len(fixture.observer.fed()))

@@ -12,11 +12,20 @@ import ha
 from ha.drill import kill
 from ha.drill.environment import DrillError, Environment, Member
 from ha.sandbox import Sandbox, SandboxError
+from ha.sandbox.secured import STRANGER
 
 T = TypeVar("T")
 
 ENSEMBLE = 3
 NAMENODES = 2
+
+NO_CREDENTIALS = {
+    "HA_KERBEROS_KEYTAB": "",
+    "HA_KERBEROS_PRINCIPAL": "",
+    "HA_ZOOKEEPER_AUTH": "none",
+    "HA_ZOOKEEPER_TLS_CERTIFICATE": "",
+    "HA_ZOOKEEPER_TLS_KEY": "",
+}
 
 
 class Process(Member):
@@ -92,20 +101,25 @@ class SandboxEnvironment(Environment):
     name = "sandbox"
     elsewhere = "a Docker engine and its containers can"
 
-    def __init__(self, folder: Path, zookeepers: int = ENSEMBLE, namenodes: int = NAMENODES) -> None:
+    def __init__(
+        self, folder: Path, zookeepers: int = ENSEMBLE, namenodes: int = NAMENODES, *, secure: bool = False
+    ) -> None:
         """Prepare; nothing runs yet.
 
         Args:
             folder: of the sandbox.
             zookeepers: how many; 1 is enough for a cluster that nobody disturbs.
             namenodes: how many.
+            secure: whether the stores want to know who asks, by Kerberos and TLS.
         """
+        self.closed = secure
+        self.name = "secured sandbox" if secure else "sandbox"
         self._sandbox = Sandbox(folder)
         self._zookeepers, self._namenodes = zookeepers, namenodes
 
     def up(self, say: Callable[[str], None]) -> None:
         """Start or repair every server that does not serve."""
-        _tried(lambda: self._sandbox.up(self._zookeepers, self._namenodes, progress=say))
+        _tried(lambda: self._sandbox.up(self._zookeepers, self._namenodes, progress=say, secure=self.closed))
 
     def down(self) -> None:
         """Stop all servers, and delete what they hold."""
@@ -120,11 +134,19 @@ class SandboxEnvironment(Environment):
     @property
     def scratch(self) -> str:
         """URI of a directory for the files of jobs."""
-        return f"{_tried(self._sandbox.environment)['HA_FILES'].rsplit('/', 1)[0]}/drills"
+        file_system = _tried(self._sandbox.environment)["HA_FILES"].rsplit("/", 1)[0]
+        return f"{file_system}/ha-tests/drills" if self.closed else f"{file_system}/drills"  # the root is nobody's
 
     def member_path(self, path: Path) -> str:
         """The absolute path: members share this host."""
         return str(path.absolute())
+
+    def strangers(self) -> Mapping[str, Mapping[str, str]]:
+        """Anybody; where the stores ask, another user of the realm, and somebody without any credentials."""
+        if not self.closed:
+            return super().strangers()
+        other = _tried(lambda: self._sandbox.environment(STRANGER))
+        return {STRANGER: other, "nobody": {**other, **NO_CREDENTIALS}}
 
     def driver(self) -> str:
         """The word count of the distribution or the source tree."""

@@ -3,8 +3,8 @@
     python -m ha.drill.stranger JOB --seconds S --seed N [--denied]
 
 At drawn times it does one of the :data:`ACTS`. It is never a contender: it reads and writes ZooKeeper alone, by
-HA_ZOOKEEPER, as whoever the settings log in. It prints what it could not do and how often it did each act, and ends by
-itself. With ``--denied`` it fails if a single act had an effect, or if none was tried.
+HA_ZOOKEEPER, as whoever the settings log in. It prints what it could not do, and ends by itself; its last line is an
+:class:`Account`. With ``--denied`` it fails if a single act had an effect, or if none was tried.
 """
 
 import argparse
@@ -15,8 +15,10 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 from msgspec.structs import replace
 
 from ha.config.sources import load
@@ -35,6 +37,34 @@ PAUSE_S = 0.4
 
 FLOOD_S = 2.0
 CONNECT_S = 20.0
+
+
+class Account(msgspec.Struct, frozen=True):
+    """What has come of a stranger's acts.
+
+    Attributes:
+        done: how often each act had an effect.
+        denied: how many were refused.
+        connected: whether ZooKeeper let it in at all.
+    """
+
+    done: dict[str, int]
+    denied: int
+    connected: bool = True
+
+    @property
+    def harmless(self) -> bool:
+        """Whether it was kept from everything that it tried."""
+        return not any(self.done.values()) and (self.denied > 0 or not self.connected)
+
+    @classmethod
+    def of(cls, log: str) -> "Account":
+        """Read it from the end of a stranger's output.
+
+        Raises:
+            ValueError: it is not there.
+        """
+        return msgspec.json.decode(log.strip().rpartition("\n")[2], type=cls)
 
 
 class Stranger:
@@ -129,8 +159,8 @@ ACTS: tuple[Callable[[Stranger], None], ...] = (
 )
 
 
-def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Random) -> tuple[dict[str, int], int]:
-    """Act for so many seconds; return how often each act was done, and how many were denied."""
+def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Random) -> Account:
+    """Act for so many seconds."""
     stranger, pause, end = Stranger(zookeeper, job, dice), threading.Event(), now() + seconds
     done, denied = {act.__name__: 0 for act in ACTS}, 0
     while now() < end:
@@ -144,7 +174,7 @@ def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Rando
         except KazooException as error:  # somebody else was faster
             print(f"{act.__name__}: {type(error).__name__}", flush=True)  # noqa: T201
         pause.wait(dice.expovariate(1 / PAUSE_S))
-    return done, denied
+    return Account(done, denied)
 
 
 def connect() -> KazooClient:
@@ -171,12 +201,15 @@ def main() -> None:
     parser.add_argument("--denied", action="store_true", help="fail if a single act has an effect")
     options = parser.parse_args()
     zookeeper = connect()
-    with suppress(NoAuthError):  # it is connected, and may not even ask whether the chroot exists
-        zookeeper.start(CONNECT_S)
-    done, denied = disturb(zookeeper, options.job, options.seconds, random.Random(options.seed))  # noqa: S311
+    try:
+        with suppress(NoAuthError):  # it is connected, and may not even ask whether the chroot exists
+            zookeeper.start(CONNECT_S)
+        account = disturb(zookeeper, options.job, options.seconds, random.Random(options.seed))  # noqa: S311
+    except KazooTimeoutError:
+        account = Account({}, 0, connected=False)
     zookeeper.stop()
-    print(f"{done}; {denied} denied", flush=True)  # noqa: T201
-    if options.denied and (any(done.values()) or not denied):
+    print(msgspec.json.encode(account).decode(), flush=True)  # noqa: T201
+    if options.denied and not account.harmless:
         sys.exit(1)
 
 

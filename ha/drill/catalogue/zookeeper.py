@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from ha.drill.catalogue.hdfs import wake
 from ha.drill.drill import Action, Drill, Expected, bound
-from ha.drill.environment import Ability
+from ha.drill.environment import Ability, DrillError
 from ha.drill.fixture import START_LIMIT_S, Fixture, Setup
+from ha.drill.outcome import Check
+from ha.drill.stranger import Account
 
 NO_QUORUM_S = 60.0
 PAUSE_S = 20.0
@@ -71,9 +73,21 @@ def _lie(fixture: Fixture) -> None:
     what = f"a stranger deletes, forges, replays and floods the job's nodes in ZooKeeper for {LIES_S:.0f} s"
     program = ["python", "-m", "ha.drill.stranger", fixture.job.name, "--seconds", str(LIES_S)]
     with fixture.fault(what):
-        fixture.let("stranger", program, LIES_S + START_LIMIT_S)
+        for name, variables in fixture.environment.strangers().items():
+            said = fixture.let(name, program, LIES_S + START_LIMIT_S, variables)
+            if fixture.environment.closed:
+                fixture.checks.append(_kept_out(name, said))
     fixture.run_for(fixture.durations["session_timeout"])
     fixture.await_batches()
+
+
+def _kept_out(name: str, said: str) -> Check:
+    try:
+        found = Account.of(said)
+    except ValueError as error:
+        raise DrillError(f"{name} has not said what it could do: {error}") from error
+    tried = f"{found.denied} were denied" if found.connected else "ZooKeeper let it in for none"
+    return Check(f"{name} has no effect", found.harmless, f"{sum(found.done.values())} acts had an effect; {tried}")
 
 
 BOTH_LOST_S = 15.0

@@ -3,6 +3,7 @@
 import logging
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,16 @@ def test_no_bytes_break_the_reader(tmp_path_factory: pytest.TempPathFactory, noi
     path = tmp_path_factory.getbasetemp() / "noise"
     path.write_bytes(SAMPLE[:cut] + noise)
     read_life(path)
+
+
+def test_a_pipe_in_place_of_a_cache_blocks_nobody(path: Path) -> None:
+    """The default place is open to every user of the host: nobody else may stop what reads there."""
+    os.mkfifo(path)
+    reading = threading.Thread(target=read_life, args=(path,), daemon=True)
+    reading.start()
+    reading.join(10)
+    assert not reading.is_alive()
+    assert read_life(path) is None
 
 
 @pytest.mark.parametrize(
@@ -125,6 +136,14 @@ def test_a_login_that_fails_keeps_the_ticket_is_said_once_and_tried_again_soon(
     kinit.error = "no"
     assert login.step() == 60, "at most a minute"
     assert len(caplog.records) == 2, "another ticket, another warning"
+
+
+def test_a_ticket_that_lasts_no_time_is_no_reason_to_hurry(kinit: Kinit, path: Path) -> None:
+    login = KerberosLogin("/keytab", "me", path)
+    kinit.seconds = 0
+    assert login.step() == 1.0
+    kinit.error = "no"
+    assert login.step() == 1.0
 
 
 def test_without_any_ticket_it_is_tried_every_second(kinit: Kinit, path: Path) -> None:
