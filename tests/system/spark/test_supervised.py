@@ -63,6 +63,10 @@ class Driver:
         return [sys.executable, str(DRIVERS / "led.py"), self.job, self.source.as_uri(), self.target]
 
     @property
+    def declared(self) -> list[str]:
+        return [sys.executable, str(DRIVERS / "declared.py"), self.job, self.source.as_uri(), self.target]
+
+    @property
     def plain(self) -> list[str]:
         return [str(DRIVERS / "plain.py"), self.source.as_uri(), self.target]
 
@@ -140,6 +144,18 @@ def test_leadership_is_resigned_with_the_jvm(driver: Driver) -> None:
             assert process.wait(90) > 0, "the program ends by itself, and not well"
             assert leader(driver) == successor.session_id
     assert re.search("The JVM of job .* has ended, and with it the leadership", driver.said)
+
+
+def test_a_declared_job_that_is_terminated_ends_in_order(driver: Driver) -> None:
+    feed(driver.source, 0)
+    with driver.running(driver.declared) as process:
+        eventually(driver.output, 90)
+        process.terminate()
+        assert process.wait(60) == -signal.SIGTERM
+    assert "Traceback" not in driver.said
+    with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
+        assert reasons(successor)[2] == "released", "nobody waited for a time-out"
+        assert successor.exceptions.list() == [], "an end that was asked for is no failure"
 
 
 def test_leadership_is_given_back_with_the_jvm_and_with_python(driver: Driver) -> None:
