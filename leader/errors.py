@@ -6,6 +6,7 @@
     ├── NotLeader           this process does not lead, or no longer does; nothing was written
     ├── Fenced              the store refused a write because another leader has taken over
     ├── NoLeader            the job has no leader now
+    ├── Paused              an operator has paused the job, so nobody may take over
     ├── QueryFailed         a query of the job has failed, and nothing here starts it again
     ├── Unreadable          the store holds something that cannot be read, and must not be skipped
     └── Unreachable         no store answered in time; names every cause
@@ -36,6 +37,10 @@ class Fenced(NotLeader):
 
 class NoLeader(LeaderError):
     """The job has no leader at present, or does not exist."""
+
+
+class Paused(LeaderError):
+    """An operator has paused the job, so nobody may take over; the message says who, and how that ends."""
 
 
 class QueryFailed(LeaderError):

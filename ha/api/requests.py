@@ -32,8 +32,10 @@ _FREE = re.compile(r"[^A-Za-z0-9.-]")
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked for. With the id of an earlier request nothing is asked: that one is returned."""
 
-    verb: Literal["stop", "cancel", "restart"]
+    verb: Literal["stop", "cancel", "restart", "pause", "resume"]
     id: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")] | None = None
+    reason: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,56}\Z")] = ""
+    """Of a pause, for people; as many characters as fit into the name of an entry, however they are escaped there."""
 
 
 _decoder = msgspec.json.Decoder(Asked)
@@ -67,7 +69,7 @@ def operations(stores: ApiStores) -> list[Operation]:
         Operation(
             path,
             post,
-            "Ask the job's leader to stop, cancel or restart it.",
+            "Ask the job's leader to stop, cancel or restart it; or pause and resume it, which needs no leader.",
             Request,
             status=202,
             refusals=(400, 404, 409, 413, 415, 500),
@@ -81,7 +83,7 @@ def operations(stores: ApiStores) -> list[Operation]:
 def _ask(stores: ApiStores, request: HttpRequest, asked: Asked) -> Response:
     job = request.path_params["job"]
     client = _FREE.sub("-", request.client.host) if request.client else "somebody"
-    made = ask(stores.admin(), job, asked.verb, asked.id, f"http-from-{client}"[:64])
+    made = ask(stores.admin(), job, asked.verb, asked.id, f"http-from-{client}"[:64], asked.reason)
     return encoded(made, 202, {"Location": f"{PREFIX}/jobs/{job}/requests/{made.id}"})
 
 

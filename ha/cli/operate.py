@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from ha.cli.options import Seconds, json_option, settings, stores
+from ha.cli.options import Seconds, json_option, printable, settings, stores
 from ha.config.stores import Stores
 from ha.views.jobs import summaries
 from ha.views.records import grants
@@ -35,7 +35,10 @@ wait_option = click.option(
 @json_option
 @stores
 def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
-    """List all jobs: state, epoch, mode and holder of the lease, and all contenders."""
+    """List all jobs: state, epoch, mode and holder of the lease, and all contenders.
+
+    Below: who has paused which job, when and why.
+    """
     with job_admin(files, zookeeper) as admin:
         rows = summaries(admin)
     if as_json:
@@ -48,6 +51,12 @@ def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
         contenders = "?" if row.contenders is None else " ".join(row.contenders)
         table.add_row(row.job, row.state or "?", str(row.epoch), row.lease, row.holder or "-", contenders or "-")
     Console(soft_wrap=True).print(table)
+    for row in rows:
+        if row.paused is not None:
+            pause = row.paused
+            said = f"paused by {pause.by or 'an operator'} since {pause.at or 'a time that is not known'}"
+            why = f" ({printable(pause.reason)})" if pause.reason else ""
+            click.echo(f"{row.job}: {said}{why}: nobody takes over until `ha resume {row.job}`")
 
 
 @click.command("history")
@@ -132,8 +141,15 @@ def operator() -> str:
 @contextlib.contextmanager
 def job_admin(files: str | None, zookeeper: str | None) -> Iterator[JobAdmin]:
     """Open the stores for an operator's command, and close them again."""
+    with opened_stores(files, zookeeper) as opened:
+        yield JobAdmin(opened.files, opened.zookeeper, opened.timing.call_timeout)
+
+
+@contextlib.contextmanager
+def opened_stores(files: str | None, zookeeper: str | None) -> Iterator[Stores]:
+    """Open the stores, and close them again."""
     opened = Stores(settings(files=files, zookeeper=zookeeper))
     try:
-        yield JobAdmin(opened.files, opened.zookeeper, opened.timing.call_timeout)
+        yield opened
     finally:
         opened.close()

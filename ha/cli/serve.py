@@ -122,7 +122,7 @@ class _LocalServices:
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("job")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--again", is_flag=True, help="Run COMMAND even if the job had ended before this process began.")
 @click.option(
     "--spark",
@@ -153,6 +153,8 @@ def run(
 ) -> None:
     """Contend for JOB and run COMMAND while leading it. Put -- before COMMAND.
 
+    Without COMMAND it runs the newest program that `ha submit` has stored, and takes a newer one with each start.
+
     COMMAND finds HA_JOB, HA_EPOCH, HA_SESSION_ID and HA_LEADER_DIRECTORY in its environment. Before the leadership
     ends, COMMAND is asked to end (TERM) and then killed. It also dies with this process.
 
@@ -164,8 +166,9 @@ def run(
     """
     from ha.daemon.process import ContendingProcess  # noqa: PLC0415
     from ha.sidecar.sidecar import Sidecar  # noqa: PLC0415
+    from ha.sidecar.stored_program import StoredProgram  # noqa: PLC0415
 
-    if shutil.which(command[0]) is None:
+    if command and shutil.which(command[0]) is None:
         raise click.UsageError(f"There is no command {command[0]!r}: check its path.")
     configure(level=log_level, style=log_format)
     loaded = _announced(arguments)
@@ -175,7 +178,8 @@ def run(
         published = check_endpoints(endpoints(given))
         check_job(job)
         services = _LocalServices(process, "sidecar", loaded.listen or None)
-        sidecar = Sidecar(process, job, command, published, again=again, spark=spark)
+        stored = None if command else StoredProgram(process.stores, job)
+        sidecar = Sidecar(process, job, command, published, again=again, spark=spark, stored=stored)
         with services:
             code = sidecar.run()
     finally:

@@ -29,7 +29,8 @@ def status(job: str | None, as_json: bool) -> None:
 
     For each job: whether this host leads it, stands by, or is not eligible and why; for how many more seconds it leads
     for certain; what the command is doing (cold, warming, warm, running, restarting) and since when, how often it was
-    started, and the memory of all its processes. No store is asked: `ha list` shows the contenders of all hosts.
+    started, and the memory of all its processes; of a stored program, its version. Below: why it is not eligible, and
+    who has paused the job. No store is asked: `ha list` shows the contenders of all hosts.
     """
     try:
         found = local_processes()
@@ -64,6 +65,9 @@ def _print(found: list[dict[str, Any]]) -> None:
         for one in each["jobs"]:
             if one["not_eligible"]:
                 click.echo(f"{one['job']}, {one['contender']}: {printable(one['not_eligible'])}")
+            if one.get("paused"):  # a process of an older version says nothing of it
+                waits = "it stays the leader" if one["is_leader"] else f"it waits for `ha resume {one['job']}`"
+                click.echo(f"{one['job']}, {one['contender']}: {printable(one['paused'])}: {waits}")
 
 
 def _rows(process: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -88,7 +92,7 @@ def _command(command: dict[str, Any] | None) -> tuple[str, str, str, str]:
     if command is None:
         return "-", "-", "-", "-"
     memory = f"{command['memory_bytes'] / MEBIBYTE:,.0f} MiB" if command["processes"] else "-"
-    state = command["state"]
+    state = command["state"] + (f" v{version}" if (version := command.get("version")) else "")
     if (wait := command.get("next_start_seconds")) is not None:
         state += f" in {_duration(wait)}"
     return state, _duration(command["seconds"]), str(command["starts"]), memory

@@ -87,6 +87,21 @@ VERBS = {
         "Start the command of JOB again, on the same host and in the same epoch.",
         changes=True,
     ),
+    "submit": Verb(
+        "ha.cli.submit",
+        "submit",
+        "Store COMMAND, its files and its environment as the newest version of what JOB runs.",
+        changes=True,
+    ),
+    "pause": Verb(
+        "ha.cli.pausing",
+        "pause",
+        "Pause JOB: its leader stays, and nobody takes over, whatever happens to it.",
+        changes=True,
+    ),
+    "resume": Verb(
+        "ha.cli.pausing", "resume", "End the pause of JOB: standbys take over again when they must.", changes=True
+    ),
     "checkpoint": Verb(
         "ha.cli.read",
         "checkpoint",

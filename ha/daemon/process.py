@@ -172,6 +172,7 @@ def _status(participant: Participant) -> dict[str, Any]:
         "session_id": election.directory.session_id if election.directory else None,
         "endpoints": dict(information.endpoints) if information else {},
         "lease": {"mode": lease.mode.value, "sequence": lease.sequence, "holder": lease.contender} if lease else None,
+        "paused": f"{election.paused}" if election.paused is not None else None,
         "zookeeper": election.attestation.usable,
         "copy_epoch": copied.epoch if copied is not None else None,
         "copy_repairs": participant.leader_mirror.mirror.repairs,

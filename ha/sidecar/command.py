@@ -25,7 +25,9 @@ from ha.sidecar.guard import JVM_ENDED
 from ha.sidecar.heartbeat import Beat, read
 from ha.sidecar.memory import descendants, memory_of
 from ha.sidecar.spark_overlay import spark_environment
+from ha.sidecar.stored_program import StoredProgram
 from ha.sidecar.thread_dumps import first_of, thread_dumps
+from leader.job.programs import Program
 from leader.layout.names import LeaderDirectory
 from store.clock import now
 
@@ -60,6 +62,7 @@ class GuardedCommand:
         deadline: Path,
         held: Sequence[int] = (),
         grant: Path | None = None,
+        place: Path | None = None,
     ) -> None:
         """Start the guard, which starts the command.
 
@@ -69,12 +72,13 @@ class GuardedCommand:
             deadline: the file of the :class:`ha.leadership.deadline_file.DeadlineWriter`.
             held: descriptors that the guard keeps open until the command's whole process group is gone.
             grant: the deadline counts from when this file exists; None if the job is granted already.
+            place: the command's working directory; None for this process's own.
         """
         # -P: a directory called `ha` in the user's working directory must not be imported instead of this package.
         interpreter = [sys.executable, "-P", "-m", "ha.sidecar.guard"]
         arguments = [*interpreter, str(deadline), *([str(grant)] if grant else []), "--", *command]
         self._guard = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, env={**os.environ, **environment}, pass_fds=held
+            arguments, stdin=subprocess.PIPE, env={**os.environ, **environment}, pass_fds=held, cwd=place
         )
         self._pipe_lock = threading.Lock()
         self._asked_to_end = False
@@ -149,9 +153,10 @@ class Command:
         self,
         process: ContendingProcess,
         job: str,
-        arguments: Sequence[str],
+        program: Program,
         ended: Callable[[], None],
         *,
+        stored: StoredProgram | None = None,
         spark: bool = False,
         class_data: ClassData | None = None,
     ) -> None:
@@ -160,15 +165,17 @@ class Command:
         Args:
             process: its stores and settings are used.
             job: the job's name.
-            arguments: program and arguments.
+            program: what is run; another one can be set before each start.
             ended: called on a thread of its own when a run has ended, with all processes that it started here.
+            stored: where the files of the program come from; None if it was never stored.
             spark: use Spark's own configuration to tell the command where its checkpoints are.
             class_data: an archive of Spark's classes, which the command uses if it is there; None not to.
         """
         self._process = process
         self._job = job
         self._class_data = class_data
-        self._arguments = list(arguments)
+        self.program = program
+        self._stored = stored
         self._ended = ended
         self._spark = spark
         self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
@@ -230,12 +237,14 @@ class Command:
 
         Raises:
             OSError: it cannot be started.
+            Unreadable: a file of its program is damaged.
         """
         self.starts += 1
         self._restarting, self._since = False, now()
         Path(f"{self.deadline.path}{JVM_ENDED}").unlink(missing_ok=True)
         grant = None if leader else Path(self._directory.name, f"grant-{self.starts}")
-        environment = self._environment(leader, grant)
+        environment = {**self.program.environment, **self._environment(leader, grant)}
+        place = self._unpacked()
         options = self._class_data.options(os.environ) if self._class_data is not None else {}
         if self._spark or options:
             overlay = Path(self._directory.name, f"spark-{self.starts}")
@@ -246,10 +255,17 @@ class Command:
             self._record_running(leader)
         liveness = self._process.liveness_socket
         held = [liveness.fileno()] if liveness is not None else []
-        child = GuardedCommand(self._arguments, environment, self.deadline.path, held, grant)
+        child = GuardedCommand(self.program.command, environment, self.deadline.path, held, grant, place)
         self._run = run = _Run(child, grant, leader.epoch if leader else 0)
         threading.Thread(target=self._wait, args=(run,), name="ha-wait", daemon=True).start()
         _log.info("%s: the command %s, guarded by process %d.", self._job, "runs" if leader else "warms up", child.pid)
+
+    def _unpacked(self) -> Path | None:
+        """Return the working directory of the next run, with the files of its program; None for one never stored."""
+        if self._stored is None:
+            return None
+        self._stored.unpack(self.program, place := Path(self._directory.name, f"program-{self.starts}"))
+        return place
 
     def grant(self, leader: LeaderDirectory) -> None:
         """Grant the job to the warm command, which goes on.
@@ -303,7 +319,7 @@ class Command:
         self._directory.cleanup()
 
     def status(self) -> dict[str, Any]:
-        """Return its state, the seconds since that began, its starts, and the number and memory of its processes."""
+        """Return its state, the seconds since that began, its starts, its stored version, its processes and memory."""
         run, since = self._run, self._since
         if run is None:
             state = CommandState.RESTARTING if self._restarting else CommandState.COLD
@@ -319,6 +335,7 @@ class Command:
             "state": state.value,
             "seconds": round(max(0.0, now() - since), 1),
             "starts": self.starts,
+            "version": self.program.version or None,
             "processes": processes,
             "memory_bytes": memory,
             **(waits if state is CommandState.RESTARTING else {}),

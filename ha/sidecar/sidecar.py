@@ -4,7 +4,6 @@ Its phases are in ha/sidecar/phase.py; it alone changes them.
 """
 
 import logging
-import os
 import random
 import signal
 from collections.abc import Mapping, Sequence
@@ -24,15 +23,16 @@ from ha.sidecar.escalation import Escalation
 from ha.sidecar.failures import CommandFailures, Decision, end_of_command
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_status import NOTE_S, JobStatusUpdater
+from ha.sidecar.newest_program import NewestProgram
 from ha.sidecar.operator_requests import CANCEL, RESTART, OperatorRequests
 from ha.sidecar.phase import Ending, Leading, Phase, Standby
 from ha.sidecar.probes import probe_of
-from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
-from ha.sidecar.spark_submit import check_place
+from ha.sidecar.stored_program import StoredProgram
 from ha.sidecar.verification import Verification
 from ha.spark.checkpoint_publisher import SidecarPublisher
 from ha.spark.query_reports import QueryReports
 from leader.election.events import Grant, Revoke
+from leader.errors import LeaderError
 from leader.layout.information import check_endpoints
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory, check_job
@@ -67,26 +67,26 @@ class Sidecar:
         *,
         again: bool = False,
         spark: bool = False,
+        stored: StoredProgram | None = None,
     ) -> None:
         """Prepare; it does not contend before :meth:`run`.
 
         Args:
             process: its stores and contender are used; the caller closes it.
             job: the job's name.
-            command: program and arguments.
+            command: program and arguments; ignored if there is a stored program.
             endpoints: published while leading.
             again: run the command even if the job had ended before this process contended.
             spark: use Spark's own configuration to tell the command where its checkpoints are; not if it is warm.
+            stored: each start of the command takes its newest version.
 
         Raises:
             InvalidName: the job or an endpoint has a name that is not allowed.
             InvalidSettings: ``spark`` does not work with this command, its driver would run on another host, or the
                 liveness probe has another form.
         """
-        users = users_configuration(os.environ)
-        check_place(command, os.environ, users / DEFAULTS if users is not None else None)
-        if spark:
-            check_command(command, warm=process.settings.standby == WARM)
+        self._programs = NewestProgram(stored, command, spark=spark, warm=process.settings.standby == WARM)
+        program = self._programs.first()
         probe = process.settings.liveness_probe
         asks = probe_of(probe, process.stores) if probe else None
         self._process = process
@@ -100,9 +100,9 @@ class Sidecar:
         self._leads_until = float("-inf")
         self._notices = NoticeQueue(self._believed)
         settings = process.settings
-        self._class_data = ClassData(command, settings.files) if settings.class_data == CLASS_DATA_ON else None
+        self._class_data = ClassData(program.command, settings.files) if settings.class_data == CLASS_DATA_ON else None
         ended = lambda: self._notices.put(Wake(CHILD_ENDED))  # noqa: E731
-        self._command = Command(process, job, command, ended, spark=spark, class_data=self._class_data)
+        self._command = Command(process, job, program, ended, stored=stored, spark=spark, class_data=self._class_data)
         process.commands[job] = self._command.status
         logs = QueryReports()
         self._publisher = None
@@ -120,6 +120,8 @@ class Sidecar:
         self._hangs = HangWatch(settings, self._command, asks)
         self._exit_code: int | None = None
         self._operators: OperatorRequests | None = None
+        self._replaces = False
+        """Whether the command that is being ended is started again in another version."""
         self._recorded: LeaderDirectory | None = None
         """The leadership whose end stands in the history; its first cause is the one that counts."""
 
@@ -231,6 +233,9 @@ class Sidecar:
             assert isinstance(self._phase, Leading), "only then anything is carried out"
             phase = self._phase
             if request.verb == RESTART:
+                if (unfit := self._take_newest()) is not None:
+                    self._operators.answer(f"Nothing was restarted: {unfit}", done=False)
+                    continue
                 self._status.fail(phase.leader)
                 self._escalation.forget(phase.leader)
                 if not self._command.runs:
@@ -269,7 +274,9 @@ class Sidecar:
         if isinstance(phase, Standby):
             self._ended_before_the_grant()
             return
-        if self._operators is not None and self._operators.restarts and isinstance(phase, Leading) and self._may_run():
+        restarts = self._replaces or (self._operators is not None and self._operators.restarts)
+        self._replaces = False
+        if restarts and isinstance(phase, Leading) and self._may_run():
             self._wait(phase, 0.0)
             return
         self._ended(phase, code, finished=finished or self._ends_as_asked, jvm_ended=jvm_ended)
@@ -302,7 +309,29 @@ class Sidecar:
 
     def _warm_up(self) -> None:
         if self._settings.standby == WARM and self._exit_code is None:
-            self._command.start(None)
+            try:
+                self._start(None)
+            except LeaderError as error:
+                _log.warning("%s: the command does not warm up: %s", self._job, error)
+                self._phase = Standby(now() + self._settings.long_ttl)
+
+    def _start(self, leader: LeaderDirectory | None) -> None:
+        """Start the newest version of the command.
+
+        Raises:
+            LeaderError: it is damaged, or this host cannot run it.
+            OSError: it cannot be started.
+        """
+        self._command.program = self._programs.newest(self._command.program)
+        self._command.start(leader)
+
+    def _take_newest(self) -> LeaderError | None:
+        """Fetch the newest version while the present one runs; returns why it cannot be run."""
+        try:
+            self._programs.newest(self._command.program)
+        except LeaderError as error:
+            return error
+        return None
 
     def _wait(self, phase: Leading, seconds: float) -> None:
         """Have the command started in so many seconds; the leadership stays."""
@@ -312,11 +341,22 @@ class Sidecar:
     def _grant_to_command(self, leader: LeaderDirectory) -> None:
         self._granted_at = now()
         try:
-            if self._command.runs:
+            if not self._command.runs:
+                self._start(leader)
+            elif self._programs.newest(self._command.program) == self._command.program:
                 self._command.grant(leader)
             else:
-                self._command.start(leader)
+                _log.info("%s: a newer program was stored: the warm command is replaced.", self._job)
+                self._replaces = True
+                self._stop_command(now())
+                return
             self._hangs.begin(self._status.directory(leader))
+        except LeaderError as error:
+            _log.error("%s: the command is not started: %s", self._job, error)
+            self._failures.tell(leader, "not-started", f"{error}").join(NOTE_S)
+            self._exit_code = self._failures.counted(leader, "not-started", 0.0).exit_code
+            self._record_end("not-started")
+            self._step_down("The command could not be started.")
         except OSError as error:  # on a host where no file can be written a driver cannot work either
             self._record_end("not-started")
             self._step_down(f"The command could not be told that it leads: {error.strerror}.")

@@ -11,12 +11,21 @@ from leader.job.status import Status, pick
 from leader.layout.checkpoint import CheckpointEntry
 from leader.layout.lease import Mode
 from leader.layout.names import CHECKPOINTS, check_job
+from leader.layout.pause import Pause, present
 
 DAMAGED = "damaged"
 """In place of the lease of a job whose record holds none."""
 
 LOOKS = 3
 """Tries while leaders claim the job between two calls."""
+
+
+class JobPause(msgspec.Struct, frozen=True):
+    """Who has paused a job, when and why; null if that is not known, or was not given."""
+
+    by: str | None
+    at: str | None
+    reason: str | None
 
 
 class JobSummary(msgspec.Struct, frozen=True):
@@ -30,6 +39,7 @@ class JobSummary(msgspec.Struct, frozen=True):
         holder: the contender that holds the lease.
         contenders: that have announced themselves; null if ZooKeeper does not answer.
         checkpoint_at: when its checkpoints changed last, by the clock of the file system; null without any.
+        paused: set while an operator has paused it: nobody takes over.
     """
 
     job: str
@@ -39,6 +49,7 @@ class JobSummary(msgspec.Struct, frozen=True):
     holder: str | None = None
     contenders: list[str] | None = None
     checkpoint_at: str | None = None
+    paused: JobPause | None = None
 
 
 def summaries(admin: JobAdmin) -> list[JobSummary]:
@@ -73,7 +84,9 @@ def summary(admin: JobAdmin, job: str) -> JobSummary:
 
 
 def _look(admin: JobAdmin, job: str) -> JobSummary:
-    leader, lease = admin.lease(job)
+    leader, record = admin.record(job)
+    lease = record.lease
+    assert lease is not None, "a record that was returned has a lease"
     directory = admin.directory(job, leader)
     entries = directory.list()
     checkpoints = directory.list(CHECKPOINTS)
@@ -90,7 +103,14 @@ def _look(admin: JobAdmin, job: str) -> JobSummary:
         lease.contender if held else None,
         admin.contenders(job),
         at_time(changed) if published and changed else None,
+        _paused(present(record)),
     )
+
+
+def _paused(pause: Pause | None) -> JobPause | None:
+    if pause is None:
+        return None
+    return JobPause(pause.by or None, at_time(pause.at * 1000) if pause.at else None, pause.reason or None)
 
 
 def _state(stored: Status | None, *, led: bool) -> str | None:

@@ -4,39 +4,50 @@ import time
 import uuid
 
 from ha.sidecar.operator_requests import VERBS
+from leader.job import pausing
 from leader.job.admin import JobAdmin
 from leader.job.requests import Request, Requests
-from leader.layout.names import check_word
+from leader.layout.lease import Lease, Mode
+from leader.layout.names import LeaderDirectory, check_word
+from leader.layout.pause import Pause
 from store.errors import Conflict, StoreError, Unknown
 from store.outcome import doubts
 
+PAUSE, RESUME = "pause", "resume"
+AT_ONCE = (PAUSE, RESUME)
+"""Verbs that need no leader: the change of the lease is all that there is to do."""
 
-def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str) -> Request:
+
+def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str, reason: str = "") -> Request:
     """Leave a request for the job's leader, have it look, and return the request as it is now.
+
+    A pause and its end need no leader, so they are done, or refused, when this returns.
 
     Args:
         admin: of the stores.
         job: the job's name.
-        verb: one of :data:`ha.sidecar.operator_requests.VERBS`.
+        verb: one of :data:`ha.sidecar.operator_requests.VERBS`, or of :data:`AT_ONCE`.
         identity: of the request: asking twice with one is asking once; None for a new one.
         by: who asks, for people.
+        reason: of a pause, for people.
 
     Raises:
-        InvalidName: the job or the request cannot have such a name.
+        InvalidName: the job or the request cannot have such a name, or the reason is too long.
         NoLeader: nobody leads the job, so there is nobody to ask.
         Fenced: another leader has begun meanwhile: ask that one.
         Conflict: something else was asked under this id; nothing is asked now.
         StoreError: the store refuses, or does not answer. Then the message says with which id to ask again.
     """
-    assert verb in VERBS
+    assert verb in (*VERBS, *AT_ONCE)
     identity = check_word(identity, "a request") if identity else new_id()
+    if verb in AT_ONCE:
+        return _at_once(admin, job, verb, identity, by, reason)
     admin.check_led(job)
     with doubts(
         f"request {identity} to {verb} job {job!r} is left", f"ask again with the id {identity}, which asks once"
     ):
         request = Requests(admin.directory(job)).ask(identity, verb, by)
-    if request.verb != verb:
-        raise Conflict(f"Request {identity} of job {job!r} asks to {request.verb}, not to {verb}: take another id.")
+    _check_verb(request, job, verb)
     if not request.state.final:
         try:
             admin.ask_to_look(job)
@@ -46,6 +57,40 @@ def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str) -> 
                 f"ask again with the id {identity}, which asks once. ({error})"
             ) from error
     return request
+
+
+def _at_once(admin: JobAdmin, job: str, verb: str, identity: str, by: str, reason: str) -> Request:
+    """Carry a request out and note it among the others, unless it was carried out before."""
+    requests = Requests(admin.directory(job))
+    if (known := requests.load(identity)) is not None:
+        _check_verb(known, job, verb)
+        return known
+    said = _pause(admin, job, by, reason) if verb == PAUSE else _resume(admin, job)
+    return Requests(admin.directory(job)).note(identity, verb, by, {"reason": reason} if reason else {}, said)
+
+
+def _pause(admin: JobAdmin, job: str, by: str, reason: str) -> str:
+    leader, lease, new = pausing.pause(admin, job, Pause(int(time.time()), by, reason))
+    since = "" if new else ", and was so before"
+    return f"The job is paused{since}: {_leader(leader, lease)}, and nobody takes over."
+
+
+def _resume(admin: JobAdmin, job: str) -> str:
+    leader, lease, before = pausing.resume(admin, job)
+    if before is None:
+        return f"The job was not paused: {_leader(leader, lease)}."
+    return f"The job was {before}, and goes on: {_leader(leader, lease)}, and standbys take over when they must."
+
+
+def _leader(leader: LeaderDirectory, lease: Lease) -> str:
+    if lease.mode is Mode.RELEASED:
+        return "nobody leads it"
+    return f"{lease.contender}, which holds its lease in epoch {leader.epoch}, stays"
+
+
+def _check_verb(request: Request, job: str, verb: str) -> None:
+    if request.verb != verb:
+        raise Conflict(f"Request {request.id} of job {job!r} asks to {request.verb}, not to {verb}: take another id.")
 
 
 def find(admin: JobAdmin, job: str, identity: str) -> Request | None:

@@ -124,6 +124,8 @@ class Election:
                 state.rival.on_checked(token, present, now)
                 if present and state.phase is Phase.STANDBY:
                     state.schedule.postpone_look(now + state.rival.poll_interval(state.attestation))
+                elif present is False and state.lease is not None and state.lease.paused:
+                    self._look_soon(now)  # the pause may be over
                 return []
             case ProcessGone(session_id):
                 return self._process_gone(session_id, now)
@@ -171,7 +173,7 @@ class Election:
             return []
         state.rival.mark_process_gone(session_id)
         self._look_soon(now)
-        return [Suspect(state.rival.lease.contender)]
+        return [] if state.rival.lease.paused else [Suspect(state.rival.lease.contender)]
 
     def _process_asked(self, token: str, *, lives: bool) -> list[Command]:
         state = self.state

@@ -7,8 +7,9 @@ from leader.election.events import Command, CreateJob, HandOverRequested, ListJo
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.layout import contact, names
 from leader.layout.information import Record
-from leader.layout.lease import LOOK, Lease, Mode
+from leader.layout.lease import LOOK, PAUSED, Lease, Mode
 from leader.layout.names import LeaderDirectory
+from leader.layout.pause import present
 from store.errors import AlreadyExists, NotFound, StoreError
 from store.outcome import Outcome
 
@@ -157,10 +158,19 @@ class Responses:
                 state.schedule.look_from_top = True
             return [Log(f"The record in {directory.name} holds no lease; it looks again.")]
         state.rival.observe(record.lease, outcome.ended, contact.holders(record, directory))
+        said = self._paused(record)
         if state.phase is Phase.STANDBY:
             self._lease_seen_by_standby(record.lease, now)
+            return said
+        return said + self._lease_seen_by_holder(record.lease, now)
+
+    def _paused(self, record: Record) -> list[Command]:
+        """Say that the job is paused, or is so no more."""
+        state, before = self._state, self._state.paused
+        state.paused = present(record)
+        if state.paused == before:
             return []
-        return self._lease_seen_by_holder(record.lease, now)
+        return [Log(f"The job is {state.paused}: nobody takes over." if state.paused else "The job is not paused now.")]
 
     def _lease_seen_by_standby(self, lease: Lease, now: float) -> None:
         state = self._state
@@ -176,7 +186,8 @@ class Responses:
             return state.released(now) if lease.mode is Mode.RELEASED else []
         if lease.owner == state.session_id and lease.successor:
             state.holding.adopt(lease)
-            return [RequestsFound()] if lease.successor == LOOK else self._hand_over_requested(lease.successor)
+            told = lease.successor in (LOOK, PAUSED)
+            return [RequestsFound()] if told else self._hand_over_requested(lease.successor)
         return state.lose_to_another(f"Its lease was seized by {lease.contender}.", now)
 
     def _hand_over_requested(self, successor: str) -> list[Command]:

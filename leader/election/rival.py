@@ -154,7 +154,7 @@ class RivalLease:
         self._hearing.answer(token, lives=lives)
 
     def _released_reason(self, lease: Lease, now: float) -> str | None:
-        if lease.successor in ("", ANYBODY, self._contender):
+        if lease.paused or lease.successor in ("", ANYBODY, self._contender):
             return "released"
         return "successor-absent" if now >= self.expiry() else None
 
@@ -213,10 +213,12 @@ class RivalLease:
         """Seconds after which to read the lease again.
 
         That is long while ZooKeeper watches the lease for this standby, and short otherwise; but a lease that HDFS
-        alone carries is not read before its holder is about to renew it.
+        alone carries is not read before its holder is about to renew it, and that of a paused job is not waited for.
         """
         if self.lease is not None and self._attestable(attestation) and self._present == self.lease.attestation:
             return self._timing.long_ttl / RENEWALS_PER_TTL
+        if self.lease is not None and self.lease.paused:
+            return self._timing.renewal
         by_hdfs = self.lease is not None and self.lease.mode is Mode.HDFS
         return self._hdfs_interval.seconds() if by_hdfs else self._timing.poll
 

@@ -17,6 +17,7 @@ from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
 from leader.layout.lease import Attestation, Lease, Mode, check_contender
 from leader.layout.names import LeaderDirectory
+from leader.layout.pause import Pause
 from leader.timing import PAST, Timing
 
 
@@ -86,6 +87,8 @@ class ElectionState:
         """The contender for whom the lease is given back; empty for anybody."""
         self.job_missing = False
         """Whether the job's directory is to be created."""
+        self.paused: Pause | None = None
+        """Who has paused the job, for people; None if it is not paused, as far as this contender has seen."""
         self.stop_demanded = False
         """Whether the work that is being stopped was given a time by which it must have stopped."""
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from leader.election.events import CreateJob, ListJob, ListRecord, Rename
 from leader.election.state import ElectionState, PendingOperation, Phase
-from leader.layout.lease import LOOK, Lease, Mode
+from leader.layout.lease import LOOK, PAUSED, Lease, Mode
 from leader.layout.names import RECORD, LeaderDirectory
 from leader.timing import NEVER, PAST, RENEWALS_PER_TTL
 
@@ -81,6 +81,8 @@ class Steps:
         theirs, reason = state.rival.lease, state.rival.expired_reason(now)
         if theirs is None or reason is None or now < state.schedule.held_off_until:
             return None
+        if theirs.paused and reason != "own":  # whoever led when it was paused may lead on, after an outage too
+            return None
         return self._take(theirs, reason, now)
 
     def _take(self, theirs: Lease, reason: str, now: float) -> PendingOperation:
@@ -91,7 +93,9 @@ class Steps:
             state.seize_reason = reason
         state.holding.clear()
         state.session_id = self._new_session_id()
-        mine = Lease(theirs.sequence + 1, Mode.HDFS, state.timing.short_ttl_ms, state.session_id, "", state.contender)
+        successor = PAUSED if theirs.paused else ""
+        ttl_ms, sequence = state.timing.short_ttl_ms, theirs.sequence + 1
+        mine = Lease(sequence, Mode.HDFS, ttl_ms, state.session_id, "", state.contender, successor)
         state.holding.send(mine, now)
         return PendingOperation(self._rename_lease(theirs, mine), lease=mine)
 
@@ -119,7 +123,7 @@ class Steps:
         held = self._state.holding.present
         if held is None:
             return None
-        successor = self._state.successor
+        successor = PAUSED if held.paused else self._state.successor
         released = structs.replace(held, mode=Mode.RELEASED, ttl_ms=0, attestation="", successor=successor)
         return self._change_lease(released, now)
 

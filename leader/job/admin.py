@@ -13,13 +13,15 @@ from tenacity import (
     wait_fixed,
 )
 
-from leader.errors import Fenced, InvalidName, NoLeader
+from leader.errors import Fenced, InvalidName, NoLeader, Paused
 from leader.job import grants
 from leader.job.exceptions import Exceptions, JobException
 from leader.job.fenced_directory import LOOKS, FencedDirectory
 from leader.layout import tree as job_tree
-from leader.layout.lease import ANYBODY, LOOK, Lease, Mode, check_contender
+from leader.layout.information import Record
+from leader.layout.lease import ANYBODY, LOOK, PAUSED, Lease, Mode, check_contender
 from leader.layout.names import HISTORY, RECORD, LeaderDirectory, check_job
+from leader.layout.pause import present
 from leader.layout.znodes import contenders_path, leader_path
 from store.bounded import BoundedFiles
 from store.errors import NotFound, StoreError, Unknown
@@ -97,7 +99,13 @@ class JobAdmin:
         return FencedDirectory(self._files, job, known, self._timeout)
 
     def lease(self, job: str) -> tuple[LeaderDirectory, Lease]:
-        """Return the job's leader directory and lease.
+        """Return the job's leader directory and lease; raises as :meth:`record` does."""
+        directory, record = self.record(job)
+        assert record.lease is not None, "it was looked at"
+        return directory, record.lease
+
+    def record(self, job: str) -> tuple[LeaderDirectory, Record]:
+        """Return the job's leader directory and record, which has a lease.
 
         Raises:
             NoLeader: there is no such job, or its record holds no lease.
@@ -109,7 +117,7 @@ class JobAdmin:
             raise NoLeader(f"{error}") from error
         if record.lease is None:
             raise NoLeader(f"The record of job {job!r} holds no lease.")
-        return directory, record.lease
+        return directory, record
 
     def contenders(self, job: str) -> list[str] | None:
         """Return the contenders that have announced themselves in ZooKeeper; None if ZooKeeper does not answer.
@@ -143,6 +151,7 @@ class JobAdmin:
         Raises:
             InvalidName: the successor cannot be a contender's name.
             NoLeader: the job has no leader.
+            Paused: nobody may take over.
             Unknown: it may have been asked; the message says what to do.
         """
         if successor != ANYBODY:
@@ -152,7 +161,7 @@ class JobAdmin:
             directory, leader = self._mark(job, lambda lease: lease.asked_to(successor))
         if operator:
             grants.record_operator(self._files, job, directory, operator, leader, self._timeout)
-        self._poke(job)
+        self.poke(job)
         return directory
 
     def handed_over(self, job: str, since: LeaderDirectory, timeout: float) -> tuple[LeaderDirectory, Lease] | None:
@@ -177,7 +186,7 @@ class JobAdmin:
             NoLeader: the job has no leader.
         """
         self._mark(job, Lease.asked_to_look)
-        self._poke(job)
+        self.poke(job)
 
     def _mark(self, job: str, mark: Callable[[Lease], Lease]) -> tuple[LeaderDirectory, str]:
         """Mark the present lease, and return whose it is; that is refused if its leader has just renewed it.
@@ -185,36 +194,46 @@ class JobAdmin:
         If the answer is lost and that leadership is over when it looks again, that one was asked: no second one is.
         """
         perhaps: tuple[LeaderDirectory, str] | None = None
-        attempts = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(StoreError), reraise=True)
-        for attempt in attempts:
+        for attempt in attempts():
             with attempt:
-                directory, lease = self.lease(job)
+                directory, record = self.record(job)
+                lease = record.lease
+                assert lease is not None, "it was looked at"
                 if perhaps is not None and (directory != perhaps[0] or lease.mode is Mode.RELEASED):
                     return perhaps
                 try:
-                    return self._mark_once(job, directory, lease, mark)
+                    return self._mark_once(job, directory, record, mark)
                 except Unknown:
                     perhaps = directory, lease.contender
                     raise
         raise AssertionError("the last attempt returns or raises")
 
     def _mark_once(
-        self, job: str, directory: LeaderDirectory, lease: Lease, mark: Callable[[Lease], Lease]
+        self, job: str, directory: LeaderDirectory, record: Record, mark: Callable[[Lease], Lease]
     ) -> tuple[LeaderDirectory, str]:
+        lease = record.lease
+        assert lease is not None, "it was looked at"
         if lease.mode is Mode.RELEASED:
             raise _free(job)
         marked = mark(lease)
-        if marked.successor != lease.successor or marked.successor == LOOK:  # each request to look is one more
-            record = f"{job}/{directory.name}/{RECORD}"
-            change = _rename(f"{record}/{lease.name}", f"{record}/{marked.name}")
-            self._files.call("request", change, self._timeout)
+        if lease.paused and not marked.paused:
+            raise Paused(f"Job {job!r} is {present(record)}, so nobody may take over: `ha resume {job}` first.")
+        again = marked.successor in (LOOK, PAUSED)  # each request to look is one more
+        if again or marked.successor != lease.successor:
+            self.rename_lease(job, directory, lease, marked)
         return directory, lease.contender
+
+    def rename_lease(self, job: str, leader: LeaderDirectory, lease: Lease, marked: Lease) -> None:
+        """Replace the lease that was read by a marked one; refused if its leader has just renewed it."""
+        record = f"{job}/{leader.name}/{RECORD}"
+        change = _rename(f"{record}/{lease.name}", f"{record}/{marked.name}")
+        self._files.call("request", change, self._timeout)
 
     def _successor(self, job: str, since: LeaderDirectory) -> tuple[LeaderDirectory, Lease] | None:
         directory, lease = self.lease(job)
         return (directory, lease) if directory.epoch > since.epoch and lease.owner == directory.session_id else None
 
-    def _poke(self, job: str) -> None:
+    def poke(self, job: str) -> None:
         """Write the leader's node again, unchanged: the leader watches it, and looks at HDFS when it changes."""
         if self._zookeeper is None:
             return
@@ -226,6 +245,12 @@ class JobAdmin:
             self._zookeeper.call(Set(leader_path(job), data, stat.version), self._timeout)
         except StoreError:
             return  # the leader finds the request when it renews the lease
+
+
+def attempts() -> Retrying:
+    """Return the tries of a change to a lease; the last one's error is raised."""
+    known = (StoreError, Fenced)  # a leader has renewed the lease, or has claimed the job, between two calls
+    return Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(known), reraise=True)
 
 
 def _free(job: str) -> NoLeader:

@@ -105,13 +105,13 @@ class FencedDirectory:
             f"and the job is at epoch {leader.epoch}, session {leader.session_id}, now."
         )
 
-    def read(self, path: str) -> bytes:
-        """Return a file's content, at most :data:`MAX_BYTES`.
+    def read(self, path: str, most: int = MAX_BYTES) -> bytes:
+        """Return a file's content, at most that many bytes.
 
         Raises:
             NotFound: there is no such file.
         """
-        return self._checked("own_read", lambda files: files.read(self.at(path), MAX_BYTES), FILE_TIMEOUTS)
+        return self._checked("own_read", lambda files: files.read(self.at(path), most), _timeouts(most))
 
     # --- changes
 
@@ -143,7 +143,7 @@ class FencedDirectory:
         """Make one change, and return its outcome instead of raising. Its paths come from :meth:`at`."""
         return self._files.outcome(call, change, self._timeout)
 
-    def put(self, data: bytes | None, entry: str) -> None:
+    def put(self, data: bytes | None, entry: str, most: int = MAX_BYTES) -> None:
         """Store a file under a name that never existed before; an empty directory if ``data`` is None.
 
         The file is written elsewhere and moved to its name as a whole, by :meth:`commit`. A refusal leaves nothing
@@ -152,12 +152,13 @@ class FencedDirectory:
         Args:
             data: content of the file.
             entry: its path; a missing folder is created.
+            most: longest content.
 
         Raises:
             AlreadyExists: another process has taken the name.
-            Invalid: the content is longer than :data:`MAX_BYTES`.
+            Invalid: the content is longer than that.
         """
-        staged = self.stage(data)
+        staged = self.stage(data, most)
         try:
             self.make_folder(parent(entry))
             self.commit(staged, entry)
@@ -172,21 +173,21 @@ class FencedDirectory:
         self._sweep()
         return f"{STAGED}/{self.leader.epoch}-{uuid.uuid4().hex}"
 
-    def stage(self, data: bytes | None) -> str:
+    def stage(self, data: bytes | None, most: int = MAX_BYTES) -> str:
         """Write a file, or make a directory if ``data`` is None, at a :meth:`staging` path, and return that path.
 
         Raises:
-            Invalid: the content is longer than :data:`MAX_BYTES`.
+            Invalid: the content is longer than ``most``.
         """
-        if data is not None and len(data) > MAX_BYTES:
+        if data is not None and len(data) > most:
             raise Invalid(
-                f"The content has {len(data):,} bytes, and {MAX_BYTES:,} are allowed: write it below leadership.path()."
+                f"The content has {len(data):,} bytes, and {most:,} are allowed: write it below leadership.path()."
             )
         path = self.staging()
         if data is None:
             self.make_folder(path)
         else:
-            self._checked("own_write", lambda files: files.write(self.at(path), data), FILE_TIMEOUTS)
+            self._checked("own_write", lambda files: files.write(self.at(path), data), _timeouts(len(data)))
         return path
 
     def commit(self, source: str, entry: str, sequence: int = 1) -> str:
@@ -253,3 +254,8 @@ class FencedDirectory:
 
     def _fenced(self) -> Fenced:
         return Fenced(f"Epoch {self.leader.epoch} of job {self.job!r} is over: another leader has taken its place.")
+
+
+def _timeouts(most: int) -> int:
+    """Return the call time-outs for so many bytes: one more for each further :data:`MAX_BYTES`."""
+    return FILE_TIMEOUTS + max(0, most - 1) // MAX_BYTES

@@ -95,6 +95,14 @@ class Requests:
         except Conflict:
             return self.load(wanted.id) or wanted
 
+    def note(self, identity: str, verb: str, by: str, arguments: Mapping[str, str], said: str) -> Request:
+        """Leave a request that was carried out without a leader, for people; with an id of before, return that one."""
+        wanted = Request(identity, verb, self._directory.leader.epoch, by, dict(arguments))
+        try:
+            return self._put(wanted, State.DONE, said)
+        except Conflict:
+            return self.load(identity) or wanted
+
     def load(self, identity: str) -> Request | None:
         """Return the request of that id; None if there is none (any more)."""
         found = self._files.load(identity)

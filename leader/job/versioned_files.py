@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from leader.errors import InvalidName
-from leader.job.fenced_directory import FencedDirectory
+from leader.job.fenced_directory import MAX_BYTES, FencedDirectory
 from leader.layout.names import GRAPH, SEQUENCE, check_word
 from store.errors import AlreadyExists, Conflict, NotFound, StoreError, Unknown
 from store.files import Entry
@@ -94,14 +94,16 @@ class VersionedFiles:
     refuses the call or its outcome stays unknown.
     """
 
-    def __init__(self, directory: FencedDirectory, folder: str, what: str) -> None:
+    def __init__(self, directory: FencedDirectory, folder: str, what: str, most: int = MAX_BYTES) -> None:
         """Connect to nothing yet.
 
         Args:
             directory: the leader directory.
             folder: name of the folder in it.
             what: noun for its files, for messages.
+            most: longest content in bytes.
         """
+        self._most = most
         self._directory = directory
         self._folder = folder
         self._what = what
@@ -122,7 +124,7 @@ class VersionedFiles:
             if present.is_directory:
                 return None
             with suppress(NotFound):  # it has just been replaced
-                return VersionedBlob(present.rank, self._directory.read(present.path))
+                return VersionedBlob(present.rank, self._directory.read(present.path, self._most))
         raise Unknown(f"{self._folder}/{name} of job {self._directory.job!r} is listed, but cannot be read.")
 
     def put(self, name: str, data: bytes, expected: int | None = None) -> int:
@@ -130,7 +132,7 @@ class VersionedFiles:
 
         Args:
             name: of the file.
-            data: content, at most :data:`leader.job.fenced_directory.MAX_BYTES`.
+            data: content.
             expected: version to be replaced; 0 if there must be no file; None replaces any version.
 
         Raises:
@@ -146,6 +148,12 @@ class VersionedFiles:
             if self._find(check_word(name, self._what)) is not _NONE:  # an unacknowledged removal is made once more
                 self._change(name, None, None)
 
+    def delete(self, name: str) -> None:
+        """Delete every version of a file of whose name no reader needs to know that it was there."""
+        for each, entry in self._entries():
+            if each == name:
+                self._directory.delete(entry.path)
+
     def _change(self, name: str, data: bytes | None, expected: int | None) -> int:
         base = f"{self._folder}/{check_word(name, self._what)}"
         for _ in range(ATTEMPTS):
@@ -156,7 +164,7 @@ class VersionedFiles:
             if present.rank >= MAX_VERSION:  # a higher version could not be read back
                 raise InvalidName(f"The versions of {base} end at {MAX_VERSION:,}: rename it by hand.")
             with suppress(AlreadyExists):  # another process has made that version
-                self._directory.put(data, f"{base}={present.rank + 1}")
+                self._directory.put(data, f"{base}={present.rank + 1}", self._most)
                 self._delete_older(name, present.rank + 1)
                 return present.rank + 1
         raise Unknown(f"Other processes keep changing {base} of job {self._directory.job!r}.")

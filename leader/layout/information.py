@@ -69,6 +69,7 @@ def _check_endpoint(name: str, address: str, count: int) -> None:
 
 
 CONTACT = "contact~"
+PAUSE = "paused~"
 """Begins the name of an entry that says where the leader's process listens."""
 
 REMEMBERED = 1024
@@ -126,11 +127,13 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
         lease: the lease entry; None if somebody outside the protocol has deleted it.
         entries: all endpoint entries, including those of earlier epochs.
         contacts: names of all contact entries, likewise; :mod:`leader.layout.contact` reads them, for standbys only.
+        pauses: names of what operators have said of pauses; :mod:`leader.layout.pause` reads them.
     """
 
     lease: Lease | None
     entries: frozenset[EndpointEntry]
     contacts: frozenset[str] = frozenset()
+    pauses: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, entry_names: Iterable[str]) -> "Record":
@@ -141,7 +144,7 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
     @lru_cache(maxsize=REMEMBERED)
     def _parse(cls, entry_names: tuple[str, ...]) -> "Record":
         lease: Lease | None = None
-        entries, contacts = set(), set()
+        entries, contacts, pauses = set(), set(), set()
         for name in entry_names:
             if found := Lease.parse(name):
                 # Only damage from outside makes two leases of one sequence. The name decides: lists have no order.
@@ -150,7 +153,9 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
                 entries.add(entry)
             elif name.startswith(CONTACT):
                 contacts.add(name)
-        return cls(lease, frozenset(entries), frozenset(contacts))
+            elif name.startswith(PAUSE):
+                pauses.add(name)
+        return cls(lease, frozenset(entries), frozenset(contacts), frozenset(pauses))
 
     @lru_cache(maxsize=REMEMBERED)  # noqa: B019  # records are values, and few
     def published(self, job: str, directory: names.LeaderDirectory) -> LeaderInformation | None:

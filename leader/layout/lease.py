@@ -20,6 +20,9 @@ ANYBODY = "_any"
 LOOK = "_look"
 """In the place of the successor: an operator has left a request for the leader, who is to look; nobody hands over."""
 
+PAUSED = "_paused"
+"""In the place of the successor: an operator has paused the job. Its leader stays, and nobody seizes the lease."""
+
 
 class Mode(Enum):
     """How a holder shows that it is alive."""
@@ -38,7 +41,7 @@ LEASE = "lease~"
 _LEASE = re.compile(
     r"lease~(0[0-9]{9})~(zookeeper|hdfs|released)~(0|[1-9][0-9]{0,8})"
     r"~([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
-    r"~([0-9a-f-]{0,40})~([A-Za-z0-9][A-Za-z0-9._-]{0,63})~(_any|_look|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|)"
+    r"~([0-9a-f-]{0,40})~([A-Za-z0-9][A-Za-z0-9._-]{0,63})~(_any|_look|_paused|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|)"
 )
 
 
@@ -53,7 +56,7 @@ class Lease(msgspec.Struct, frozen=True):
         attestation: names the ephemeral node that attests it; empty unless the mode is ``zookeeper``.
         contender: the holder's name, for people and for switch-overs.
         successor: the contender to which the holder is asked to hand over, or for which the released lease is reserved;
-            :data:`LOOK` if the holder is asked for something else; mostly empty.
+            :data:`LOOK` if the holder is asked for something else; :data:`PAUSED`; mostly empty.
     """
 
     sequence: int
@@ -77,6 +80,11 @@ class Lease(msgspec.Struct, frozen=True):
         """Time to live in seconds."""
         return self.ttl_ms / 1000
 
+    @property
+    def paused(self) -> bool:
+        """Whether an operator has paused the job: the holder stays, and nobody else seizes it."""
+        return self.successor == PAUSED
+
     @classmethod
     def parse(cls, name: str) -> "Lease | None":
         """Read a name; None if it is not a lease's."""
@@ -92,6 +100,14 @@ class Lease(msgspec.Struct, frozen=True):
     def asked_to_look(self) -> "Lease":
         """The entry by which an operator has the holder look for requests; one to hand over is not forgotten."""
         return self.asked_to(self.successor or LOOK)
+
+    def as_paused(self) -> "Lease":
+        """The entry by which an operator pauses the job. One to hand over is forgotten: nobody is to take over."""
+        return self.asked_to(PAUSED)
+
+    def as_resumed(self) -> "Lease":
+        """The entry by which an operator ends the pause; a holder finds it like a request."""
+        return self.asked_to("" if self.mode is Mode.RELEASED else LOOK)
 
 
 def first_lease(session_id: str) -> Lease:

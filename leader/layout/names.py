@@ -6,6 +6,7 @@
                 lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>
                 endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
                 contact~<epoch>~<session id>~<escaped address>~<port>~<process>
+                paused~<seconds since 1970>~<escaped operator>~<escaped reason>
             checkpoints/next=<id>         counter
             checkpoints/<query>=<batch>~<id>~<writing>~<duration ms>~<rows>~<state rows>~<state bytes>~<offsets>
             status=<state>[~cleaning-<trash>|~cleaned-<trash>][~<sequence>]
@@ -18,6 +19,8 @@
             results/<id>=<dirty|clean>[~<sequence>]
             exceptions/<number>-<eight hex digits>[~<sequence>]
             requests/<id>=<version>[~<sequence>]
+            programs/<number>=<version>[~<sequence>]
+            files/<SHA-256>=<version>[~<sequence>]
             staged/<epoch>-<uuid>         a file on its way into one of these
             trash/<trash>/<graph|blobs|spark|out>
             out/<output>/staged, out/<output>/ready/<batch id>
@@ -47,6 +50,8 @@ BLOBS = "blobs"
 RESULTS = "results"
 EXCEPTIONS = "exceptions"
 REQUESTS = "requests"
+PROGRAMS = "programs"
+FILES = "files"
 STAGED = "staged"
 TRASH = "trash"
 OUT = "out"

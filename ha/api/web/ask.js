@@ -8,9 +8,14 @@ const FINAL = ["done", "refused", "failed", "unknown"];
 
 export const VERBS = [
   ["restart", "Restart", "Its command is started again, on the same host and in the same epoch."],
+  ["pause", "Pause", "Its leader stays, and nobody takes over, whatever happens to it, until somebody resumes the job."],
+  ["resume", "Resume", "The pause ends: standbys take over again when they must."],
   ["stop", "Stop", "Its command is asked to end, and the job has FINISHED. No leader runs it again."],
   ["cancel", "Cancel", "Its command is stopped, and the job is CANCELED. No leader runs it again."],
 ];
+
+export const BAD = ["stop", "cancel"];
+export const possible = (verb, row) => (verb === "resume" ? row.paused !== null : verb === "pause" ? row.paused === null : row.holder !== null);
 
 function open(title, text, { confirm, danger, field, act }) {
   const dialog = document.getElementById("dialog");
@@ -47,7 +52,7 @@ export function askToken(then) {
 export function confirm(job, [verb, title, text], say) {
   const id = `page-${Date.now()}-${crypto.getRandomValues(new Uint32Array(1))[0].toString(16)}`;
   open(`${title} ${job}?`, text, {
-    confirm: `${title} the job`, danger: verb !== "restart", field: true,
+    confirm: `${title} the job`, danger: BAD.includes(verb), field: true,
     act: async () => {
       const made = await post(`/jobs/${encodeURIComponent(job)}/requests`, { verb, id });
       follow(job, made, say);

@@ -1,7 +1,7 @@
 // One job: facts, requests, timeline, queries, checkpoints and failures. Each part is loaded when it has changed.
 
 import { get } from "/api.js";
-import { VERBS, confirm } from "/ask.js";
+import { BAD, VERBS, possible, confirm } from "/ask.js";
 import { age, badge, bytes, count, duration, el, table } from "/dom.js";
 import { graph } from "/graph.js";
 import { timeline } from "/timeline.js";
@@ -25,20 +25,21 @@ export class JobPage {
   }
 
   show(row) {
-    const led = row.holder !== null && !FINAL.includes(row.state);
+    const over = FINAL.includes(row.state);
     if (!this.buttons) {
       this.buttons = VERBS.map((each) => el("button", {
-        type: "button", class: each[0] === "restart" ? null : "bad", onclick: () => confirm(this.job, each, (text) => this.say(text)),
+        type: "button", class: BAD.includes(each[0]) ? "bad" : null, onclick: () => confirm(this.job, each, (text) => this.say(text)),
       }, each[1]));
       this.state = el("span");
       this.title.replaceChildren(el("h2", {}, this.job), this.state, el("div", { class: "buttons" }, this.buttons));
     }
-    this.buttons.forEach((each) => { each.disabled = !led; });
+    this.buttons.forEach((each, number) => { each.disabled = over || !possible(VERBS[number][0], row); });
     this.state.replaceChildren(badge(row.state));
     const facts = [
       ["Leader", row.holder || "nobody"], ["Epoch", row.epoch], ["Lease", row.lease], ["Newest checkpoint", age(row.checkpoint_at)],
       ["Contenders", row.contenders === null ? "not known" : row.contenders.join(", ") || "none"],
     ];
+    if (row.paused) facts.push(["Paused", [row.paused.by, row.paused.at, row.paused.reason].filter(Boolean).join(", ") || "by an operator"]);
     this.facts.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value ?? "-"))));
   }
 

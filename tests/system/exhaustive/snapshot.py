@@ -48,7 +48,7 @@ _KNOWN = {
     Steps: "_state _new_session_id",
     ElectionState: """
         job contender timing phase contending session_id directory attestation rival holding announcement schedule
-        pending contact seize_reason successor job_missing stop_demanded doubted
+        pending contact seize_reason successor job_missing stop_demanded doubted paused
     """,
     PollSchedule: """
         _timing sent_at look_due look_from_top look_again looked_at retry_at held_off_until give_up_at announcement_due

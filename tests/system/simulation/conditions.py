@@ -13,6 +13,7 @@ from leader.lookup.rate_limit import JOB_PAUSE_S
 from tests.system.simulation.disturbances import place
 from tests.system.simulation.hand_overs import check_hand_overs
 from tests.system.simulation.hands import FORGED_ADDRESS
+from tests.system.simulation.paused import check_paused
 from tests.system.simulation.plan import AGENT
 from tests.system.simulation.retained import check_retained
 from tests.system.simulation.sidecar import JOB
@@ -33,6 +34,7 @@ def check_conditions(system: System) -> Iterator[Violation]:
     yield from _changed(system, published)
     yield from _copies(system)
     yield from check_hand_overs(system)
+    yield from check_paused(system)
     yield from check_retained(system)
     if system.plan.calm:
         yield from _calm(system)

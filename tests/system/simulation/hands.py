@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from leader.election.events import FilesCommand
 from leader.layout.information import LeaderInformation, decode, encode
-from leader.layout.lease import LOOK, Mode
+from leader.layout.lease import LOOK, Lease, Mode
 from leader.layout.names import RECORD, newest
 from leader.layout.znodes import checkpoints_path, leader_path
 from store.errors import Invalid
@@ -23,6 +23,9 @@ from tests.system.simulation.strangers import FORGED_SESSION
 
 if TYPE_CHECKING:
     from tests.system.simulation.system import System
+
+RETRY_S = 0.5
+"""Seconds after which an operator asks again."""
 
 FORGED_EPOCH = 4_000_000_000
 FORGED_ADDRESS = "evil:1"
@@ -389,6 +392,24 @@ class Hands:
             marked = lease.asked_to_look() if looks else lease.asked_to(step.how[0])
             record = f"{JOB}/{directory.name}/{RECORD}"
             system.files.rename(f"{record}/{lease.name}", f"{record}/{marked.name}", "operator")
+
+    def _pause_job(self, step: Step) -> None:
+        self._for(step, "an operator pauses the job", partial(self._mark, Lease.as_paused), self._resume_job)
+
+    def _resume_job(self) -> None:
+        paused = (lease := self._system.lease) is not None and lease.paused
+        if paused:
+            self._mark(Lease.as_resumed)
+        if paused or not self._healed:  # it may not have been done, or be forgotten with the journal
+            self._system.world.after(RETRY_S, self._resume_job)
+
+    def _mark(self, mark: Callable[[Lease], Lease]) -> None:
+        """Give the job's lease another name, if the store takes writes now."""
+        system, lease = self._system, self._system.lease
+        directory = newest(system.files.list(JOB)) if lease is not None else None
+        if lease is not None and directory is not None and not system.files.safe_mode:
+            record = f"{JOB}/{directory.name}/{RECORD}"
+            system.files.rename(f"{record}/{lease.name}", f"{record}/{mark(lease).name}", "operator")
 
     def _resign(self, step: Step) -> None:
         process = self._process(step.target)

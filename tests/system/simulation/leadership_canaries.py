@@ -17,11 +17,11 @@ from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.election.steps import Steps
 from leader.election.suspicion import ProcessMonitor
 from leader.layout.contact import ContactAddress
-from leader.layout.lease import ANYBODY, Lease
+from leader.layout.lease import ANYBODY, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand, ReadNode, Sync
 from store.outcome import Outcome
-from tests.system.simulation.canary import HAND, HEARD, S1, S3, Canary, of
+from tests.system.simulation.canary import HAND, HEARD, PAUSES, S1, S3, Canary, of
 from tests.system.simulation.plan import (
     Plan,
     draw,
@@ -160,6 +160,32 @@ def _asked_to_look_and_handed_over(self: Responses, lease: Lease, now: float) ->
 def _released_to_anybody(self: RivalLease, lease: Lease, now: float) -> str:
     del self, lease, now
     return "released"
+
+
+# --- pauses
+
+
+def _seize_although_paused(self: Steps, now: float) -> PendingOperation | None:
+    state = self._state
+    theirs, reason = state.rival.lease, state.rival.expired_reason(now)
+    if theirs is None or reason is None or now < state.schedule.held_off_until:
+        return None
+    return self._take(theirs, reason, now)
+
+
+_give_back = Steps._give_back
+
+
+def _give_back_and_resume(self: Steps, now: float) -> PendingOperation | None:
+    held = self._state.holding.present
+    if held is not None and held.paused:
+        released = msgspec.structs.replace(held, mode=Mode.RELEASED, ttl_ms=0, attestation="", successor="")
+        return self._change_lease(released, now)
+    return _give_back(self, now)
+
+
+def _may_become_although_paused(self: RivalLease, released: Lease) -> bool:
+    return self.lease is not None and self.owner == released.owner and released.sequence > self.lease.sequence
 
 
 # --- fast suspicion
@@ -331,6 +357,16 @@ LEADERSHIP = (
         of(Responses, _lease_seen_by_holder=_asked_to_look_and_handed_over),
         HEARD,
         60,
+    ),
+    Canary("a standby seizes the lease of a paused job", of(Steps, _seize=_seize_although_paused), PAUSES, 120),
+    Canary(
+        "a leader that gives its lease back ends the pause", of(Steps, _give_back=_give_back_and_resume), PAUSES, 300
+    ),
+    Canary(
+        "a standby seizes a paused lease of which it has heard",
+        of(RivalLease, may_become=_may_become_although_paused),
+        PAUSES,
+        300,
     ),
     Canary("a released lease is seized out of turn", of(RivalLease, _released_reason=_released_to_anybody), HAND, 100),
 )

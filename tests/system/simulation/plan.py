@@ -146,6 +146,7 @@ def draw(seed: int) -> Plan:
     plan, more = _draw_suspicion(random.Random(f"suspicion {seed}"), plan)  # noqa: S311
     steps += more
     plan, steps = _draw_strangers(random.Random(f"strangers {seed}"), plan, steps)  # noqa: S311
+    steps += _draw_paused(random.Random(f"paused {seed}"), plan)  # noqa: S311
     steps += _draw_words(random.Random(f"words {seed}"), plan)  # noqa: S311
     in_time = [step for step in steps if step.at < plan.seconds]
     return replace(plan, steps=tuple(sorted(in_time, key=lambda step: step.at)))
@@ -273,6 +274,9 @@ SILENCED = 0.5
 
 SUSPICIOUS, HOSTS_DIE, MISLED = 0.8, 0.3, 0.15
 """Shares of the plans with ZooKeeper in which contenders watch each other, of those where hosts die, of contenders."""
+
+PAUSED = 0.2
+"""Share of the plans with trouble in which an operator pauses the job for a while."""
 
 WORDS = 0.5
 """Share of the plans with suspicion in which a stranger says that the leader has released its lease."""
@@ -478,6 +482,13 @@ def _draw_strangers(dice: random.Random, plan: Plan, steps: list[Step]) -> tuple
     what = dice.choice(("delete", "replace"))
     deletions = [stranger(what) for _ in range(dice.randint(1, 6))]
     return replace(plan, misled=()), [step for step in steps if step.kind not in PEERS] + deletions
+
+
+def _draw_paused(dice: random.Random, plan: Plan) -> list[Step]:
+    """Draw a pause of the job, mostly around another disturbance; the next leader is due when it is over."""
+    if plan.calm or dice.random() >= PAUSED:
+        return []
+    return [Step(dice.uniform(5.0, plan.seconds), "pause-job", "", dice.uniform(1.0, 20.0))]
 
 
 def _draw_words(dice: random.Random, plan: Plan) -> list[Step]:

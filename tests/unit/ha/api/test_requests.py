@@ -49,6 +49,29 @@ def test_without_an_id_each_request_is_a_new_one(served: Served, led: Requests) 
     assert [served.get(f"{PATH}/{each}")[0] for each in made] == [200, 200]
 
 
+def test_a_pause_and_its_end_are_done_at_once_with_or_without_a_leader(
+    served: Served, led: Requests, quick: Path
+) -> None:
+    for holder in ("a", None):
+        code, said = served.ask("POST", PATH, {"verb": "pause", "id": f"p-{holder}", "reason": "a new rack"})
+        assert (code, said["state"], said["arguments"]) == (202, "done", {"reason": "a new rack"})
+        found = served.get("/api/v1/jobs/orders")[1]
+        assert found["holder"] == holder
+        assert (found["paused"]["by"], found["paused"]["reason"]) == ("http-from-127.0.0.1", "a new rack")
+        assert served.ask("POST", PATH, {"verb": "pause", "id": f"p-{holder}"})[1] == said, "asked twice, done once"
+        assert served.ask("POST", PATH, {"verb": "resume"})[1]["state"] == "done"
+        assert served.get("/api/v1/jobs/orders")[1]["paused"] is None
+        Led(quick).release("orders")
+    assert not list(led.accept()), "no leader is asked for it"
+    assert served.ask("POST", PATH, {"verb": "pause", "reason": "%" * 56})[0] == 202, "the longest"
+
+
+def test_a_reason_that_is_too_long_pauses_nothing(served: Served, led: Requests) -> None:
+    del led
+    assert served.ask("POST", PATH, {"verb": "pause", "reason": "%" * 57})[0] == 400
+    assert served.get("/api/v1/jobs/orders")[1]["paused"] is None
+
+
 def test_only_who_may_operate_may_ask(served: Served, led: Requests) -> None:
     assert served.ask("POST", PATH, {"verb": "stop"}, token="")[0] == 401
     assert served.ask("POST", PATH, {"verb": "stop"}, token=OPERATE[:-1])[0] == 401

@@ -7,7 +7,7 @@ import pytest
 
 from ha.spark.relocate import relocate, relocated
 from leader.errors import Fenced
-from leader.job.fenced_directory import FencedDirectory
+from leader.job.fenced_directory import MAX_BYTES, FencedDirectory
 from store.errors import Invalid, NotFound, NotSent
 from tests.unit.leader.owned import CALL, FIRST, HOME, Owned, on
 
@@ -97,9 +97,9 @@ class Dying(FencedDirectory):
         self._live()
         super().delete(path)
 
-    def stage(self, data: bytes | None) -> str:
+    def stage(self, data: bytes | None, most: int = MAX_BYTES) -> str:
         self._live()
-        return super().stage(data)
+        return super().stage(data, most)
 
 
 def test_a_crash_at_any_change_is_recovered(tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -1,0 +1,169 @@
+"""``ha submit``: stores what a job runs as a version that every host can run."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import msgspec
+
+from ha.cli.operate import opened_stores, operator
+from ha.cli.options import json_option, printable, stores
+from ha.config.stores import Stores
+from ha.views.jobs import at_time
+from leader.errors import Fenced, LeaderError, NoLeader
+from leader.job.admin import JobAdmin
+from leader.job.fenced_directory import LOOKS
+from leader.job.programs import MIB, MOST_BYTES, Program, ProgramFile, Programs, digest
+from leader.layout import tree
+from leader.layout.names import check_job
+from store.errors import AlreadyExists
+
+T = TypeVar("T")
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("job")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--file", "paths", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="Store this file as well: COMMAND finds it under its name in its working directory. May be given often.",
+)  # fmt: skip
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME[=VALUE]",
+    help="Store this variable for COMMAND, with its present value if none is given. Anybody who can read the job can "
+    "read it: store no secrets. May be given several times.",
+)  # fmt: skip
+@click.option("--version", "number", type=click.IntRange(1), metavar="N", help="Roll back: store version N once more.")
+@click.option("--list", "as_list", is_flag=True, help="Show the stored versions, oldest first; store nothing.")
+@json_option
+@stores
+def submit(
+    job: str,
+    command: tuple[str, ...],
+    paths: tuple[Path, ...],
+    variables: tuple[str, ...],
+    number: int | None,
+    as_list: bool,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
+) -> None:
+    """Store COMMAND, its files and its environment as the newest version of what JOB runs. Put -- before COMMAND.
+
+    `ha run JOB` without a COMMAND runs it, on any host, and each start of the command takes the newest version. So an
+    upgrade is one `ha submit` and one `ha restart`, and a roll-back is `ha submit --version N` and `ha restart`.
+    The last 10 versions are kept. Files are checked by their SHA-256 before each start.
+    """
+    check_job(job)
+    if sum((bool(command), number is not None, as_list)) != 1:
+        raise click.UsageError("Give one of these: -- COMMAND, --version N, or --list.")
+    if (paths or variables) and not command:
+        raise click.UsageError("--file and --env belong to a COMMAND: put it behind --.")
+    with opened_stores(files, zookeeper) as opened:
+        if as_list:
+            _list(job, _with_programs(opened, job, _versions), as_json=as_json)
+            return
+        if number is not None:
+            stored = _with_programs(opened, job, lambda programs: _again(programs, job, number))
+        else:
+            stored = _store(opened, job, command, paths, variables)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(stored)))
+        return
+    size = sum(file.size for file in stored.files)
+    held = f" ({len(stored.files)} files, {size / MIB:.1f} MiB)" if stored.files else ""
+    click.echo(f"{job}: version {stored.version} is the newest one{held}. `ha restart {job}` runs it now.")
+
+
+def _store(
+    opened: Stores, job: str, command: tuple[str, ...], paths: tuple[Path, ...], variables: tuple[str, ...]
+) -> Program:
+    contents: dict[str, bytes] = {}
+    listed = [_read(path, contents) for path in paths]
+    names = [each.name for each in listed]
+    if twice := [name for position, name in enumerate(names) if name in names[:position]]:
+        raise click.UsageError(f"Two files are called {twice[0]!r}: they would be the same file for COMMAND.")
+    environment = dict(map(_variable, variables))
+    program = Program(list(command), environment, listed, by=operator(), at=int(time.time()))
+    with suppress(AlreadyExists):
+        _create(opened, job)
+    return _with_programs(opened, job, lambda programs: programs.add(program, contents))
+
+
+def _create(opened: Stores, job: str) -> None:
+    """Create the job's directory if there is none."""
+    timeout = opened.timing.call_timeout
+    try:
+        JobAdmin(opened.files, None, timeout).directory(job)
+    except NoLeader:
+        opened.files.call("create_job", lambda files: tree.create(files, job), timeout)
+
+
+def _again(programs: Programs, job: str, number: int) -> Program:
+    found = programs.load(number)
+    if found is None:
+        known = ", ".join(map(str, programs.numbers())) or "none"
+        raise LeaderError(f"Job {job!r} has no stored version {number}. Its versions: {known}.")
+    wanted = msgspec.structs.replace(found, version=0, by=operator(), at=int(time.time()), same_as=number)
+    contents = {file.sha256: programs.read(found, file) for file in found.files}  # a damaged one is refused here
+    return programs.add(wanted, contents)
+
+
+def _versions(programs: Programs) -> list[Program]:
+    return [found for number in programs.numbers() if (found := programs.load(number)) is not None]
+
+
+def _list(job: str, programs: list[Program], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(programs)))
+        return
+    if not programs:
+        click.echo(f"{job}: no program is stored")
+        return
+    for each in programs:
+        files = " ".join(f"{file.name}@{file.sha256[:12]}" for file in each.files) or "-"
+        same = f"(as version {each.same_as})" if each.same_as else ""
+        texts = (str(each.version), at_time(each.at * 1000), each.by, " ".join(each.command), files, same)
+        click.echo(printable("  ".join(texts).rstrip()))
+
+
+def _read(path: Path, contents: dict[str, bytes]) -> ProgramFile:
+    """Read a file, and put its content among the others."""
+    if path.stat().st_size > MOST_BYTES:
+        raise click.BadParameter(
+            f"{path} has {path.stat().st_size / MIB:,.0f} MiB, and {MOST_BYTES // MIB} are allowed: install it on the "
+            "hosts, or let Spark fetch it."
+        )
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise click.BadParameter(f"{path} cannot be read: {error.strerror}.") from error
+    sha256 = digest(data)
+    contents[sha256] = data
+    return ProgramFile(path.name, sha256, len(data), os.access(path, os.X_OK))
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not _VARIABLE.fullmatch(name) or name.startswith("HA_"):
+        raise click.BadParameter(f"{name!r} cannot be a variable of COMMAND: HA_... are the sidecar's own.")
+    if not equals and name not in os.environ:
+        raise click.BadParameter(f"The variable {name} is not set here: give its value, as {name}=VALUE.")
+    return name, value if equals else os.environ[name]
+
+
+def _with_programs(opened: Stores, job: str, act: Callable[[Programs], T]) -> T:
+    """Act on the job's programs; once more if a leader has claimed the job meanwhile."""
+    admin = JobAdmin(opened.files, None, opened.timing.call_timeout)
+    for _ in range(LOOKS - 1):
+        with suppress(Fenced):
+            return act(Programs(admin.directory(job)))
+    return act(Programs(admin.directory(job)))
