@@ -35,7 +35,7 @@ from store.clock import now
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GROUP_GRACE_S = 5.0
-"""Once the command has ended, the rest of its group has this long to end by itself."""
+"""Once the command has ended, the rest of its group has this long to end by itself, unless SIGKILL ended it."""
 
 LONGEST_PAUSE_S = 0.25
 """The guard reads the deadline file at least this often, to see a later deadline before the old one passes."""
@@ -135,6 +135,9 @@ def _finish(child: "subprocess.Popen[bytes]", deadline: DeadlineReader) -> int:
     """End the rest of the group; returns the exit code of the command."""
     status = child.wait()
     # A driver's JVM ends a moment later and cleans up. It has time for that while no other contender can lead.
+    # Not so if the driver was killed: waiting for that would be half a second of the takeover.
+    if status == -signal.SIGKILL:
+        _signal(child, signal.SIGKILL)
     end = now() + GROUP_GRACE_S
     _reap(child)
     while _signal(child, 0) and now() < min(end, deadline.read()[1]):

@@ -263,6 +263,31 @@ def test_what_the_command_leaves_behind_is_killed_once_the_leadership_is_over(ch
     wait_until(lambda: not alive(grandchild))
 
 
+CLEANS_UP = (
+    TELL
+    + "cleaning = 'import pathlib, time; time.sleep(2); pathlib.Path(\"cleaned\").touch()'\n"
+    + "child = subprocess.Popen([sys.executable, '-c', cleaning], cwd=os.environ['PLACE'])\n"
+    + "tell('grandchild', child.pid)\nWHAT\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "cleaned"),
+    [
+        pytest.param("sys.exit(3)", 3, True, id="ended"),
+        pytest.param("os.kill(os.getpid(), signal.SIGTERM)", 143, True, id="terminated"),
+        pytest.param("os.kill(os.getpid(), signal.SIGKILL)", 137, False, id="killed"),
+    ],
+)
+def test_the_rest_has_time_to_clean_up_unless_the_command_was_killed(
+    children: Children, what: str, code: int, *, cleaned: bool
+) -> None:
+    child = children.python(CLEANS_UP.replace("WHAT", what))
+    assert child.wait() == code
+    assert not alive(children.pid("grandchild"))
+    assert (children.directory / "cleaned").exists() == cleaned
+
+
 def test_telling_a_guard_that_has_ended_is_no_error(children: Children) -> None:
     child = children.python("")
     assert child.wait() == 0
