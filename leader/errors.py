@@ -7,6 +7,7 @@
     ├── Fenced              the store refused a write because another leader has taken over
     ├── NoLeader            the job has no leader now
     ├── Paused              an operator has paused the job, so nobody may take over
+    ├── OutputLost          files of a batch were deleted on their way to its readers
     ├── QueryFailed         a query of the job has failed, and nothing here starts it again
     ├── Unreadable          the store holds something that cannot be read, and must not be skipped
     └── Unreachable         no store answered in time; names every cause
@@ -41,6 +42,20 @@ class NoLeader(LeaderError):
 
 class Paused(LeaderError):
     """An operator has paused the job, so nobody may take over; the message says who, and how that ends."""
+
+
+class OutputLost(LeaderError):
+    """Files of a batch were deleted before they were in their places; the message says which, and what to do.
+
+    Attributes:
+        files: how many the batch has; 0 if that is not known.
+        lost: how many of them are gone.
+    """
+
+    def __init__(self, message: str, files: int = 0, lost: int = 0) -> None:
+        """Say so."""
+        super().__init__(message)
+        self.files, self.lost = files, lost
 
 
 class QueryFailed(LeaderError):

@@ -8,6 +8,7 @@ good.
 
 import os
 import posixpath
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, TypeVar
@@ -50,6 +51,9 @@ CALL_TIMEOUT_S = 5.0
 RETRY_S = 0.5
 """Pause between two tries."""
 
+MOST_PARENTS = 10_000
+"""Folders outside that are remembered as being there."""
+
 _OWN_FOLDERS = {BLOBS, CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY, OUT, RECORD, RESULTS, SPARK, STAGED, TRASH}
 
 
@@ -90,6 +94,7 @@ class FencedRename:
         self._epoch = leadership.epoch
         self.root, self.inside, self.outside = _common(leadership.directory, outside)
         self._files = leadership.open_files(self.root)
+        self._parents: set[str] = set()
         leader = LeaderDirectory(leadership.epoch, leadership.session_id)
         self._directory = FencedDirectory(self._files, leadership.job, leader, CALL_TIMEOUT_S, self.inside)
 
@@ -122,13 +127,14 @@ class FencedRename:
     def move(self, source: str, target: str) -> bool:
         """Rename within the leader directory or out of it; return False if the target existed before.
 
-        A missing folder outside is created. After an unknown outcome, a target that is only *seen* counts as moved.
+        A missing folder outside is created. It returns True only when no crash of a NameNode can undo the move.
 
         Raises:
             NotFound: the source does not exist.
         """
+        outside = not target.startswith(f"{self.inside}/")
+        parent_known = outside and not self._make_parent(posixpath.dirname(target))
         doubtful, unknown, end = False, 0, now() + PATIENCE_S
-        parents = not target.startswith(f"{self.inside}/")
         while True:
             error = self._files.outcome("output", lambda files: files.rename(source, target), CALL_TIMEOUT_S).error
             match error:
@@ -136,12 +142,16 @@ class FencedRename:
                     return True
                 case AlreadyExists():  # the source exists, because a store reports a missing source first
                     return False
-                case NotFound() if doubtful and self._exists(target):
-                    return True
-                case NotFound() if parents:
+                case NotFound() if doubtful and unknown < ATTEMPTS and self.exists(target):
+                    self.acknowledge()
+                    if self.exists(target):
+                        return True
+                    unknown += 1  # the NameNode has forgotten what it showed
+                case NotFound() if parent_known:  # somebody may have deleted it
                     self.check()
-                    self.do(lambda files: make_parents(files, posixpath.dirname(target)))
-                    parents = False
+                    self._parents.clear()
+                    self._make_parent(posixpath.dirname(target))
+                    parent_known = False
                 case NotFound():
                     self.check()
                     raise error
@@ -152,6 +162,36 @@ class FencedRename:
                     _pause()
                 case _:
                     raise error
+
+    def acknowledge(self) -> None:
+        """Have the store acknowledge a change. What it showed before, and shows after, no crash of it undoes."""
+        folder = f"{self.inside}/{STAGED}/{self._epoch}-{uuid.uuid4().hex}"  # the next leader sweeps it away
+        self.make_folders(f"{self.inside}/{STAGED}", folder)
+        with suppress(StoreError):
+            self.remove(folder)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a folder."""
+        with suppress(Invalid):  # a file
+            try:
+                self.do(lambda files: files.list(path))
+            except NotFound:
+                return False
+        return True
+
+    def _make_parent(self, folder: str) -> bool:
+        """Create a folder outside, and those above it that are missing; False, without a call, if it is known."""
+        if folder in self._parents:
+            return False
+        try:
+            with suppress(AlreadyExists):
+                self.do(lambda files: files.make_directory(folder))
+        except NotFound:
+            self.do(lambda files: make_parents(files, folder))
+        if len(self._parents) >= MOST_PARENTS:
+            self._parents.clear()
+        self._parents.add(folder)
+        return True
 
     def remove(self, path: str) -> None:
         """Delete an entry with everything below it; no error if there is none."""
@@ -196,13 +236,6 @@ class FencedRename:
     def close(self) -> None:
         """Close the file system."""
         self._files.close()
-
-    def _exists(self, path: str) -> bool:
-        parent, name = posixpath.split(path)
-        try:
-            return any(entry.name == name for entry in self.do(lambda files: files.list(parent)))
-        except NotFound:
-            return False
 
 
 def make_parents(files: Files, path: str) -> None:

@@ -1,27 +1,29 @@
 """Output: a streaming query's output, each batch exactly once, even if a replaced driver goes on writing.
 
-    <leader directory>/out/<output>/staged/<attempt>/rows   Spark writes here
-    <leader directory>/out/<output>/ready/<batch id>/rows   one rename: these are the batch's rows, for ever
-    <uri>/[<column>=<value>/...]batch=<batch id>            one rename for each partition: it appears as a whole
+Spark writes a batch below the leader directory. One rename decides it, with a record of its files. Then each of its
+partitions is moved to its place by one rename, and a last rename says that the batch is complete: see
+:mod:`ha.outputs.layout`.
 
-The second line decides. A driver that does the batch again finds it there, drops its own rows, and moves the rest of
-what was decided. So the partitions of one batch never come from two tries. Decided batches travel with the leader
-directory to the successor. A fenced driver decides nothing: Spark brings ``staged`` back to life, but it never writes
-to ``ready``, which is created without parents. The newest batch's folder stays, empty, and says how far the query has
-come. See decision 17.
+A driver that does the batch again finds it decided, drops its own rows, and moves the rest of what was decided. So the
+partitions of one batch never come from two tries. The journal travels with the leader directory to the successor. A
+fenced driver decides nothing: Spark brings ``staged`` back to life, but it never writes to ``ready``, which is created
+without parents. See decisions 17 and 51.
 """
 
-import hashlib
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
-from ha.leadership.fenced_rename import ATTEMPTS, FencedRename, make_parents
+from ha.leadership.fenced_rename import FencedRename, make_parents
 from ha.leadership.leadership import Leadership
+from ha.outputs import layout
+from ha.outputs.moving import Moving
+from ha.outputs.record import TARGET, Target, written
 from leader.layout.names import OUT, check_word
-from store.errors import AlreadyExists, NotEmpty, NotFound, StoreError, Unknown
+from store.errors import AlreadyExists, NotFound, StoreError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,16 +70,17 @@ class Output:
             Fenced: another leader has taken over.
             InvalidName: the output cannot have that name.
             InvalidSettings: the output is in another file system, so no rename leads there.
+            OutputLost: files of a batch that was decided are gone.
             StoreError: the store did not answer.
         """
         self._source, self._partition_by = source, tuple(partition_by)
         self._options = {**_WRITER, **(options or {})}
         self._name = check_word(name, "an output")
         self._renames = FencedRename(leadership, uri)
-        # Named after its target: an output that is moved begins anew, and two outputs never decide for each other.
-        folder = f"{OUT}/{name}-{hashlib.sha256(self._renames.outside.encode()).hexdigest()[:12]}"
-        self._staged = leadership.path(f"{folder}/staged")
-        self._home = f"{self._renames.inside}/{folder}"
+        folder = layout.home(name, self._renames.outside)
+        self._staged = leadership.path(f"{folder}/{layout.STAGED}")
+        self._moving = Moving(self._renames, f"{self._renames.inside}/{folder}", name)
+        self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}")
         self._newest = -1
         self._settled = False
         try:
@@ -104,17 +107,18 @@ class Output:
         Raises:
             AlreadyExists: the output has such a batch, and this job did not put it there.
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
+            OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
         attempt = uuid.uuid4().hex  # a rename that is executed late must not move a half-written next try
         writer = batch.write.format(self._source).options(**self._options)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
-        writer.save(f"{self._staged}/{attempt}/rows")
+        writer.save(f"{self._staged}/{attempt}/{layout.ROWS}")
         if not self._settled:
             self._settle(attempt)
         self._settled = False  # until all of it has succeeded
-        published = self._publish(f"{self._home}/staged/{attempt}", batch_id)
+        published = self._publish(self._moving.at(f"{layout.STAGED}/{attempt}"), batch_id)
         self._settled = True
         return published
 
@@ -129,84 +133,52 @@ class Output:
         self.close()
 
     def _publish(self, staged: str, batch_id: int) -> bool:
-        before, new = self._newest, batch_id > self._newest
-        if batch_id < before:
+        newest, renames = self._newest, self._renames
+        if batch_id < newest:
             _log.warning(
                 "Batch %d of output %s is dropped: it has come to batch %d. If the query has begun anew, give its "
-                "output another directory.", batch_id, self._name, before,
+                "output another directory.", batch_id, self._name, newest,
             )  # fmt: skip
-        if not new or not self._renames.move(staged, self._ready(batch_id)):
+        if batch_id <= newest:
             with suppress(StoreError):  # the next driver drops it
-                self._renames.remove(staged)
-        if new:
-            self._newest = batch_id
-            self._finish(batch_id)
-            self._empty(self._ready(before), before)
-        return new
+                renames.remove(staged)
+            return False
+        try:
+            record = self._moving.take_stock(staged)
+        except NotFound as error:
+            raise NotFound(
+                f"What Spark has written of batch {batch_id} of output {self._name!r} is gone: does a clean-up delete "
+                "below the leader directory? Nothing was decided, so the query does the batch again."
+            ) from error
+        if not renames.move(staged, self._moving.at(layout.ready(batch_id))):
+            raise AlreadyExists(f"Batch {batch_id} of output {self._name!r} was decided meanwhile.")
+        self._newest = batch_id
+        self._moving.move(batch_id, record)
+        return True
 
     def _settle(self, attempt: str = "") -> None:
         """Drop everything that is staged, except one attempt, and complete the decided batches."""
-        renames = self._renames
+        renames, at = self._renames, self._moving.at
         renames.do(lambda files: make_parents(files, renames.outside))
-        renames.make_folders(f"{renames.inside}/{OUT}", self._home, f"{self._home}/staged", f"{self._home}/ready")
+        renames.make_folders(f"{renames.inside}/{OUT}", at("").rstrip("/"))
+        names = [entry.name for entry in renames.list(at("").rstrip("/"))]
+        renames.make_folders(at(layout.STAGED), at(layout.READY))
         renames.sweep()
-        for entry in renames.list(f"{self._home}/staged"):
+        for entry in renames.list(at(layout.STAGED)):
             if entry.name != attempt:  # so that a late rename of it finds nothing
-                renames.remove(f"{self._home}/staged/{entry.name}")
-        decided = sorted(int(entry.name) for entry in renames.list(f"{self._home}/ready") if entry.name.isdecimal())
+                renames.remove(at(f"{layout.STAGED}/{entry.name}"))
+        decided = self._ids(layout.READY)
+        if layout.DONE not in names:
+            for batch_id in decided:  # by a version that kept no records
+                self._moving.record_anew(batch_id)
+            renames.make_folders(at(layout.DONE))
+        self._moving.keep(at("").rstrip("/"), written(TARGET, self._target))
         for batch_id in decided:
-            if batch_id == decided[-1]:
-                # A NameNode may forget what it shows. Once it acknowledges a new folder below this one, it cannot.
-                renames.make_folders(f"{self._ready(batch_id)}/{uuid.uuid4().hex}")
-                self._finish(batch_id)
-            else:
-                self._empty(self._ready(batch_id), batch_id)
-        self._newest = max([self._newest, *decided])
+            self._moving.finish(batch_id)
+        buckets = self._ids(layout.DONE)
+        done = self._ids(f"{layout.DONE}/{buckets[-1]}") if buckets else []
+        self._newest = max([self._newest, *done])
         self._settled = True
 
-    def _finish(self, batch_id: int) -> None:
-        """Move the rest of a decided batch to its place; its empty folder stays."""
-        for entry in self._renames.list(self._ready(batch_id)):
-            self._empty(f"{self._ready(batch_id)}/{entry.name}", batch_id)
-
-    def _empty(self, folder: str, batch_id: int) -> None:
-        """Move all rows below a folder to their places, and delete the folder once it is empty.
-
-        Only an empty folder is deleted, so nothing is lost if a move turns out not to have happened.
-        """
-        if batch_id < 0:
-            return
-        for _ in range(ATTEMPTS):
-            if self._move_rows(folder, batch_id):
-                return
-            try:
-                self._renames.do(lambda files: files.delete(folder))
-            except NotEmpty:
-                continue
-            except NotFound:
-                self._renames.check()
-            return
-        raise Unknown(f"Batch {batch_id} of output {self._name!r} could not be moved to its place: write it again.")
-
-    def _move_rows(self, folder: str, batch_id: int) -> bool:
-        """Move what is below a folder; returns whether the folder itself was moved, because it contains files."""
-        entries = self._renames.list(folder)
-        if all(entry.is_directory for entry in entries):
-            for entry in entries:
-                self._empty(f"{folder}/{entry.name}", batch_id)
-            return False
-        partition = folder.removeprefix(f"{self._ready(batch_id)}/rows")
-        target = f"{self._renames.outside}{partition}/batch={batch_id}"
-        try:
-            moved = self._renames.move(folder, target)
-        except NotFound:
-            return False  # it was moved after all
-        if not moved:
-            raise AlreadyExists(
-                f"{target!r} exists already, and this job has not put it there: "
-                "give the output a directory of its own, or move that one away."
-            )
-        return True
-
-    def _ready(self, batch_id: int) -> str:
-        return f"{self._home}/ready/{batch_id}"
+    def _ids(self, folder: str) -> list[int]:
+        return layout.ids([entry.name for entry in self._renames.list(self._moving.at(folder))])

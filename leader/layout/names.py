@@ -23,7 +23,7 @@
             files/<SHA-256>=<version>[~<sequence>]
             staged/<epoch>-<uuid>         a file on its way into one of these
             trash/<trash>/<graph|blobs|spark|out>
-            out/<output>/staged, out/<output>/ready/<batch id>
+            out/<output>/                 journal of an output: see ha/outputs/layout.py
             trash/<trash>/query=<query>
             adopting/<query>/<source>/
 

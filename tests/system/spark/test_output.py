@@ -19,65 +19,15 @@ from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, ConnectionLost, NotSent, StoreError
 from store.files import Entry
 from store.local import LocalFiles
+from tests.system.spark.batches import Batch, batch, found, left, own_folder
 from tests.system.spark.helpers import eventually, fence, files_of, leading, names, rows
 from tests.unit.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, FaultyFiles
-
-
-class Batch:
-    """Writes as Spark does: with all parent directories, and a directory for each partition."""
-
-    def __init__(self, content: str | dict[str, str]) -> None:
-        self.content = {"": content} if isinstance(content, str) else content
-        self.written: list[Path] = []
-
-    @property
-    def write(self) -> "Batch":
-        return self
-
-    def format(self, _: str) -> "Batch":
-        return self
-
-    def options(self, **_: str) -> "Batch":
-        return self
-
-    def partitionBy(self, *_: str) -> "Batch":  # noqa: N802
-        return self
-
-    def save(self, uri: str) -> None:
-        path = Path(uri.removeprefix("file://"))
-        path.mkdir(parents=True)
-        for partition, content in self.content.items():
-            (path / partition).mkdir(parents=True, exist_ok=True)
-            (path / partition / "part-0").write_text(content)
-        self.written.append(path)
-
-
-def batch(content: str | dict[str, str]) -> DataFrame:
-    return cast("DataFrame", Batch(content))
 
 
 @pytest.fixture
 def leadership(tmp_path: Path) -> Iterator[Leadership]:
     with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
         yield leadership
-
-
-def found(tmp_path: Path, name: str = "") -> dict[str, str]:
-    out = tmp_path / "out" / name
-    return {str(path.parent.relative_to(out)): path.read_text() for path in out.rglob("part-*")}
-
-
-def own_folder(leadership: Leadership, name: str = "output") -> Path:
-    (found,) = Path(leadership.directory.removeprefix("file://"), "out").glob(f"{name}-*")
-    return found
-
-
-def left(leadership: Leadership, name: str = "output") -> list[str]:
-    """Return the contents of the output's own directories, without the newest batch's mark."""
-    own = own_folder(leadership, name)
-    lying = sorted(str(path.relative_to(own)) for place in ("staged", "ready") for path in own.glob(f"{place}/**/*"))
-    numbers = [int(name.removeprefix("ready/")) for name in lying if name.removeprefix("ready/").isdecimal()]
-    return [name for name in lying if not numbers or name != f"ready/{max(numbers)}"]
 
 
 @pytest.fixture
@@ -243,7 +193,7 @@ def test_what_an_earlier_driver_has_not_decided_is_dropped(leadership: Leadershi
 DAYS = {f"day={day}": "first" for day in range(4)}
 
 
-@pytest.mark.parametrize("renames", range(1, 7))
+@pytest.mark.parametrize("renames", range(1, 8))
 def test_a_crash_between_the_partitions_of_a_batch_mixes_nothing(
     leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
 ) -> None:
@@ -260,12 +210,12 @@ def test_a_crash_between_the_partitions_of_a_batch_mixes_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(LocalFiles, "rename", then_die)
         patch.setattr(fenced_rename, "RETRY_S", 0.0)
-        if renames < 5:
+        if renames < 6:
             with pytest.raises(ConnectionLost):
                 first.write(batch(DAYS), 7)
         else:
             assert first.write(batch(DAYS), 7)
-    assert len(found(tmp_path)) == min(renames - 1, 4)  # the first rename decides, the others move
+    assert len(found(tmp_path)) == min(renames - 1, 4)  # the first rename decides, the last completes
     with Output(leadership, (tmp_path / "out").as_uri(), partition_by=["day"]) as second:
         assert not second.write(batch({"day=3": "second", "day=9": "second"}), 7)
         assert found(tmp_path) == {f"{day}/batch=7": "first" for day in DAYS}
@@ -373,7 +323,8 @@ def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str) -> Non
         expected: list[dict[str, Any]] = [{"word": "a", "count": 1}, {"word": "b", "count": 2}]
         assert rows(target) == {"batch=0": expected}
         (own,) = names(leadership.path("out"))
-        assert names(leadership.path(f"out/{own}/ready")) == ["0"]
+        assert names(leadership.path(f"out/{own}/ready")) == []
+        assert names(leadership.path(f"out/{own}/done/0")) == ["0"]
         fence(leadership)
         with pytest.raises(Fenced):
             made.write(frame, 1)

@@ -1,0 +1,225 @@
+"""Rows that somebody deletes on their way to their readers: found, said and counted, and never taken for published."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ha.leadership import fenced_rename
+from ha.leadership.leadership import Leadership
+from ha.outputs.moving import LOOK_AGAIN_S, Moving
+from ha.spark import Output
+from leader.errors import OutputLost
+from store.errors import AlreadyExists, ConnectionLost, NotFound
+from store.local import LocalFiles
+from tests.system.spark.batches import batch, found, left, own_folder
+from tests.system.spark.helpers import leading
+
+DAYS = {f"day={day}": "first" for day in range(4)}
+OTHERS = {f"day={day}": "second" for day in range(4)}
+
+
+@pytest.fixture
+def leadership(tmp_path: Path) -> Iterator[Leadership]:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        yield leadership
+
+
+def output(leadership: Leadership, tmp_path: Path) -> Output:
+    return Output(leadership, (tmp_path / "out").as_uri(), partition_by=["day"])
+
+
+@pytest.fixture
+def crashed(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Path]:
+    """Return a function: write batch 7, die after so many renames, and return the batch's folder in the journal."""
+
+    def crash(renames: int) -> Path:
+        rename, remaining = LocalFiles.rename, [renames]
+
+        def then_die(files: LocalFiles, source: str, destination: str) -> None:
+            if not remaining[0]:
+                raise ConnectionLost("the driver does nothing more")
+            rename(files, source, destination)
+            remaining[0] -= 1
+
+        with monkeypatch.context() as patch, output(leadership, tmp_path) as first:
+            assert first.write(batch(DAYS), 6)
+            patch.setattr(LocalFiles, "rename", then_die)
+            patch.setattr(fenced_rename, "RETRY_S", 0.0)
+            with pytest.raises(ConnectionLost):
+                first.write(batch(DAYS), 7)
+        return own_folder(leadership) / "ready" / "7"
+
+    return crash
+
+
+def test_rows_that_are_deleted_after_the_decision_are_missed(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    """The replay of the batch must not hide it: its rows are dropped, because the batch was decided."""
+    shutil.rmtree(crashed(1) / "rows")
+    with pytest.raises(OutputLost, match=r"Batch 7 of output 'output'.* 4 of its 4 files .*day=0/part-0") as raised:
+        output(leadership, tmp_path)
+    assert (raised.value.files, raised.value.lost) == (4, 4)
+    assert "time to live that is shorter than a pause of this job" in str(raised.value)
+
+
+@pytest.mark.parametrize("renames", [1, 2, 3, 4])
+def test_a_partition_that_is_deleted_is_missed(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path, renames: int
+) -> None:
+    folder = crashed(renames)
+    shutil.rmtree(folder / "rows" / "day=3")
+    before = found(tmp_path)
+    with pytest.raises(OutputLost, match="1 of its 4 files were deleted or changed before it was: day=3/part-0"):
+        output(leadership, tmp_path)
+    assert found(tmp_path) == before, "nothing is moved as long as something is lost"
+    assert (folder / "rows").exists()
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("longer")], ids=["deleted", "changed"])
+def test_a_file_that_is_deleted_or_cut_is_missed(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    change(crashed(2) / "rows" / "day=2" / "part-0")
+    with pytest.raises(OutputLost, match=r"1 of its 4 files.*day=2/part-0"):
+        output(leadership, tmp_path)
+
+
+def test_what_is_restored_is_moved(crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path) -> None:
+    folder = crashed(2)
+    (folder / "rows" / "day=3").rename(tmp_path / "kept")
+    with pytest.raises(OutputLost):
+        output(leadership, tmp_path)
+    (tmp_path / "kept").rename(folder / "rows" / "day=3")
+    with output(leadership, tmp_path) as again:
+        assert not again.write(batch(OTHERS), 7)
+    assert [content for place, content in found(tmp_path).items() if place.endswith("=7")] == ["first"] * 4
+    assert left(leadership) == []
+
+
+def test_a_loss_between_the_renames_of_one_driver(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = LocalFiles.rename
+
+    def then_delete(files: LocalFiles, source: str, destination: str) -> None:
+        rename(files, source, destination)
+        if destination.endswith("ready/7"):
+            shutil.rmtree(own_folder(leadership) / "ready" / "7" / "rows" / "day=2")
+
+    with output(leadership, tmp_path) as made:
+        monkeypatch.setattr(LocalFiles, "rename", then_delete)
+        with pytest.raises(OutputLost, match="day=2/part-0"):
+            made.write(batch(DAYS), 7)
+        with pytest.raises(OutputLost, match="day=2/part-0"):  # and as often as it is tried
+            made.write(batch(OTHERS), 8)
+    assert not any(place.endswith("=8") for place in found(tmp_path))
+
+
+@pytest.mark.parametrize(("seconds", "noticed"), [(LOOK_AGAIN_S, False), (LOOK_AGAIN_S + 0.1, True)])
+def test_after_a_pause_the_places_are_looked_at(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, noticed: bool
+) -> None:
+    """A driver that was frozen between the record and the moves: a single file was deleted meanwhile."""
+    at = [0.0]
+    rename = LocalFiles.rename
+
+    def pause(files: LocalFiles, source: str, destination: str) -> None:
+        if destination.endswith("ready/7"):
+            (tmp_path / "jobs").joinpath(source[source.index("orders") :], "rows", "day=2", "part-0").unlink()
+            at[0] += seconds
+        rename(files, source, destination)
+
+    monkeypatch.setattr("ha.outputs.moving.now", lambda: at[0])
+    with output(leadership, tmp_path) as made:
+        monkeypatch.setattr(LocalFiles, "rename", pause)
+        if noticed:
+            with pytest.raises(OutputLost, match=r"day=2/part-0\. That happened below"):
+                made.write(batch(DAYS), 7)
+        else:
+            assert made.write(batch(DAYS), 7)
+
+
+def test_what_was_complete_and_is_deleted_by_its_readers_is_no_loss(leadership: Leadership, tmp_path: Path) -> None:
+    with output(leadership, tmp_path) as made:
+        assert made.write(batch(DAYS), 7)
+    shutil.rmtree(tmp_path / "out")
+    with output(leadership, tmp_path) as made:
+        assert made.write(batch(DAYS), 8)
+
+
+def test_rows_that_are_deleted_before_the_decision_are_written_again(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with output(leadership, tmp_path) as made:
+        look = Moving.take_stock
+
+        def too_late(moving: Moving, attempt: str) -> object:
+            shutil.rmtree(next((own_folder(leadership) / "staged").iterdir()))
+            return look(moving, attempt)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Moving, "take_stock", too_late)
+            with pytest.raises(NotFound, match=r"batch 7 .* is gone: .* so the query does the batch again"):
+                made.write(batch(DAYS), 7)
+        assert made.write(batch(OTHERS), 7)
+    assert set(found(tmp_path).values()) == {"second"}
+
+
+@pytest.mark.parametrize("damage", ["deleted", "cut"])
+def test_a_record_that_is_deleted_is_missed(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path, damage: str
+) -> None:
+    folder = crashed(2)
+    (name,) = folder.glob("files=*")
+    name.rename(folder / name.name[:-5]) if damage == "cut" else name.rmdir()
+    with pytest.raises(OutputLost, match="what it consists of is not known"):
+        output(leadership, tmp_path)
+
+
+def test_an_output_of_a_version_without_records_is_taken_over(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    folder = crashed(3)
+    (name,) = folder.glob("files=*")
+    name.rmdir()
+    shutil.rmtree(folder.parent.parent / "done")
+    with output(leadership, tmp_path) as made:
+        assert not made.write(batch(OTHERS), 7)
+        assert made.write(batch(OTHERS), 8)
+    assert [content for place, content in found(tmp_path).items() if place.endswith("=7")] == ["first"] * 4
+
+
+def test_a_decision_of_which_nothing_is_in_place_can_be_undone(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    shutil.rmtree(crashed(1) / "rows")
+    moving_of(leadership, tmp_path).withdraw(7)
+    with output(leadership, tmp_path) as again:
+        assert again.write(batch(OTHERS), 7)
+    assert [content for place, content in found(tmp_path).items() if place.endswith("=7")] == ["second"] * 4
+
+
+def test_a_decision_of_which_something_was_seen_stays(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    crashed(2)
+    with pytest.raises(AlreadyExists, match="1 of the 4 files of batch 7 are in their places"):
+        moving_of(leadership, tmp_path).withdraw(7)
+
+
+def test_a_loss_can_be_accepted(crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path) -> None:
+    shutil.rmtree(crashed(2) / "rows" / "day=2")
+    moved = moving_of(leadership, tmp_path).finish(7, accept_loss=True)
+    assert (moved.created, moved.renamed, moved.ignored, moved.failed) == (4, 2, 1, 1)
+    with output(leadership, tmp_path) as again:
+        assert not again.write(batch(OTHERS), 7)
+        assert again.write(batch(OTHERS), 8)
+    assert sum(place.endswith("=7") for place in found(tmp_path)) == 3
+
+
+def moving_of(leadership: Leadership, tmp_path: Path) -> Moving:
+    renames = fenced_rename.FencedRename(leadership, (tmp_path / "out").as_uri())
+    return Moving(renames, f"{renames.inside}/out/{own_folder(leadership).name}", "output")
