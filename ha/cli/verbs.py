@@ -137,6 +137,12 @@ VERBS = {
         "inspect",
         "Show what the checkpoints of JOB, or the checkpoint directory at URI, say: batches, state, sources, settings.",
     ),
+    "output": Verb(
+        "ha.cli.output",
+        "output",
+        "List, verify or repair what a job publishes with ha.spark.Output.",
+        changes=True,
+    ),
     "clean": Verb(
         "ha.cli.clean",
         "clean",

@@ -181,7 +181,7 @@ class FencedRename:
 
     def _make_parent(self, folder: str) -> bool:
         """Create a folder outside, and those above it that are missing; False, without a call, if it is known."""
-        if folder in self._parents:
+        if not folder or folder in self._parents:
             return False
         try:
             with suppress(AlreadyExists):

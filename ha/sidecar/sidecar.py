@@ -15,6 +15,7 @@ from ha.config.restart_strategy import INFINITE, ExponentialDelay
 from ha.daemon.process import ContendingProcess
 from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Requested, Revoked, Wake
 from ha.metrics.contending import CommandCounters
+from ha.metrics.outputs import OutputMetrics
 from ha.metrics.queries import QueryMetrics, Reports
 from ha.metrics.verification import VerificationMetrics
 from ha.sidecar.class_data import ClassData
@@ -117,6 +118,7 @@ class Sidecar:
         stands_by = lambda: isinstance(self._phase, Standby)  # noqa: E731
         metrics = VerificationMetrics(process.metrics.registry, job, stands_by)
         self._verification = Verification(settings, job, metrics, stands_by)
+        OutputMetrics(process.metrics.registry, job, reports)
         self._hangs = HangWatch(settings, self._command, asks)
         self._exit_code: int | None = None
         self._operators: OperatorRequests | None = None

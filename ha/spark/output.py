@@ -11,17 +11,22 @@ without parents. See decisions 17 and 51.
 """
 
 import logging
+import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from ha.leadership.fenced_rename import FencedRename, make_parents
+from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
+from ha.metrics.output_report import DECIDE, MOVE, RECORD, REPORTS, WRITE, path_beside
 from ha.outputs import layout
-from ha.outputs.moving import Moving
-from ha.outputs.record import TARGET, Target, written
+from ha.outputs.moving import Moved, Moving
+from ha.outputs.record import TARGET, Record, Target, written
+from leader.errors import OutputLost
 from leader.layout.names import OUT, check_word
 from store.errors import AlreadyExists, NotFound, StoreError
 
@@ -83,11 +88,15 @@ class Output:
         self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}")
         self._newest = -1
         self._settled = False
+        if supervised(leadership.job) and (path := os.environ.get("HA_QUERIES")):
+            REPORTS.path = path_beside(Path(path))
         try:
             self._settle()
         except BaseException:
             self.close()
             raise
+        finally:
+            REPORTS.show()
 
     def __call__(self, batch: "DataFrame", batch_id: int) -> None:
         """Write a batch, as :meth:`write` does; for ``foreachBatch``."""
@@ -114,12 +123,16 @@ class Output:
         writer = batch.write.format(self._source).options(**self._options)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
-        writer.save(f"{self._staged}/{attempt}/{layout.ROWS}")
-        if not self._settled:
-            self._settle(attempt)
-        self._settled = False  # until all of it has succeeded
-        published = self._publish(self._moving.at(f"{layout.STAGED}/{attempt}"), batch_id)
-        self._settled = True
+        with REPORTS.timed(self._name, WRITE):
+            writer.save(f"{self._staged}/{attempt}/{layout.ROWS}")
+        try:
+            if not self._settled:
+                self._settle(attempt)
+            self._settled = False  # until all of it has succeeded
+            published = self._publish(self._moving.at(f"{layout.STAGED}/{attempt}"), batch_id)
+            self._settled = True
+        finally:
+            REPORTS.show()
         return published
 
     def close(self) -> None:
@@ -143,18 +156,34 @@ class Output:
             with suppress(StoreError):  # the next driver drops it
                 renames.remove(staged)
             return False
+        with REPORTS.timed(self._name, RECORD):
+            record = self._stock(staged, batch_id)
+        with REPORTS.timed(self._name, DECIDE):
+            if not renames.move(staged, self._moving.at(layout.ready(batch_id))):
+                raise AlreadyExists(f"Batch {batch_id} of output {self._name!r} was decided meanwhile.")
+        self._newest = batch_id
+        with REPORTS.timed(self._name, MOVE):
+            self._counted(lambda: self._moving.move(batch_id, record))
+        return True
+
+    def _stock(self, staged: str, batch_id: int) -> Record:
         try:
-            record = self._moving.take_stock(staged)
+            return self._moving.take_stock(staged)
         except NotFound as error:
             raise NotFound(
                 f"What Spark has written of batch {batch_id} of output {self._name!r} is gone: does a clean-up delete "
                 "below the leader directory? Nothing was decided, so the query does the batch again."
             ) from error
-        if not renames.move(staged, self._moving.at(layout.ready(batch_id))):
-            raise AlreadyExists(f"Batch {batch_id} of output {self._name!r} was decided meanwhile.")
-        self._newest = batch_id
-        self._moving.move(batch_id, record)
-        return True
+
+    def _counted(self, move: Callable[[], Moved]) -> None:
+        """Move a batch, and count what becomes of its files."""
+        try:
+            moved = move()
+        except OutputLost as error:
+            lost = max(1, error.lost)  # the record itself may be what is lost
+            REPORTS.counted(self._name, lost, 0, 0, lost)
+            raise
+        REPORTS.counted(self._name, moved.created, moved.renamed, moved.ignored, moved.failed)
 
     def _settle(self, attempt: str = "") -> None:
         """Drop everything that is staged, except one attempt, and complete the decided batches."""
@@ -167,14 +196,16 @@ class Output:
         for entry in renames.list(at(layout.STAGED)):
             if entry.name != attempt:  # so that a late rename of it finds nothing
                 renames.remove(at(f"{layout.STAGED}/{entry.name}"))
-        decided = self._ids(layout.READY)
+        if decided := self._ids(layout.READY):
+            renames.acknowledge()  # a NameNode may forget a decision that it shows
+            decided = self._ids(layout.READY)
         if layout.DONE not in names:
             for batch_id in decided:  # by a version that kept no records
                 self._moving.record_anew(batch_id)
             renames.make_folders(at(layout.DONE))
         self._moving.keep(at("").rstrip("/"), written(TARGET, self._target))
         for batch_id in decided:
-            self._moving.finish(batch_id)
+            self._counted(lambda batch_id=batch_id: self._moving.finish(batch_id))  # type: ignore[misc]
         buckets = self._ids(layout.DONE)
         done = self._ids(f"{layout.DONE}/{buckets[-1]}") if buckets else []
         self._newest = max([self._newest, *done])

@@ -8,10 +8,13 @@ import pytest
 
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
-from ha.outputs.moving import LOOK_AGAIN_S, Moving
+from ha.metrics.output_report import OutputReports
+from ha.outputs.moving import KEPT_BUCKETS, LOOK_AGAIN_S, Moving
 from ha.spark import Output
 from leader.errors import OutputLost
+from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, ConnectionLost, NotFound
+from store.files import Entry
 from store.local import LocalFiles
 from tests.system.spark.batches import batch, found, left, own_folder
 from tests.system.spark.helpers import leading
@@ -223,3 +226,109 @@ def test_a_loss_can_be_accepted(crashed: Callable[[int], Path], leadership: Lead
 def moving_of(leadership: Leadership, tmp_path: Path) -> Moving:
     renames = fenced_rename.FencedRename(leadership, (tmp_path / "out").as_uri())
     return Moving(renames, f"{renames.inside}/out/{own_folder(leadership).name}", "output")
+
+
+# --- what is counted
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> OutputReports:
+    reports = OutputReports()
+    monkeypatch.setattr("ha.spark.output.REPORTS", reports)
+    return reports
+
+
+def test_each_file_is_counted_when_its_batch_is_complete(
+    reports: OutputReports, crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    crashed(3)  # batch 6 is complete, and of batch 7 two partitions are in their places
+    (report,) = reports.all()
+    assert report.files == {"created": 4, "renamed": 4, "ignored": 0, "failed": 0}
+    with output(leadership, tmp_path) as again:
+        assert report.files == {"created": 8, "renamed": 6, "ignored": 2, "failed": 0}
+        assert again.write(batch(OTHERS), 8)
+    assert report.files == {"created": 12, "renamed": 10, "ignored": 2, "failed": 0}
+    assert {name: sum(step.counts) for name, step in report.steps.items()} == {
+        "write": 3, "record": 3, "decide": 3, "move": 2,
+    }  # fmt: skip
+
+
+def test_what_is_lost_is_counted_until_it_is_mended(
+    reports: OutputReports, crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    folder = crashed(3)
+    (folder / "rows" / "day=3").rename(tmp_path / "kept")
+    for tries in (1, 2):
+        with pytest.raises(OutputLost):
+            output(leadership, tmp_path)
+        (report,) = reports.all()
+        assert (report.lost, report.files["failed"]) == (1, tries)
+        assert report.files["created"] == 4 + tries
+    (tmp_path / "kept").rename(folder / "rows" / "day=3")
+    output(leadership, tmp_path).close()
+    assert (report.lost, report.files["failed"]) == (0, 2)
+
+
+def test_a_record_that_is_lost_counts_as_a_file(
+    reports: OutputReports, crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    next(crashed(1).glob("files=*")).rmdir()
+    with pytest.raises(OutputLost):
+        output(leadership, tmp_path)
+    assert reports.all()[0].lost == 1
+
+
+# --- what it costs
+
+
+class Counted(LocalFiles):
+    """Counts its calls."""
+
+    calls = 0
+
+    def list(self, path: str) -> list[Entry]:
+        Counted.calls += 1
+        return super().list(path)
+
+    def make_directory(self, path: str) -> None:
+        Counted.calls += 1
+        super().make_directory(path)
+
+    def rename(self, source: str, destination: str) -> None:
+        Counted.calls += 1
+        super().rename(source, destination)
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        Counted.calls += 1
+        super().delete(path, recursive=recursive)
+
+    def write(self, path: str, data: bytes) -> None:
+        raise AssertionError(f"{path} of {len(data)} bytes: a file costs half a second")
+
+
+@pytest.mark.parametrize(("partitions", "usual"), [(0, 5), (1, 4 + 2), (4, 4 + 2 * 4), (40, 4 + 2 * 40)])
+def test_calls_of_a_batch(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int, usual: int
+) -> None:
+    """At most 4, and 2 for each partition; one more for each new partition, and 5 more for the first of a thousand."""
+    monkeypatch.setattr(
+        Leadership, "open_files", lambda _, uri: BoundedFiles(lambda: Counted(uri.removeprefix("file://")), uri=uri)
+    )
+    rows = {f"day={number}": "rows" for number in range(partitions)} or "rows"
+    with output(leadership, tmp_path) as made:
+        spent = []
+        for number in range(4):
+            Counted.calls = 0
+            assert made.write(batch(rows), number)
+            spent.append(Counted.calls)
+    assert spent == [usual + max(1, partitions) + 5, usual, usual, usual]
+
+
+def test_old_records_are_forgotten_by_the_thousand(leadership: Leadership, tmp_path: Path) -> None:
+    with output(leadership, tmp_path) as made:
+        for thousand in range(KEPT_BUCKETS + 3):
+            assert made.write(batch(DAYS), 1000 * thousand)
+    done = own_folder(leadership) / "done"
+    assert sorted(int(each.name) for each in done.iterdir()) == list(range(2, KEPT_BUCKETS + 3))
+    with output(leadership, tmp_path) as made:
+        assert not made.write(batch(OTHERS), 1000 * (KEPT_BUCKETS + 2))

@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry
 from ha.agent.standalone import agent_of, reader_of
 from ha.config.settings import Settings
 from ha.metrics.contending import CommandCounters, ContendingMetrics, LeadershipStatus
+from ha.metrics.output_report import OutputReports, path_beside
+from ha.metrics.outputs import OutputMetrics
 from ha.metrics.process import Metrics
 from ha.metrics.queries import QueryMetrics, Reports
 from ha.metrics.query_report import QueryReport, write
@@ -76,6 +78,11 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
             reports = Reports(lambda run: Path(folder, str(run)), lambda: 1, lambda: True)
             QueryMetrics(metrics.registry, led, reports)
             VerificationMetrics(metrics.registry, led, lambda: True).found({"clean": QueryVerified(0, 0, True)})
+            outputs = OutputReports()
+            outputs.path = path_beside(Path(folder, "1"))
+            outputs.counted("orders", 10, 9, 1, 0)
+            outputs.show()
+            OutputMetrics(metrics.registry, led, reports)
             yield metrics.registry
     finally:
         agent.close()

@@ -1,0 +1,150 @@
+"""Output report: what a driver counts of its outputs, in a small file beside its query report.
+
+The driver replaces the file after each batch; the sidecar shows it (:mod:`ha.metrics.outputs`). The driver does not
+load Prometheus for it.
+"""
+
+import logging
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from store.clock import now
+
+OUTCOMES = CREATED, RENAMED, IGNORED, FAILED = "created", "renamed", "ignored", "failed"
+"""What becomes of files; created is always the sum of the others."""
+
+STEPS = WRITE, RECORD, DECIDE, MOVE = "write", "record", "decide", "move"
+"""The steps of a batch: Spark writes; its files are listed and kept; one rename decides; all are brought to their
+places."""
+
+BOUNDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Upper ends of the histogram's buckets, in seconds; one more has no end."""
+
+MOST_OUTPUTS = 64
+"""Outputs of one program in a report."""
+
+_log = logging.getLogger("ha")
+
+
+class Timing(msgspec.Struct):
+    """How long a step took: how many times up to each bound, and all together."""
+
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    seconds: float = 0.0
+
+    def add(self, other: "Timing") -> None:
+        """Add what another run has counted."""
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        self.seconds += other.seconds
+
+
+class OutputReport(msgspec.Struct):
+    """One output of one run of the program.
+
+    Attributes:
+        name: of the output.
+        lost: files that are missing of the batch that cannot become complete; 0 if there is none.
+        files: by outcome.
+        steps: by step.
+    """
+
+    name: str
+    lost: int = 0
+    files: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
+    steps: dict[str, Timing] = msgspec.field(default_factory=lambda: {step: Timing() for step in STEPS})
+
+    def add(self, other: "OutputReport") -> None:
+        """Add what another run has counted."""
+        for outcome in OUTCOMES:
+            self.files[outcome] += other.files[outcome]
+        for step in STEPS:
+            self.steps[step].add(other.steps[step])
+
+
+_decoder = msgspec.json.Decoder(list[OutputReport])
+
+
+def path_beside(queries: Path) -> Path:
+    """Return where the report of the outputs is, beside that of the queries."""
+    return queries.with_name(f"{queries.name}.outputs")
+
+
+def read(path: Path) -> list[OutputReport]:
+    """Return the outputs in a report; none if there is no report, or it is damaged."""
+    try:
+        found = _decoder.decode(path.read_bytes())[:MOST_OUTPUTS]
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return []
+    return [each for each in found if _whole(each)]
+
+
+def _whole(report: OutputReport) -> bool:
+    return (
+        report.files.keys() == set(OUTCOMES)
+        and report.steps.keys() == set(STEPS)
+        and all(len(step.counts) == len(BOUNDS) + 1 for step in report.steps.values())
+    )
+
+
+class OutputReports:
+    """The outputs of one process, and the file that shows them; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Know no output yet, and write nothing."""
+        self.path: Path | None = None
+        self._outputs: dict[str, OutputReport] = {}
+        self._lock = threading.Lock()
+        self._failing = False
+
+    def counted(self, name: str, created: int, renamed: int, ignored: int, failed: int) -> None:
+        """Files of an output have come to their places, or they cannot; then its batch does not become complete."""
+        with self._lock:
+            output = self._of(name)
+            for outcome, count in zip(OUTCOMES, (created, renamed, ignored, failed), strict=True):
+                output.files[outcome] += count
+            output.lost = failed
+
+    @contextmanager
+    def timed(self, name: str, step: str) -> Iterator[None]:
+        """Time one step of a batch of an output; one that raises is not counted."""
+        began = now()
+        yield
+        took = now() - began
+        with self._lock:
+            timing = self._of(name).steps[step]
+            timing.counts[bisect_left(BOUNDS, took)] += 1
+            timing.seconds += took
+
+    def show(self) -> None:
+        """Replace the file, if there is one."""
+        if self.path is None:
+            return
+        with self._lock:
+            staged = self.path.with_name(f"{self.path.name}.staged")
+            try:
+                staged.write_bytes(msgspec.json.encode(list(self._outputs.values())))
+                staged.replace(self.path)
+                self._failing = False
+            except OSError as error:
+                if not self._failing:
+                    _log.warning("The metrics of the outputs stand still: %s.", error.strerror)
+                self._failing = True
+
+    def all(self) -> list[OutputReport]:
+        """Return the reports."""
+        with self._lock:
+            return list(self._outputs.values())
+
+    def _of(self, name: str) -> OutputReport:
+        if name not in self._outputs and len(self._outputs) >= MOST_OUTPUTS:
+            return OutputReport(name)
+        return self._outputs.setdefault(name, OutputReport(name))
+
+
+REPORTS = OutputReports()
+"""Those of this process."""

@@ -1,0 +1,76 @@
+"""Metrics of a job's outputs, as its driver reports them to the sidecar: what became of files, and times."""
+
+import threading
+from collections.abc import Iterable
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ha.metrics.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, path_beside, read
+from ha.metrics.queries import Reports
+
+LABELS = ["job_name", "output"]
+
+_EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
+
+
+class OutputMetrics(Collector):
+    """Reads the reports when Prometheus asks. What former runs have counted is kept, so counters never fall."""
+
+    def __init__(self, registry: CollectorRegistry, job: str, reports: Reports) -> None:
+        """Show the reports of a job's command."""
+        self._lock = threading.Lock()
+        self._job, self._reports = job, reports
+        self._folded = 0
+        self._kept: dict[str, OutputReport] = {}
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics; those of a run that has ended are only counters."""
+        newest = self._reports.runs()
+        with self._lock:
+            for run in range(self._folded + 1, newest):
+                path = path_beside(self._reports.path(run))
+                _add(self._kept, read(path))
+                path.unlink(missing_ok=True)
+            self._folded = max(self._folded, newest - 1)
+            present = read(path_beside(self._reports.path(newest))) if newest else []
+            counted: dict[str, OutputReport] = {}
+            _add(counted, self._kept.values())
+            _add(counted, present)
+        files = CounterMetricFamily(
+            "ha_output_files",
+            "Files of an output's batches: created by the query; renamed to their places; ignored, in their places "
+            "already, because a batch is finished after a crash; failed, neither here nor there.",
+            labels=[*LABELS, "outcome"],
+        )
+        steps = HistogramMetricFamily(
+            "ha_output_step_seconds",
+            "Time of each step of an output's batch: write, by Spark; record, of what it has written; decide, by one "
+            "rename; move, of all partitions to their places.",
+            labels=[*LABELS, "step"],
+        )
+        for each in counted.values():
+            for outcome, count in each.files.items():
+                files.add_metric([self._job, each.name, outcome], count)
+            for step, timing in each.steps.items():
+                buckets = list(zip(_EDGES, map(float, accumulate(timing.counts)), strict=True))
+                steps.add_metric([self._job, each.name, step], buckets, timing.seconds)
+        yield from (files, steps)
+        if self._reports.running():
+            lost = GaugeMetricFamily(
+                "ha_output_lost_files",
+                "Files of an output's newest batch that were deleted on their way, so that it cannot become complete.",
+                labels=LABELS,
+            )
+            for each in present:
+                lost.add_metric([self._job, each.name], each.lost)
+            yield lost
+
+
+def _add(kept: dict[str, OutputReport], reports: Iterable[OutputReport]) -> None:
+    for each in reports:
+        if each.name in kept or len(kept) < MOST_OUTPUTS:
+            kept.setdefault(each.name, OutputReport(each.name)).add(each)

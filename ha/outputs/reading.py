@@ -1,0 +1,199 @@
+"""Reading an output's journal from outside: its batches, and whether the files that were decided are there.
+
+The job may be running. A batch goes from ``ready`` to ``done``, and its partitions from ``ready`` to their places. So
+each look begins where things leave: what is found nowhere is nowhere.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from ha.outputs import layout
+from ha.outputs.record import FILES, LOST, TARGET, Record, Target, read
+from leader.errors import Fenced, Unreadable
+from leader.job.fenced_directory import LOOKS, FencedDirectory
+from leader.layout.names import OUT
+from store.bounded import BoundedFiles
+from store.errors import NotFound
+from store.files import Entry
+
+LIST_TIMEOUT_S = 20.0
+"""Time for the list of one folder."""
+
+THREADS = 8
+"""Batches that are looked at side by side."""
+
+T = TypeVar("T")
+
+
+class Condition(StrEnum):
+    """What is true of a batch."""
+
+    COMPLETE = "complete"
+    UNFINISHED = "unfinished"
+    LOST = "lost"
+    GONE = "gone since"
+    UNKNOWN = "unknown"
+
+
+class JournalOutput(msgspec.Struct, frozen=True):
+    """One output of a job.
+
+    Attributes:
+        name: given by the program.
+        folder: of its journal, in the leader directory.
+        target: path of the directory in which its batches appear; empty if a version without records has made it.
+        unfinished: batches that are decided and not complete.
+        thousands: numbers of the folders of complete batches.
+    """
+
+    name: str
+    folder: str
+    target: str
+    unfinished: list[int]
+    thousands: list[int]
+
+
+class JournalBatch(msgspec.Struct, frozen=True):
+    """One batch.
+
+    Attributes:
+        output: its name.
+        batch: id.
+        condition: one of :class:`Condition`; of a batch that was only listed, complete or unfinished.
+        partitions: how many it has.
+        files: likewise.
+        bytes: of all files.
+        missing: paths below the target of the files that are not there, each behind its partition.
+        accepted: how many files an operator has given up.
+    """
+
+    output: str
+    batch: int
+    condition: str
+    partitions: int = 0
+    files: int = 0
+    bytes: int = 0
+    missing: list[str] = []
+    accepted: int = 0
+
+
+class JournalReader:
+    """The outputs of one job; safe to use from several threads. Its methods raise StoreError if a store fails."""
+
+    def __init__(self, find: Callable[[], FencedDirectory]) -> None:
+        """Find the leader directory.
+
+        Args:
+            find: returns it; asked again when another leader has claimed the job.
+        """
+        self._find = find
+        self._directory = find()
+
+    def outputs(self) -> list[JournalOutput]:
+        """Return the outputs of the job."""
+        found = []
+        for folder in self._names(OUT):
+            home = f"{OUT}/{folder}"
+            try:
+                target = read(TARGET, Target, self._names(home))
+            except Unreadable:
+                target = None
+            unfinished = layout.ids(self._names(f"{home}/{layout.READY}"))
+            thousands = layout.ids(self._names(f"{home}/{layout.DONE}"))
+            name = folder.rpartition("-")[0] or folder
+            found.append(JournalOutput(name, home, target.path if target else "", unfinished, thousands))
+        return found
+
+    def ids(self, output: JournalOutput, batches: range) -> Iterator[list[int]]:
+        """Return the ids of the complete batches among these, a thousand at a time."""
+        for thousand in output.thousands:
+            start = thousand * layout.BUCKET
+            if start < batches.stop and start + layout.BUCKET > batches.start:
+                found = layout.ids(self._names(f"{output.folder}/{layout.DONE}/{thousand}"))
+                yield [each for each in found if each in batches]
+
+    def listed(self, output: JournalOutput, ids: list[int]) -> Iterator[JournalBatch]:
+        """Return what these batches consist of."""
+        yield from self._side_by_side(lambda batch: self._read(output, batch)[0], ids)
+
+    def verified(self, output: JournalOutput, ids: list[int], target: BoundedFiles) -> Iterator[JournalBatch]:
+        """Look for every file of these batches; ``target`` is the directory in which they appear."""
+        yield from self._side_by_side(lambda batch: self._verify(output, batch, target), ids)
+
+    def _side_by_side(self, what: Callable[[int], T], ids: list[int]) -> Iterator[T]:
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="ha-output") as threads:
+            yield from threads.map(what, ids)
+
+    def _read(self, output: JournalOutput, batch: int) -> tuple[JournalBatch, Record, Record]:
+        """Return a batch as its record says, the record, and what of it was given up."""
+        condition, names = Condition.UNFINISHED, []
+        if batch in output.unfinished:
+            names = self._names(f"{output.folder}/{layout.ready(batch)}")
+        if not names:
+            condition, names = Condition.COMPLETE, self._names(f"{output.folder}/{layout.done(batch)}")
+        try:
+            record, given_up = read(FILES, Record, names), read(LOST, Record, names)
+        except Unreadable:
+            record = given_up = None
+        if record is None:
+            return JournalBatch(output.name, batch, Condition.UNKNOWN), Record({}), Record({})
+        found = JournalBatch(
+            output.name, batch, condition, len(record.partitions), record.files, record.bytes,
+            accepted=given_up.files if given_up else 0,
+        )  # fmt: skip
+        return found, record, given_up or Record({})
+
+    def _verify(self, output: JournalOutput, batch: int, target: BoundedFiles) -> JournalBatch:
+        found, record, given_up = self._read(output, batch)
+        if found.condition == Condition.UNKNOWN:
+            return found
+        missing = record.without(given_up)
+        if found.condition == Condition.UNFINISHED:
+            missing = missing.without(self._here(output, batch, record))
+        missing = missing.without(_there(target, batch, record))
+        condition = found.condition
+        if missing.files:
+            condition = Condition.LOST if found.condition == Condition.UNFINISHED else Condition.GONE
+        names = [
+            f"{layout.place(partition, batch)}/{name}"
+            for partition, files in sorted(missing.partitions.items())
+            for name in sorted(files)
+        ]
+        return msgspec.structs.replace(found, condition=condition, missing=names)
+
+    def _here(self, output: JournalOutput, batch: int, record: Record) -> Record:
+        rows = f"{output.folder}/{layout.ready(batch)}/{layout.ROWS}"
+        return Record({each: _sizes(self._list(f"{rows}/{each}".rstrip("/"))) for each in record.partitions})
+
+    def _names(self, folder: str) -> list[str]:
+        return sorted(entry.name for entry in self._list(folder))
+
+    def _list(self, folder: str) -> list[Entry]:
+        for _ in range(LOOKS):
+            try:
+                return self._directory.list(folder)
+            except Fenced:
+                self._directory = self._find()
+        return self._directory.list(folder)
+
+
+def _there(target: BoundedFiles, batch: int, record: Record) -> Record:
+    found = {}
+    for partition in record.partitions:
+        try:
+            found[partition] = _sizes(target.call("verify", _listing(layout.place(partition, batch)), LIST_TIMEOUT_S))
+        except NotFound:
+            found[partition] = {}
+    return Record(found)
+
+
+def _listing(path: str) -> Callable[..., list[Entry]]:
+    return lambda files: files.list(path)
+
+
+def _sizes(entries: list[Entry]) -> dict[str, int]:
+    return {entry.name: entry.size for entry in entries if not entry.is_directory}

@@ -1,0 +1,107 @@
+"""Metrics of outputs: from the driver's file to Prometheus, over runs that come and go."""
+
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from ha.metrics import output_report
+from ha.metrics.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, OutputReports, path_beside, read
+from ha.metrics.outputs import OutputMetrics
+from ha.metrics.queries import Reports
+
+
+class Driver:
+    """Runs of a command that report, and the sidecar's metrics of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.number, self.granted = folder, 0, True
+        self.registry = CollectorRegistry()
+        reports = Reports(lambda run: folder / f"queries-{run}", lambda: self.number, lambda: self.granted)
+        OutputMetrics(self.registry, "orders", reports)
+
+    def run(self) -> OutputReports:
+        self.number += 1
+        reports = OutputReports()
+        reports.path = path_beside(self.folder / f"queries-{self.number}")
+        return reports
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, {"job_name": "orders", "output": "clean", **labels})
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    return Driver(tmp_path)
+
+
+def test_files_by_what_became_of_them_over_two_runs(driver: Driver) -> None:
+    first = driver.run()
+    first.counted("clean", 10, 9, 0, 1)
+    first.show()
+    assert driver.value("ha_output_lost_files") == 1
+    second = driver.run()
+    second.counted("clean", 4, 1, 3, 0)
+    second.show()
+    found = {each: driver.value("ha_output_files_total", outcome=each) for each in output_report.OUTCOMES}
+    assert found == {"created": 14, "renamed": 10, "ignored": 3, "failed": 1}
+    assert driver.value("ha_output_lost_files") == 0
+    assert not path_beside(driver.folder / "queries-1").exists(), "it is counted once"
+    assert driver.value("ha_output_files_total", outcome="created") == 14
+
+
+def test_without_a_grant_only_counters_are_shown(driver: Driver) -> None:
+    reports = driver.run()
+    reports.counted("clean", 1, 1, 0, 0)
+    reports.show()
+    driver.granted = False
+    assert driver.value("ha_output_lost_files") is None
+    assert driver.value("ha_output_files_total", outcome="created") == 1
+
+
+def test_time_of_a_step(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = driver.run()
+    at = [100.0]
+    monkeypatch.setattr(output_report, "now", lambda: at[0])
+    for seconds in (0.005, 0.006, 1000.0):
+        with reports.timed("clean", "move"):
+            at[0] += seconds
+    with pytest.raises(KeyError), reports.timed("clean", "move"):
+        raise KeyError
+    reports.show()
+    bucket = [driver.value("ha_output_step_seconds_bucket", step="move", le=str(bound)) for bound in BOUNDS]
+    assert bucket == [1] + [2] * (len(BOUNDS) - 1)
+    assert driver.value("ha_output_step_seconds_count", step="move") == 3
+    assert driver.value("ha_output_step_seconds_sum", step="move") == pytest.approx(1000.011)
+    assert driver.value("ha_output_step_seconds_count", step="write") == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[{}]", b'[{"name": "x", "files": {}}]', b'[{"name": "x", "steps": {"write": {"counts": [1]}}}]'],
+)
+def test_a_damaged_report_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "report").write_bytes(content)
+    assert read(tmp_path / "report") == []
+
+
+def test_there_are_not_too_many(driver: Driver) -> None:
+    reports = driver.run()
+    for number in range(MOST_OUTPUTS + 1):
+        reports.counted(f"output-{number}", 1, 1, 0, 0)
+    assert [each.name for each in reports.all()] == [f"output-{number}" for number in range(MOST_OUTPUTS)]
+    reports.counted("output-0", 1, 1, 0, 0)
+    assert reports.all()[0].files["created"] == 2
+
+
+def test_a_report_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reports = OutputReports()
+    reports.show()  # nobody asks for it
+    reports.path = tmp_path / "nowhere" / "report"
+    reports.show()
+    reports.show()
+    assert caplog.text.count("The metrics of the outputs stand still") == 1
+    reports.path.parent.mkdir()
+    reports.counted("clean", 1, 1, 0, 0)
+    reports.show()
+    assert read(reports.path) == [OutputReport("clean", 0, {"created": 1, "renamed": 1, "ignored": 0, "failed": 0})]
