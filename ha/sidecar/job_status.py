@@ -172,8 +172,12 @@ class JobStatusUpdater:
     def _set_running(self, status: JobStatus) -> StatusEntry:
         """Set the status to running if that is allowed; returns the entry before."""
         found = status.entry()
-        if found.status is not Status.RUNNING and found.status.allows(Status.RUNNING):
-            status.change(found.status, Status.RUNNING)
+        present = found.status
+        if present is Status.FAILING:  # its leader ended while it stopped what still ran
+            status.change(present, Status.RESTARTING)
+            present = Status.RESTARTING
+        if present is not Status.RUNNING and present.allows(Status.RUNNING):
+            status.change(present, Status.RUNNING)
         return found
 
     def _unknown(self, error: Exception) -> None:

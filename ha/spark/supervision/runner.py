@@ -81,10 +81,12 @@ class Runner:
         audit = now() + AUDIT_S
         period = self._batches.period if self._batches is not None else float("inf")
         look = now() + period
+        failing = False
         try:
             while True:
                 for command in commands:
                     if isinstance(command, End):
+                        failing = command.failure is not None
                         return command.failure
                     self._execute(command)
                 self._states.show(self._supervisor.queries.values())
@@ -104,7 +106,7 @@ class Runner:
                 commands += self._supervisor.tick(now())
         finally:
             self._over.set()
-            self._states.show(self._supervisor.queries.values())
+            self._states.show(self._supervisor.queries.values(), failing=failing)
 
     # --- commands
 

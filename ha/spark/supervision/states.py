@@ -1,5 +1,8 @@
 """The graph of a job and the states of its queries, as files of the leader directory that any host can read.
 
+The job's own state follows from theirs: RESTARTING while a query waits for its restart, FAILING while the others are
+stopped because one has failed for good. Whatever else the job's state says is somebody else's, and stays.
+
 Both are written when they change and never otherwise, by a thread of their own: a store that is slow or away holds up
 no restart. Of several changes meanwhile the last one is written. See decision 39.
 """
@@ -17,6 +20,7 @@ from ha.spark.query_reports import QueryReports
 from ha.spark.supervision.supervisor import Query, QueryState
 from leader.errors import NotLeader, Unreadable
 from leader.job.fenced_directory import FencedDirectory
+from leader.job.status import Status
 from leader.job.versioned_files import VersionedFile, VersionedFiles, graph_of
 from leader.layout.names import GRAPH
 from store.errors import Conflict, Invalid, StoreError
@@ -85,6 +89,7 @@ class StatesWriter:
         self._leadership = leadership
         self._graph: bytes | None = msgspec.json.encode(graph)
         self._shown = b""
+        self._status = self._written_status = Status.RUNNING
         self._wanted: bytes | None = None
         self._closing = self._writing = False
         self._changed = threading.Condition()
@@ -95,16 +100,24 @@ class StatesWriter:
         """Start the thread."""
         self._thread.start()
 
-    def show(self, queries: Iterable[Query]) -> None:
-        """Have these states written, if they are others than before. Returns at once."""
+    def show(self, queries: Iterable[Query], *, failing: bool = False) -> None:
+        """Have these states written, if they are others than before. Returns at once.
+
+        Args:
+            queries: all of the job.
+            failing: whether the program ends because of a failure.
+        """
         states = [ShownQuery(each.name, each.state, each.restarts, each.error, each.run_id) for each in queries]
+        waits = any(each.state is QueryState.RESTARTING for each in states)
         if self._reports is not None:
             for each in states:
                 self._reports.shows(each.name, each.state)
         data = msgspec.json.encode(States(self._leadership.epoch, states))
         with self._changed:
-            if data != self._shown:
+            status = Status.FAILING if failing else Status.RESTARTING if waits else Status.RUNNING
+            if data != self._shown or status is not self._status:
                 self._shown = self._wanted = data
+                self._status = status
                 self._changed.notify_all()
 
     def close(self) -> None:
@@ -150,9 +163,21 @@ class StatesWriter:
                 self._graph = None
         if wanted is not None:
             _files(self._leadership.own).put(_STATES, wanted)
+            self._change_status()
             with self._changed:
                 if self._wanted is wanted:
                     self._wanted = None
+
+    def _change_status(self) -> None:
+        with self._changed:
+            wanted = self._status
+        if wanted is self._written_status:
+            return
+        status = self._leadership.status
+        with suppress(Conflict):  # the sidecar has changed it meanwhile: it knows better
+            if (found := status.read()) in (Status.RUNNING, Status.RESTARTING) and found is not wanted:
+                status.change(found, wanted)
+        self._written_status = wanted
 
     def _put_graph(self, graph: bytes) -> None:
         found = self._leadership.graph.load()

@@ -208,3 +208,40 @@ def test_the_greatest_number_cannot_be_followed(hurt: Owned, status: JobStatus) 
     hurt.direct.rename(f"{HOME}/status=CREATED", f"{HOME}/status=CREATED~{MAX_SEQUENCE}")
     with pytest.raises(Invalid, match="rename it by hand"):
         status.change(Status.CREATED, Status.RUNNING)
+
+
+# --- each pair of states, as in Flink's ExecutionGraph
+
+LEGAL = """
+    INITIALIZING: CREATED FAILING CANCELLING SUSPENDED FAILED
+    CREATED: RECONCILING RUNNING FAILING CANCELLING SUSPENDED
+    RECONCILING: RUNNING RESTARTING FINISHED FAILING CANCELLING SUSPENDED
+    RUNNING: RECONCILING RESTARTING FINISHED FAILING CANCELLING SUSPENDED
+    RESTARTING: CREATED RECONCILING RUNNING FAILING CANCELLING SUSPENDED
+    SUSPENDED: CREATED RECONCILING RUNNING RESTARTING FAILING CANCELLING
+    FAILING: FAILED RESTARTING CANCELLING SUSPENDED
+    CANCELLING: CANCELED FAILING SUSPENDED
+    FAILED:
+    CANCELED:
+    FINISHED:
+"""
+AFTER = {
+    Status(old): {Status(old), *map(Status, new.split())}
+    for old, new in (line.split(":") for line in LEGAL.strip().splitlines())
+    for old in [old.strip()]
+}
+
+
+@pytest.mark.parametrize(("old", "new"), list(product(Status, Status)), ids=lambda each: each.value)
+def test_a_transition_is_made_or_refused_at_the_store(hurt: Owned, status: JobStatus, old: Status, new: Status) -> None:
+    present = status.replace(status.entry(), StatusEntry(old))
+    if new in AFTER[old]:
+        status.change(old, new)
+        assert status.read() is new
+        assert status.entry().sequence == present.sequence + 1
+        with pytest.raises(Conflict):
+            status.replace(present, StatusEntry(old))
+        return
+    with pytest.raises(Invalid, match=f"cannot change from {old.value} to {new.value}"):
+        status.change(old, new)
+    assert said(hurt) == [present.name], "nothing was sent"

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from ha.spark.query_reports import QueryReports
 from ha.spark.supervision.states import Graph, StatesWriter, read
 from ha.spark.supervision.supervisor import Query, QueryState
+from leader.job.status import Status
 from tests.system.spark.helpers import leading
+from tests.unit.ha.waiting import wait_until
 
 
 def test_states_that_are_shown_are_written_and_reported(tmp_path: Path) -> None:
@@ -21,3 +25,48 @@ def test_states_that_are_shown_are_written_and_reported(tmp_path: Path) -> None:
         _, states = read(leadership.own)
         assert states is not None
         assert [(each.name, each.state) for each in states.queries] == [("clean", QueryState.RESTARTING)]
+
+
+RUNNING, RESTARTING, FAILED = QueryState.RUNNING, QueryState.RESTARTING, QueryState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown", "failing", "after"),
+    [
+        (Status.RUNNING, (RUNNING, RUNNING), False, Status.RUNNING),
+        (Status.RUNNING, (RUNNING, RESTARTING), False, Status.RESTARTING),
+        (Status.RUNNING, (RUNNING, FAILED), False, Status.RUNNING),
+        (Status.RUNNING, (RUNNING, FAILED), True, Status.FAILING),
+        (Status.RUNNING, (RESTARTING, FAILED), True, Status.FAILING),
+        (Status.CANCELLING, (RUNNING, RESTARTING), False, Status.CANCELLING),
+        (Status.CANCELLING, (RUNNING, FAILED), True, Status.CANCELLING),
+        (Status.CREATED, (RUNNING, RESTARTING), False, Status.CREATED),
+    ],
+)
+def test_the_state_of_the_job_follows_from_those_of_its_queries(
+    tmp_path: Path, stored: Status, shown: tuple[QueryState, ...], failing: bool, after: Status
+) -> None:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        status = leadership.status
+        if stored is not Status.CREATED:
+            status.change(status.read(), Status.RUNNING)
+            status.change(Status.RUNNING, stored)
+        writer = StatesWriter(leadership, Graph("region", []))
+        writer.start()
+        writer.show([Query(f"q{number}", state) for number, state in enumerate(shown)], failing=failing)
+        writer.close()
+        assert status.read() is after
+
+
+def test_the_job_runs_again_when_no_query_waits_any_more(tmp_path: Path) -> None:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        status = leadership.status
+        status.change(status.read(), Status.RUNNING)
+        writer = StatesWriter(leadership, Graph("region", []))
+        writer.start()
+        for state, wanted in ((RESTARTING, Status.RESTARTING), (RUNNING, Status.RUNNING)):
+            before = status.entry().sequence
+            writer.show([Query("clean", state)])
+            wait_until(lambda wanted=wanted: status.read() is wanted, what=f"it is {wanted}")
+            assert status.entry().sequence == before + 1
+        writer.close()
