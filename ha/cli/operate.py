@@ -37,7 +37,7 @@ wait_option = click.option(
 def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """List all jobs: state, epoch, mode and holder of the lease, and all contenders.
 
-    Below: who has paused which job, when and why.
+    Below: who has paused which job, when and why; and when a job that keeps failing is tried again.
     """
     with job_admin(files, zookeeper) as admin:
         rows = summaries(admin)
@@ -57,6 +57,12 @@ def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
             said = f"paused by {pause.by or 'an operator'} since {pause.at or 'a time that is not known'}"
             why = f" ({printable(pause.reason)})" if pause.reason else ""
             click.echo(f"{row.job}: {said}{why}: nobody takes over until `ha resume {row.job}`")
+        if row.next_try is not None:
+            tries = row.next_try
+            click.echo(
+                f"{row.job}: has failed {tries.failures} times in a row, at last on {tries.host} ({tries.cause}): the "
+                f"next try is at {tries.at}" + (f"; no restart mends this: {tries.remedy}" if tries.remedy else "")
+            )
 
 
 @click.command("history")

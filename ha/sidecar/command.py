@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ha.daemon.process import ContendingProcess
-from ha.leadership import grant_file
+from ha.leadership import grant_file, remedy_file
 from ha.leadership.deadline_file import DeadlineWriter
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.guard import JVM_ENDED
@@ -203,6 +203,11 @@ class Command:
     def jvm_ended(self) -> bool:
         """Whether the guard has ended the run that is over because its JVM had ended."""
         return self._run is not None and Path(f"{self.deadline.path}{JVM_ENDED}").exists()
+
+    @property
+    def remedy(self) -> str:
+        """What the present run has said is to be done about its failure, which no restart mends; mostly empty."""
+        return remedy_file.read(self.report(self.starts)) if self._run is not None else ""
 
     @property
     def beat(self) -> Beat | None:

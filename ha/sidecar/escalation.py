@@ -26,34 +26,42 @@ class Escalation:
 
     def pause(self, leader: LeaderDirectory) -> float:
         """Return the seconds that a new leader waits before it starts its command."""
+        attempts = FailedAttempts(self._status.directory(leader))
         try:
-            found = FailedAttempts(self._status.directory(leader)).load()
+            found = attempts.load()
+            if found.pause:
+                attempts.wait(found)
         except (StoreError, NotLeader, Unreadable) as error:
             _log.warning("%s: it is not known how often the job has failed: %s", self._job, error)
             return 0.0
         if found.pause:
             _log.warning(
                 "%s: its command has failed %d times in a row without a completed batch, the last time on %s (%s): "
-                "the next try is in %.0f s. `ha restart %s` tries at once.",
-                self._job, found.failures, found.host, found.cause, found.pause, self._job,
+                "the next try is in %.0f s. `ha restart %s` tries at once.%s",
+                self._job, found.failures, found.host, found.cause, found.pause, self._job, _mends(found.remedy),
             )  # fmt: skip
         return found.pause
 
-    def failed(self, leader: LeaderDirectory, cause: str, seconds: float) -> bool:
+    def failed(self, leader: LeaderDirectory, cause: str, seconds: float, remedy: str = "") -> bool:
         """Count a failure that ends a leadership; returns False if it was the last one, and the job has FAILED.
 
         Args:
             leader: the leadership.
             cause: how the command has ended, in one word.
             seconds: for how long it has run.
+            remedy: what to do about it, if no restart mends it: then it uses up no attempt.
         """
         attempts = FailedAttempts(self._status.directory(leader))
         try:
-            found = attempts.add(cause, socket.gethostname(), seconds)
+            found = attempts.add(cause, socket.gethostname(), seconds, remedy)
         except (StoreError, NotLeader, Unreadable) as error:
             _log.warning("%s: its failure is not counted: %s", self._job, error)
             return True
-        if found.failures < self._most:
+        if remedy:
+            _log.error(
+                "%s: the command has failed (%s), and a restart alone helps little.%s", self._job, cause, _mends(remedy)
+            )
+        if remedy or found.used < self._most:
             return True
         said = f"The command has failed {found.failures} times in a row without a completed batch; at last: {cause}."
         if not self._status.give_up(leader, said):
@@ -67,3 +75,7 @@ class Escalation:
             FailedAttempts(self._status.directory(leader)).forget()
         except (StoreError, NotLeader) as error:
             _log.warning("%s: its failures are not forgotten: %s", self._job, error)
+
+
+def _mends(remedy: str) -> str:
+    return f" No restart mends this: {remedy}." if remedy else ""

@@ -61,8 +61,13 @@ class CommandFailures:
         self._counters.failed()
         return self._status.add_exception(leader, cause, said, dump)
 
-    def after(self, phase: Leading, cause: str, seconds: float) -> Decision:
-        """Decide what follows the end of a command that was to run on, and has run for so many seconds."""
+    def after(self, phase: Leading, cause: str, seconds: float, remedy: str = "") -> Decision:
+        """Decide what follows the end of a command that was to run on, and has run for so many seconds.
+
+        A failure that no restart mends is no matter of the restart strategy; ``remedy`` says what is to be done.
+        """
+        if remedy:
+            return self.counted(phase.leader, cause, seconds, remedy)
         delay = phase.strategy.failed(now())
         if delay is None:
             if not isinstance(phase.strategy, NoRestart):
@@ -74,9 +79,9 @@ class CommandFailures:
         _log.info("%s: the command is started again in %.1f s; the leadership stays.", self._job, delay)
         return Decision(delay)
 
-    def counted(self, leader: LeaderDirectory, cause: str, seconds: float) -> Decision:
+    def counted(self, leader: LeaderDirectory, cause: str, seconds: float, remedy: str = "") -> Decision:
         """Count a failure that ends the leadership; after the last one the sidecar ends as well."""
-        goes_on = self._escalation.failed(leader, cause, seconds)
+        goes_on = self._escalation.failed(leader, cause, seconds, remedy)
         return Decision(exit_code=None if goes_on else JOB_FAILED)
 
 

@@ -269,7 +269,7 @@ class Sidecar:
             self._stop_command(None)
 
     def _command_ended(self) -> None:
-        jvm_ended = self._command.jvm_ended
+        jvm_ended, remedy = self._command.jvm_ended, self._command.remedy
         code, finished = self._command.end()
         _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
         phase = self._phase
@@ -281,9 +281,10 @@ class Sidecar:
         if restarts and isinstance(phase, Leading) and self._may_run():
             self._wait(phase, 0.0)
             return
-        self._ended(phase, code, finished=finished or self._ends_as_asked, jvm_ended=jvm_ended)
+        finished = finished or self._ends_as_asked
+        self._ended(phase, code, finished=finished, jvm_ended=jvm_ended, remedy=remedy)
 
-    def _ended(self, phase: Leading | Ending, code: int, *, finished: bool, jvm_ended: bool) -> None:
+    def _ended(self, phase: Leading | Ending, code: int, *, finished: bool, jvm_ended: bool, remedy: str = "") -> None:
         if finished:
             if self._publisher is not None:
                 self._publisher.finish()
@@ -298,7 +299,7 @@ class Sidecar:
         if code and isinstance(phase, Leading):
             self._failures.tell(phase.leader, cause, f"The command has ended with {code}: see its output.")
             if self._may_run():
-                decision = self._failures.after(phase, cause, now() - self._granted_at)
+                decision = self._failures.after(phase, cause, now() - self._granted_at, remedy)
         if decision.delay is not None and isinstance(phase, Leading):
             self._wait(phase, decision.delay)
             return
@@ -356,7 +357,8 @@ class Sidecar:
         except LeaderError as error:
             _log.error("%s: the command is not started: %s", self._job, error)
             self._failures.tell(leader, "not-started", f"{error}").join(NOTE_S)
-            self._exit_code = self._failures.counted(leader, "not-started", 0.0).exit_code
+            counted = self._failures.counted(leader, "not-started", 0.0, "store the program again, or mend this host")
+            self._exit_code = counted.exit_code
             self._record_end("not-started")
             self._step_down("The command could not be started.")
         except OSError as error:  # on a host where no file can be written a driver cannot work either

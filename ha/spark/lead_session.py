@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import ha.leadership.lead
 from ha.config.query_settings import END
 from ha.config.sources import load
+from ha.leadership import remedy_file
 from ha.leadership.leadership import Leadership
 from ha.spark.failures import failure
 from ha.spark.heartbeat import Heartbeat
@@ -171,12 +172,15 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
     def _report(self, ended: Ended) -> None:
         if ended.error is None or self._leadership is None or not self._leadership.is_leader():
             return
-        failed = QueryFailed(f"A query of job {self._job!r} has failed. {failure(str(ended.name), ended.error)}")
+        found = failure(str(ended.name), ended.error)
+        failed = QueryFailed(f"A query of job {self._job!r} has failed. {found}")
         _log.error("%s", failed)
         self._kept.add(ended.run_id)
         self._leadership.keep_failure(QueryFailed.__name__, f"{failed}", query=ended.name or "", trace=ended.error)
         if self._end_at_failure and self._failed is None:
             self._failed = failed
+            if found.remedy and ha.leadership.lead.supervised(self._job):
+                remedy_file.write(found.remedy)
             threading.Thread(target=self._stop_queries, args=(self._stop_grace,), name="ha-stop", daemon=True).start()
 
     def _stop_queries(self, seconds: float) -> None:

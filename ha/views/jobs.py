@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from leader.errors import NoLeader, NotLeader
+from leader.errors import NoLeader, NotLeader, Unreadable
 from leader.job.admin import JobAdmin
+from leader.job.failed_attempts import FailedAttempts
+from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import Status, pick
 from leader.layout.checkpoint import CheckpointEntry
 from leader.layout.lease import Mode
@@ -28,6 +30,24 @@ class JobPause(msgspec.Struct, frozen=True):
     reason: str | None
 
 
+class NextTry(msgspec.Struct, frozen=True):
+    """A job that keeps failing waits for its next try; see :class:`leader.job.failed_attempts.Attempts`.
+
+    Attributes:
+        at: by the clock of the file system.
+        failures: in a row.
+        cause: how the last one ended, in one word.
+        host: where that was.
+        remedy: what to do, because no restart mends it; null if one may.
+    """
+
+    at: str
+    failures: int
+    cause: str
+    host: str
+    remedy: str | None
+
+
 class JobSummary(msgspec.Struct, frozen=True):
     """One job.
 
@@ -40,6 +60,7 @@ class JobSummary(msgspec.Struct, frozen=True):
         contenders: that have announced themselves; null if ZooKeeper does not answer.
         checkpoint_at: when its checkpoints changed last, by the clock of the file system; null without any.
         paused: set while an operator has paused it: nobody takes over.
+        next_try: set while its leader waits, because the job keeps failing.
     """
 
     job: str
@@ -50,6 +71,7 @@ class JobSummary(msgspec.Struct, frozen=True):
     contenders: list[str] | None = None
     checkpoint_at: str | None = None
     paused: JobPause | None = None
+    next_try: NextTry | None = None
 
 
 def summaries(admin: JobAdmin) -> list[JobSummary]:
@@ -68,7 +90,7 @@ def summaries(admin: JobAdmin) -> list[JobSummary]:
 
 
 def summary(admin: JobAdmin, job: str) -> JobSummary:
-    """Return a job at a glance. Costs the NameNode four lists.
+    """Return a job at a glance. Costs the NameNode four lists; while it is RESTARTING, a list and a read more.
 
     Raises:
         InvalidName: it is no name of a job.
@@ -104,7 +126,19 @@ def _look(admin: JobAdmin, job: str) -> JobSummary:
         admin.contenders(job),
         at_time(changed) if published and changed else None,
         _paused(present(record)),
+        _next_try(directory) if held and found is not None and found.status is Status.RESTARTING else None,
     )
+
+
+def _next_try(directory: FencedDirectory) -> NextTry | None:
+    """Read it, of a job that is being restarted; others cost no more calls."""
+    try:
+        attempts, at_ms = FailedAttempts(directory).shown()
+    except Unreadable:  # an older or newer version has written it
+        return None
+    if not at_ms:
+        return None
+    return NextTry(at_time(at_ms), attempts.failures, attempts.cause, attempts.host, attempts.remedy or None)
 
 
 def _paused(pause: Pause | None) -> JobPause | None:

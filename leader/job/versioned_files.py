@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from leader.errors import InvalidName
@@ -33,10 +33,12 @@ class VersionedBlob:
     Attributes:
         version: 1 for the first content of a name, one higher with each change.
         data: the content.
+        at_ms: when it was stored, in milliseconds since 1970 by the store's wall clock; for display only.
     """
 
     version: int
     data: bytes
+    at_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,12 +50,14 @@ class NumberedEntry:
         sequence: how often the entry was written.
         is_directory: whether it is a directory.
         path: its path in the leader directory.
+        at_ms: see :class:`VersionedBlob`.
     """
 
     rank: int
     sequence: int = 1
     is_directory: bool = False
     path: str = ""
+    at_ms: int = field(default=0, compare=False)
 
 
 def numbered(
@@ -67,12 +71,14 @@ def numbered(
         pattern: of an entry; its groups are the name, the text of the rank, and :data:`leader.layout.names.SEQUENCE`.
         rank: reads the text of the rank.
     """
+
+    def read(entry: Entry, match: re.Match[str]) -> tuple[str, NumberedEntry]:
+        path = f"{folder}/{entry.name}"
+        sequence = int(match[3] or 1)
+        return match[1], NumberedEntry(rank(match[2]), sequence, entry.is_directory, path, entry.modified_ms)
+
     found = ((entry, pattern.fullmatch(entry.name)) for entry in entries)
-    return [
-        (match[1], NumberedEntry(rank(match[2]), int(match[3] or 1), entry.is_directory, f"{folder}/{entry.name}"))
-        for entry, match in found
-        if match is not None
-    ]
+    return [read(entry, match) for entry, match in found if match is not None]
 
 
 def newest(found: Iterable[tuple[str, NumberedEntry]]) -> dict[str, NumberedEntry]:
@@ -124,7 +130,7 @@ class VersionedFiles:
             if present.is_directory:
                 return None
             with suppress(NotFound):  # it has just been replaced
-                return VersionedBlob(present.rank, self._directory.read(present.path, self._most))
+                return VersionedBlob(present.rank, self._directory.read(present.path, self._most), present.at_ms)
         raise Unknown(f"{self._folder}/{name} of job {self._directory.job!r} is listed, but cannot be read.")
 
     def put(self, name: str, data: bytes, expected: int | None = None) -> int:

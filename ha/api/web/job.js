@@ -39,6 +39,7 @@ export class JobPage {
       ["Leader", row.holder || "nobody"], ["Epoch", row.epoch], ["Lease", row.lease], ["Newest checkpoint", age(row.checkpoint_at)],
       ["Contenders", row.contenders === null ? "not known" : row.contenders.join(", ") || "none"],
     ];
+    if (row.next_try) facts.push(["Next try", `${row.next_try.at}, after ${row.next_try.failures} failures, at last on ${row.next_try.host} (${row.next_try.cause})${row.next_try.remedy ? ": " + row.next_try.remedy : ""}`]);
     if (row.paused) facts.push(["Paused", [row.paused.by, row.paused.at, row.paused.reason].filter(Boolean).join(", ") || "by an operator"]);
     this.facts.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value ?? "-"))));
   }

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from ha.config.query_settings import FULL, STAY
 from ha.config.sources import load
+from ha.leadership import remedy_file
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
 from ha.spark.lead_session import lead
@@ -137,6 +138,8 @@ class Job:
                 raise runner.fenced
             if failed is not None:
                 error = QueryFailed(f"Job {self.name!r} ends, because a query has failed. {failed}")
+                if failed.remedy and supervised(self.name):
+                    remedy_file.write(failed.remedy)
                 if runner.stuck and supervised(self.name):
                     _log.error("%s The program is ended with code %d.", error, QUERY_STUCK)
                     logging.shutdown()

@@ -79,6 +79,8 @@ class Scene:
 
     attempts: Attempts = field(default_factory=Attempts)
     """As the leader directory has them."""
+    waits: list[float] = field(default_factory=list)
+    """Pauses that leaders have told others of."""
     given_up: str = ""
 
     def now(self) -> float:
@@ -148,7 +150,12 @@ class Scene:
     def load(self) -> Attempts:
         return self.attempts
 
-    def add(self, cause: str, host: str, seconds: float) -> Attempts:
+    def wait(self, attempts: Attempts) -> None:
+        assert attempts == self.attempts
+        self.waits.append(attempts.pause)
+
+    def add(self, cause: str, host: str, seconds: float, remedy: str = "") -> Attempts:
+        assert not remedy
         if seconds >= LONGEST_PAUSE_S:
             self.forget()
         else:

@@ -55,3 +55,28 @@ def test_what_another_version_wrote_is_said(owned: Owned) -> None:
     VersionedFiles(owned.own, "graph", "a file").put("attempts", b"[]")
     with pytest.raises(Unreadable, match="another version of this package"):
         FailedAttempts(owned.own).load()
+
+
+def test_what_no_restart_mends_uses_up_no_attempt_but_makes_the_pause_grow(hurt: Owned) -> None:
+    attempts = FailedAttempts(hurt.own)
+    for remedy in ("", "mend it", "mend it", ""):
+        last = attempts.add("exit-3", "host", 1.0, remedy)
+    assert (last.failures, last.used, last.remedy, last.pause) == (4, 2, "", 4.0)
+    Checkpoints(hurt.own).completed("orders", 0)
+    assert attempts.add("exit-3", "host", 1.0, "mend it").used == 0
+
+
+def test_the_time_of_the_next_try_is_known_once_a_leader_waits(hurt: Owned) -> None:
+    attempts = FailedAttempts(hurt.own)
+    assert attempts.shown() == (Attempts(), 0)
+    for _ in range(3):
+        attempts.add("exit-3", "host", 1.0)
+    found, at_ms = attempts.shown()
+    assert at_ms == 0
+    attempts.wait(found)
+    after, at_ms = attempts.shown()
+    assert (after.failures, after.waits) == (3, found.pause)
+    (entry,) = [each for each in hurt.own.list("graph") if each.name.startswith("attempts=")]
+    assert at_ms == entry.modified_ms + 2000
+    attempts.add("exit-3", "host", 1.0)
+    assert attempts.shown()[1] == 0, "nobody waits now"

@@ -1,5 +1,6 @@
 """What is written of the states of supervised queries, and told to the metrics."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from ha.spark.query_reports import QueryReports
 from ha.spark.supervision.states import Graph, StatesWriter, read
 from ha.spark.supervision.supervisor import Query, QueryState
-from leader.job.status import Status
+from leader.job.status import JobStatus, Status
 from tests.system.spark.helpers import leading
 from tests.unit.ha.waiting import wait_until
 
@@ -67,6 +68,10 @@ def test_the_job_runs_again_when_no_query_waits_any_more(tmp_path: Path) -> None
         for state, wanted in ((RESTARTING, Status.RESTARTING), (RUNNING, Status.RUNNING)):
             before = status.entry().sequence
             writer.show([Query("clean", state)])
-            wait_until(lambda wanted=wanted: status.read() is wanted, what=f"it is {wanted}")
+            wait_until(partial(_is, status, wanted), what=f"it is {wanted}")
             assert status.entry().sequence == before + 1
         writer.close()
+
+
+def _is(status: JobStatus, wanted: Status) -> bool:
+    return status.read() is wanted
