@@ -1,0 +1,183 @@
+"""What plain readers see: no row twice, none missing once its batch is complete, no part of a file; at every moment."""
+
+import threading
+from contextlib import suppress
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ha.leadership import fenced_rename
+from ha.leadership.fenced_rename import FencedRename
+from ha.outputs.moving import Moving
+from ha.outputs.record import Record
+from ha.spark import Output
+from store.errors import ConnectionLost, NotFound
+from store.files import Files
+from store.hdfs import HdfsFiles
+from tests.system.spark.helpers import files_of, leading
+from tests.system.spark.plain_reader import FAULTS, Run
+
+SEEDS = 150
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
+
+
+def test_through_crashes_at_every_call_and_all_that_becomes_of_answers() -> None:
+    met: set[str] = set()
+    for seed in range(SEEDS):
+        run = Run(seed).go()
+        assert not run.reader.wrong, (seed, run.reader.wrong[:3])
+        assert run.lost is None, f"{seed}: nobody has deleted anything. {run.lost}"
+        assert len(run.reader.complete) == run.batches
+        met |= set(run.store.met)
+    assert met == {*FAULTS, "ok"}
+
+
+def found(seeds: int = 400, **arguments: float) -> bool:
+    """Whether a mistake that was built in shows up."""
+    for seed in range(seeds):
+        try:
+            run = Run(seed, **arguments).go()  # type: ignore[arg-type]
+        except AssertionError:
+            return True
+        if run.reader.wrong or (run.lost is not None and not run.injected):
+            return True
+    return False
+
+
+def test_what_a_clean_up_deletes_is_always_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    injected = 0
+    for seed in range(SEEDS):
+        run = _with_pauses(seed, monkeypatch)
+        assert not run.reader.wrong, (seed, run.reader.wrong[:3])
+        assert (run.lost is not None) == (run.injected > 0), seed
+        injected += run.injected
+    assert injected > SEEDS // 3
+
+
+def _with_pauses(seed: int, monkeypatch: pytest.MonkeyPatch) -> Run:
+    run = Run(seed, cleaner=0.15, rate=0.05)
+    monkeypatch.setattr("ha.outputs.moving.now", lambda: sum(run.pauses))
+    return run.go()
+
+
+# --- canaries
+
+
+def test_a_move_that_is_believed_when_it_is_seen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FencedRename, "acknowledge", lambda _: None)
+    assert found()
+
+
+def test_a_batch_that_is_complete_whatever_is_missing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Record, "without", lambda *_: Record({}))
+    assert any((run := _with_pauses(seed, monkeypatch)).reader.wrong or not run.lost for seed in range(SEEDS)
+               if _with_pauses(seed, monkeypatch).injected)  # fmt: skip
+
+
+def test_a_replay_that_is_published_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    settle = Output._settle
+
+    def forgetful(output: Output, attempt: str = "") -> None:
+        settle(output, attempt)
+        output._newest -= 1
+
+    monkeypatch.setattr(Output, "_settle", forgetful)
+    assert found()
+
+
+def test_an_attempt_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename that is executed late decides a try of a driver that is dead."""
+    monkeypatch.setattr(FencedRename, "remove", lambda *_: None)
+    assert found()
+
+
+def test_a_batch_that_is_complete_before_its_moves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Moving, "_move", lambda *_: True)
+    assert found(10)
+
+
+# --- with real Spark, on real HDFS
+
+
+class Listener(threading.Thread):
+    """Lists and reads everything every 10 ms; keeps what should not be."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(name="plain-reader", daemon=True)
+        self.target, self.over = target, threading.Event()
+        self.polls, self.most = 0, 0
+        self.wrong: list[str] = []
+
+    def run(self) -> None:
+        with files_of(self.target) as do:
+            while not self.over.wait(0.01):
+                lines = [line for lines in do(read).values() for line in lines]
+                self.polls += 1
+                self.most = max(self.most, len(lines))
+                if len(set(lines)) != len(lines):
+                    self.wrong.append("a row is there twice")
+                if any(len(line) != len("row 00 of batch 0") for line in lines):
+                    self.wrong.append(f"a part of a row: {lines}")
+
+
+def read(files: Files) -> dict[str, list[str]]:
+    """The lines of each batch; a folder that is not there yet has none."""
+    found: dict[str, list[str]] = {}
+    with suppress(NotFound):
+        for day in files.list(""):
+            for each in files.list(day.name):
+                for part in files.list(f"{day.name}/{each.name}"):
+                    content = files.read(f"{day.name}/{each.name}/{part.name}", 10_000).decode()
+                    found.setdefault(each.name, []).extend(content.splitlines())
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.hdfs
+def test_a_reader_beside_real_spark_on_real_hdfs(
+    spark: SparkSession, job: str, hdfs_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch's driver dies at another rename, and its successor does the batch again."""
+    target = f"{hdfs_uri}-out/{job}"
+    with files_of(f"{hdfs_uri}-out") as do:
+        do(lambda files: files.make_root())
+        do(lambda files: files.make_directory(job))
+    reader = Listener(target)
+    reader.start()
+    rename = HdfsFiles.rename
+    for number in range(4):
+        rows = [(f"row {each:02d} of batch {number}", str(each % 2)) for each in range(20)]
+        frame = spark.createDataFrame(rows, "value string, day string").coalesce(1)
+        remaining = [number]
+
+        def then_die(files: HdfsFiles, source: str, destination: str, left: list[int] = remaining) -> None:
+            if f"{job}/" in source and "/out/" in source:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise ConnectionLost("the driver does nothing more")
+            rename(files, source, destination)
+
+        with leading(job, hdfs_uri) as leadership:
+            made = Output(leadership, target, source="text", partition_by=["day"])
+            with monkeypatch.context() as patch:
+                patch.setattr(HdfsFiles, "rename", then_die)
+                with pytest.raises(ConnectionLost):
+                    made.write(frame, number)
+            made.close()
+        with (
+            leading(job, hdfs_uri) as leadership,
+            Output(leadership, target, source="text", partition_by=["day"]) as it,
+        ):
+            it.write(frame, number)
+        with files_of(target) as do:
+            assert sorted(do(read)[f"batch={number}"]) == sorted(line for line, _ in rows)
+    reader.over.set()
+    reader.join(20.0)
+    assert not reader.wrong
+    assert reader.polls > 10
+    assert reader.most == 80
