@@ -8,7 +8,7 @@ import pytest
 
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
-from ha.metrics.output_report import OutputReports
+from ha.metrics.output_report import OutputReports, path_beside, read
 from ha.outputs.moving import KEPT_BUCKETS, LOOK_AGAIN_S, Moving
 from ha.spark import Output
 from leader.errors import OutputLost
@@ -332,3 +332,41 @@ def test_old_records_are_forgotten_by_the_thousand(leadership: Leadership, tmp_p
     assert sorted(int(each.name) for each in done.iterdir()) == list(range(2, KEPT_BUCKETS + 3))
     with output(leadership, tmp_path) as made:
         assert not made.write(batch(OTHERS), 1000 * (KEPT_BUCKETS + 2))
+
+
+def test_under_a_sidecar_it_is_counted_in_a_file(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reports: OutputReports
+) -> None:
+    for name, value in {"HA_JOB": "orders", "HA_BELIEF": "here", "HA_QUERIES": str(tmp_path / "queries-1")}.items():
+        monkeypatch.setenv(name, value)
+    with output(leadership, tmp_path) as made:
+        assert made.write(batch(DAYS), 0)
+        (found,) = read(path_beside(tmp_path / "queries-1"))
+        assert found.files["created"] == 4
+        reports.counted("output", 1, 1, 0, 0)
+        assert not made.write(batch(DAYS), 0)
+        (found,) = read(path_beside(tmp_path / "queries-1"))
+        assert found.files["created"] == 5, "it is written after each batch"
+
+
+# --- folders of the target
+
+
+def test_a_folder_of_the_target_that_somebody_deletes_is_made_again(leadership: Leadership, tmp_path: Path) -> None:
+    with output(leadership, tmp_path) as made:
+        assert made.write(batch(DAYS), 0)
+        shutil.rmtree(tmp_path / "out")
+        assert made.write(batch(DAYS), 1)
+        assert made.write(batch(DAYS), 2)
+    assert sorted(found(tmp_path)) == sorted(f"{day}/batch={number}" for day in DAYS for number in (1, 2))
+
+
+def test_not_every_folder_is_remembered(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fenced_rename, "MOST_PARENTS", 2)
+    with output(leadership, tmp_path) as made:
+        for number in range(3):
+            assert made.write(batch(DAYS), number)
+        assert len(made._renames._parents) == 2
+    assert len(found(tmp_path)) == 12
