@@ -48,13 +48,14 @@ class Driver:
             self.listen = f"127.0.0.1:{taken.getsockname()[1]}"
 
     def metric(self, name: str, **labels: str) -> float | None:
-        """The value of a metric of the query ``lines``, as the sidecar serves it; None if it serves none."""
+        """The value of a metric of the query ``lines`` or its output, as the sidecar serves it; None without one."""
         try:
             with urllib.request.urlopen(f"http://{self.listen}/metrics", timeout=10) as answer:
                 families = list(text_string_to_metric_families(answer.read().decode()))
         except OSError:
             return None
-        expected = {"job_name": self.job, "query": "lines", **labels}
+        of = {"output": "output"} if name.startswith("ha_output") else {"query": "lines"}
+        expected = {"job_name": self.job, **of, **labels}
         samples = [each for family in families for each in family.samples if each.name == name]
         return next((each.value for each in samples if each.labels == expected), None)
 
@@ -185,6 +186,11 @@ def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
         assert driver.metric("ha_query_state", state="RUNNING") == 1
         assert driver.metric("ha_query_input_rows_total") == driver.metric("ha_checkpoint_rows")
         assert driver.metric("ha_checkpoint_duration_seconds")
+        created, renamed = (driver.metric("ha_output_files_total", outcome=each) for each in ("created", "renamed"))
+        assert created == renamed
+        assert created
+        assert driver.metric("ha_output_lost_files") == 0
+        assert driver.metric("ha_output_step_seconds_count", step="move")
         frozen = kill(driver, what, signal.SIGSTOP)
         with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
             assert (successor.epoch, reasons(successor)[2]) == (2, "released")
