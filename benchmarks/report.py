@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +19,10 @@ from benchmarks.result import Result, Target
 
 JSON = "benchmarks.json"
 MARKDOWN = "benchmarks.md"
+
+WIDTH = 120
+HEADING = "## "
+MET, MISSED = "met", "**NOT met**"
 
 _ENDLESS = {text(value): value for value in (math.nan, math.inf)}
 
@@ -87,33 +92,47 @@ def load(folder: Path) -> list[Entry]:
 
 
 def publish(folder: Path, into: Path) -> None:
-    """Copy the Markdown and its pictures, without the raw numbers, into a folder of documents."""
+    """Put the benchmarks of a report, without the raw numbers, into a folder of documents; others stay there."""
     into.mkdir(parents=True, exist_ok=True)
-    for old in [*into.glob("*.svg"), *into.glob("*.md")]:
-        old.unlink()
-    for path in [*folder.glob("*.svg"), folder / MARKDOWN]:
+    document = into / MARKDOWN
+    sections = _sections(document.read_text(encoding="utf-8")) if document.exists() else {}
+    sections |= _sections((folder / MARKDOWN).read_text(encoding="utf-8"))
+    document.write_text(_whole(list(sections.values())), encoding="utf-8")
+    for path in folder.glob("*.svg"):
         shutil.copy(path, into / path.name)
+    shown = document.read_text(encoding="utf-8")
+    for path in into.glob("*.svg"):
+        if f"({path.name})" not in shown:
+            path.unlink()
 
 
 def markdown(entries: Sequence[Entry]) -> str:
     """Return the report as Markdown, each benchmark under its own heading."""
-    blocks = ["# Benchmarks"]
-    if (targets := [target for entry in entries for target in entry.result.targets]) and entries:
-        met = sum(target.met for target in targets)
-        blocks.append(f"{met} of {len(targets)} targets were met.")
-    told = ""
-    for entry in entries:
-        result, about = entry.result, _about(entry)
-        blocks.append(f"## {_plain(result.title)}")
-        if about != told:
-            blocks.append(about)
-            told = about
-        blocks.append(_table(result.columns, result.rows))
-        blocks += [_target(target) for target in result.targets]
-        if result.notes:
-            blocks.append("\n".join(f"- {_plain(note)}" for note in result.notes))
-        blocks += [f"![{_plain(p.title)}]({_picture(Path(), result, p.name)})" for p in result.pictures]
+    return _whole([_section(entry) for entry in entries])
+
+
+def _section(entry: Entry) -> str:
+    result = entry.result
+    blocks = [f"{HEADING}{_plain(result.title)}", _wrapped(_about(entry)), _table(result.columns, result.rows)]
+    blocks += [_target(target) for target in result.targets]
+    if result.notes:
+        blocks.append("\n".join(_wrapped(f"- {_plain(note)}", "  ") for note in result.notes))
+    blocks += [f"![{_plain(p.title)}]({_picture(Path(), result, p.name)})" for p in result.pictures]
     return "\n\n".join(blocks) + "\n"
+
+
+def _sections(document: str) -> dict[str, str]:
+    """Return the sections of a report by their headings."""
+    found = (HEADING + each for each in f"\n{document}".split(f"\n{HEADING}")[1:])
+    return {each.partition("\n")[0]: each.strip("\n") + "\n" for each in found}
+
+
+def _whole(sections: Sequence[str]) -> str:
+    blocks = ["# Benchmarks\n"]
+    met, missed = (sum(each.count(f"\nTarget {word}: ") for each in sections) for word in (MET, MISSED))
+    if met + missed:
+        blocks.append(f"{met} of {met + missed} targets were met.\n")
+    return "\n".join([*blocks, *sections])
 
 
 def _about(entry: Entry) -> str:
@@ -140,7 +159,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str
 
 
 def _target(target: Target) -> str:
-    verdict = "met" if target.met else "**NOT met**"
+    verdict = MET if target.met else MISSED
     bound = "at most" if target.at_most else "at least"
     measured = "not measured" if math.isnan(target.measured) else f"measured {text(target.measured)} {target.unit}"
     wanted = f"{bound} {text(target.wanted)} {target.unit}"
@@ -149,6 +168,10 @@ def _target(target: Target) -> str:
 
 def _picture(folder: Path, result: Result, name: str) -> Path:
     return folder / f"{result.name}-{name}.svg"
+
+
+def _wrapped(said: str, indent: str = "") -> str:
+    return textwrap.fill(said, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _plain(said: str) -> str:
