@@ -62,7 +62,7 @@ def inspect(
     opened = Stores(settings(files=files, zookeeper=zookeeper))
     try:
         with checkpoints(opened, target, query) as places:
-            found = {name: _inspected(*place, batch) for name, place in places.items()}
+            found = {name: inspected(*place, batch) for name, place in places.items()}
     finally:
         opened.close()
     if as_json:
@@ -76,7 +76,13 @@ def inspect(
         _show(name, each, with_settings=with_settings)
 
 
-def _inspected(files: BoundedFiles, path: str, batch: int | None) -> "Inspection":
+def inspected(files: BoundedFiles, path: str, batch: int | None) -> "Inspection":
+    """Inspect one checkpoint.
+
+    Raises:
+        UsageError: there is none, or the batch is not retained.
+        StoreError: the store did not answer.
+    """
     from ha.checkpoints.inspection import inspect as inspect_it  # noqa: PLC0415  # loads pyarrow
     from ha.checkpoints.reading import CheckpointReader  # noqa: PLC0415
     from ha.checkpoints.trees import Tree  # noqa: PLC0415

@@ -143,6 +143,11 @@ VERBS = {
         "List, verify or repair what a job publishes with ha.spark.Output.",
         changes=True,
     ),
+    "state": Verb(
+        "ha.cli.state",
+        "state",
+        "Show keys and values in the state of QUERY in JOB, or in the checkpoint directory at URI.",
+    ),
     "clean": Verb(
         "ha.cli.clean",
         "clean",
