@@ -19,6 +19,7 @@ from typing import Any, Self
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership, SidecarHolder, mirror_of_checkpoints
 from ha.spark.commit_log import newest_commit, queries
+from ha.spark.operator_names import introduce
 from leader.contender.runtime import Runtime
 from leader.errors import InvalidName, NotLeader, Unreadable
 from leader.layout.checkpoint import NOTHING, Metadata
@@ -196,6 +197,8 @@ class CheckpointPublisher:
         if self._committed is not None:
             self._committed(query, batch)
         newest = self._published.get(query)
+        if newest is None:
+            introduce(self._leadership, query)
         if newest is not None and (batch < newest[0] or (batch, metadata) == newest):
             return False
         try:
