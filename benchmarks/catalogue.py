@@ -13,6 +13,7 @@ MODULES = (
     "benchmarks.takeover",
     "benchmarks.availability",
     "benchmarks.thousand_jobs",
+    "benchmarks.checkpoints",
     "benchmarks.scale",
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
