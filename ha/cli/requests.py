@@ -60,7 +60,10 @@ def cancel(
 def restart(
     job: str, timeout: float, request_id: str | None, as_json: bool, files: str | None, zookeeper: str | None
 ) -> None:
-    """Start the command of JOB again, on the same host and in the same epoch."""
+    """Start the command of JOB again, on the same host and in the same epoch.
+
+    A program that `ha submit` has stored is started in its newest version.
+    """
     with job_admin(files, zookeeper) as admin:
         _ask(admin, job, "restart", request_id, timeout, as_json=as_json)
 

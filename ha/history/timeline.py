@@ -90,4 +90,6 @@ def _stored(event: Stored) -> str | None:
         return f"HDFS: {who} seized the lease from {before.contender} ({before.mode.value} {before.sequence})"
     if before.mode is not after.mode:
         return f"HDFS: {who} changed the lease from {before.mode.value} to {after.mode.value}"
+    if before.paused is not after.paused:
+        return f"HDFS: {who} {'paused' if after.paused else 'resumed'} the job"
     return f"HDFS: {who} asked for a hand-over" if after.successor != before.successor else None

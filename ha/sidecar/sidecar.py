@@ -375,6 +375,7 @@ class Sidecar:
             self._counters.restarted()
             self._status.restart(phase.leader)
             self._grant_to_command(phase.leader)
+            self._escalation.tries(phase.leader)
             if self._operators is not None:
                 self._operators.answer("The command has been started again.")
         else:  # this process was paused meanwhile; the notice of the end is on its way

@@ -87,9 +87,9 @@ class FailedAttempts:
             ) from error
         return attempts, found.at_ms + round(attempts.waits * 1000) if attempts.waits else 0
 
-    def wait(self, attempts: Attempts) -> None:
-        """Note that the present leader waits for the pause, so that others can say when the next try is."""
-        self._put(msgspec.structs.replace(attempts, waits=attempts.pause))
+    def wait(self, attempts: Attempts, seconds: float) -> None:
+        """Note for how long the present leader waits, so that others can say when the next try is; 0: it tries now."""
+        self._put(msgspec.structs.replace(attempts, waits=seconds))
 
     def add(self, cause: str, host: str, seconds: float, remedy: str = "") -> Attempts:
         """Count a failure, unless there was progress; return the failures in a row.

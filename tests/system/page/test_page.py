@@ -156,6 +156,17 @@ def test_a_request_is_confirmed_with_a_token_and_followed_by_keyboard_alone(visi
     page.wait_for_selector("main > p[role=status]:has-text('The job has ended.')")
 
 
+def test_a_pause_is_shown_and_can_be_ended(visit: Any) -> None:
+    page = visit("#/jobs/orders")
+    page.locator("button:has-text('Pause'):enabled").click()
+    page.fill("dialog input", OPERATE)
+    page.click("dialog button[type=submit]")
+    page.wait_for_selector("main > p[role=status]:has-text('The request to pause is done. The job is paused')")
+    page.wait_for_selector("button:has-text('Resume'):enabled")
+    page.wait_for_selector("dl.facts dd:has-text('http-from-127.0.0.1')")
+    page.wait_for_selector("button[type=button]:has-text('Pause'):disabled")
+
+
 def test_a_wrong_token_is_said_in_the_dialog(visit: Any) -> None:
     page = visit("#/jobs/orders")
     page.locator("button:has-text('Restart'):enabled").click()

@@ -15,9 +15,9 @@ from tests.system.spark.test_supervised import DRIVERS, ROOT, RUN, Driver
 from tests.unit.ha.noting import state
 from tests.unit.ha.programs import Workplace
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
-PATIENCE_S = 240.0
+PATIENCE_S = 400.0
 
 
 @pytest.fixture
@@ -39,8 +39,12 @@ def test_a_batch_that_hangs_is_interrupted_in_place_and_one_that_cannot_be_resta
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (
-        ("HA_CHECKPOINTING_TIMEOUT", "15"),
-        ("HA_STOP_GRACE", "10"),
+        ("HA_SHORT_TTL", "120"),  # a lease that no busy machine loses: this is about what happens within one
+        ("HA_LONG_TTL", "600"),
+        ("HA_CALL_TIMEOUT", "20"),
+        ("HA_HEARTBEAT_TIMEOUT", "300"),
+        ("HA_CHECKPOINTING_TIMEOUT", "25"),
+        ("HA_STOP_GRACE", "15"),
         ("HA_RESTART_STRATEGY_TYPE", "fixed-delay"),
         ("HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS", "5"),
         ("HA_RESTART_STRATEGY_FIXED_DELAY_DELAY", "0.5"),

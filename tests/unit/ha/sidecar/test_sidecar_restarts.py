@@ -150,9 +150,9 @@ class Scene:
     def load(self) -> Attempts:
         return self.attempts
 
-    def wait(self, attempts: Attempts) -> None:
+    def wait(self, attempts: Attempts, seconds: float) -> None:
         assert attempts == self.attempts
-        self.waits.append(attempts.pause)
+        self.waits.append(seconds)
 
     def add(self, cause: str, host: str, seconds: float, remedy: str = "") -> Attempts:
         assert not remedy
@@ -427,9 +427,14 @@ def test_the_command_does_not_start_before_the_pause_is_over() -> None:
         assert (made.leads, made.started) == (True, [])
         assert made.sidecar._command.status()["state"] == "restarting"
         assert made.sidecar._command.status()["next_start_seconds"] == 0.0
+        assert made.waits == [4.0], "everybody is told"
         made.clock += 0.001
         made.sidecar._act(None)
         assert made.running
+        assert made.waits == [4.0, 0.0]
+        made.restart()
+        made.sidecar._act(None)
+        assert made.waits == [4.0, 0.0], "only a wait ends"
 
 
 def test_a_warm_command_waits_too() -> None:

@@ -73,10 +73,13 @@ def test_the_time_of_the_next_try_is_known_once_a_leader_waits(hurt: Owned) -> N
         attempts.add("exit-3", "host", 1.0)
     found, at_ms = attempts.shown()
     assert at_ms == 0
-    attempts.wait(found)
+    attempts.wait(found, found.pause)
     after, at_ms = attempts.shown()
     assert (after.failures, after.waits) == (3, found.pause)
     (entry,) = [each for each in hurt.own.list("graph") if each.name.startswith("attempts=")]
     assert at_ms == entry.modified_ms + 2000
+    attempts.wait(found, 0.0)
+    assert attempts.shown() == (found, 0), "it is being tried"
+    attempts.wait(found, 1.0)
     attempts.add("exit-3", "host", 1.0)
     assert attempts.shown()[1] == 0, "nobody waits now"
