@@ -18,7 +18,7 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="hybrid-ha", prog_name="ha")
 def app() -> None:
     """High availability for PySpark streaming jobs: HDFS decides, ZooKeeper accelerates.

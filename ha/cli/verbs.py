@@ -183,6 +183,18 @@ VERBS = {
 }
 
 
+SECTIONS = {
+    "Run a job": ("run", "submit", "daemon", "agent"),
+    "Look": ("list", "status", "leader", "watch", "queries", "exceptions", "history"),
+    "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
+    "Checkpoints and outputs": ("checkpoints", "checkpoint", "inspect", "verify", "adopt", "export", "output"),
+    "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
+}
+"""The lists of ``ha --help``, in the order in which somebody who is new meets them."""
+
+WIDEST_NAME = 14
+
+
 class Verbs(click.Group):
     """A group whose commands are loaded when they are used."""
 
@@ -201,10 +213,11 @@ class Verbs(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs without loading them."""
+        """Write the lists of verbs without loading them."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _cut(verb.short)) for name, verb in sorted(VERBS.items())])
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, VERBS[name].short) for name in names], col_max=WIDEST_NAME)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -231,13 +244,3 @@ def _meant(given: str) -> str:
     harmless |= {"version": "ha --version", "help": "ha --help"}
     close = difflib.get_close_matches(given, harmless, n=1)
     return f"Did you mean `{harmless[close[0]]}`?" if close else "`ha --help` lists all commands."
-
-
-LONGEST_LINE = 60
-"""Characters of a verb's line in the list; the verb's own help has the rest."""
-
-
-def _cut(text: str) -> str:
-    if len(text) <= LONGEST_LINE:
-        return text
-    return text[: LONGEST_LINE - 3].rpartition(" ")[0] + "..."

@@ -1,10 +1,12 @@
 """The verbs: loaded when they are used, and never suggested if they change something."""
 
+from itertools import chain
+
 import click
 import pytest
 
-from ha.cli import app
-from ha.cli.verbs import VERBS
+from ha.cli import app, exit_code
+from ha.cli.verbs import SECTIONS, VERBS
 from tests.unit.test_architecture import loaded_by
 
 CHANGING = {name for name, verb in VERBS.items() if verb.changes}
@@ -63,6 +65,13 @@ def test_the_list_of_verbs_says_what_their_own_help_says(name: str) -> None:
     assert (command.name, command.get_short_help_str(1000)) == (name, VERBS[name].short)
 
 
+def test_help_shows_each_verb_once_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(chain(*SECTIONS.values())) == sorted(VERBS), "put the new verb into one of the SECTIONS"
+    assert exit_code(["--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert not [name for name, verb in VERBS.items() if f" {name} {verb.short}" not in said]
+
+
 def test_the_shell_completes_verbs() -> None:
     found = app.shell_complete(click.Context(app, info_name="ha"), "che")
     assert [each.value for each in found] == ["check", "checkpoint", "checkpoints"]
@@ -78,7 +87,7 @@ STARTS = (
 
 @pytest.mark.parametrize("statement", STARTS)
 def test_help_loads_neither_a_verb_nor_what_verbs_need(statement: str) -> None:
-    loaded = {name for name in loaded_by(statement) if "Usage" not in name}
+    loaded = {name for name in loaded_by(statement) if all(part.isidentifier() for part in name.split("."))}
     assert not loaded & {verb.module for verb in VERBS.values()}
     tops = {name.partition(".")[0] for name in loaded}
     assert not tops & {"rich", "asyncio", "kazoo", "hdfs_native", "starlette", "pyspark", "prometheus_client", "json"}
