@@ -17,11 +17,27 @@ from tests.system.simulation.stranger_canaries import STRANGERS
 Catch = tuple[int, str]
 ALL = (*LEADERSHIP, *RECORDS, *READERS, *STRANGERS)
 
+TRIED_FIRST = {
+    "a claim is not checked against the own lease": 70,
+    "a confirmation is read without sync": 103,
+    "a leader that answers has no time to renew": 103,
+    "a lease counts from the start of the list": 39,
+    "a lower epoch from ZooKeeper is believed": 109,
+    "a process that is gone frees the leases of others": 38,
+    "a reader never audits": 57,
+    "a snapshot's freshness counts from the answer": 18,
+    "a stranger's node attests a dead leader": 30,
+    "an unknown outcome is taken for refused": 135,
+    "endpoints that are listed are taken for published": 114,
+    "it seizes without asking the leader": 63,
+}
+"""The seeds that have caught the mutants that need many. The hunt from seed 0 on takes two minutes of a core for all."""
+
 
 def hunt(number: int) -> Catch | None:
     """Return the first seed in which the mutant breaks an expected guarantee, and that guarantee; None if none does."""
     with ALL[number] as canary:
-        for seed in range(canary.within):
+        for seed in (TRIED_FIRST.get(canary.name, 0), *range(canary.within)):
             for violation in simulate(canary.plan(seed)).violations:
                 if violation.guarantee in canary.breaks:
                     return seed, violation.guarantee
@@ -38,6 +54,8 @@ def catches() -> dict[str, Catch | None]:
 
 def test_there_are_enough_of_them_and_each_has_a_name_of_its_own() -> None:
     assert len({canary.name for canary in ALL}) == len(ALL) >= 12
+    within = {canary.name: canary.within for canary in ALL}
+    assert all(seed < within[name] for name, seed in TRIED_FIRST.items())
 
 
 @pytest.mark.slow
