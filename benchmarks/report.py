@@ -114,7 +114,7 @@ def markdown(entries: Sequence[Entry]) -> str:
 def _section(entry: Entry) -> str:
     result = entry.result
     blocks = [f"{HEADING}{_plain(result.title)}", _wrapped(_about(entry)), _table(result.columns, result.rows)]
-    blocks += [_target(target) for target in result.targets]
+    blocks += [_wrapped(_target(target)) for target in result.targets]
     if result.notes:
         blocks.append("\n".join(_wrapped(f"- {_plain(note)}", "  ") for note in result.notes))
     blocks += [f"![{_plain(p.title)}]({_picture(Path(), result, p.name)})" for p in result.pictures]

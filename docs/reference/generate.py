@@ -74,12 +74,12 @@ def api() -> str:
 
 
 def overview(items: list[tuple[str, Any]]) -> str:
-    """Return a table of the names of a package."""
-    rows = ["| name | in short |", "|---|---|"]
-    for name, item in items:
-        row = f"[`{name}`](#{name.replace('.', '').lower()})"
-        rows.append(f"| {row} | {cell(first_sentence(parse(inspect.getdoc(item) or '').text))} |")
-    return "\n".join(rows) + "\n"
+    """Return a list of the names of a package."""
+    found = [
+        entry(f"[`{name}`](#{name.replace('.', '').lower()})", first_sentence(parse(inspect.getdoc(item) or "").text))
+        for name, item in items
+    ]
+    return "\n".join(found) + "\n"
 
 
 def names(package: Any) -> list[str]:
@@ -174,7 +174,7 @@ def errors() -> str:
 
 def _tree(kind: type, kinds: set[type], indent: str) -> list[str]:
     place = "ha.errors" if hasattr(ha.errors, kind.__name__) else ".".join(kind.__module__.split(".")[:2])
-    lines = [f"{indent}- `{place}.{kind.__name__}`: {' '.join(parse(inspect.getdoc(kind) or '').text.split())}"]
+    lines = [entry(f"`{place}.{kind.__name__}`", parse(inspect.getdoc(kind) or "").text, indent)]
     below = [each for each in kinds if next((base for base in each.__mro__[1:] if base in kinds), None) is kind]
     for each in sorted(below, key=lambda kind: kind.__name__):
         lines += _tree(each, kinds, indent + "  ")
@@ -212,13 +212,12 @@ The exit code of its COMMAND decides about the job:
 
 def commands() -> str:
     """Return the page of the command line."""
-    rows = ["| command | does |", "|---|---|"]
-    sections = []
+    found, sections = [], []
     for context, command in every(app, None):
         path, text = context.command_path, _help(command)
-        rows.append(f"| [`{path}`](#{path.replace(' ', '-')}) | {first_sentence(text)} |")
+        found.append(entry(f"[`{path}`](#{path.replace(' ', '-')})", first_sentence(text)))
         sections.append(_command(context, command, path))
-    return "\n".join([COMMANDS, *rows, "", *sections])
+    return "\n".join([COMMANDS, *found, "", *sections])
 
 
 def every(command: click.Command, parent: click.Context | None) -> list[tuple[click.Context, click.Command]]:
@@ -234,18 +233,12 @@ def _command(context: click.Context, command: click.Command, path: str) -> str:
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     parts = [f"## {path}", f"```text\n{usage}\n```", _help(command)]
     records = [each for each in (option.get_help_record(context) for option in command.params) if each]
-    rows = [f"| `{cell(flags)}` | {cell(_without_gaps(text))} |" for flags, text in records if text or flags[0] == "-"]
-    if rows:
-        parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
-    return "\n\n".join(parts) + "\n"
+    parts.append("\n".join(entry(f"`{flags}`", text) for flags, text in records if text or flags[0] == "-"))
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _help(command: click.Command) -> str:
     return parse(inspect.cleandoc(command.help or "").replace("\b\n", "")).text
-
-
-def _without_gaps(text: str) -> str:
-    return re.sub(r"\s{2,}\[", " [", text)
 
 
 def first_sentence(text: str) -> str:
@@ -253,9 +246,13 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.])\s", " ".join(text.split()), maxsplit=1)[0]
 
 
-def cell(text: str) -> str:
-    """Return text for a cell of a table."""
-    return " ".join(text.split()).replace("|", "\\|")
+def entry(name: str, text: str, indent: str = "") -> str:
+    """Return an entry of a list."""
+    words = " ".join(f"{name}: {text}".split()).removesuffix(":")
+    begin, inside = f"{indent}- ", f"{indent}  "
+    return fill(
+        words, WIDTH, initial_indent=begin, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False
+    )
 
 
 # --- the settings

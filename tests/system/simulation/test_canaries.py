@@ -31,7 +31,7 @@ TRIED_FIRST = {
     "endpoints that are listed are taken for published": 114,
     "it seizes without asking the leader": 63,
 }
-"""The seeds that have caught the mutants that need many. The hunt from seed 0 on takes two minutes of a core for all."""
+"""The seeds that have caught the mutants that need many. To hunt them all from seed 0 takes two minutes of a core."""
 
 
 def hunt(number: int) -> Catch | None:
