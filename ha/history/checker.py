@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ha.history.answers import published_answers
 from ha.history.checkpoints import check_checkpoints
 from ha.history.events import Believed, Event, Granted, LookedUp, Published, Stored, Suspected, Violation
+from leader.election.events import ADOPTED
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import RECORD, LeaderDirectory
 
@@ -86,7 +87,7 @@ def beliefs(events: Sequence[Event], *, leads: bool) -> Iterator[BeliefPeriod]:
 def _with_ends(events: Sequence[Event]) -> list[Believed]:
     """Changes of beliefs; where a process was rightly taken for ended, its belief ends as well."""
     changes = [event for event in events if isinstance(event, Believed)]
-    ends = []
+    ends = list(_adopted(events, changes))
     for event in events:
         if not isinstance(event, Suspected):
             continue
@@ -97,6 +98,21 @@ def _with_ends(events: Sequence[Event]) -> list[Believed]:
             ends.append(Believed(event.at, event.job, event.contender, None, None))
     # At the same time, an end comes before a beginning: the end is what allowed it.
     return sorted([*ends, *changes], key=lambda each: each.at) if ends else changes
+
+
+def _adopted(events: Sequence[Event], changes: Sequence[Believed]) -> Iterator[Believed]:
+    """Where another process took up a leadership, the former one's belief ends, provided that it is dead."""
+    holders: dict[str, str] = {}
+    for event in events:
+        if not isinstance(event, Granted):
+            continue
+        former, holders[event.session_id] = holders.get(event.session_id), event.contender
+        if event.reason != ADOPTED or former in (None, event.contender):
+            continue
+        own = [each.at for each in changes if each.contender == event.contender and each.at <= event.at]
+        since = own[-1] if own else event.at
+        if not any(each.contender == former and each.at >= since for each in changes):
+            yield Believed(since, event.job, former or "", None, None)
 
 
 def check_beliefs(events: Sequence[Event]) -> Iterator[Violation]:
@@ -154,6 +170,11 @@ def _grants(events: Sequence[Event]) -> Iterator[Violation]:
     for event in events:
         if not isinstance(event, Granted):
             continue
+        if event.reason == ADOPTED:
+            if last is None or (event.epoch, event.session_id) != (last.epoch, last.session_id):
+                sentence = f"{event.contender} took up epoch {event.epoch}, which was not the last that was granted."
+                yield Violation("S3", event.at, sentence)
+            continue
         if last is not None and event.epoch <= last.epoch:
             yield Violation(
                 "S3",
@@ -169,7 +190,10 @@ def _grants(events: Sequence[Event]) -> Iterator[Violation]:
 
 def _writers(events: Sequence[Event]) -> Iterator[Violation]:
     """Only its own leader writes below a leader directory; checked where the store says who sent a change."""
-    owners = {event.session_id: event.contender for event in events if isinstance(event, Granted)}
+    owners: dict[str, list[str]] = {}
+    for event in events:
+        if isinstance(event, Granted):
+            owners.setdefault(event.session_id, []).append(event.contender)
     for event in events:
         if not isinstance(event, Stored) or not event.by:
             continue
@@ -178,12 +202,12 @@ def _writers(events: Sequence[Event]) -> Iterator[Violation]:
         lease = Lease.parse(rest.rpartition("/")[2])
         if directory is None or not rest or lease is not None or event.by == "operator":
             continue
-        if owners.get(directory.session_id) != event.by:
+        theirs = owners.get(directory.session_id, ["a session that was never granted"])
+        if event.by not in theirs:
             yield Violation(
                 "S2",
                 event.at,
-                f"{event.by} changed {event.path}, which belongs to "
-                f"{owners.get(directory.session_id, 'a session that was never granted')}.",
+                f"{event.by} changed {event.path}, which belongs to {' and '.join(theirs)}.",
             )
 
 
@@ -207,6 +231,8 @@ def _leases(events: Sequence[Event]) -> Iterator[Violation]:
             continue
         if after.sequence <= before.sequence:
             yield Violation("S3", event.at, f"The lease went from sequence {before.sequence} to {after.sequence}.")
+        if before.mode is Mode.RELEASED and before.owner == after.owner and after.mode is not Mode.RELEASED:
+            yield Violation("S3", event.at, f"{after.contender} took up a lease that had been given back.")
         if before.owner != after.owner and after.mode is not Mode.HDFS:
             yield Violation("S3", event.at, f"{after.contender} seized a lease in mode {after.mode.value}.")
 

@@ -11,11 +11,12 @@ from leader.contender.participant import LeaderListener, Participant
 from leader.contender.scheduler import PriorityScheduler, SharedEnvironment
 from leader.election.attestation import SessionAttestor
 from leader.election.election import Election
-from leader.election.events import Attested, Confirm, Contend, Release, ReleaseHeard, StepDown
+from leader.election.events import Adopt, Attested, Confirm, Contend, Release, ReleaseHeard, StepDown
 from leader.election.ports import Environment, Timer
 from leader.election.suspicion import Suspicion
 from leader.errors import InvalidName
 from leader.layout.contact import ContactAddress, ReleaseNotice
+from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand
 from leader.observer import Observer
 from leader.timing import NEVER, Timing
@@ -132,9 +133,23 @@ class Contender:
             job: the job's name.
             endpoints: published with each grant; None if :meth:`confirm` follows.
         """
-        self.participants[job].endpoints = endpoints
-        self.participants[job].contender_mirror.want(self.name.encode())
-        self.participants[job].send(Contend())
+        self._prepare(job, endpoints).send(Contend())
+
+    def adopt(self, job: str, leader: LeaderDirectory, endpoints: dict[str, str] | None = None) -> None:
+        """Take up a leadership whose process has died on this host; the caller knows that it is dead.
+
+        Args:
+            job: the job's name.
+            leader: the leadership.
+            endpoints: as for :meth:`contend`.
+        """
+        self._prepare(job, endpoints).send(Adopt(leader))
+
+    def _prepare(self, job: str, endpoints: dict[str, str] | None) -> Participant:
+        participant = self.participants[job]
+        participant.endpoints = endpoints
+        participant.contender_mirror.want(self.name.encode())
+        return participant
 
     def confirm(self, job: str, session_id: str, endpoints: dict[str, str]) -> None:
         """Publish endpoints under a session id; nothing happens unless it is the present one."""

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from leader.election.events import Delete, MakeDirectory, Rename
+from leader.election.events import ADOPTED, Delete, MakeDirectory, Rename
 from leader.layout.contact import ContactAddress, ContactEntry
 from leader.layout.information import EndpointEntry, LeaderInformation, check_endpoints, endpoint_entries
 from leader.layout.names import HISTORY, RECORD, LeaderDirectory
 
 Entry = EndpointEntry | ContactEntry
+
+VERSIONS_SKIPPED = 1000
+"""Versions that an adopted leadership leaves out: its former process may have sent some that are executed late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +33,16 @@ class Announcement:
         self.information: LeaderInformation | None = None
         self._contact = contact
         self._entries: frozenset[Entry] = frozenset()
-        self._published_version = 0
+        self._published_version = self._versions_used = 0
         self._history = ""
 
     def begin(self, directory: LeaderDirectory, reason: str, contender: str) -> None:
-        """A new leadership begins: nothing is confirmed yet."""
+        """A leadership begins, or is adopted: nothing is confirmed yet."""
         self.information = None
-        self._published_version = 0
+        self._published_version = self._versions_used = 0
+        if reason == ADOPTED:
+            own = (each for each in self._entries if isinstance(each, EndpointEntry) and each.epoch == directory.epoch)
+            self._versions_used = VERSIONS_SKIPPED + max((each.version for each in own), default=0)
         self._history = f"{directory.name}/{HISTORY}/{directory.name}~{reason}~{contender}"
 
     def on_listed(self, entries: frozenset[Entry]) -> None:
@@ -53,7 +59,7 @@ class Announcement:
         if known is not None and dict(known.endpoints) == endpoints:
             self._published_version = 0
             return
-        version = known.version + 1 if known else 1
+        version = (known.version if known else self._versions_used) + 1
         self.information = LeaderInformation(
             job, directory.epoch, directory.session_id, check_endpoints(endpoints), version
         )

@@ -29,6 +29,7 @@ command. Each event passes through them in this order: event, expiry, next comma
 from collections.abc import Callable
 
 from leader.election.events import (
+    Adopt,
     AskProcess,
     AttestationChecked,
     Attested,
@@ -140,12 +141,15 @@ class Election:
                 state.contending = True
                 state.schedule.look_by(now)
                 return []
+            case Adopt(leader):
+                state.adopt(leader, now)
+                return []
             case Confirm(session_id, endpoints):
                 if state.phase is Phase.LEADING and session_id == state.session_id and state.directory is not None:
                     state.announcement.confirm(state.job, state.directory, endpoints)
                 return []
             case StepDown(reason):
-                return self._step_down(reason)
+                return self._step_down(reason, now)
             case Release(successor):
                 return state.release(successor)
 
@@ -202,9 +206,11 @@ class Election:
         elif state.phase is Phase.LEADING:
             state.schedule.look_soon(now, state.timing.poll)
 
-    def _step_down(self, reason: str) -> list[Command]:
+    def _step_down(self, reason: str, now: float) -> list[Command]:
         state = self.state
         state.contending = False
+        if state.adopting is not None:
+            return state.give_up_adoption(reason, now)
         if state.phase is Phase.LEADING:
             return state.revoke(reason, None)
         return state.release("") if state.phase is Phase.CLAIMING else []
@@ -236,7 +242,7 @@ class Election:
             commands.append(self._send(operation, now))
         if state.phase is Phase.LEADING and (information := state.announcement.newly_published()):
             commands.append(Publish(information))
-        if state.phase is Phase.STANDBY and state.contending:
+        if state.competes:
             token = state.rival.next_check(state.attestation, now)
             if token:
                 commands.append(CheckAttestation(token))

@@ -8,6 +8,9 @@ from leader.layout.lease import Attestation, Lease
 from leader.layout.names import LeaderDirectory
 from store.outcome import Outcome
 
+ADOPTED = "adopted"
+"""The reason of a grant by which a process takes up the leadership of another one: its epoch is not a new one."""
+
 # --- commands for the file system: at most one is under way per election
 
 
@@ -72,7 +75,7 @@ class AskProcess:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Leadership begins; the leader may now confirm its endpoints under this session id."""
+    """Leadership begins, or goes on (``ADOPTED``); the leader may now confirm endpoints under this session id."""
 
     epoch: int
     session_id: str
@@ -217,6 +220,16 @@ class Contend:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopt:
+    """Take up the leadership of a process that has died on this host, and whose command still runs.
+
+    Answered by a :class:`Grant` of the same epoch and session id, or by a :class:`Revoke`.
+    """
+
+    leader: LeaderDirectory
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm:
     """The leader publishes its endpoints; ignored unless the session id is that of the present leadership."""
 
@@ -248,6 +261,7 @@ Event = (
     | ReleaseHeard
     | Nudge
     | Contend
+    | Adopt
     | Confirm
     | StepDown
     | Release

@@ -54,6 +54,10 @@ class Holding:
                 return lease
         return None
 
+    def leap(self, sequence: int) -> None:
+        """Give no entry a sequence up to this one: another process of this session may have used them."""
+        self._highest = max(self._highest, sequence)
+
     def send(self, lease: Lease, start: float) -> None:
         """An entry is about to be sent. A second try keeps the start of the first, because either may be executed."""
         self._promises.setdefault(lease, start)

@@ -3,6 +3,7 @@
 Only what was acknowledged is held, claimed and believed. What is only listed says where the next operation begins.
 """
 
+from leader.election.adoption import LEAP, refusal
 from leader.election.events import Command, CreateJob, HandOverRequested, ListJob, ListRecord, Log, RequestsFound
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.layout import contact, names
@@ -74,7 +75,7 @@ class Responses:
         return self._log_failure(operation, outcome)
 
     def _log_failure(self, operation: PendingOperation, outcome: FilesOutcome) -> list[Command]:
-        sentence = self._failures.describe(_purpose(operation, self._state.phase), outcome.error)
+        sentence = self._failures.describe(_purpose(operation, self._state), outcome.error)
         return [Log(sentence)] if sentence else []
 
     # --- looks
@@ -133,6 +134,8 @@ class Responses:
         self._state.schedule.job_not_listed()
         if not isinstance(error, NotFound):
             return [Log(f"It cannot list the directory of the job: {error}")]
+        if self._state.adopting is not None:
+            return self._state.give_up_adoption("The job's directory is gone.", now)
         if self._state.phase is not Phase.STANDBY:
             return self._state.lose_to_another("The job's directory is gone.", now)
         self._state.job_missing = True
@@ -159,6 +162,8 @@ class Responses:
             return [Log(f"The record in {directory.name} holds no lease; it looks again.")]
         state.rival.observe(record.lease, outcome.ended, contact.holders(record, directory))
         said = self._paused(record)
+        if state.adopting is not None:
+            return said + self._lease_seen_by_adopter(state.adopting, record.lease, now)
         if state.phase is Phase.STANDBY:
             self._lease_seen_by_standby(record.lease, now)
             return said
@@ -178,6 +183,16 @@ class Responses:
             state.rival.abandon(state.session_id)  # our seizure is listed: it is made once more, to be sure
         state.schedule.rival_seen(now, state.rival.poll_interval(state.attestation))
         state.rival.check_by(now)
+
+    def _lease_seen_by_adopter(self, leader: LeaderDirectory, lease: Lease, now: float) -> list[Command]:
+        """The next rename of the lease begins there, if it is still that of the leadership to be taken up."""
+        state = self._state
+        if refused := refusal(leader, state.directory, lease):
+            return state.give_up_adoption(refused, now)
+        if lease not in state.holding:
+            state.holding.leap(lease.sequence + LEAP)
+        state.holding.see(lease)
+        return []
 
     def _lease_seen_by_holder(self, lease: Lease, now: float) -> list[Command]:
         state = self._state
@@ -223,12 +238,13 @@ class FailureLog:
         return f"It could not {purpose}: {error}"
 
 
-def _purpose(operation: PendingOperation, phase: Phase) -> str:
+def _purpose(operation: PendingOperation, state: ElectionState) -> str:
     """What the operation was for; completes the sentence "it could not ..."."""
     if operation.directory is not None:
         return "claim the leadership"
     if operation.change is not None:
         return "publish what it confirmed"
     if operation.lease is not None:
-        return {Phase.STANDBY: "seize the lease", Phase.RELEASING: "give its lease back"}.get(phase, "renew its lease")
+        standby = "seize the lease" if state.adopting is None else "take up the lease"
+        return {Phase.STANDBY: standby, Phase.RELEASING: "give its lease back"}.get(state.phase, "renew its lease")
     return "create the job"

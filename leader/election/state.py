@@ -8,14 +8,24 @@ from dataclasses import dataclass
 from enum import Enum
 
 from leader.election.announcement import Announcement, Change
-from leader.election.events import Command, FilesCommand, Grant, Revoke, TellReleased, Unpublish
+from leader.election.events import (
+    ADOPTED,
+    Command,
+    FilesCommand,
+    Grant,
+    HandOverRequested,
+    RequestsFound,
+    Revoke,
+    TellReleased,
+    Unpublish,
+)
 from leader.election.holding import Holding
 from leader.election.rival import RivalLease
 from leader.election.schedule import PollSchedule
 from leader.layout import names
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
-from leader.layout.lease import Attestation, Lease, Mode, check_contender
+from leader.layout.lease import LOOK, PAUSED, Attestation, Lease, Mode, check_contender
 from leader.layout.names import LeaderDirectory
 from leader.layout.pause import Pause
 from leader.timing import PAST, Timing
@@ -69,6 +79,8 @@ class ElectionState:
         self.contending = False
         self.session_id = session_id
         """The id of this contender's last try to lead, or of its leadership."""
+        self.adopting: LeaderDirectory | None = None
+        """The leadership of a dead process that is to be taken up; see :mod:`leader.election.adoption`."""
         self.directory: LeaderDirectory | None = None
         """The job's leader directory as last seen; None if there is none."""
         self.doubted: LeaderDirectory | None = None
@@ -105,9 +117,14 @@ class ElectionState:
         return self.rival.lease
 
     @property
+    def competes(self) -> bool:
+        """Whether it is a standby that would seize the lease."""
+        return self.phase is Phase.STANDBY and self.contending and self.adopting is None
+
+    @property
     def rival_owner(self) -> str | None:
         """Session id of the lease which this standby contends for and another holds; None if there is none."""
-        return self.rival.owner if self.phase is Phase.STANDBY and self.contending else None
+        return self.rival.owner if self.competes else None
 
     @property
     def rival_process(self) -> tuple[str, ContactAddress] | None:
@@ -144,6 +161,7 @@ class ElectionState:
             assert self.directory is not None, "a leader has a directory"
             assert self.directory.session_id == self.session_id, "a leader's directory bears its session id"
         assert self.phase is not Phase.LEADING or self.contending, "a leader that ceases to contend steps down"
+        assert self.adopting is None or self.phase is Phase.STANDBY, "what is led is not taken up any more"
         assert not self.job_missing or self.phase is Phase.STANDBY, "a lease is held only in a job that exists"
         assert information is None or information.session_id == self.session_id, "a leader confirms its own endpoints"
         operation = self.pending
@@ -161,6 +179,8 @@ class ElectionState:
         if self.phase is Phase.STANDBY:
             self.phase = Phase.CLAIMING
             self.schedule.claim_begins()
+            if self.adopting is not None:
+                return self.grant(now)
             return [] if self.contending else self.release("")
         if self.phase is Phase.CLAIMING and self.claim_is_listed:
             return self.grant(now)
@@ -172,14 +192,43 @@ class ElectionState:
             return []  # Election._expire ends it
         self.phase = Phase.LEADING
         self.schedule.leadership_begins(now)
+        asked = self._asked() if self.adopting is not None else []
+        self.adopting = None
         self.announcement.begin(self.directory, self.seize_reason, self.contender)
-        return [Grant(self.directory.epoch, self.session_id, self.seize_reason)]
+        return [Grant(self.directory.epoch, self.session_id, self.seize_reason), *asked]
+
+    def _asked(self) -> list[Command]:
+        """What an operator has asked the dead process, which may not have seen it."""
+        successor = self.holding.present.successor if self.holding.present is not None else ""
+        if not successor:
+            return []
+        return [RequestsFound()] if successor in (LOOK, PAUSED) else [HandOverRequested(successor)]
+
+    def adopt(self, leader: LeaderDirectory, now: float) -> None:
+        """Take up this leadership, whose process has died, instead of contending for a new one."""
+        assert self.phase is Phase.STANDBY, "who holds a lease takes up no other"
+        self.adopting, self.session_id, self.seize_reason = leader, leader.session_id, ADOPTED
+        self.contending = True
+        self.schedule.look_by(now)
 
     # --- transitions: how it ends
+
+    def give_up_adoption(self, reason: str, now: float) -> list[Command]:
+        """The leadership cannot be taken up: whatever runs under it must have stopped by now. It does not contend."""
+        leader, self.adopting = self.adopting, None
+        if leader is None:
+            return []
+        self.contending = False
+        self.holding.clear()
+        return [Revoke(leader.session_id, reason, now)]
 
     def release(self, successor: str) -> list[Command]:
         """Give the lease back as soon as that is possible, and do not contend."""
         self.contending = False
+        if self.adopting is not None:  # nothing runs under it any more, so its lease may be seized like any own one
+            self.adopting = None
+            self.holding.clear()
+            self.rival.abandon(self.session_id)
         if self.phase in (Phase.STANDBY, Phase.RELEASING):
             return []
         commands = self.revoke("It gives the leadership back.", None) if self.phase is Phase.LEADING else []
@@ -217,9 +266,10 @@ class ElectionState:
 
     def lose(self, now: float) -> list[Command]:
         """Hold nothing any more, from whatever phase."""
+        adoption_ends = self.give_up_adoption("Its lease ran out before it was taken up.", now)
         published = self.phase in (Phase.STEPPING_DOWN, Phase.RELEASING)
         self.phase = Phase.STANDBY
         self.holding.clear()
         self.rival.abandon(self.session_id)
         self.schedule.start_over(now)
-        return [Unpublish()] if published else []
+        return [*adoption_ends, *([Unpublish()] if published else [])]

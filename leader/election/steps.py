@@ -55,6 +55,8 @@ class Steps:
 
     def _act(self, now: float) -> PendingOperation | None:
         match self._state.phase:
+            case Phase.STANDBY if self._state.adopting is not None:
+                return self._change_lease(self._wanted(), now)
             case Phase.STANDBY:
                 return self._seize(now)
             case Phase.CLAIMING:
@@ -135,8 +137,9 @@ class Steps:
         held, attestation = state.holding.present, state.attestation
         if held is None:
             return None
-        if held.successor == LOOK:  # the leader has been told
+        if held.successor == LOOK and state.adopting is None:  # the leader has been told
             held = structs.replace(held, successor="")
+        held = structs.replace(held, contender=state.contender)  # it is another one's only if that is being adopted
         if attestation.usable and attestation.token is not None:
             ttl_ms = state.timing.long_ttl_ms
             return structs.replace(held, mode=Mode.ZOOKEEPER, ttl_ms=ttl_ms, attestation=attestation.token)

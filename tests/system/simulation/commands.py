@@ -32,6 +32,12 @@ def renewal(command: FilesCommand) -> bool:
     return leases is not None and leases[0].owner == leases[1].owner and leases[0].mode is leases[1].mode
 
 
+def own_lease(command: FilesCommand) -> bool:
+    """Match any change of one holder's lease that keeps it; the first one of a sidecar that comes back takes it up."""
+    leases = _leases(command)
+    return leases is not None and leases[0].owner == leases[1].owner and leases[1].mode is not Mode.RELEASED
+
+
 def switch(mode: Mode) -> Callable[[FilesCommand], bool]:
     """Match a change of one holder's lease to that mode."""
 
@@ -64,6 +70,7 @@ KINDS: dict[str, Callable[[FilesCommand], bool]] = {
     "renewal": renewal,
     "switch to hdfs": switch(Mode.HDFS),
     "switch to zookeeper": switch(Mode.ZOOKEEPER),
+    "own lease": own_lease,
     "release": switch(Mode.RELEASED),
     "endpoint": endpoint,
     "change": change,

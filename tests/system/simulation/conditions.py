@@ -167,18 +167,24 @@ def _changed(system: System, published: list[Publication]) -> Iterator[Violation
 
 def judged(system: System) -> list[Event]:
     """Return the history without answers that repeat a forgery, or a listed change that the journal did not have."""
-    grants = {(each.epoch, each.session_id): each for each in system.history if isinstance(each, Granted)}
+    grants: dict[tuple[int, str], list[Granted]] = {}
+    for each in system.history:
+        if isinstance(each, Granted):
+            grants.setdefault((each.epoch, each.session_id), []).append(each)
 
     def never_granted(event: Event) -> bool:
         """Whether that was read below a claim that was listed and then forgotten, or that is not granted yet."""
         if not isinstance(event, CheckpointsRead) or system.disturbances.peace(0.0, event.ended, "journal"):
             return False
-        return event.epoch > max((each.epoch for each in grants.values() if each.at <= event.at), default=0)
+        return event.epoch > max((each[0].epoch for each in grants.values() if each[0].at <= event.at), default=0)
 
     def uncommitted(event: Event) -> bool:
         """Whether a real leader was about to publish that when the journal was lost: it may be nowhere now."""
-        if not isinstance(event, LookedUp) or (grant := grants.get((event.epoch, event.session_id))) is None:
+        if not isinstance(event, LookedUp):
             return False
+        return any(about_to_publish(event, grant) for grant in grants.get((event.epoch, event.session_id), []))
+
+    def about_to_publish(event: LookedUp, grant: Granted) -> bool:
         theirs = all(address.startswith(f"{grant.contender}:") for address in event.endpoints.values())
         theirs = theirs and grant.at <= event.ended
         return theirs and not system.disturbances.peace(grant.at, event.ended, "journal")

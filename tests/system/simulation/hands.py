@@ -18,7 +18,7 @@ from tests.system.simulation.ensemble import Server
 from tests.system.simulation.host import Fault, Host
 from tests.system.simulation.plan import Step
 from tests.system.simulation.process import Process
-from tests.system.simulation.sidecar import JOB
+from tests.system.simulation.sidecar import JOB, Sidecar
 from tests.system.simulation.strangers import FORGED_SESSION
 
 if TYPE_CHECKING:
@@ -87,6 +87,32 @@ class Hands:
             return
         end = host.lose if system.plan.hosts_die else host.crash
         self._for(step, f"{host.name} crashes", end, lambda: system.start_again(step.target), place(host.name))
+
+    def _back(self, step: Step) -> None:
+        """Kill a sidecar, not its command. A new one comes after a while, and takes it up if that is not late.
+
+        ``how`` is the fate of its first change of a lease of its own, as in :meth:`_fate`, and the seconds of what then
+        befalls it; empty for none.
+        """
+        host, system = self._host(step.target), self._system
+        name = self._name(host)
+        if host.alive and name in system.plan.contenders:
+
+            def come() -> None:
+                if not system.hosts[name].alive:  # otherwise another one was faster
+                    system.start_again(name)
+                    if step.how and isinstance(new := system.hosts[name], Sidecar):
+                        fate, delay, then, seconds = step.how
+                        own = ("own lease", fate, delay, then)
+                        self._set_fate(Step(step.at, "fate", "", float(seconds), own), [new])
+
+            self._for(step, f"{host.name} is killed, not its command", partial(system.kill, name), come, name)
+
+    def _rush(self, step: Step) -> None:
+        """Start a second sidecar on the leader's host, which would take up the command of the first."""
+        host, system = self._host(step.target), self._system
+        if isinstance(host, Process) and host.guard is not None and host.guard.lock_is_free:
+            system.rush(self._name(host), host.guard)
 
     def _cut(self, step: Step) -> None:
         host, (store, way) = self._host(step.target), step.how
@@ -344,6 +370,9 @@ class Hands:
 
     def _fate(self, step: Step) -> None:
         """Set a fault for the first such command, and then one for its sender."""
+        self._set_fate(step, self._system.sidecars)
+
+    def _set_fate(self, step: Step, processes: list[Sidecar]) -> None:
         aim, fate, delay, then = step.how
         system, taken = self._system, False
 
@@ -357,9 +386,10 @@ class Hands:
             if fate == "unwritten":
                 self.take(Step(step.at, "journal", "", float(delay), ("0",)))
             if then != "nothing" and name:
-                self.take(Step(step.at, then, name, step.seconds))
+                kind, *how = then.split()
+                self.take(Step(step.at, kind, name, step.seconds, tuple(how)))
 
-        for process in system.sidecars:
+        for process in processes:
             fault = Fault(lambda command: not taken and self._is_aim(aim, command))
             if fate == "answered":
                 fault.answered = partial(follow, process)

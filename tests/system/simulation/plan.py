@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from ha.config.leadership_settings import FRESHNESSES_PER_AUDIT
 from leader.layout.lease import LOOK
-from leader.timing import Timing
+from leader.timing import NEVER, Timing
 
 AGENT = "r0"
 """The reader that is its host's agent, if there is one."""
@@ -60,6 +60,7 @@ class Plan:
             in it, or a request to ``hand over`` to a standby, which sleeps in every other plan.
         suspicion: whether contenders watch each other's processes.
         hosts_die: whether a process that crashes takes its host along.
+        adopt_within: seconds for which a command outlives its sidecar.
         misled: contenders whose published address leads to another host.
         steps: in order.
     """
@@ -81,6 +82,7 @@ class Plan:
     end: str = "nothing"
     suspicion: bool = False
     hosts_die: bool = False
+    adopt_within: float = 0.0
     misled: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
 
@@ -243,6 +245,49 @@ def draw_forged_names(seed: int) -> Plan:
     return replace(plan, steps=steps)
 
 
+def draw_sidecar_back(seed: int) -> Plan:
+    """Draw sidecars that are killed while their commands run on, at each step, and others that take these up."""
+    dice = random.Random(f"sidecar back {seed}")  # noqa: S311
+    drawn = draw(seed)
+    within = drawn.timing.short_ttl * dice.uniform(0.3, 1.5)
+    endless = not drawn.suspicion and dice.random() < ENDLESS
+    plan = replace(drawn, calm=False, jobs=1, hosts_die=False, stubborn=drawn.stubborn or endless)
+    plan = replace(plan, adopt_within=NEVER if endless else within)
+    steps = [step for _ in range(dice.randint(1, 4)) for step in _draw_back(dice, plan, within)]
+    # A dead sidecar cannot be asked, and so its session's node must not be deleted: one of the assumptions of S1.
+    others = [step for step in drawn.steps if step.kind != "stranger" or step.how[0] not in ("delete", "replace")]
+    kept = [step for step in others if dice.random() < KEPT_BESIDE_BACK]
+    return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
+
+
+def draw_back_to_a_forgotten_name(seed: int) -> Plan:
+    """Draw a leader that dies after a renewal that is shown and then forgotten; a new process takes the lease up.
+
+    Standbys have seen the name of that renewal, and count from then. The new process is cut off after its first rename.
+    """
+    dice = random.Random(f"forgotten name {seed}")  # noqa: S311
+    timing = Timing(**TIMINGS[dice.choice((0, 1, 3))])
+    plan = Plan(seed, timing=timing, servers=0, seconds=40.0, adopt_within=timing.short_ttl)
+    at, shown = dice.uniform(12, 20), timing.short_ttl * dice.uniform(0.08, 0.14)
+    back = round(shown + timing.short_ttl * dice.uniform(0.02, 0.08), 3)
+    then = f"back answered 0 isolate {2 * timing.short_ttl:.3f}"
+    step = Step(round(at, 3), "fate", "", back, ("renewal", "unwritten", f"{shown:.3f}", then))
+    return replace(plan, steps=(step,))
+
+
+def draw_back_after_a_release(seed: int) -> Plan:
+    """Draw a leader that dies after it has given its lease back; a new process thinks that it is still held.
+
+    Standbys have nothing that tells them of the release.
+    """
+    dice = random.Random(f"back after a release {seed}")  # noqa: S311
+    timing = Timing(**TIMINGS[dice.choice((0, 1, 3))])
+    plan = Plan(seed, timing=timing, servers=0, seconds=40.0, stubborn=True, adopt_within=NEVER)
+    at, seconds = round(dice.uniform(12, 20), 3), round(timing.retry * dice.uniform(0.05, 1.0), 3)
+    fate = Step(at, "fate", "", seconds, ("release", "fine", "0", "back"))
+    return replace(plan, steps=(fate, Step(at + 0.1, "unseat", "", 0.0, ("resign",))))
+
+
 CALM = ("outage", "wipe", "stall", "server-stop", "server-cut", "lag", "drop", "expire", "hang")
 """Of these none may move a leader or fail a lookup."""
 
@@ -290,6 +335,17 @@ REPUBLISHES, TWO_JOBS = 0.5, 0.15
 
 PEERS = ("reset", "sever", "silence", "freeze")
 """None of these may be taken for the end of a process; only the last one may move a leader."""
+
+BACK_AIMS = ("renewal", "renewal", "switch to hdfs", "switch to zookeeper", "endpoint", "change", "release")
+BACK_FATES = ("late", "late", "late", "lost", "dropped", "fine", "unwritten")
+DOOMED = 0.5
+"""Share of the sidecars that come back whose first change of the lease has such a fate."""
+
+ENDLESS = 0.5
+"""Share of the plans without suspicion in which guards wait for ever."""
+
+KEPT_BESIDE_BACK = 0.3
+"""Share of a plan's other steps that stay where sidecars come back: few others move the leader meanwhile."""
 
 AIMED = 0.5
 """Share of the steps that are aimed at a command of the protocol, and come with what makes it be sent."""
@@ -497,6 +553,31 @@ def _draw_words(dice: random.Random, plan: Plan) -> list[Step]:
         return []
     times = (round(dice.uniform(2, plan.seconds), 3) for _ in range(dice.randint(1, 5)))
     return [Step(at, "stranger", "leader", 0.0, ("word",)) for at in times]
+
+
+def _draw_back(dice: random.Random, plan: Plan, within: float) -> list[Step]:
+    """Draw a sidecar that dies, often while a command of it is under way, and one that comes back in time or late."""
+    timing, at = plan.timing, round(dice.uniform(3, plan.seconds), 3)
+    seconds = round(within * dice.uniform(0.02, 1.2), 3)
+    late = f"{timing.short_ttl * dice.uniform(0.02, 1.5):.3f}"
+    then = ""
+    if dice.random() < DOOMED:
+        what = dice.choice(("nothing", "back", "back", "pause", "isolate", "isolate"))
+        then = f" {dice.choice(BACK_FATES)} {late} {what} {within * dice.uniform(0.1, 3):.3f}"
+    match dice.choice(("any time", "any time", "a command", "a command", "a command", "a second one")):
+        case "any time":
+            return [Step(at, "back", "leader", seconds, tuple(then.split()))]
+        case "a second one":
+            first = Step(at, dice.choice(("freeze", "pause", "rush", "back")), "leader", seconds)
+            return [first, Step(at + seconds / 2, "rush", "leader")]
+        case _:
+            aim = dice.choice(BACK_AIMS)
+            cause = Step(round(at + 0.1, 3), "drop", "leader", round(dice.uniform(0.1, 2.0), 3))
+            if aim == "release":
+                cause = Step(round(at + 0.1, 3), "unseat", "", 0.0, ("resign",))
+                seconds = round(timing.retry * dice.uniform(0.02, 0.5), 3)
+            causes = [cause] if plan.servers or aim == "release" else []
+            return [Step(at, "fate", "", seconds, (aim, dice.choice(BACK_FATES), late, f"back{then}")), *causes]
 
 
 def _draw_step(dice: random.Random, plan: Plan, kind: str) -> Step:

@@ -4,15 +4,17 @@ from collections.abc import Callable
 
 from leader.contender.contender import Contender
 from leader.contender.participant import Participant
-from leader.election.events import FilesCommand, Grant, ListRecord, Revoke
+from leader.election.events import ADOPTED, FilesCommand, Grant, ListRecord, Revoke
 from leader.election.ports import FilesAnswer, Heard, LivenessProbe, NodeAnswer
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
+from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand
 from leader.timing import Timing
 from store.errors import DeadlineExceeded, NotSent, StoreError
 from store.outcome import Outcome
 from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.guard import Guard
 from tests.system.simulation.host import Fault, Host
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.wires import Wires
@@ -32,8 +34,11 @@ class Process(Host):
         ensemble: Ensemble | None,
         timing: Timing,
         wires: Wires | None = None,
+        guard: Guard | None = None,
     ) -> None:
         super().__init__(world, name, files, ensemble, timing, wires)
+        self.guard = guard
+        """Of the command that it takes up, or that runs under its own leadership."""
         self.history: list[tuple[float, str, object]] = []
         self.endpoints: dict[str, str] | None = {"jobmaster": f"{name}:6123"}
         self.endpoints_ahead = False
@@ -47,13 +52,23 @@ class Process(Host):
             timing,
             new_session_id=world.uuid,
             new_incarnation=lambda: f"{world.random.getrandbits(32):08x}",
-            address=wires.listen(self) if wires is not None else None,
+            address=self._listen(),
             jitter=self._dice.random,
             tell=(lambda notice: wires.tell(self, notice)) if wires is not None else None,
         )
         if self.client is not None:
             self.client.connected.append(self.contender.connected)
             self.client.disconnected.append(self.contender.disconnected)
+
+        if guard is not None:
+            guard.sidecar = self
+
+    def _listen(self) -> ContactAddress | None:
+        if self.wires is None:
+            return None
+        if self.guard is not None and self.guard.sidecar is not None:
+            return self.wires.hand_over(self.guard.sidecar, self)
+        return self.wires.listen(self)
 
     # --- as production's environment
 
@@ -99,13 +114,30 @@ class Process(Host):
 
     def start(self, job: str = "orders") -> "Process":
         self.contender.join(job, self)
-        self.contend_for(job)
+        if self.guard is not None:
+            self._take_up(self.guard)
+        else:
+            self.contend_for(job)
         if self.client is not None:
             self.client.start()
         return self
 
     def contend_for(self, job: str) -> None:
         self.contender.contend(job, self.endpoints if self.endpoints_ahead else None)
+
+    def _take_up(self, guard: Guard) -> None:
+        """Take up the leadership of the dead process, unless the guard kills the command before."""
+        self.contender.adopt(guard.job, guard.leader, self.endpoints if self.endpoints_ahead else None)
+        grants = len(self.grants())
+
+        def killed() -> None:
+            if self.guard is guard and len(self.grants()) == grants:
+                guard.end()
+                self.guard = None
+                self._give_back(guard.job)
+
+        if not guard.endless:
+            self.world.at(max(self.world.now, guard.holds_until), lambda: self.run(killed))
 
     def participant(self, job: str = "orders") -> Participant:
         return self.contender.participants[job]
@@ -133,12 +165,17 @@ class Process(Host):
 
     def granted(self, job: str, grant: Grant) -> None:
         self.history.append((self.world.now, "granted", grant))
+        if grant.reason != ADOPTED:
+            self.guard = Guard(self.world, self.wires, job, LeaderDirectory(grant.epoch, grant.session_id))
+            self.guard.sidecar = self
+            self.guard.holds_until = self.true(self.participant(job).election.state.holds_until())
         if self.endpoints is not None and not self.endpoints_ahead:
             endpoints = self.endpoints
             self.world.after(0.0, lambda: self.run(lambda: self.contender.confirm(job, grant.session_id, endpoints)))
 
     def revoked(self, job: str, revoke: Revoke) -> None:
         self.history.append((self.world.now, "revoked", revoke))
+        self.guard = None
         if self.gives_back:
             self.world.after(0.0, lambda: self.run(lambda: self._give_back(job)))
 
@@ -151,7 +188,17 @@ class Process(Host):
         self.history.append((self.world.now, "requested", job))
 
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
-        pass
+        del leads_until
+        if self.guard is not None and self.guard.job == job:
+            self.guard.holds_until = self.true(holds_until) if holds_until > 0 else float("-inf")
+
+    def orphan(self, within: float) -> Guard | None:
+        """End the process; its command runs on for so long. Returns the guard, None if there is no command."""
+        guard = self.guard
+        if guard is not None and guard.command_runs:
+            guard.orphaned(within)
+        self.crash()
+        return guard
 
     def published(self, job: str, information: LeaderInformation) -> None:
         self.history.append((self.world.now, f"published {job}", information))

@@ -33,6 +33,7 @@ from leader.timing import Timing
 from store.errors import StoreError
 from tests.system.simulation.blocking import SimulatedBoundedFiles, SimulatedClock, Tasks
 from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.guard import Guard
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.process import Process
 from tests.system.simulation.wires import Wires
@@ -73,8 +74,9 @@ class Sidecar(Process):
         jobs: int = 1,
         republishes: bool = False,
         wires: Wires | None = None,
+        guard: Guard | None = None,
     ) -> None:
-        super().__init__(world, name, files, ensemble, timing, wires)
+        super().__init__(world, name, files, ensemble, timing, wires, guard)
         self._tasks, self._record, self._found, self._stubborn = tasks, record, found, stubborn
         self._files = SimulatedBoundedFiles(self, tasks)
         self._clock = SimulatedClock(self)
@@ -101,6 +103,7 @@ class Sidecar(Process):
     # --- notifications
 
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
+        super().believed(job, leads_until, holds_until)
         untils = (self.true(until) if until > 0 else None for until in (leads_until, holds_until))
         self._record(Believed(self.world.now, job, self.name, *untils))
         if (before := self._margin_looks.pop(job, None)) is not None:
@@ -128,6 +131,8 @@ class Sidecar(Process):
 
     def revoked(self, job: str, revoke: Revoke) -> None:
         self.history.append((self.world.now, "revoked", revoke))
+        if not self._stubborn:
+            self.guard = None
         self._record(Revoked(self.world.now, job, self.name, revoke.session_id, revoke.reason))
         self._copies[job].want(None)
         self._working.pop(job, None)

@@ -11,6 +11,7 @@ from tests.system.simulation.blocking import Tasks
 from tests.system.simulation.disturbances import Disturbances
 from tests.system.simulation.ensemble import Ensemble
 from tests.system.simulation.executor import Executor, Shelf
+from tests.system.simulation.guard import Guard
 from tests.system.simulation.host import Host
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.plan import AGENT, Plan
@@ -54,6 +55,8 @@ class System:
         if self.wires is not None:
             self.wires.misled.update(plan.misled)
         self.hosts: dict[str, Host] = {}
+        self._guards: dict[str, Guard] = {}
+        """The guards whose sidecars have been killed, by the name of the host."""
         self._shelf = Shelf()
         self._started: Counter[str] = Counter()
         for name in [*plan.contenders, *(f"r{number}" for number in range(plan.readers))]:
@@ -85,32 +88,57 @@ class System:
         directory = newest(self.files.list(JOB)) if JOB in self.files.root.entries else None
         return Record.parse(self.files.list(f"{JOB}/{directory.name}/{RECORD}")).lease if directory else None
 
-    def start_again(self, name: str) -> None:
-        """Start a host, or a new one in place of one that crashed."""
+    def kill(self, name: str) -> None:
+        """Kill a sidecar, whose command runs on for a while."""
+        host = self.hosts[name]
+        assert isinstance(host, Sidecar), "only sidecars have guards"
+        if (guard := host.orphan(self.plan.adopt_within)) is not None:
+            self._guards[name] = guard
+
+    def _command_of(self, name: str) -> Guard | None:
+        """Return the guard of a command that a new sidecar of that host takes up; None if there is none."""
+        guard = self._guards.pop(name, None)
+        return guard if guard is not None and guard.command_runs and guard.lock_is_free else None
+
+    def rush(self, name: str, guard: Guard) -> None:
+        """Start a second sidecar on a host, which takes up the command of the first."""
+        self._start_sidecar(name, guard)
+
+    def _start_sidecar(self, name: str, guard: Guard | None) -> None:
+        plan = self.plan
+        sidecar = Sidecar(
+            self.world,
+            self._next_name(name, guard),
+            self.files,
+            self.ensemble,
+            plan.timing,
+            self.tasks,
+            self.history.append,
+            found=self.found.append,
+            stubborn=plan.stubborn,
+            jobs=plan.jobs,
+            republishes=plan.republishes,
+            wires=self.wires,
+            guard=guard,
+        )
+        sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
+        sidecar.endpoints_ahead = plan.seed % 2 == 0
+        self.hosts[name] = sidecar
+        sidecar.contend()
+
+    def _next_name(self, name: str, guard: Guard | None = None) -> str:
+        if guard is not None and guard.sidecar is not None and self.plan.seed % 2 == 0:
+            return guard.sidecar.name  # as with the setting `contender`
         self._started[name] += 1
         number = self._started[name]
-        own = name if number == 1 else f"{name}.{number}"
-        plan = self.plan
-        if name in plan.contenders:
-            sidecar = Sidecar(
-                self.world,
-                own,
-                self.files,
-                self.ensemble,
-                plan.timing,
-                self.tasks,
-                self.history.append,
-                found=self.found.append,
-                stubborn=plan.stubborn,
-                jobs=plan.jobs,
-                republishes=plan.republishes,
-                wires=self.wires,
-            )
-            sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
-            sidecar.endpoints_ahead = plan.seed % 2 == 0
-            self.hosts[name] = sidecar
-            sidecar.contend()
+        return name if number == 1 else f"{name}.{number}"
+
+    def start_again(self, name: str) -> None:
+        """Start a host, or a new one in place of one that crashed."""
+        if name in self.plan.contenders:
+            self._start_sidecar(name, self._command_of(name))
             return
+        own, plan = self._next_name(name), self.plan
         executor = Executor(
             self.world,
             own,

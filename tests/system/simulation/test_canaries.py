@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tests.lanes import in_background
+from tests.system.simulation.adoption_canaries import ADOPTIONS
 from tests.system.simulation.canary import Canary
 from tests.system.simulation.leadership_canaries import LEADERSHIP
 from tests.system.simulation.reader_canaries import READERS
@@ -15,7 +16,7 @@ from tests.system.simulation.run import simulate
 from tests.system.simulation.stranger_canaries import STRANGERS
 
 Catch = tuple[int, str]
-ALL = (*LEADERSHIP, *RECORDS, *READERS, *STRANGERS)
+ALL = (*LEADERSHIP, *ADOPTIONS, *RECORDS, *READERS, *STRANGERS)
 
 TRIED_FIRST = {
     "a claim is not checked against the own lease": 70,

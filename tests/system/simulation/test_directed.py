@@ -7,17 +7,23 @@ import pytest
 from tests.system.simulation.plan import (
     Plan,
     draw_agent_without_news,
+    draw_back_after_a_release,
+    draw_back_to_a_forgotten_name,
     draw_forged_names,
     draw_forgotten_batches,
     draw_frozen_question,
     draw_lost_switch,
     draw_new_reader_without_hdfs,
+    draw_sidecar_back,
 )
 from tests.system.simulation.run import simulate
 
 PLANS = (
     draw_agent_without_news,
     draw_forged_names,
+    draw_back_after_a_release,
+    draw_back_to_a_forgotten_name,
+    draw_sidecar_back,
     draw_forgotten_batches,
     draw_frozen_question,
     draw_lost_switch,

@@ -66,6 +66,8 @@ class Wires:
         self._listening: dict[tuple[str, int], tuple[Host, ContactAddress]] = {}
         self._hosts: dict[str, Host] = {}
         self._lost: set[str] = set()
+        self._held: set[Host] = set()
+        """Processes that have ended, and whose listening sockets their guards hold."""
         self._open: list[Wire] = []
         self.misled: set[str] = set()
         """Hosts whose address, as they tell it, leads elsewhere."""
@@ -75,13 +77,33 @@ class Wires:
     def listen(self, host: "Host") -> ContactAddress:
         """Let a process listen, sometimes at its predecessor's port."""
         where = address(host.name)
-        before = [port for at, port in self._listening if at == where]
+        before = [
+            port for (at, port), (holder, _) in self._listening.items() if at == where and holder not in self._held
+        ]
         port = before[-1] if before and self._dice.random() < 0.5 else FIRST_PORT + len(self._listening)
         told = ContactAddress(where, port, f"{self._dice.getrandbits(128):032x}")
         self._listening[where, port] = host, told
         self._hosts[where] = host
         self._lost.discard(where)
         return replace(told, host=ELSEWHERE) if place(host.name) in self.misled else told
+
+    def hold(self, ended: "Host") -> None:
+        """Let a guard hold the socket of a process that has ended: it refuses nobody, and greets nobody."""
+        self._held.add(ended)
+
+    def let_go(self, ended: "Host") -> None:
+        """Let the guard end."""
+        self._held.discard(ended)
+
+    def hand_over(self, ended: "Host", host: "Host") -> ContactAddress:
+        """Let a process have the socket that a guard holds; it greets with the former word."""
+        for key, (holder, told) in self._listening.items():
+            if holder is ended:
+                self.let_go(ended)
+                self._listening[key] = host, told
+                self._hosts[told.host] = host
+                return replace(told, host=ELSEWHERE) if place(host.name) in self.misled else told
+        raise AssertionError("it has listened")
 
     # --- faults of hosts
 
@@ -123,6 +145,9 @@ class Wires:
             self._world.after(CONNECT_TIMEOUT, lambda: wire.hear(ProbeEvent.SILENT))
             return
         host, listens = self._listening.get((where.host, where.port), (None, None))
+        if host in self._held:
+            self._world.after(CONNECT_TIMEOUT, lambda: wire.hear(ProbeEvent.SILENT))
+            return
         if host is None or listens is None or not host.alive:
             self._world.after(LATENCY, lambda: wire.hear(ProbeEvent.REFUSED))
             return

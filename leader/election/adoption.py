@@ -1,0 +1,48 @@
+"""Adoption: a process takes up the leadership of one that has died on its host, while its command runs on. No I/O.
+
+The new process knows epoch and session id, and that the former one is dead: it has the lock that the other one held for
+life. What a dead process has sent may still be executed. So the new one reads the store, as everybody does, and renames
+the lease once: its belief begins with that rename when it is acknowledged, and not before. Until then the belief of the
+dead process lasts, of which the guard of the command knows the end.
+
+    look -> the lease is that leadership's -> rename it, with a leap in the sequence -> acknowledged: granted, "adopted"
+    look -> anything else                  -> revoked: the command must end
+
+Nothing that the dead process has sent can undo the rename: each of its own begins at an entry that is gone by then, or
+that never comes back, because all names of the new process lie beyond those that the dead one can have used.
+"""
+
+from leader.layout.lease import Lease, Mode
+from leader.layout.names import LeaderDirectory
+
+LEAP = 10_000
+"""Sequences that are left out: more than the dead process can have tried after the last one that it knew to be there.
+
+It tried one each ``timing.retry``, for as long as it held the lease, which is no longer than the long time to live. A
+name that it tried may have been shown by a NameNode that forgot it, and a standby counts from when it first saw a name.
+"""
+
+MOST_TTLS = 400
+"""The long time to live may be so many short ones at most, for ``LEAP`` to be enough."""
+
+LAST_SEQUENCE = 500_000_000
+"""Beyond this, half of what is believed, no leadership is adopted: 50,000 adoptions, and no number of renewals."""
+
+
+def refusal(leader: LeaderDirectory, directory: LeaderDirectory | None, lease: Lease) -> str | None:
+    """Why this leadership cannot be taken up, as one sentence; None if it can.
+
+    Args:
+        leader: the leadership.
+        directory: the leader directory, as listed.
+        lease: the lease in it, as listed.
+    """
+    if directory != leader:
+        return f"It cannot be taken up: epoch {directory.epoch if directory else 0} has begun."
+    if lease.owner != leader.session_id:
+        return f"It cannot be taken up: its lease was seized by {lease.contender}."
+    if lease.mode is Mode.RELEASED:
+        return "It cannot be taken up: its lease was given back."
+    if lease.sequence > LAST_SEQUENCE:
+        return "It cannot be taken up: its lease has been renamed too often."
+    return None
