@@ -13,6 +13,7 @@ forgotten:
 - when it has seen a lease renewed: the poll interval that follows from it makes no difference, because the search
   tries every delay of a look anyhow;
 - until when a line of history waits for endpoints: the model has none;
+- a leadership to be taken up, and versions left out for it: the model has none;
 - the failure that was logged last, and other words for people.
 """
 
@@ -48,7 +49,7 @@ _KNOWN = {
     Steps: "_state _new_session_id",
     ElectionState: """
         job contender timing phase contending session_id directory attestation rival holding announcement schedule
-        pending contact seize_reason successor job_missing stop_demanded doubted paused
+        pending contact seize_reason successor job_missing stop_demanded doubted paused adopting
     """,
     PollSchedule: """
         _timing sent_at look_due look_from_top look_again looked_at retry_at held_off_until give_up_at announcement_due
@@ -59,7 +60,7 @@ _KNOWN = {
     """,
     Hearing: "_grace _token _began _asked _lives",
     Holding: "_drift _promises _attested _highest current present",
-    Announcement: "information _contact _entries _published_version _history",
+    Announcement: "information _contact _entries _published_version _versions_used _history",
 }
 
 
