@@ -170,6 +170,7 @@ class Output:
         try:
             return self._moving.take_stock(staged)
         except NotFound as error:
+            self._renames.check()  # or all of it has gone with the leader directory
             raise NotFound(
                 f"What Spark has written of batch {batch_id} of output {self._name!r} is gone: does a clean-up delete "
                 "below the leader directory? Nothing was decided, so the query does the batch again."
@@ -206,10 +207,15 @@ class Output:
         self._moving.keep(at("").rstrip("/"), written(TARGET, self._target))
         for batch_id in decided:
             self._counted(lambda batch_id=batch_id: self._moving.finish(batch_id))  # type: ignore[misc]
-        buckets = self._ids(layout.DONE)
-        done = self._ids(f"{layout.DONE}/{buckets[-1]}") if buckets else []
-        self._newest = max([self._newest, *done])
+        self._newest = max(self._newest, self._newest_done())
         self._settled = True
+
+    def _newest_done(self) -> int:
+        """Return the newest complete batch; a thousand that has just begun may be empty."""
+        for bucket in reversed(self._ids(layout.DONE)):
+            if done := self._ids(f"{layout.DONE}/{bucket}"):
+                return done[-1]
+        return -1
 
     def _ids(self, folder: str) -> list[int]:
         return layout.ids([entry.name for entry in self._renames.list(self._moving.at(folder))])

@@ -11,13 +11,13 @@ from ha.leadership.leadership import Leadership
 from ha.metrics.output_report import OutputReports, path_beside, read
 from ha.outputs.moving import KEPT_BUCKETS, LOOK_AGAIN_S, Moving
 from ha.spark import Output
-from leader.errors import OutputLost
+from leader.errors import Fenced, OutputLost
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, ConnectionLost, NotFound
 from store.files import Entry
 from store.local import LocalFiles
 from tests.system.spark.batches import batch, found, left, own_folder
-from tests.system.spark.helpers import leading
+from tests.system.spark.helpers import fence, leading
 
 DAYS = {f"day={day}": "first" for day in range(4)}
 OTHERS = {f"day={day}": "second" for day in range(4)}
@@ -169,6 +169,30 @@ def test_rows_that_are_deleted_before_the_decision_are_written_again(
                 made.write(batch(DAYS), 7)
         assert made.write(batch(OTHERS), 7)
     assert set(found(tmp_path).values()) == {"second"}
+
+
+def test_a_driver_that_is_fenced_before_the_decision_is_told_so(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows have gone with its leader directory: nobody has cleaned up."""
+    look = Moving.take_stock
+
+    def too_late(moving: Moving, attempt: str) -> object:
+        fence(leadership)
+        return look(moving, attempt)
+
+    with output(leadership, tmp_path) as made:
+        monkeypatch.setattr(Moving, "take_stock", too_late)
+        with pytest.raises(Fenced):
+            made.write(batch(DAYS), 7)
+
+
+def test_a_thousand_that_has_just_begun_hides_no_batch(leadership: Leadership, tmp_path: Path) -> None:
+    with output(leadership, tmp_path) as made:
+        assert made.write(batch(DAYS), 999)
+    (own_folder(leadership) / "done" / "1").mkdir()
+    with output(leadership, tmp_path) as made:
+        assert not made.write(batch(OTHERS), 999)
 
 
 @pytest.mark.parametrize("damage", ["deleted", "cut"])
