@@ -107,6 +107,7 @@ class FaultyStore:
         """The tree before the first change that was not acknowledged; None if all were."""
         self.late: list[Callable[[], None]] = []
         self.alive = True
+        self.settled = False
         self.met: list[str] = []
         self._lock = threading.RLock()
 
@@ -161,6 +162,8 @@ class FaultyStore:
         with suppress(StoreError):
             change()
             self.acknowledged = self.acknowledged or before
+        if self.settled:  # another client's change was acknowledged meanwhile
+            self.acknowledged, self.settled = None, False
         self.changed()
 
     def _meet(self, change: Callable[[], None]) -> None:
@@ -396,7 +399,7 @@ class Run:
             store.tree.delete(self.choose.choice(below), recursive=True)
             self.injected += 1
             self.pauses.append(3600.0)
-            store.acknowledged = None
+            store.acknowledged, store.settled = None, True
 
         def once(source: str, target: str) -> None:
             cast("Any", store.tree).__dict__.pop("rename", None)

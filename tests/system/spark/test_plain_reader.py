@@ -139,6 +139,7 @@ def read(files: Files) -> dict[str, list[str]]:
 
 @pytest.mark.spark
 @pytest.mark.hdfs
+@pytest.mark.timeout(300)
 def test_a_reader_beside_real_spark_on_real_hdfs(
     spark: SparkSession, job: str, hdfs_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
