@@ -47,13 +47,18 @@ class ApiStores:
         """Of the process."""
         return self._process.stores.settings
 
-    def admin(self) -> JobAdmin:
-        """Return the operators' view of the jobs."""
+    def files(self) -> BoundedFiles:
+        """Return the file system of the jobs."""
         stores = self._process.stores
         with self._lock:
             if self._files is None:
                 self._files = stores.open(stores.settings.files, int(stores.settings.directory_mode, 8), WORKERS)
-            return JobAdmin(self._files, stores.zookeeper, stores.timing.call_timeout)
+            return self._files
+
+    def admin(self) -> JobAdmin:
+        """Return the operators' view of the jobs."""
+        stores = self._process.stores
+        return JobAdmin(self.files(), stores.zookeeper, stores.timing.call_timeout)
 
     def close(self) -> None:
         """Close what was opened."""

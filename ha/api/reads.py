@@ -8,7 +8,9 @@ from starlette.requests import Request
 
 from ha.api.operations import PREFIX, Operation
 from ha.api.process import ApiStores
+from ha.checkpoints.inspection import Inspection
 from ha.views import records
+from ha.views.checkpoints import inspection
 from ha.views.jobs import JobSummary, summaries, summary
 from ha.views.queries import Queries, queries
 from ha.views.records import CheckpointRow, FailureRow, GrantRow
@@ -68,6 +70,7 @@ class Reads:
     def __init__(self, stores: ApiStores) -> None:
         """Ask nothing yet."""
         self._stores = stores
+        self._inspecting = threading.Lock()
         self.jobs: Shared[list[JobSummary]] = Shared(lambda: summaries(stores.admin()))
 
     def operations(self) -> list[Operation]:
@@ -99,7 +102,23 @@ class Reads:
                 list[CheckpointRow],
                 refusals=missing,
             ),
+            Operation(
+                f"{job}/checkpoints/{{query}}",
+                self._inspected,
+                "What the checkpoint of a query says; one at a time.",
+                Inspection,
+                refusals=missing,
+            ),
         ]
+
+    def _inspected(self, request: Request) -> Inspection:
+        if not self._inspecting.acquire(timeout=WAIT_S):  # each takes thousands of calls
+            raise TimeoutError("Other checkpoints are being read: come again.")
+        try:
+            asked = request.path_params
+            return inspection(self._stores.admin(), self._stores.files(), asked["job"], asked["query"])
+        finally:
+            self._inspecting.release()
 
     def _of(self, view: Callable[[JobAdmin, str], Any]) -> Callable[[Request], Any]:
         return lambda request: view(self._stores.admin(), request.path_params["job"])

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.ha.api.serving import OPERATE, Served, status
+from tests.unit.ha.checkpoints.simulated_spark import HDFS
+from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.led import Led
 from tests.unit.ha.waiting import PATIENCE
 
@@ -41,8 +43,12 @@ def run(line: str, served: Served) -> str:
 
 def test_each_line_is_answered(served: Served, quick: Path) -> None:
     Led(quick).claim("orders", "a:1")
+    (leader,) = (quick / "orders").iterdir()
+    for path, data in until_batch(HDFS, 2).files.items():
+        (leader / "spark/daily" / path).parent.mkdir(parents=True, exist_ok=True)
+        (leader / "spark/daily" / path).write_bytes(data)
     served.contends["orders"] = status("orders", leads=True, epoch=1)
-    assert len(LINES) == 13
+    assert len(LINES) == 14
     for line in LINES:
         said = run(line, served)
         if "/events" in line:

@@ -3,6 +3,8 @@
 import json
 import threading
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -10,10 +12,12 @@ import ha
 from ha.api.reads import Shared
 from ha.cli.commands import exit_code
 from tests.unit.ha.api.serving import Served
+from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB
+from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.waiting import PATIENCE
 
 
-def printed(capsys: pytest.CaptureFixture[str], *command: str) -> object:
+def printed(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
     assert exit_code([*command, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -31,7 +35,21 @@ def test_the_api_says_what_the_command_line_prints(served: Served, capsys: pytes
             assert said
 
 
-@pytest.mark.parametrize("resource", ["", "/queries", "/exceptions", "/history", "/checkpoints"])
+def test_the_checkpoint_of_a_query_is_inspected(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    with ha.lead("orders") as leadership:
+        folder = Path(urlsplit(leadership.path("spark/daily")).path)
+        for path, data in until_batch(ROCKSDB, 4).files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        code, said = served.get("/api/v1/jobs/orders/checkpoints/daily")
+        assert (code, {"query": "daily", **said}) == (200, printed(capsys, "inspect", "orders")[0])
+        assert said["batch"] == 4
+        for query, expected in (("weekly", 404), ("a%20b", 400)):
+            code, said = served.get(f"/api/v1/jobs/orders/checkpoints/{query}")
+            assert (code, bool(said["detail"])) == (expected, True)
+
+
+@pytest.mark.parametrize("resource", ["", "/queries", "/exceptions", "/history", "/checkpoints", "/checkpoints/daily"])
 def test_a_job_that_is_not_there_and_one_that_cannot_be(served: Served, resource: str) -> None:
     for job, expected in (("nowhere", 404), ("a%20b", 400)):
         code, said = served.get(f"/api/v1/jobs/{job}{resource}")
