@@ -1,15 +1,18 @@
 """Reading: runs closures against a real directory, with many readers, and each small file read once."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from ha.checkpoints.by_names import by_names
-from ha.checkpoints.closure import Closure, Contents, Parsed, closure
+from ha.checkpoints.closure import Closure, Contents, Parsed, Wanted, closure
 from ha.checkpoints.contents import LINEAGE_BYTES, rebuilt_log
 from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.trees import Tree
 from store.errors import NotFound
+
+T = TypeVar("T")
 
 READERS = 32
 """Files that are read at once: reading a small one is waiting for the most part."""
@@ -68,13 +71,20 @@ class CheckpointReader:
         Raises:
             StoreError: the store did not answer.
         """
-        asking = by_names(files, batches)
+        return self.run(by_names(files, batches))
+
+    def run(self, asking: Generator[Wanted, Contents, T]) -> T:
+        """Give a computation the contents that it asks for, and return its result.
+
+        Raises:
+            StoreError: the store did not answer.
+        """
         said: Contents | None = None
         while True:
             try:
                 said = self.contents(asking.send(said))  # type: ignore[arg-type]  # None starts it
             except StopIteration as end:
-                found: list[Closure] = end.value
+                found: T = end.value
                 return found
 
     def contents(self, paths: AbstractSet[str]) -> Contents:

@@ -70,7 +70,11 @@ class Tree:
             NotFound: there is no such directory, or one below it disappeared meanwhile.
             StoreError: the store did not answer.
         """
-        found: dict[str, int] = {}
+        return {path: entry.size for path, entry in self.entries(below).items()}
+
+    def entries(self, below: str = "") -> dict[str, Entry]:
+        """Return every file with its size and time, by its path in this tree; otherwise as :meth:`listing`."""
+        found: dict[str, Entry] = {}
         folders = [below]
         with ThreadPoolExecutor(LISTERS, thread_name_prefix="ha-tree") as crew:
             while folders:
@@ -81,7 +85,7 @@ class Tree:
                         if entry.is_directory:
                             further.append(path)
                         else:
-                            found[path] = entry.size
+                            found[path] = entry
                     if len(found) > MAX_FILES:
                         raise Invalid(f"{self.uri} has more than {MAX_FILES:,} files: it is not a checkpoint.")
                 folders = further

@@ -74,12 +74,18 @@ def restore(
 
 @trash.command()
 @click.argument("job")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="DAYS",
+    help="Only what has been there so long, by the clock of the store.  [default: everything]",
+)
 @json_option
 @stores
-def empty(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+def empty(job: str, older_than: float | None, as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """Delete everything in the trash of JOB for good."""
     with _cleanup(job, files, zookeeper) as cleanup:
-        names = cleanup.empty()
+        names = cleanup.empty(round((older_than or 0) * 86_400_000))
     deleted = f"{job}: deleted {', '.join(names) or 'nothing'}"
     click.echo(json.dumps({"job": job, "deleted": list(names)}) if as_json else deleted)
 

@@ -148,6 +148,12 @@ VERBS = {
         "state",
         "Show keys and values in the state of QUERY in JOB, or in the checkpoint directory at URI.",
     ),
+    "sweep": Verb(
+        "ha.cli.sweep",
+        "sweep",
+        "Move what no retained batch can refer to into the trash: of the queries of JOB, or of the checkpoint at URI.",
+        changes=True,
+    ),
     "clean": Verb(
         "ha.cli.clean",
         "clean",

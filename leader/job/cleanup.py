@@ -14,6 +14,7 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.job.results import Results
 from leader.job.status import JobStatus, StatusEntry
+from leader.job.swept_files import swept_from
 from leader.job.versioned_files import NumberedEntry, newest, numbered
 from leader.layout.names import BLOBS, GRAPH, OUT, SEQUENCE, SPARK, TRASH
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -124,20 +125,38 @@ class Cleanup:
                 continue
             if folders := tuple(self._moved(entry.name)):
                 found.append(Trashed(entry.name, folders, entry.name == marked, entry.modified_ms))
+            elif swept := swept_from(each.name for each in self._directory.list(f"{TRASH}/{entry.name}")):
+                found.append(Trashed(entry.name, tuple(swept), restorable=True, at_ms=entry.modified_ms))
             elif query := self._queries.discarded(entry.name):
                 found.append(Trashed(entry.name, (f"{SPARK}/{query}",), restorable=True, at_ms=entry.modified_ms))
         return sorted(found, key=lambda each: (each.at_ms, each.name))
 
-    def empty(self) -> list[str]:
-        """Delete the contents of the trash for good, except an incomplete cleanup; return the deleted names."""
+    def empty(self, older_than_ms: int = 0) -> list[str]:
+        """Delete the contents of the trash for good, except an incomplete cleanup; return the deleted names.
+
+        Args:
+            older_than_ms: only what was changed so long ago, by the store's clock.
+        """
         marked = self._status.entry()
         kept = marked.trash if marked.cleaning == "cleaning" else ""
+        until = self._present_ms() - older_than_ms if older_than_ms else None
         doomed = sorted(
-            each.name for each in self._directory.list(TRASH) if _TRASH.fullmatch(each.name) and each.name != kept
+            each.name
+            for each in self._directory.list(TRASH)
+            if _TRASH.fullmatch(each.name) and each.name != kept and (until is None or each.modified_ms <= until)
         )
         for name in doomed:
             self._directory.delete(f"{TRASH}/{name}")
         return doomed
+
+    def _present_ms(self) -> int:
+        """Return the time of the store, which a new folder has."""
+        name = uuid.uuid4().hex[:8]
+        self._directory.make_folder(TRASH)
+        self._directory.make_folder(f"{TRASH}/{name}")
+        found = next((each.modified_ms for each in self._directory.list(TRASH) if each.name == name), 0)
+        self._directory.delete(f"{TRASH}/{name}")
+        return found
 
     def _ended(self) -> StatusEntry:
         """Return the state of a job that has ended for good."""

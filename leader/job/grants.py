@@ -80,6 +80,23 @@ def read(entries: Iterable[Entry]) -> list[PastGrant]:
     return _complete(sorted(found.values(), key=lambda each: (each.epoch, each.session_id)))
 
 
+def began_after_ms(entries: Iterable[Entry], epoch: int) -> int:
+    """Return a time before which the leader of this epoch had not begun, by the file system's clock.
+
+    Lines of earlier epochs were written before its claim, because that took the place away in which they are.
+    Its own line says nothing of the kind: it is written some time after the grant.
+
+    Args:
+        entries: of the job's history.
+        epoch: of the leader.
+
+    Returns:
+        milliseconds since 1970; 0 if there is no earlier line.
+    """
+    lines = (PastGrant.parse(entry.name, entry.modified_ms) for entry in entries)
+    return max((line.at_ms for line in lines if line is not None and line.epoch < epoch), default=0)
+
+
 def _complete(grants: list[PastGrant]) -> list[PastGrant]:
     """Add the epochs without a line, and what the next grant's reason says of an end that nobody wrote down."""
     complete: list[PastGrant] = []

@@ -25,6 +25,8 @@
             trash/<trash>/<graph|blobs|spark|out>
             out/<output>/                 journal of an output: see ha/outputs/layout.py
             trash/<trash>/query=<query>
+            trash/<trash>/swept=<query>/<escaped path>, trash/<trash>/adopting=<query>
+            trash/<trash>/revived=<old leader directory>
             adopting/<query>/<source>/
 
 Lease, endpoints and contact share one directory so that one list of it is one consistent read of the whole record.

@@ -57,7 +57,9 @@ class SimulatedSpark:
 
     def newest(self) -> int | None:
         """The newest batch that was committed."""
-        return max((int(each.split("/")[1]) for each in self.files if each.startswith("commits/")), default=None)
+        return max(
+            (int(each[8:]) for each in self.files if each.startswith("commits/") and each[8:].isdecimal()), default=None
+        )
 
     def run(self) -> Generator[str, None, None]:
         """Write for ever; yields after each file, where the process may die."""
@@ -131,7 +133,7 @@ class SimulatedSpark:
                 for number, store in enumerate(STORES):
                     yield from self._snapshot(f"state/0/{partition}/{store}", batch, partition, number)
         for name in [each for each in self.files if self._is_old(each, batch - self.retained + 1)]:
-            del self.files[name]
+            self.files.pop(name, None)  # somebody else may have deleted it meanwhile
             yield name
 
     def _snapshot(self, place: str, batch: int, partition: int, number: int) -> Generator[str, None, None]:

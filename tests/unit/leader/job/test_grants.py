@@ -1,6 +1,6 @@
 """Grants of the past: no epoch is missing, and each says how it ended."""
 
-from leader.job.grants import MOST_MISSING, PastGrant, read
+from leader.job.grants import MOST_MISSING, PastGrant, began_after_ms, read
 from leader.layout.names import LeaderDirectory
 from store.files import Entry
 from tests.unit.leader.samples import A, B, C
@@ -60,3 +60,16 @@ def test_names_of_others_are_left_out() -> None:
     for name in ("_tmp", "0000000001-x~released~a", line(1, A, "end.").name, line(1, A, "x.y").name):
         assert PastGrant.parse(name, 0) is None
         assert read([Entry(name, True, 0, 0)]) == []
+
+
+def test_only_lines_of_earlier_leaders_say_that_one_had_not_begun() -> None:
+    lines = [
+        line(6, A, "released", at_ms=100),
+        line(6, A, "end.stopped", at_ms=170),
+        line(7, B, "released", at_ms=250),
+        line(5, C, "released", at_ms=30),
+        Entry("other", is_directory=True, size=0, modified_ms=999),
+    ]
+    assert began_after_ms(lines, 7) == 170
+    assert began_after_ms(lines, 8) == 250
+    assert began_after_ms(lines, 5) == 0

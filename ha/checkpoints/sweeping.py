@@ -1,0 +1,217 @@
+"""Sweeping: finds what can be swept of one checkpoint, or of all of a job's, and moves it into a trash."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ha.checkpoints.names import CheckpointFiles
+from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.sweep import Kind, unreferenced
+from ha.checkpoints.trees import Tree
+from ha.checkpoints.verify import Condition, verify
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.grants import began_after_ms
+from leader.job.swept_files import ADOPTING, REVIVED, SweptFiles
+from leader.layout.names import CHECKPOINTS, HISTORY, RECORD, SPARK, LeaderDirectory
+from store.bounded import BoundedFiles
+from store.errors import Conflict, Invalid, NotFound
+from store.files import Entry
+
+ROUNDS = 3
+"""Lists of a checkpoint whose query commits while it is listed."""
+
+CALL_TIMEOUT_S = 20.0
+"""Time for one call; only the sweep itself waits for it."""
+
+COPIES = "adopting"
+
+
+@dataclass(frozen=True, slots=True)
+class Sweepable:
+    """What can be swept of one checkpoint.
+
+    Attributes:
+        query: its name.
+        kinds: kind of each file that can go, by path.
+        sizes: size of each of them.
+        waiting: files that no batch needs either, but which may be younger than the present leader.
+        waiting_bytes: their total size.
+        refused: why nothing of it can be swept; empty if that is not so.
+    """
+
+    query: str
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    waiting: int = 0
+    waiting_bytes: int = 0
+    refused: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Total size of the files that can go."""
+        return sum(self.sizes.values())
+
+    def count(self, kind: Kind) -> int:
+        """Number of files of a kind."""
+        return sum(1 for each in self.kinds.values() if each is kind)
+
+
+def find(files: BoundedFiles, path: str, query: str, before_ms: Callable[[Sequence[int]], float]) -> Sweepable:
+    """Find what can be swept of one checkpoint. Its query may be running.
+
+    Args:
+        files: the store.
+        path: of the checkpoint.
+        query: its name.
+        before_ms: given the times at which its files were written, returns when its present writer began, at the
+            latest: by the same clock, infinite if there is none.
+
+    Raises:
+        NotFound: there is no such checkpoint.
+        StoreError: the store did not answer.
+    """
+
+    def reader() -> CheckpointReader:
+        return CheckpointReader(Tree(files, path))
+
+    found, _ = verify(reader)
+    damaged = [each for each in found if each.condition is Condition.DAMAGED]
+    if damaged:
+        return Sweepable(query, refused=f"Batch {damaged[-1].batch} is damaged: see `ha verify` first.")
+    for _ in range(ROUNDS):
+        opened = reader()
+        entries = opened.tree.entries()
+        names = CheckpointFiles({each: entry.size for each, entry in entries.items()})
+        closures = opened.closures(names, names.batches)
+        if not closures or closures[-1].restorable:
+            break
+    else:
+        raise Conflict(f"Query {query!r} commits faster than its checkpoint can be listed: sweep it another time.")
+    written = {each: entry.modified_ms for each, entry in entries.items()}
+    began = before_ms(list(written.values()))
+    kinds = opened.run(unreferenced(names, closures, written, began))
+    rest = opened.run(unreferenced(names, closures, written, float("inf"))).keys() - kinds.keys()
+    sizes = {each: names.sizes[each] for each in kinds}
+    return Sweepable(query, kinds, sizes, len(rest), sum(names.sizes[each] for each in rest))
+
+
+class JobSweep:
+    """The sweep of one job, for its leader, or beside a leader."""
+
+    def __init__(self, files: BoundedFiles, directory: FencedDirectory, *, alone: bool) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            files: the store of the job.
+            directory: the present leader directory.
+            alone: whether the caller leads, so that no query can run.
+        """
+        self._files, self._directory, self._alone = files, directory, alone
+        self.trash = SweptFiles(_JobPlace(files, directory))
+
+    def before_ms(self) -> float:
+        """Return when the present leader began, at the latest; infinite if the caller leads."""
+        if self._alone:
+            return float("inf")
+        return began_after_ms(self._directory.list(HISTORY), self._directory.leader.epoch)
+
+    def queries(self) -> list[str]:
+        """Return the queries that have a checkpoint."""
+        return sorted(entry.name for entry in self._directory.list(SPARK) if entry.is_directory)
+
+    def find(self, query: str, before_ms: float) -> Sweepable:
+        """Find what can be swept of one query; see :func:`find`."""
+        return find(self._files, self._directory.at(f"{SPARK}/{query}"), query, lambda _: before_ms)
+
+    def copies(self, before_ms: float) -> list[str]:
+        """Return the queries with an unfinished copy from elsewhere, in which nothing was written since."""
+        return sorted(
+            entry.name for entry in self._directory.list(COPIES) if self._newest(entry, COPIES, depth=3) < before_ms
+        )
+
+    def revived(self) -> list[str]:
+        """Return old leader directories that a fenced Spark has brought back to life; nobody reads them."""
+        job, epoch = self._directory.job, self._directory.leader.epoch
+        found = []
+        for entry in self._list(job):
+            old = LeaderDirectory.parse(entry.name)
+            if old is None or old.epoch >= epoch:
+                continue
+            inside = {each.name for each in self._list(f"{job}/{old.name}")}
+            if not inside & {RECORD, CHECKPOINTS}:
+                found.append(entry.name)
+        return sorted(found)
+
+    def move_copy(self, name: str, query: str) -> None:
+        """Move an unfinished copy into the trash."""
+        self.trash.move_whole(name, f"{COPIES}/{query}", f"{ADOPTING}{query}")
+
+    def move_revived(self, name: str, old: str) -> None:
+        """Move a revived directory into the trash."""
+        self.trash.move_whole(name, f"../{old}", f"{REVIVED}{old}")
+
+    def _newest(self, entry: Entry, folder: str, depth: int) -> int:
+        path = f"{folder}/{entry.name}"
+        below = self._directory.list(path) if entry.is_directory and depth else []
+        return max([entry.modified_ms, *(self._newest(each, path, depth - 1) for each in below)])
+
+    def _list(self, path: str) -> Sequence[Entry]:
+        return self._files.call("own_list", lambda files: files.list(path), CALL_TIMEOUT_S)
+
+
+class _JobPlace:
+    """A leader directory, from which ``..`` leads to the directory of the job."""
+
+    def __init__(self, files: BoundedFiles, directory: FencedDirectory) -> None:
+        self._files, self._directory = files, directory
+        self.list, self.make_folder, self.delete = directory.list, directory.make_folder, directory.delete
+
+    def rename(self, source: str, target: str) -> None:
+        if "../" not in source and "../" not in target:
+            self._directory.rename(source, target)
+            return
+        ends = [
+            f"{self._directory.job}/{each[3:]}" if each.startswith("../") else self._directory.at(each)
+            for each in (source, target)
+        ]
+        self._files.call("own_rename", lambda files: files.rename(*ends), CALL_TIMEOUT_S)
+
+
+class OutsidePlace:
+    """A directory outside of jobs; paths are relative to the root of its store."""
+
+    def __init__(self, files: BoundedFiles) -> None:
+        """Connect to nothing yet; whoever opened ``files`` closes it."""
+        self._files = files
+
+    def list(self, folder: str = "") -> Sequence[Entry]:
+        """See :class:`leader.job.swept_files.Place`."""
+        try:
+            return self._files.call("bulk_list", lambda files: files.list(folder), CALL_TIMEOUT_S)
+        except NotFound:
+            return []
+
+    def make_folder(self, path: str) -> None:
+        """See :class:`leader.job.swept_files.Place`."""
+        self._files.call("bulk_make", lambda files: files.make_directory(path), CALL_TIMEOUT_S)
+
+    def rename(self, source: str, target: str) -> None:
+        """See :class:`leader.job.swept_files.Place`."""
+        self._files.call("bulk_rename", lambda files: files.rename(source, target), CALL_TIMEOUT_S)
+
+    def delete(self, path: str) -> None:
+        """See :class:`leader.job.swept_files.Place`."""
+        try:
+            self._files.call("bulk_delete", lambda files: files.delete(path, recursive=True), CALL_TIMEOUT_S)
+        except NotFound:
+            return
+
+
+def check_trash(name: str) -> str:
+    """Return the name of the directory beside a checkpoint into which its swept files go.
+
+    Raises:
+        Invalid: the checkpoint is a root.
+    """
+    if not name:
+        raise Invalid("This is the root of a store, beside which there is no room for a trash.")
+    return f"_swept-{name}"
