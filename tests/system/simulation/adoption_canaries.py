@@ -47,7 +47,7 @@ ADOPTIONS = (
         "an adopted lease is believed before the rename is acknowledged",
         of(Election, _next_commands=_believed_when_sent),
         S1,
-        60,
+        250,
         draw_sidecar_back,
     ),
     Canary(

@@ -18,6 +18,7 @@ from ha.history.events import (
     Suspected,
 )
 from ha.history.timeline import timeline
+from leader.election.events import ADOPTED
 from leader.layout.information import LeaderInformation, endpoint_entries
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
@@ -141,6 +142,52 @@ def test_a_claim_of_a_directory_that_is_not_the_present_one() -> None:
 def test_grants_that_repeat_an_epoch_or_a_session() -> None:
     assert broken(granted(1, "a", FIRST), granted(2, "b", LeaderDirectory(1, B))) == {"S3"}
     assert broken(granted(1, "a", FIRST), granted(2, "a", LeaderDirectory(2, A))) == {"S3"}
+
+
+def adopted(at: float, who: str, directory: LeaderDirectory) -> Granted:
+    return Granted(at, JOB, who, directory.epoch, directory.session_id, ADOPTED)
+
+
+BEGUN = [belief(1, "a", 20), granted(1, "a", FIRST)]
+
+
+def test_a_leadership_that_is_taken_up_has_one_believer_at_a_time() -> None:
+    taken_up = [*BEGUN, belief(5, "a.2", 25), adopted(5, "a.2", FIRST)]
+    assert broken(*taken_up) == set()
+    assert broken(*taken_up, belief(6, "a", 26)) == {"S1"}, "it was not dead"
+    assert broken(*taken_up, belief(5, "b", 26)) == {"S1"}
+    assert broken(*BEGUN, belief(5, "a", 25), adopted(5, "a", FIRST)) == set()
+
+
+def test_a_belief_from_before_its_grant_ends_the_former_one() -> None:
+    assert broken(*BEGUN, belief(5, "a.2", 25), adopted(5.1, "a.2", FIRST)) == set()
+    assert broken(*BEGUN, belief(5, "a.2", 25)) == {"S1"}, "nothing was taken up"
+
+
+def test_only_the_last_leadership_is_taken_up() -> None:
+    assert broken(granted(1, "a", FIRST), granted(2, "b", SECOND), adopted(3, "a.2", FIRST)) == {"S3"}
+    assert broken(granted(1, "a", FIRST), adopted(3, "a.2", LeaderDirectory(1, B))) == {"S3"}
+    assert broken(adopted(3, "a.2", FIRST)) == {"S3"}
+    assert broken(granted(1, "a", FIRST), adopted(3, "a.2", FIRST), granted(4, "b", SECOND)) == set()
+
+
+def test_both_processes_of_one_leadership_write_below_its_directory() -> None:
+    led = [granted(1, "a", FIRST), adopted(2, "a.2", FIRST)]
+    assert broken(*led, made(3, FIRST, "spark/x", "a"), made(3, FIRST, "spark/y", "a.2")) == set()
+    assert broken(*led, made(3, FIRST, "spark/x", "b")) == {"S2"}
+
+
+def test_a_lease_that_was_given_back_is_not_taken_up() -> None:
+    home = f"{FIRST.name}/record"
+    released, held = Lease(5, Mode.RELEASED, 0, A, "", "a"), Lease(6, Mode.HDFS, 6000, A, "", "a")
+    again, seized = Lease(6, Mode.RELEASED, 0, A, "", "a", "b"), Lease(6, Mode.HDFS, 6000, B, "", "b")
+
+    def renamed(target: Lease) -> Stored:
+        return Stored(1, JOB, "rename", f"{home}/{released.name}", f"{home}/{target.name}", "")
+
+    assert broken(renamed(held)) == {"S3"}
+    assert broken(renamed(again)) == set(), "an operator asks"
+    assert broken(renamed(seized)) == set()
 
 
 def test_a_lease_whose_sequence_goes_back() -> None:
