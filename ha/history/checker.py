@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from ha.history.answers import published_answers
 from ha.history.checkpoints import check_checkpoints
 from ha.history.events import Believed, Event, Granted, LookedUp, Published, Stored, Suspected, Violation
-from leader.election.events import ADOPTED
 from leader.layout.lease import Lease, Mode
-from leader.layout.names import RECORD, LeaderDirectory
+from leader.layout.names import ADOPTED, RECORD, LeaderDirectory
 
 GUARANTEES = ("S1", "S2", "S3", "S4", "S5", "R1", "R2")
 

@@ -18,12 +18,10 @@ from leader.layout.names import LeaderDirectory
 LEAP = 10_000
 """Sequences that are left out: more than the dead process can have tried after the last one that it knew to be there.
 
-It tried one each ``timing.retry``, for as long as it held the lease, which is no longer than the long time to live. A
-name that it tried may have been shown by a NameNode that forgot it, and a standby counts from when it first saw a name.
+It tried one each ``timing.retry``, for as long as it held the lease, which is no longer than the long time to live: 240
+with the default durations. So this is enough if the long time to live is at most 400 short ones. A name that it tried
+may have been shown by a NameNode that forgot it, and a standby counts from when it first saw a name.
 """
-
-MOST_TTLS = 400
-"""The long time to live may be so many short ones at most, for ``LEAP`` to be enough."""
 
 LAST_SEQUENCE = 500_000_000
 """Beyond this, half of what is believed, no leadership is adopted: 50,000 adoptions, and no number of renewals."""

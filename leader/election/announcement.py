@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from leader.election.events import ADOPTED, Delete, MakeDirectory, Rename
+from leader.election.events import Delete, MakeDirectory, Rename
 from leader.layout.contact import ContactAddress, ContactEntry
 from leader.layout.information import EndpointEntry, LeaderInformation, check_endpoints, endpoint_entries
-from leader.layout.names import HISTORY, RECORD, LeaderDirectory
+from leader.layout.names import ADOPTED, HISTORY, RECORD, LeaderDirectory
 
 Entry = EndpointEntry | ContactEntry
 

@@ -8,9 +8,6 @@ from leader.layout.lease import Attestation, Lease
 from leader.layout.names import LeaderDirectory
 from store.outcome import Outcome
 
-ADOPTED = "adopted"
-"""The reason of a grant by which a process takes up the leadership of another one: its epoch is not a new one."""
-
 # --- commands for the file system: at most one is under way per election
 
 

@@ -9,7 +9,6 @@ from enum import Enum
 
 from leader.election.announcement import Announcement, Change
 from leader.election.events import (
-    ADOPTED,
     Command,
     FilesCommand,
     Grant,
@@ -26,7 +25,7 @@ from leader.layout import names
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
 from leader.layout.lease import LOOK, PAUSED, Attestation, Lease, Mode, check_contender
-from leader.layout.names import LeaderDirectory
+from leader.layout.names import ADOPTED, LeaderDirectory
 from leader.layout.pause import Pause
 from leader.timing import PAST, Timing
 

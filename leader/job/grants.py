@@ -1,6 +1,7 @@
 """Grants of the past: who led a job, why the lease was free, and how each leadership ended.
 
     history/<epoch>-<session id>~<reason>~<contender>     by the leader, soon after its grant
+    history/<epoch>-<session id>~adopted~<contender>      by one that has taken the leadership up: it is no other grant
     history/<epoch>-<session id>~end.<cause>~<contender>  by the leader, before it gives the lease back
     history/<epoch>-<session id>~by.<operator>~<contender>  by the operator who asked it to
 
@@ -13,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from leader.layout.names import HISTORY, LeaderDirectory
+from leader.layout.names import ADOPTED, HISTORY, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.files import Entry
 from store.outcome import Outcome
@@ -65,14 +66,12 @@ class PastGrant:
 def read(entries: Iterable[Entry]) -> list[PastGrant]:
     """Read the entries of a job's history; returns the grants, oldest first. Names that do not parse are left out."""
     found: dict[tuple[int, str], PastGrant] = {}
-    for entry in entries:
-        line = PastGrant.parse(entry.name, entry.modified_ms)
-        if line is None:
-            continue
+    lines = filter(None, (PastGrant.parse(entry.name, entry.modified_ms) for entry in entries))
+    for line in sorted(lines, key=lambda each: each.reason == ADOPTED):  # the grant itself comes first
         known = found.setdefault((line.epoch, line.session_id), line)
         found[line.epoch, line.session_id] = replace(
             known,
-            reason=known.reason if line.reason == UNRECORDED else line.reason,
+            reason=line.reason if known.reason == UNRECORDED else known.reason,
             at_ms=min(known.at_ms, line.at_ms),
             ended=known.ended or line.ended,
             by=known.by or line.by,

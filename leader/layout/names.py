@@ -45,6 +45,8 @@ from store.files import MAX_COMPONENT_BYTES
 
 RECORD = "record"
 HISTORY = "history"
+ADOPTED = "adopted"
+"""The reason of a grant by which a process takes up the leadership of another one: its epoch is not a new one."""
 CHECKPOINTS = "checkpoints"
 SPARK = "spark"
 GRAPH = "graph"

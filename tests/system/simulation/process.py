@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from leader.contender.contender import Contender
 from leader.contender.participant import Participant
-from leader.election.events import ADOPTED, FilesCommand, Grant, ListRecord, Revoke
+from leader.election.events import FilesCommand, Grant, ListRecord, Revoke
 from leader.election.ports import FilesAnswer, Heard, LivenessProbe, NodeAnswer
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
-from leader.layout.names import LeaderDirectory
+from leader.layout.names import ADOPTED, LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand
 from leader.timing import Timing
 from store.errors import DeadlineExceeded, NotSent, StoreError

@@ -18,10 +18,9 @@ from ha.history.events import (
     Suspected,
 )
 from ha.history.timeline import timeline
-from leader.election.events import ADOPTED
 from leader.layout.information import LeaderInformation, endpoint_entries
 from leader.layout.lease import Lease, Mode
-from leader.layout.names import LeaderDirectory
+from leader.layout.names import ADOPTED, LeaderDirectory
 from tests.unit.leader.samples import A, B
 
 JOB = "orders"
@@ -148,11 +147,11 @@ def adopted(at: float, who: str, directory: LeaderDirectory) -> Granted:
     return Granted(at, JOB, who, directory.epoch, directory.session_id, ADOPTED)
 
 
-BEGUN = [belief(1, "a", 20), granted(1, "a", FIRST)]
+BEGUN: list[Event] = [belief(1, "a", 20), granted(1, "a", FIRST)]
 
 
 def test_a_leadership_that_is_taken_up_has_one_believer_at_a_time() -> None:
-    taken_up = [*BEGUN, belief(5, "a.2", 25), adopted(5, "a.2", FIRST)]
+    taken_up: list[Event] = [*BEGUN, belief(5, "a.2", 25), adopted(5, "a.2", FIRST)]
     assert broken(*taken_up) == set()
     assert broken(*taken_up, belief(6, "a", 26)) == {"S1"}, "it was not dead"
     assert broken(*taken_up, belief(5, "b", 26)) == {"S1"}
@@ -172,7 +171,7 @@ def test_only_the_last_leadership_is_taken_up() -> None:
 
 
 def test_both_processes_of_one_leadership_write_below_its_directory() -> None:
-    led = [granted(1, "a", FIRST), adopted(2, "a.2", FIRST)]
+    led: list[Event] = [granted(1, "a", FIRST), adopted(2, "a.2", FIRST)]
     assert broken(*led, made(3, FIRST, "spark/x", "a"), made(3, FIRST, "spark/y", "a.2")) == set()
     assert broken(*led, made(3, FIRST, "spark/x", "b")) == {"S2"}
 

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from leader.election.adoption import LAST_SEQUENCE, LEAP, refusal
-from leader.election.events import ADOPTED, Grant
+from leader.election.events import Grant
 from leader.election.state import Phase
 from leader.layout.lease import LOOK, Lease, Mode
-from leader.layout.names import LeaderDirectory
+from leader.layout.names import ADOPTED, LeaderDirectory
 from store.errors import Invalid
 from tests.system.simulation.commands import own_lease, renewal
 from tests.system.simulation.process import Fault, Process
