@@ -168,9 +168,13 @@ class Moving:
             if lost.files and not accept_loss:
                 raise self._gone(batch, record, lost)
             if here.partitions:
-                proven = False
-                for partition in here.partitions:
-                    renamed += self._move(batch, partition) and len(here.partitions[partition])
+                proven = True  # a rename that is acknowledged is such a change
+                for partition, files in here.partitions.items():
+                    try:
+                        self._move(batch, partition)
+                        renamed += len(files)
+                    except NotFound:  # moved just now by a rename of a dead driver, which is executed late
+                        proven = False
             elif proven:
                 if lost.files:
                     self.keep(self.at(layout.ready(batch)), written(LOST, lost))
@@ -198,8 +202,12 @@ class Moving:
             )
         self._renames.move(self.at(layout.ready(batch)), self.at(f"{layout.STAGED}/{uuid.uuid4().hex}"))
 
-    def _move(self, batch: int, partition: str) -> bool:
-        """Move one partition; False if it is gone, which means in place if a crash came between."""
+    def _move(self, batch: int, partition: str) -> None:
+        """Move one partition.
+
+        Raises:
+            NotFound: it is gone, or in its place already.
+        """
         source = f"{self.at(layout.ready(batch))}/{layout.ROWS}/{partition}".rstrip("/")
         target = self._place(partition, batch)
         if not self._renames.move(source, target):
@@ -207,7 +215,6 @@ class Moving:
                 f"{target!r} exists already, and this job has not put it there: "
                 "give the output a directory of its own, or move that one away."
             )
-        return True
 
     def _complete(self, batch: int) -> None:
         """Say that a batch is complete, and forget the oldest thousand of those that are kept too long."""

@@ -10,6 +10,7 @@ from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.metrics.output_report import OutputReports, path_beside, read
 from ha.outputs.moving import KEPT_BUCKETS, LOOK_AGAIN_S, Moving
+from ha.outputs.record import Record
 from ha.spark import Output
 from leader.errors import Fenced, OutputLost
 from store.bounded import BoundedFiles
@@ -88,6 +89,24 @@ def test_a_file_that_is_deleted_or_cut_is_missed(
     change(crashed(2) / "rows" / "day=2" / "part-0")
     with pytest.raises(OutputLost, match=r"1 of its 4 files.*day=2/part-0"):
         output(leadership, tmp_path)
+
+
+def test_a_rename_of_a_dead_driver_that_is_executed_late_is_no_loss(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = crashed(3)
+    there = Moving._there
+
+    def meanwhile(moving: Moving, number: int, record: Record) -> Record:
+        seen = there(moving, number, record)
+        if (folder / "rows" / "day=2").exists():
+            (folder / "rows" / "day=2").rename(tmp_path / "out" / "day=2" / "batch=7")
+        return seen
+
+    monkeypatch.setattr(Moving, "_there", meanwhile)
+    moved = moving_of(leadership, tmp_path).finish(7)
+    assert (moved.created, moved.renamed, moved.ignored, moved.failed) == (4, 1, 3, 0)
+    assert sum(place.endswith("=7") for place in found(tmp_path)) == 4
 
 
 def test_what_is_restored_is_moved(crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path) -> None:

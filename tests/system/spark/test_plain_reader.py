@@ -2,16 +2,18 @@
 
 import threading
 from contextlib import suppress
+from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
+from ha.leadership.leadership import Leadership
 from ha.outputs.moving import Moving
 from ha.outputs.record import Record
 from ha.spark import Output
-from store.errors import ConnectionLost, NotFound
+from store.errors import AlreadyExists, ConnectionLost, NotFound
 from store.files import Files
 from store.hdfs import HdfsFiles
 from tests.system.spark.helpers import files_of, leading
@@ -90,10 +92,41 @@ def test_a_replay_that_is_published_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert found()
 
 
+def decided_late() -> list[str]:
+    """A driver's decision is executed when its successor has published another try of the same batch."""
+    run = Run(1, rate=0.0)
+    store = run.store
+    store.tree.make_parents("out")
+    store.tree.make_parents("jobs/orders")
+    home = cast("Leadership", run._lead(None))
+
+    def late(source: str, target: str) -> None:
+        store.late.append(lambda: store.tree.rename(source, target))
+        raise ConnectionLost("no answer")
+
+    with Output(home, "file:///sim/out/orders") as dead, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "rename", late)
+        store.pace = 0.0
+        with pytest.raises(ConnectionLost):
+            dead.write(cast("DataFrame", run._batch(0)), 0)
+    with Output(home, "file:///sim/out/orders") as second:
+        assert second.write(cast("DataFrame", run._batch(0)), 0)
+    store.catch_up()
+    with Output(home, "file:///sim/out/orders") as third:
+        assert third.write(cast("DataFrame", run._batch(1)), 1)
+    run.reader.complete |= {0, 1}
+    run.reader.check_complete()
+    return run.reader.wrong
+
+
+def test_a_decision_that_is_executed_late_decides_nothing() -> None:
+    assert not decided_late()
+
+
 def test_an_attempt_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rename that is executed late decides a try of a driver that is dead."""
     monkeypatch.setattr(FencedRename, "remove", lambda *_: None)
-    assert found()
+    with pytest.raises(AlreadyExists):
+        decided_late()
 
 
 def test_a_batch_that_is_complete_before_its_moves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
