@@ -30,6 +30,7 @@ LANES = {
     # Each test starts drivers with JVMs of their own: one test at a time, or they starve each other.
     **_files("tests/system/spark", "drivers", "marathon", "supervised", "zombie", "word_count", "worker_clusters"),
     "tests/system/drills/test_sandbox.py": "drivers",
+    "tests/system/deploying/": "drivers",
     "tests/system/spark/": "session",  # the other files share one driver
     "tests/system/benchmarks/": "benchmarks",
     "tests/system/sandbox/": "sandboxes",
