@@ -23,6 +23,7 @@ from ha.spark.locations import checkpoint_location
 from ha.spark.query_events import Ended, publish_checkpoints
 from ha.spark.query_reports import QueryReports, ReportFile
 from ha.spark.session import Jvm, configured, explain, stop_queries
+from ha.spark.state_defaults import for_session
 from ha.spark.worker.task import JOB_PROPERTY
 from leader.errors import Fenced, InvalidName, NotLeader, QueryFailed
 from leader.layout.names import SPARK
@@ -118,7 +119,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                 stack.enter_context(Heartbeat(Path(path), self._heartbeat_timeout, self._jvm.pid, self._jvm.answer))
             _relocate_checkpoints(leadership)
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
-            stack.enter_context(configured(self._spark, chosen))
+            stack.enter_context(configured(self._spark, {**chosen, **for_session(self._spark, leadership)}))
             if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_QUERIES")):
                 self.reports = QueryReports()
                 stack.enter_context(ReportFile(Path(path), self.reports))

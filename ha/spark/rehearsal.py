@@ -28,6 +28,8 @@ from ha.config.stores import Stores
 from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
 from ha.spark.query_events import publish_checkpoints
+from ha.spark.session import configured
+from ha.spark.state_defaults import defaults
 from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles
 from store.clock import now
@@ -223,7 +225,8 @@ class _Rehearsing:
         """Start the query, and wait until it has completed these batches."""
         if self._stop.is_set() or not numbers:
             return
-        query = self._start(rehearsal)
+        with configured(self._spark, defaults(self._spark)):  # as a new query has them
+            query = self._start(rehearsal)
         try:
             for number in numbers:
                 if callable(self._sample):

@@ -20,6 +20,7 @@ from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
 from ha.spark.lead_session import lead
 from ha.spark.query_events import Ended
+from ha.spark.state_defaults import for_query
 from ha.spark.supervision.regions import regions
 from ha.spark.supervision.runner import Runner
 from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
@@ -169,7 +170,8 @@ class Job:
             tolerated=self._settings.checkpointing_tolerable_failed_checkpoints,
         )
         starters = {name: functools.partial(query.function, spark, leadership) for name, query in self._queries.items()}
-        return Runner(leadership, starters, supervisor, states, self._settings.checkpointing_timeout)
+        settings = functools.partial(for_query, spark, leadership)
+        return Runner(leadership, starters, supervisor, states, self._settings.checkpointing_timeout, settings)
 
 
 @contextmanager

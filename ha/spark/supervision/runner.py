@@ -9,7 +9,7 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -46,8 +46,20 @@ class Runner:
         supervisor: Supervisor,
         states: StatesWriter,
         batch_timeout: float = 0.0,
+        settings: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        """Start nothing yet; a batch may take ``batch_timeout`` seconds, or for ever if that is 0."""
+        """Start nothing yet.
+
+        Args:
+            leadership: of the job.
+            starters: of each query.
+            supervisor: decides.
+            states: shows what is going on.
+            batch_timeout: seconds that a batch may take; 0 for ever.
+            settings: makes the session's settings for a query that is started in the block.
+        """
+        self._starting = threading.Lock()
+        self._settings = settings
         self._leadership, self._starters, self._supervisor, self._states = leadership, starters, supervisor, states
         self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._runs: dict[str, tuple[str, int, StreamingQuery]] = {}
@@ -142,7 +154,8 @@ class Runner:
             raise TypeError(
                 f"Its function has returned {type(writer).__name__}: return the writer of the stream, without start()."
             )
-        query = writer.queryName(name).start()
+        with self._starting, self._settings(name):  # Spark takes the session's settings when a query starts
+            query = writer.queryName(name).start()
         run_id = str(query.runId)
         self._events.put(lambda: self._started(name, attempt, run_id, query))
         if self._over.is_set():
