@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from ha.sandbox.state import LOOPBACK
+from ha.sandbox.ports import LOOPBACK
 
 BRIDGE = "habench"
 NETWORK = "10.213.7"

@@ -4,8 +4,9 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from ha.sandbox.launcher import Program
+from ha.sandbox.ports import LOOPBACK
 from ha.sandbox.secured import Secured
-from ha.sandbox.state import LOOPBACK, Server, State, replace_file
+from ha.sandbox.state import Server, State, replace_file
 
 NAMESERVICE = "sandbox"
 

@@ -13,8 +13,9 @@ from urllib.parse import quote, urlencode, urlsplit
 from ha.sandbox.hadoop_conf import NAMESERVICE, address, name_directory
 from ha.sandbox.launcher import Launcher, Program
 from ha.sandbox.polling import SandboxError
+from ha.sandbox.ports import LOOPBACK
 from ha.sandbox.secured import Secured
-from ha.sandbox.state import LOOPBACK, Server, State
+from ha.sandbox.state import Server, State
 
 ACTIVE = "active"
 STANDBY = "standby"

@@ -12,19 +12,11 @@ from pathlib import Path
 from ha.sandbox import hadoop_conf, hdfs, realm, servers
 from ha.sandbox.launcher import Launcher
 from ha.sandbox.polling import SandboxError, until
+from ha.sandbox.ports import LOOPBACK
 from ha.sandbox.process import Condition, condition, send
 from ha.sandbox.secured import USER, Secured
 from ha.sandbox.servers import KILL_TIMEOUT_S, READY_TIMEOUT_S, ServerStatus, status_of
-from ha.sandbox.state import (
-    LOOPBACK,
-    USUAL_TICKET_LIFE,
-    Directory,
-    Server,
-    State,
-    check_numbers,
-    default_directory,
-    new_state,
-)
+from ha.sandbox.state import USUAL_TICKET_LIFE, Directory, Server, State, check_numbers, default_directory, new_state
 
 _ROUNDS = 3
 """Rounds of ``up``: a NameNode that was paused and replaced ends itself only after it was resumed."""

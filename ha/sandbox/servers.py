@@ -11,9 +11,10 @@ import msgspec
 from ha.sandbox import hadoop_conf, hdfs, zookeeper
 from ha.sandbox.launcher import Launcher, last_lines
 from ha.sandbox.polling import SandboxError, TooLateError, until
+from ha.sandbox.ports import is_free
 from ha.sandbox.process import Condition, condition, send, spawn, wait_gone
 from ha.sandbox.secured import Secured
-from ha.sandbox.state import Directory, Kind, Server, State, is_free
+from ha.sandbox.state import Directory, Kind, Server, State
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 10.0

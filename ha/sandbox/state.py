@@ -3,10 +3,8 @@
 import contextlib
 import fcntl
 import os
-import random
 import re
 import shutil
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +14,8 @@ import msgspec
 import tenacity
 
 from ha.sandbox.polling import SandboxError
+from ha.sandbox.ports import LOOPBACK, free_ports
 from ha.sandbox.process import Identity
-
-LOOPBACK = "127.0.0.1"
-
-_LOWEST = 10_000
-_FALLBACK_EPHEMERAL = 32_768
-_TRIES = 2_000
 
 Kind = Literal["kdc", "zookeeper", "journalnode", "namenode", "datanode"]
 
@@ -260,9 +253,6 @@ def default_directory() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "hybrid-ha" / "sandbox"
 
 
-# --- files and ports
-
-
 def replace_file(path: Path, text: str) -> None:
     """Replace a file: a reader that opens it finds all of the old text, or all of the new.
 
@@ -272,43 +262,3 @@ def replace_file(path: Path, text: str) -> None:
     staged = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
     staged.write_text(text, encoding="utf-8")
     staged.replace(path)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return distinct ports without a listener.
-
-    They lie below the range that the kernel gives to outgoing connections: a server that was killed must find its port
-    free when it is started again.
-
-    Raises:
-        SandboxError: there are not enough.
-    """
-    highest = max(_ephemeral_start(), _LOWEST + 10_000)
-    chosen: set[int] = set()
-    for _ in range(_TRIES):
-        if len(chosen) == count:
-            break
-        port = random.randrange(_LOWEST, highest)  # noqa: S311  # two sandboxes at once must differ, no more
-        if is_free(port):
-            chosen.add(port)
-    if len(chosen) < count:
-        raise SandboxError(f"There are no {count} free ports between {_LOWEST} and {highest}.")
-    return list(chosen)
-
-
-def is_free(port: int) -> bool:
-    """Return whether a server could listen there now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
-
-
-def _ephemeral_start() -> int:
-    try:
-        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return _FALLBACK_EPHEMERAL

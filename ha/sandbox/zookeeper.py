@@ -4,8 +4,9 @@ import socket
 from pathlib import Path
 
 from ha.sandbox.launcher import Program
+from ha.sandbox.ports import LOOPBACK
 from ha.sandbox.secured import Secured
-from ha.sandbox.state import LOOPBACK, Server, State
+from ha.sandbox.state import Server, State
 
 TICK_MS = 500
 MIN_SESSION_TIMEOUT_MS = 1_000

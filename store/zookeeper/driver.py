@@ -1,6 +1,7 @@
 """Kazoo, with its rough edges taken off.
 
-All code that depends on the inside of kazoo is in this file. Seen in kazoo 2.11.0, and mended here:
+All code that depends on the inside of kazoo is in this file and in :mod:`store.zookeeper.handler`. Seen in kazoo
+2.11.0, and mended there:
 
 - ``AsyncResult`` calls back from a worker thread, watches from another; here results call back in the connection
   thread (our callbacks only hand over), and watches go to our dispatcher: two threads fewer, one hop less.
@@ -18,9 +19,7 @@ All code that depends on the inside of kazoo is in this file. Seen in kazoo 2.11
 """
 
 import contextlib
-import errno
 import logging
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
-from kazoo.handlers.threading import AsyncResult, KazooTimeoutError, SequentialThreadingHandler
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import STOP_CONNECTING, ConnectionDropped, ConnectionHandler
 from kazoo.protocol.serialization import SASL, Auth, CloseInstance, Connect, Exists
 from kazoo.protocol.states import KeeperState
@@ -37,7 +36,8 @@ from kazoo.retry import KazooRetry
 
 from store.zookeeper.address import Address
 from store.zookeeper.dispatcher import Dispatcher
-from store.zookeeper.login import access_list, auth_data, refusal_of, sasl_options, tls_context, wants_tls
+from store.zookeeper.handler import Handler
+from store.zookeeper.login import access_list, auth_data, refusal_of, sasl_options, wants_tls
 from store.zookeeper.refusals import Refusals
 from store.zookeeper.security import Security
 
@@ -56,45 +56,6 @@ MAX_RETRY_S = 1.0
 _END_S = 0.5
 
 
-class Wakeup:
-    """Both ends of the socket pair that kazoo wakes its connection thread with, in one eventfd that never is full."""
-
-    def __init__(self) -> None:
-        self._fd = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._lock = threading.Lock()  # between a late sender and close: the number may belong to another file by then
-
-    def fileno(self) -> int:
-        """Return the descriptor, to be selected for reading."""
-        return self._fd
-
-    def send(self, data: bytes) -> int:
-        """Count one up.
-
-        Raises:
-            OSError: it is closed.
-        """
-        with self._lock:
-            if self._fd < 0:
-                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-            os.eventfd_write(self._fd, len(data))
-        return len(data)
-
-    def recv(self, _size: int) -> bytes:
-        """Count one down, if there is one."""
-        try:
-            os.eventfd_read(self._fd)
-        except BlockingIOError:
-            return b""
-        return b"\0"
-
-    def close(self) -> None:
-        """Free the descriptor; kazoo calls it once for each end."""
-        with self._lock:
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
-
-
 class QuietLog(logging.LoggerAdapter[logging.Logger]):
     """Kazoo's log, all of it at the level of debugging, without passwords."""
 
@@ -104,57 +65,6 @@ class QuietLog(logging.LoggerAdapter[logging.Logger]):
         if self.logger.isEnabledFor(level):  # as a rule it is not, and kazoo logs three lines for each request
             shown = ("a login" if isinstance(each, Auth | SASL) else each for each in args)
             super().log(level, msg, *shown, **kwargs)
-
-
-class _Result(AsyncResult):  # type: ignore[misc]  # kazoo has no types
-    """A result that calls back in the thread that sets it, which is the connection thread as a rule."""
-
-    def _do_callbacks(self) -> None:
-        for callback in self._callbacks:
-            callback(self)
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    def __init__(self, dispatcher: Dispatcher, connect_timeout: float, security: Security = NO_SECURITY) -> None:
-        super().__init__()
-        self._dispatcher = dispatcher
-        self._connect_timeout = connect_timeout
-        self._security = security
-
-    def start(self) -> None:
-        """Start no workers (and register nothing to be run at exit)."""
-
-    def stop(self) -> None:
-        """There are no workers to stop."""
-
-    def async_result(self) -> _Result:
-        return _Result(self)
-
-    def create_socket_pair(self) -> tuple[Wakeup, Wakeup]:
-        both = Wakeup()
-        return both, both
-
-    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        timeout = kwargs["timeout"] = min(self._connect_timeout, kwargs.get("timeout") or self._connect_timeout)
-        # Kazoo's own context trusts every authority of this host and, by default, takes any name for a server's.
-        context = tls_context(self._security) if kwargs.pop("use_ssl", False) else None
-        plain = super().create_connection(*args, **kwargs)
-        if context is None:
-            return plain
-        try:
-            plain.settimeout(timeout)
-            return context.wrap_socket(plain, server_hostname=kwargs.get("hostname"))
-        except BaseException:
-            plain.close()
-            raise
-
-    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> threading.Thread:
-        thread = threading.Thread(target=func, args=args, kwargs=kwargs, name="zookeeper-connection", daemon=True)
-        thread.start()
-        return thread
-
-    def dispatch_callback(self, callback: Any) -> None:
-        self._dispatcher.post(lambda: callback.func(*callback.args))
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
@@ -262,7 +172,7 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
         super().__init__(
             hosts,
             timeout=session_timeout,
-            handler=_Handler(dispatcher, connect_timeout, security),
+            handler=Handler(dispatcher, connect_timeout, security),
             read_only=read_only,
             use_ssl=bool(security.ca),
             default_acl=access_list(security),

@@ -17,8 +17,8 @@ from ha.sandbox import jars
 from ha.sandbox.cache import cache_directory, cached, sha256
 from ha.sandbox.java import find_java
 from ha.sandbox.polling import SandboxError, until
+from ha.sandbox.ports import LOOPBACK, free_ports
 from ha.sandbox.process import send, spawn, wait_gone
-from ha.sandbox.state import LOOPBACK, free_ports
 from tests.system.spark.cluster import FLAGS, HOME, clean_environment
 
 BOUNCY_CASTLE = {

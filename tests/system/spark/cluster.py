@@ -11,8 +11,8 @@ import pyspark
 
 from ha.sandbox.java import find_java
 from ha.sandbox.polling import until
+from ha.sandbox.ports import LOOPBACK, free_ports
 from ha.sandbox.process import send, spawn, wait_gone
-from ha.sandbox.state import LOOPBACK, free_ports
 
 HOME = Path(pyspark.__file__).parent
 

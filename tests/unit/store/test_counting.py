@@ -130,7 +130,8 @@ def test_a_listener_that_is_gone_is_forgotten() -> None:
     assert len(counting._listeners) == before - 1
 
 
-DRIVERS = {"store.local", "store.hdfs", "store.webhdfs", "store.zookeeper.driver", "hdfs", "hdfs_native", "kazoo"}
+KAZOO = {"store.zookeeper.driver", "store.zookeeper.handler", "kazoo"}
+DRIVERS = {"store.local", "store.hdfs", "store.webhdfs", "hdfs", "hdfs_native"} | KAZOO
 UNCOUNTED = {
     "ha.checkpoints.trees": "streams the bytes of a file within one counted call",
     "ha.drill.": "compares with others, in processes of its own",

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from ha.sandbox.state import free_ports, is_free
+from ha.sandbox.ports import free_ports, is_free
 
 
 def test_free_ports_are_distinct_and_free() -> None:

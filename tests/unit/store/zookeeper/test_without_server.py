@@ -8,8 +8,9 @@ import pytest
 
 from store import errors
 from store.clock import now
-from store.zookeeper import Connection, Delete, Exists, Get, Sync, ZooKeeper, driver
+from store.zookeeper import Connection, Delete, Exists, Get, Sync, ZooKeeper, driver, handler
 from store.zookeeper.dispatcher import Dispatcher
+from store.zookeeper.security import Security
 from tests.unit.store.zookeeper.helpers import ASKED_S, LOST, PATIENCE_S, Heard, submit, until
 
 
@@ -71,11 +72,11 @@ def test_a_hook_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_attempts_to_connect_are_bounded(black_hole: int) -> None:
-    handler = driver._Handler(Dispatcher("never started"), connect_timeout=0.2)
+    bounded = handler.Handler(Dispatcher("never started"), 0.2, Security())
     for options in ({"timeout": 60}, {}):  # the second is how kazoo looks for a writable server
         started = now()
         with pytest.raises(OSError, match="timed out"):
-            handler.create_connection(("127.0.0.1", black_hole), **options)
+            bounded.create_connection(("127.0.0.1", black_hole), **options)
         assert 0.2 <= now() - started < 30
 
 
@@ -119,7 +120,7 @@ def test_an_exception_inside_kazoo_does_not_end_the_connection_thread(monkeypatc
 
 
 def test_wakeups_never_block() -> None:
-    wakeup = driver.Wakeup()
+    wakeup = handler.Wakeup()
     for _ in range(100_000):  # a socket pair is full after 278
         wakeup.send(b"\0")
     assert wakeup.recv(1) == b"\0"
@@ -127,6 +128,6 @@ def test_wakeups_never_block() -> None:
     wakeup.close()
     with pytest.raises(OSError, match="descriptor"):
         wakeup.send(b"\0")
-    empty = driver.Wakeup()
+    empty = handler.Wakeup()
     assert empty.recv(1) == b""
     empty.close()
