@@ -65,7 +65,7 @@ class Shared(Generic[T]):
 
 
 class Reads:
-    """What the API knows of jobs."""
+    """The API's knowledge of jobs, read from the stores."""
 
     def __init__(self, stores: ApiStores) -> None:
         """Ask nothing yet."""

@@ -30,7 +30,7 @@ _FREE = re.compile(r"[^A-Za-z0-9.-]")
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked for. With the id of an earlier request nothing is asked: that one is returned."""
+    """A request in the body of a POST. The id of an earlier request returns that one and asks for nothing new."""
 
     verb: Literal["stop", "cancel", "restart", "pause", "resume"]
     id: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")] | None = None

@@ -14,7 +14,7 @@ _HOST = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
 class HttpSettings(LeadershipSettings, frozen=True, kw_only=True):
-    """Who may ask, and what is shown to job masters."""
+    """Settings of HTTP: whose requests are answered, and which credentials job masters are shown."""
 
     listen: Annotated[
         str,

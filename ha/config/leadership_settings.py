@@ -21,7 +21,7 @@ SUSPICION_ON, SUSPICION_OFF = "on", "off"
 
 
 class LeadershipSettings(StoreSettings, frozen=True, kw_only=True):
-    """Who leads, for how long, and how others see it."""
+    """Settings of leadership: the contender, its leases, and how others see that it lives."""
 
     contender: Annotated[
         str,

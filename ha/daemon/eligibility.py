@@ -23,7 +23,7 @@ _log = logging.getLogger("ha")
 
 
 class Eligibility:
-    """What keeps this process from leading, for each job."""
+    """The reasons why this process cannot lead, by job."""
 
     def __init__(self, runtime: Runtime, files: BoundedFiles, timing: Timing) -> None:
         self._runtime, self._files, self._timing = runtime, files, timing

@@ -12,7 +12,7 @@ Mark = tuple[int, int, int]
 
 
 class ChangingFiles(Generic[T]):
-    """What some files say together, from any thread. They are small, and lie on this host."""
+    """The joint content of some small files on this host; any thread may read it."""
 
     def __init__(self, paths: tuple[str, ...], load: Callable[[], T]) -> None:
         """Load it.

@@ -30,7 +30,7 @@ throttle(_log.name)
 
 
 class Role(IntEnum):
-    """What a request may do; a higher one may do all that a lower one may."""
+    """The rights of a request; a higher role includes the rights of a lower one."""
 
     READ = 1
     OPERATE = 2

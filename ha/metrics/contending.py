@@ -145,7 +145,7 @@ class ContendingMetrics:
 
 
 class _Job:
-    """What the metrics remember of a job."""
+    """The memory of the metrics for one job."""
 
     def __init__(self) -> None:
         self.session_id = ""

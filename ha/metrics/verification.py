@@ -14,7 +14,7 @@ LABELS = ["job_name", "query"]
 
 
 class QueryVerified(msgspec.Struct, frozen=True):
-    """What one verification has found of one query.
+    """The result of one verification of one query.
 
     Attributes:
         damaged: number of batches that should be restorable and are not.

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Condition(StrEnum):
-    """What is true of a batch."""
+    """The state of a batch in the output."""
 
     COMPLETE = "complete"
     UNFINISHED = "unfinished"

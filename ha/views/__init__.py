@@ -1,1 +1,1 @@
-"""What people are shown of a job: the same for the command line and for the HTTP API."""
+"""Views of a job: the command line and the HTTP API show the same ones."""

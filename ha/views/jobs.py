@@ -23,7 +23,7 @@ LOOKS = 3
 
 
 class JobPause(msgspec.Struct, frozen=True):
-    """Who has paused a job, when and why; null if that is not known, or was not given."""
+    """The user who has paused a job, the time and the reason; null where that is not known or was not given."""
 
     by: str | None
     at: str | None

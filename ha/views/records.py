@@ -1,4 +1,4 @@
-"""What is kept of a job: its grants, its failures and its checkpoints, as the command line and the HTTP API show them.
+"""Records of a job: its grants, failures and checkpoints, as the command line and the HTTP API show them.
 
 Every function raises ``NoLeader`` if there is no such job, ``InvalidName`` if it is no name of a job, and a
 :class:`store.errors.StoreError` if the file system does not answer.
