@@ -30,12 +30,17 @@ _FREE = re.compile(r"[^A-Za-z0-9.-]")
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request in the body of a POST. The id of an earlier request returns that one and asks for nothing new."""
+    """A request in the body of a POST. The id of an earlier request returns that one and asks for nothing new.
 
-    verb: Literal["stop", "cancel", "restart", "pause", "resume"]
+    The arguments are texts. savepoint takes ``to`` and ``timeout``, stop-with-savepoint ``drain`` as well, and
+    restart-from takes ``from`` and ``discard_newer``.
+    """
+
+    verb: Literal["stop", "cancel", "restart", "pause", "resume", "savepoint", "stop-with-savepoint", "restart-from"]
     id: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")] | None = None
     reason: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,56}\Z")] = ""
     """Of a pause, for people; as many characters as fit into the name of an entry, however they are escaped there."""
+    arguments: dict[str, str] = {}
 
 
 _decoder = msgspec.json.Decoder(Asked)
@@ -69,7 +74,8 @@ def operations(stores: ApiStores) -> list[Operation]:
         Operation(
             path,
             post,
-            "Ask the job's leader to stop, cancel or restart it; or pause and resume it, which needs no leader.",
+            "Ask the job's leader to stop, cancel or restart it, or to take a savepoint; or pause and resume it, which "
+            "needs no leader.",
             Request,
             status=202,
             refusals=(400, 404, 409, 413, 415, 500),
@@ -83,7 +89,8 @@ def operations(stores: ApiStores) -> list[Operation]:
 def _ask(stores: ApiStores, request: HttpRequest, asked: Asked) -> Response:
     job = request.path_params["job"]
     client = _FREE.sub("-", request.client.host) if request.client else "somebody"
-    made = ask(stores.admin(), job, asked.verb, asked.id, f"http-from-{client}"[:64], asked.reason)
+    by = f"http-from-{client}"[:64]
+    made = ask(stores.admin(), job, asked.verb, asked.id, by, asked.reason, arguments=asked.arguments)
     return encoded(made, 202, {"Location": f"{PREFIX}/jobs/{job}/requests/{made.id}"})
 
 

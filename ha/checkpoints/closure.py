@@ -71,13 +71,14 @@ class Hole(Exception):
         self.path = path
 
 
-def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None) -> Asking:
+def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None, *, begun: bool = False) -> Asking:
     """Compute the closure of a batch; run it with :func:`ha.checkpoints.reading.closures`.
 
     Args:
         files: names of the checkpoint.
         batch: the batch.
         parsed: what small files say; shared by closures that are given the same contents.
+        begun: whether the next batch was begun, and is to be done again with the same input.
 
     Yields:
         the paths of files whose contents it needs next.
@@ -85,7 +86,7 @@ def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None) ->
     Returns:
         the closure, also of a batch that is not restorable.
     """
-    asked = Closing(files, batch, {} if parsed is None else parsed)
+    asked = Closing(files, batch, {} if parsed is None else parsed, begun=begun)
     try:
         yield from asked.collect()
     except Hole as hole:
@@ -104,9 +105,11 @@ class Head(msgspec.Struct, frozen=True):
 class Closing:
     """One closure, as far as it has been collected."""
 
-    def __init__(self, files: CheckpointFiles, batch: int, parsed: Parsed) -> None:
+    def __init__(self, files: CheckpointFiles, batch: int, parsed: Parsed, *, begun: bool = False) -> None:
         self._names = files
         self._batch = batch
+        self._newest = batch + 1 if begun else batch
+        """The newest batch whose input is known."""
         self._parsed = parsed
         self._files: dict[str, int] = {}
         self._rebuilt: dict[str, str] = {}
@@ -136,18 +139,18 @@ class Closing:
             Hole: a file is missing.
         """
         batch = self._batch
-        commit, last = f"commits/{batch}", f"offsets/{batch}"
-        for path in ("metadata", last, commit):
+        commit, last, newest = f"commits/{batch}", f"offsets/{batch}", f"offsets/{self._newest}"
+        for path in ("metadata", last, commit, newest):
             self._need(path)
         if batch > 0:
             # Spark reads it and takes nothing from it: the batch after it is complete.
             self._need_or_rebuild(f"offsets/{batch - 1}", last)
         operators = self._names.operator_metadata(batch)
-        said = yield frozenset({commit, last, *operators.values()})
+        said = yield frozenset({commit, last, newest, *operators.values()})
         offsets = self._read(contents.offsets, said, last)
         ids = self._read(contents.state_ids, said, commit)
         known = {operator: self._read(contents.operator_stores, said, path) for operator, path in operators.items()}
-        self._collect_sources(offsets)
+        self._collect_sources(self._read(contents.offsets, said, newest))
         for operator, path in operators.items():
             self._need(path)
             for schema in known[operator].schemas:

@@ -44,14 +44,19 @@ class CheckpointReader:
         """
         return CheckpointFiles(self.tree.listing())
 
-    def closures(self, files: CheckpointFiles, batches: Iterable[int]) -> list[Closure]:
+    def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
         """Return the closures of these batches, by number; all are computed side by side.
+
+        Args:
+            files: the names of the checkpoint.
+            batches: the batches.
+            begun: see :func:`ha.checkpoints.closure.closure`.
 
         Raises:
             StoreError: the store did not answer.
         """
         parsed: Parsed = {}
-        asking = {batch: closure(files, batch, parsed) for batch in batches}
+        asking = {batch: closure(files, batch, parsed, begun=begun) for batch in batches}
         done: dict[int, Closure] = {}
         said: Contents | None = None
         while asking:

@@ -1,13 +1,15 @@
 """The verbs by which operators ask a leader for something: ``ha stop``, ``ha cancel`` and ``ha restart``."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import click
 import msgspec
 
 from ha.cli.operate import job_admin, operator
 from ha.cli.options import Seconds, json_option, stores
+from ha.sidecar.operator_requests import RESTART_FROM, STOP_WITH_SAVEPOINT
+from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO
 from ha.views.requests import ask
 from leader.errors import LeaderError
 from leader.job.admin import JobAdmin
@@ -19,56 +21,129 @@ POLL_S = 0.25
 """Seconds between two looks for the answer; each costs the NameNode a list and a read."""
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what all requests have in common."""
-    timeout = click.option(
-        "--timeout",
-        type=Seconds(),
-        default=120.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="Wait this long for the answer, in seconds. The request stays.",
-    )
-    identity = click.option(
-        "--request-id", metavar="ID", help="Asking twice with one id is asking once.  [default: a new one]"
-    )
-    return click.argument("job")(timeout(identity(json_option(stores(command)))))
+STOPPING_S = 60.0
+"""Seconds that a command may need to end after its queries, for the wait."""
+
+
+def request_options(seconds: float, what: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the options that all requests have in common.
+
+    Args:
+        seconds: usual time-out.
+        what: what the time-out means; default: how long the command waits.
+    """
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        timeout = click.option(
+            "--timeout",
+            type=Seconds(),
+            default=seconds,
+            show_default=True,
+            metavar="SECONDS",
+            help=what or "Wait this long for the answer, in seconds. The request stays.",
+        )
+        identity = click.option(
+            "--request-id", metavar="ID", help="Asking twice with one id is asking once.  [default: a new one]"
+        )
+        return click.argument("job")(timeout(identity(json_option(stores(command)))))
+
+    return add
 
 
 @click.command()
-@_options
+@click.option(
+    "--savepoint",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[URI]",
+    help="Take a savepoint of the stopped job, at URI or among its own. Declared queries end after their present "
+    "batches. --timeout is for these, and for the copy. If there is no savepoint, JOB goes on.",
+)
+@click.option(
+    "--drain",
+    is_flag=True,
+    help="With --savepoint: declared queries process all that there is first. If they have not within --timeout, JOB "
+    "goes on.",
+)
+@request_options(120.0)
 def stop(
-    job: str, timeout: float, request_id: str | None, as_json: bool, files: str | None, zookeeper: str | None
+    job: str,
+    savepoint: str | None,
+    drain: bool,
+    timeout: float,
+    request_id: str | None,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Stop JOB in an orderly way: its command gets SIGTERM and time to end, and the job has FINISHED."""
+    if drain and savepoint is None:
+        raise click.UsageError("--drain says what is in a savepoint: give --savepoint as well.")
     with job_admin(files, zookeeper) as admin:
-        _ask(admin, job, "stop", request_id, timeout, as_json=as_json)
+        if savepoint is None:
+            ask_and_wait(admin, job, "stop", request_id, timeout, as_json=as_json)
+            return
+        arguments = {TO: savepoint, TIMEOUT: f"{timeout:g}", DRAIN: "yes" if drain else ""}
+        wait = 2 * timeout + STOPPING_S
+        ask_and_wait(admin, job, STOP_WITH_SAVEPOINT, request_id, wait, arguments, as_json=as_json)
 
 
 @click.command()
-@_options
+@request_options(120.0)
 def cancel(
     job: str, timeout: float, request_id: str | None, as_json: bool, files: str | None, zookeeper: str | None
 ) -> None:
     """Cancel JOB: its command is stopped, and the job is CANCELED, also if its leader ends meanwhile."""
     with job_admin(files, zookeeper) as admin:
-        _ask(admin, job, "cancel", request_id, timeout, as_json=as_json)
+        ask_and_wait(admin, job, "cancel", request_id, timeout, as_json=as_json)
 
 
 @click.command()
-@_options
+@click.option(
+    "--from",
+    "savepoint",
+    metavar="URI|NAME",
+    help="Start from this savepoint, at a URI or among JOB's own. The present checkpoints go to the trash of JOB.",
+)
+@click.option(
+    "--discard-newer", is_flag=True, help="With --from: even if JOB has done more since. That goes to its trash."
+)
+@request_options(120.0)
 def restart(
-    job: str, timeout: float, request_id: str | None, as_json: bool, files: str | None, zookeeper: str | None
+    job: str,
+    savepoint: str | None,
+    discard_newer: bool,
+    timeout: float,
+    request_id: str | None,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Start the command of JOB again, on the same host and in the same epoch.
 
     A program that `ha submit` has stored is started in its newest version.
     """
+    if discard_newer and savepoint is None:
+        raise click.UsageError("--discard-newer says what happens with --from: give that as well.")
     with job_admin(files, zookeeper) as admin:
-        _ask(admin, job, "restart", request_id, timeout, as_json=as_json)
+        if savepoint is None:
+            ask_and_wait(admin, job, "restart", request_id, timeout, as_json=as_json)
+            return
+        arguments = {FROM: savepoint, DISCARD: "yes" if discard_newer else ""}
+        ask_and_wait(admin, job, RESTART_FROM, request_id, timeout, arguments, as_json=as_json)
 
 
-def _ask(admin: JobAdmin, job: str, verb: str, identity: str | None, timeout: float, *, as_json: bool) -> None:
+def ask_and_wait(
+    admin: JobAdmin,
+    job: str,
+    verb: str,
+    identity: str | None,
+    timeout: float,
+    arguments: Mapping[str, str] | None = None,
+    *,
+    as_json: bool,
+) -> None:
     """Leave the request, have the leader look, and wait for the answer.
 
     Raises:
@@ -76,7 +151,7 @@ def _ask(admin: JobAdmin, job: str, verb: str, identity: str | None, timeout: fl
         NoLeader: nobody leads the job, so there is nobody to ask.
     """
     end = now() + timeout
-    request = ask(admin, job, verb, identity, operator())
+    request = ask(admin, job, verb, identity, operator(), arguments=arguments)
     if not request.state.final:
         click.echo(f"{job}: the leader of epoch {request.epoch} is asked to {verb} (request {request.id}).", err=True)
     request = _answer(admin, job, request, end)
@@ -97,11 +172,15 @@ def _ask(admin: JobAdmin, job: str, verb: str, identity: str | None, timeout: fl
 def _answer(admin: JobAdmin, job: str, request: Request, end: float) -> Request:
     """Wait until a request is answered; returns it as it is at the end of the time, if it is not."""
     requests: Requests | None = None
+    shown = request.said
     while not request.state.final and now() < end:
         BOOT_CLOCK.sleep(min(POLL_S, max(0.0, end - now())))
         try:
             requests = requests or Requests(admin.directory(job))
             request = requests.load(request.id) or request
+            if request.said != shown and not request.state.final:
+                shown = request.said
+                click.echo(f"{job}: {shown}", err=True)
         except (LeaderError, StoreError):  # a store is away for a while, or the next leader will answer
             requests = None
     return request

@@ -130,6 +130,15 @@ class _LocalServices:
     help="COMMAND is a PySpark program that does not import this package: store the checkpoints of its queries in the "
     "leader's directory, and publish each completed batch.",
 )
+@click.option(
+    "--from",
+    "savepoint",
+    metavar="URI|NAME",
+    help="Begin from this savepoint, once: a job that was started from it before goes on from where it is.",
+)
+@click.option(
+    "--discard-newer", is_flag=True, help="With --from: even if JOB has done more since. That goes to its trash."
+)
 @setting_option("standby", metavar="cold|warm")
 @setting_option("cleanup", metavar="on|off")
 @setting_option("rerun", metavar="on|off")
@@ -146,6 +155,8 @@ def run(
     command: tuple[str, ...],
     again: bool,
     spark: bool,
+    savepoint: str | None,
+    discard_newer: bool,
     given: tuple[str, ...],
     log_level: str,
     log_format: str,
@@ -165,9 +176,14 @@ def run(
     ha.lead waits for. It must do nothing of the job's work before ha.lead returns.
     """
     from ha.daemon.process import ContendingProcess  # noqa: PLC0415
+    from ha.sidecar.savepoint_work import Restore  # noqa: PLC0415
     from ha.sidecar.sidecar import Sidecar  # noqa: PLC0415
     from ha.sidecar.stored_program import StoredProgram  # noqa: PLC0415
+    from ha.spark.savepoints.arguments import check_where  # noqa: PLC0415
 
+    if discard_newer and savepoint is None:
+        raise click.UsageError("--discard-newer says what happens with --from: give that as well.")
+    restore = Restore(check_where(savepoint), discard_newer, once=True) if savepoint is not None else None
     if command and shutil.which(command[0]) is None:
         raise click.UsageError(f"There is no command {command[0]!r}: check its path.")
     configure(level=log_level, style=log_format)
@@ -179,7 +195,7 @@ def run(
         check_job(job)
         services = _LocalServices(process, "sidecar", loaded.listen or None)
         stored = None if command else StoredProgram(process.stores, job)
-        sidecar = Sidecar(process, job, command, published, again=again, spark=spark, stored=stored)
+        sidecar = Sidecar(process, job, command, published, again=again, spark=spark, stored=stored, restore=restore)
         with services:
             code = sidecar.run()
     finally:

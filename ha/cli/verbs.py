@@ -102,6 +102,12 @@ VERBS = {
     "resume": Verb(
         "ha.cli.pausing", "resume", "End the pause of JOB: standbys take over again when they must.", changes=True
     ),
+    "savepoint": Verb(
+        "ha.cli.savepoint",
+        "savepoint",
+        "Take a savepoint of JOB: all its queries at a consistent cut, at URI or among its own.",
+        changes=True,
+    ),
     "checkpoint": Verb(
         "ha.cli.read",
         "checkpoint",
@@ -193,7 +199,16 @@ SECTIONS = {
     "Run a job": ("run", "submit", "daemon", "agent"),
     "Look": ("list", "status", "leader", "watch", "queries", "exceptions", "history"),
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
-    "Checkpoints and outputs": ("checkpoints", "checkpoint", "inspect", "verify", "adopt", "export", "output"),
+    "Checkpoints and outputs": (
+        "checkpoints",
+        "checkpoint",
+        "inspect",
+        "verify",
+        "adopt",
+        "savepoint",
+        "export",
+        "output",
+    ),
     "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
 }
 """The lists of ``ha --help``, in the order in which somebody who is new meets them."""

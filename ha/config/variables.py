@@ -23,6 +23,7 @@ OWN = frozenset(
         "HA_LEADER_DIRECTORY",
         "HA_QUERIES",
         "HA_SESSION_ID",
+        "HA_SETTLE",
         "HA_SPARK_JVM",
         # The sandbox, the containers, the drills and the tests use:
         "HA_CLOCKS",

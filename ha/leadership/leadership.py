@@ -127,6 +127,8 @@ class Leadership:
         self._mirror = mirror or mirror_of_checkpoints(runtime, job)
         self._holder = holder
         self._revoked = threading.Event()
+        self.settling = threading.Event()
+        """Set while the queries are stopped in order, for modules of this package: no output begins a batch then."""
         self._callbacks: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 

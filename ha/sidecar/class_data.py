@@ -48,6 +48,7 @@ _OURS = (
     "HA_BELIEF",
     "HA_HEARTBEAT",
     "HA_QUERIES",
+    "HA_SETTLE",
     "HA_SPARK_JVM",
 )
 """Variables of a sidecar around this one: the training is no part of its job."""

@@ -17,6 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ha.daemon.process import ContendingProcess
 from ha.leadership import grant_file, remedy_file
 from ha.leadership.deadline_file import DeadlineWriter
@@ -33,6 +35,9 @@ from store.clock import now
 
 NEVER = float("inf")
 """A time that does not come."""
+
+ABLE, DRAINED = ".able", ".drained"
+"""As in :mod:`ha.spark.supervision.settling`, which needs PySpark."""
 
 _log = logging.getLogger("ha")
 
@@ -233,6 +238,10 @@ class Command:
         return Path(self._directory.name, f"heartbeat-{self.starts}")
 
     @property
+    def _settle(self) -> Path:
+        return Path(self._directory.name, f"settle-{self.starts}")
+
+    @property
     def kill_at(self) -> float:
         """When :meth:`kill_late` has something to do, in seconds of the clock; NEVER if it was not asked to end."""
         return self._run.kill_at if self._run is not None else NEVER
@@ -291,6 +300,20 @@ class Command:
         if self._run is not None:
             self._run.child.terminate()
             self._run.kill_at = min(self._run.kill_at, latest)
+
+    def settle(self, seconds: float, *, drain: bool) -> bool:
+        """Have the queries of the program end in order, and then the program; returns whether it knows how."""
+        if not Path(f"{self._settle}{ABLE}").exists():
+            return False
+        staged = Path(f"{self._settle}.staged")
+        staged.write_bytes(msgspec.json.encode({"seconds": seconds, "drain": drain}))
+        staged.replace(self._settle)
+        return True
+
+    @property
+    def drained(self) -> bool:
+        """Whether the run that has ended had processed all that there was, as :meth:`settle` asked."""
+        return Path(f"{self._settle}{DRAINED}").exists()
 
     def kill_late(self) -> None:
         """Kill it if it was asked to end and has not done so in time."""
@@ -359,6 +382,7 @@ class Command:
             "HA_HEARTBEAT": str(self._heartbeat) if settings.heartbeat_timeout else "",
             "HA_HEARTBEAT_TIMEOUT": f"{settings.heartbeat_timeout:g}",
             "HA_QUERIES": str(self.report(self.starts)),
+            "HA_SETTLE": str(self._settle),
             "HA_FILES": settings.files,
             "HA_ZOOKEEPER": settings.zookeeper,
             "HA_SNAPSHOTS": settings.snapshots,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ha.config.command_settings import CLEANUP_ON, RERUN_ON
 from ha.daemon.process import ContendingProcess
 from ha.spark.relocate import relocate
+from ha.spark.savepoints.restoring import complete, decide
 from leader.errors import NoLeader, NotLeader
 from leader.job.admin import JobAdmin
 from leader.job.cleanup import Cleanup
@@ -77,8 +78,18 @@ class JobStatusUpdater:
             self._clean_up(leader)
             return False
         self._run_again = set()
+        self._restore(leader)
         self._relocate_checkpoints(leader)
         return True
+
+    def restore(self, leader: LeaderDirectory, where: str) -> bool:
+        """Put the job back to the savepoint that was staged; tries until the lease ends. Returns whether it was done.
+
+        Its command must not run.
+        """
+        return self._keep_trying(leader, "start from the savepoint", lambda d: decide(d, where)) and self._restore(
+            leader
+        )
 
     def cancel(self, leader: LeaderDirectory) -> None:
         """Set the status to cancelling: if this leader ends before it has cancelled the job, the next one does it."""
@@ -145,6 +156,17 @@ class JobStatusUpdater:
         if finished:
             self._clean_up(leader)
         return finished
+
+    def _restore(self, leader: LeaderDirectory) -> bool:
+        """Complete what was decided, perhaps by a leader that has ended: the job must not start from anything else."""
+        home = self._process.stores.directory_uri(self._job, leader)
+
+        def completed(directory: FencedDirectory) -> None:
+            manifest = complete(directory, lambda query: f"{home}/{SPARK}/{query}")
+            if manifest is not None:
+                _log.info("%s: it starts from savepoint %s: %s.", self._job, manifest.id, manifest.said)
+
+        return self._keep_trying(leader, "start from the savepoint that was decided for", completed)
 
     def _relocate_checkpoints(self, leader: LeaderDirectory) -> None:
         """Correct the paths of its checkpoints that Spark has stored, so that the program need not do it."""

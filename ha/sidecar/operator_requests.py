@@ -1,7 +1,8 @@
-"""OperatorRequests: the sidecar's end of what operators ask for: stop the job, cancel it, or restart its command."""
+"""OperatorRequests: the sidecar's end of what operators ask for, as to stop the job, or to take a savepoint of it."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
 
 from leader.errors import NotLeader
 from leader.job.fenced_directory import FencedDirectory
@@ -9,13 +10,22 @@ from leader.job.requests import Request, Requests, State
 from store.errors import StoreError
 
 STOP, CANCEL, RESTART = "stop", "cancel", "restart"
-VERBS = (STOP, CANCEL, RESTART)
+SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM = "savepoint", "stop-with-savepoint", "restart-from"
+VERBS = (STOP, CANCEL, RESTART, SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
+"""A leader of an earlier version refuses a verb that it does not know, and overlooks an argument."""
+
+SAVES = (SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
+"""Of these, one at a time."""
 
 _log = logging.getLogger("ha")
 
 
 class OperatorRequests:
-    """The requests of one leadership. One of them is carried out at a time; those that come meanwhile are refused."""
+    """The requests of one leadership.
+
+    One of them is carried out at a time, and those that come meanwhile are refused. A savepoint of the running job is
+    beside that one: it holds up nothing.
+    """
 
     def __init__(self, directory: FencedDirectory) -> None:
         """Connect to nothing yet; ``directory`` is the one that was granted."""
@@ -23,6 +33,11 @@ class OperatorRequests:
         self._requests = Requests(directory)
         self.present: Request | None = None
         """The one that is being carried out."""
+        self.saving: Request | None = None
+        """The savepoint of the running job that is being taken."""
+        self.staged = ""
+        """Where the savepoint comes from that the command is to start from next; empty if there is none."""
+        self._kept: tuple[str, Mapping[str, Any]] = ("", {})
 
     @property
     def ends_the_job(self) -> bool:
@@ -32,38 +47,65 @@ class OperatorRequests:
     @property
     def restarts(self) -> bool:
         """Whether the command is to be started again because an operator asks for that."""
-        return self.present is not None and self.present.verb == RESTART
+        return self.present is not None and (self.present.verb == RESTART or bool(self.staged))
 
-    def take(self, *, leading: bool) -> Iterator[Request]:
+    @property
+    def awaits_savepoint(self) -> bool:
+        """Whether the command is to end, or has ended, for a savepoint that is not taken yet."""
+        return self.present is not None and self.present.verb == STOP_WITH_SAVEPOINT and not self._kept[0]
+
+    def take(self, *, leading: bool, waiting: Container[str] = ()) -> Iterator[Request]:
         """Accept what operators ask for, and yield what is to be carried out now.
 
         Args:
             leading: whether the command is to run; if not, the leadership is about to end.
+            waiting: verbs that have to wait for a savepoint.
         """
         try:
             for request in self._requests.accept():
                 if request.verb not in VERBS:
                     self._answer(request, State.REFUSED, f"This version knows no request {request.verb!r}.")
-                elif self.present is not None:
+                elif self.present is not None and not (request.verb == CANCEL and self.present.verb in SAVES):
                     self._answer(request, State.REFUSED, f"It is carrying out another one: {self.present.verb}.")
                 elif not leading:
                     self._answer(request, State.REFUSED, "This leadership is about to end: ask again.")
+                elif request.verb in waiting:
+                    self._answer(request, State.REFUSED, "It is busy with a savepoint: ask again after that.")
                 else:
                     _log.info("%s: %s asks to %s.", self._job, request.by or "an operator", request.verb)
-                    self.present = request
+                    if request.verb == SAVEPOINT:
+                        self.saving = request
+                    else:
+                        self.answer("The job is cancelled.", done=False)  # what has waited for a savepoint
+                        self.present, self._kept = request, ("", {})
                     yield request
         except (StoreError, NotLeader) as error:
             _log.warning("%s: the requests of operators are not known: %s", self._job, error)
 
     def answer(self, said: str, *, done: bool = True) -> None:
         """Answer the one that is being carried out, if there is one."""
-        request, self.present = self.present, None
+        request, self.present, self.staged = self.present, None, ""
         if request is not None:
-            self._answer(request, State.DONE if done else State.FAILED, said)
+            kept, result = self._kept
+            self._answer(request, State.DONE if done else State.FAILED, f"{said} {kept}".rstrip(), result)
 
-    def _answer(self, request: Request, state: State, said: str) -> None:
+    def answer_saving(self, said: str, result: Mapping[str, Any] | None = None, *, done: bool = True) -> None:
+        """Answer the savepoint of the running job, if there is one."""
+        request, self.saving = self.saving, None
+        if request is not None:
+            self._answer(request, State.DONE if done else State.FAILED, said, result)
+
+    def keep(self, said: str, result: Mapping[str, Any]) -> None:
+        """Have the next answer say this as well."""
+        self._kept = said, result
+
+    def tell(self, request: Request, said: str) -> None:
+        """Tell how far a request has come; from any thread."""
+        self._answer(request, State.ACCEPTED, said)
+
+    def _answer(self, request: Request, state: State, said: str, result: Mapping[str, Any] | None = None) -> None:
         _log.info("%s: the request to %s is %s: %s", self._job, request.verb, state.value, said)
         try:
-            self._requests.answer(request, state, said)
+            self._requests.answer(request, state, said, result)
         except (StoreError, NotLeader) as error:
             _log.warning("%s: the operator who asked to %s is not answered: %s", self._job, request.verb, error)

@@ -25,15 +25,25 @@ from ha.sidecar.failures import CommandFailures, Decision, end_of_command
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_status import NOTE_S, JobStatusUpdater
 from ha.sidecar.newest_program import NewestProgram
-from ha.sidecar.operator_requests import CANCEL, RESTART, OperatorRequests
+from ha.sidecar.operator_requests import (
+    CANCEL,
+    RESTART,
+    RESTART_FROM,
+    SAVEPOINT,
+    STOP_WITH_SAVEPOINT,
+    OperatorRequests,
+)
 from ha.sidecar.phase import Ending, Leading, Phase, Standby
 from ha.sidecar.probes import probe_of
+from ha.sidecar.savepoint_work import Restore
+from ha.sidecar.savepoints import Savepoints
 from ha.sidecar.stored_program import StoredProgram
 from ha.sidecar.verification import Verification
 from ha.spark.checkpoint_publisher import SidecarPublisher
 from ha.spark.query_reports import QueryReports
 from leader.election.events import Grant, Revoke
 from leader.errors import LeaderError
+from leader.job.requests import Request
 from leader.layout.information import check_endpoints
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory, check_job
@@ -49,6 +59,7 @@ WARM_UP_AGAIN = (1.0, 60.0, 1.5, 0.1, 3600.0, INFINITE)
 """Delays after which a warm command that ended before its grant is started again: Flink's exponential defaults."""
 
 CHILD_ENDED = "child ended"
+SAVEPOINT_ENDED = "savepoint ended"
 
 WRONG_USAGE = 2
 """The exit code of a sidecar whose name another one has."""
@@ -69,6 +80,7 @@ class Sidecar:
         again: bool = False,
         spark: bool = False,
         stored: StoredProgram | None = None,
+        restore: Restore | None = None,
     ) -> None:
         """Prepare; it does not contend before :meth:`run`.
 
@@ -80,6 +92,7 @@ class Sidecar:
             again: run the command even if the job had ended before this process contended.
             spark: use Spark's own configuration to tell the command where its checkpoints are; not if it is warm.
             stored: each start of the command takes its newest version.
+            restore: a savepoint that the job starts from.
 
         Raises:
             InvalidName: the job or an endpoint has a name that is not allowed.
@@ -124,6 +137,11 @@ class Sidecar:
         self._operators: OperatorRequests | None = None
         self._replaces = False
         """Whether the command that is being ended is started again in another version."""
+        saved = lambda: self._notices.put(Wake(SAVEPOINT_ENDED))  # noqa: E731
+        self._savepoints = Savepoints(process.stores, job, self._status, self._leads, saved)
+        self._restore = restore
+        self._terminate_at = NEVER
+        """When a command whose queries end in order gets SIGTERM, if it has not ended before."""
         self._recorded: LeaderDirectory | None = None
         """The leadership whose end stands in the history; its first cause is the one that counts."""
 
@@ -171,11 +189,19 @@ class Sidecar:
                 self._refused()
             case Wake(what) if what == CHILD_ENDED:
                 self._command_ended()
+            case Wake(what) if what == SAVEPOINT_ENDED:
+                self._savepoints.woken()
             case Wake(what):
                 self._told_to_stop(what)
             case _:
                 pass
         self._watch_for_hangs()
+        self._act_by_the_clock()
+
+    def _act_by_the_clock(self) -> None:
+        if now() >= self._terminate_at:
+            self._terminate_at = NEVER
+            self._stop_command(None)
         self._command.kill_late()
         if now() >= self._start_at:
             self._start_again()
@@ -198,11 +224,14 @@ class Sidecar:
         elif self._status.begin(leader):
             self._phase = Leading(leader, self._settings.restart_strategy(random.random))
             self._operators = OperatorRequests(self._status.directory(leader))
+            self._savepoints.begin(leader, self._operators)
             if self._publisher is not None:
                 self._publisher.begin(leader)
             if pause := self._escalation.pause(leader):
                 self._status.fail(leader)
                 self._wait(self._phase, pause)
+            elif self._restore is not None:
+                self._savepoints.start_from(self._restore, self._started_from)
             else:
                 self._grant_to_command(leader)
             self._look_for_requests()  # those for former epochs are answered, and one may have come just before
@@ -231,26 +260,43 @@ class Sidecar:
     def _look_for_requests(self) -> None:
         if self._operators is None:
             return
-        for request in self._operators.take(leading=isinstance(self._phase, Leading)):
+        for request in self._operators.take(leading=isinstance(self._phase, Leading), waiting=self._savepoints.waiting):
             assert isinstance(self._phase, Leading), "only then anything is carried out"
-            phase = self._phase
-            if request.verb == RESTART:
-                if (unfit := self._take_newest()) is not None:
-                    self._operators.answer(f"Nothing was restarted: {unfit}", done=False)
-                    continue
-                self._status.fail(phase.leader)
-                self._escalation.forget(phase.leader)
-                if not self._command.runs:
-                    self._phase = replace(phase, start_at=now())
+            if request.verb == SAVEPOINT:
+                self._savepoints.take(request)
+            elif request.verb == RESTART_FROM:
+                self._savepoints.restart_from(request, self._restarted_from)
             else:
-                if request.verb == CANCEL:
-                    self._status.cancel(phase.leader)
-                self._record_end("cancelled" if request.verb == CANCEL else "stopped-by-operator")
-                self._phase = Ending(phase.leader)
+                self._carry_out(request, self._phase)
+
+    def _carry_out(self, request: Request, phase: Leading) -> None:
+        """Do what ends the command."""
+        if request.verb == STOP_WITH_SAVEPOINT:
+            self._phase = replace(phase, start_at=NEVER)
             if self._command.runs:
-                self._stop_command(None)
-            elif isinstance(self._phase, Ending):
-                self._ended(self._phase, 0, finished=True, jvm_ended=False)
+                self._terminate_at = now() + self._savepoints.settle(request, self._command)
+            else:
+                self._savepoints.take_stopped(self._stopped_with)
+            return
+        if request.verb == RESTART:
+            if (unfit := self._take_newest()) is not None:
+                assert self._operators is not None, "it has accepted this one"
+                self._operators.answer(f"Nothing was restarted: {unfit}", done=False)
+                return
+            self._status.fail(phase.leader)
+            self._escalation.forget(phase.leader)
+            if not self._command.runs:
+                self._phase = replace(phase, start_at=now())
+        else:
+            if request.verb == CANCEL:
+                self._savepoints.end("The job is cancelled.")
+                self._status.cancel(phase.leader)
+            self._record_end("cancelled" if request.verb == CANCEL else "stopped-by-operator")
+            self._phase = Ending(phase.leader)
+        if self._command.runs:
+            self._stop_command(None)
+        elif isinstance(self._phase, Ending):
+            self._ended(self._phase, 0, finished=True, jvm_ended=False)
 
     @property
     def _ends_as_asked(self) -> bool:
@@ -269,6 +315,7 @@ class Sidecar:
             self._stop_command(None)
 
     def _command_ended(self) -> None:
+        self._terminate_at = NEVER
         jvm_ended, remedy = self._command.jvm_ended, self._command.remedy
         code, finished = self._command.end()
         _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
@@ -276,11 +323,15 @@ class Sidecar:
         if isinstance(phase, Standby):
             self._ended_before_the_grant()
             return
-        restarts = self._replaces or (self._operators is not None and self._operators.restarts)
-        self._replaces = False
-        if restarts and isinstance(phase, Leading) and self._may_run():
-            self._wait(phase, 0.0)
-            return
+        replaces, self._replaces = self._replaces, False
+        if isinstance(phase, Leading) and self._may_run():
+            if self._operators is not None and self._operators.awaits_savepoint:
+                self._savepoints.take_stopped(self._stopped_with, drained=self._command.drained)
+                return
+            if replaces or (self._operators is not None and self._operators.restarts):
+                self._savepoints.put_back()
+                self._wait(phase, 0.0)
+                return
         finished = finished or self._ends_as_asked
         self._ended(phase, code, finished=finished, jvm_ended=jvm_ended, remedy=remedy)
 
@@ -293,6 +344,7 @@ class Sidecar:
                 self._exit_code = 0
             if self._operators is not None:
                 said = "The job has ended." if recorded else "The command has ended, and the job's state is not known."
+                self._savepoints.end("The job has ended meanwhile.")
                 self._operators.answer(said, done=recorded)
         cause = "jvm-ended" if jvm_ended else end_of_command(code, finished=finished)
         decision = Decision()
@@ -307,6 +359,46 @@ class Sidecar:
             self._exit_code = decision.exit_code
         self._record_end(cause)
         self._end_of_work(f"The command has ended with {code}.")
+
+    # --- savepoints
+
+    def _stopped_with(self, error: str) -> None:
+        """The savepoint of the stopped job is taken, and the job has ended; or it is not, and the job goes on."""
+        phase = self._phase
+        if not isinstance(phase, Leading) or self._operators is None:
+            return
+        if error:
+            self._operators.answer(f"{error} The job goes on.", done=False)
+            self._wait(phase, 0.0)
+        else:
+            self._record_end("stopped-by-operator")
+            self._phase = Ending(phase.leader)
+            self._ended(self._phase, 0, finished=True, jvm_ended=False)
+
+    def _started_from(self, error: str) -> None:
+        """The job's checkpoints are those of the savepoint that it starts from; or it cannot start."""
+        if not isinstance(self._phase, Leading):
+            return
+        if not error:
+            self._grant_to_command(self._phase.leader)
+            return
+        _log.error("%s: it cannot start from the savepoint: %s", self._job, error)
+        self._exit_code = 1
+        self._record_end("not-started")
+        self._end_of_work("The job could not be started from the savepoint.")
+
+    def _restarted_from(self, _: str) -> None:
+        """The savepoint is copied into the job: the command ends, and starts again from there."""
+        phase = self._phase
+        if not isinstance(phase, Leading):
+            return
+        self._status.fail(phase.leader)
+        self._escalation.forget(phase.leader)
+        if self._command.runs:
+            self._stop_command(None)
+        else:
+            self._savepoints.put_back()
+            self._wait(phase, 0.0)
 
     # --- the command
 
@@ -376,7 +468,7 @@ class Sidecar:
             self._status.restart(phase.leader)
             self._grant_to_command(phase.leader)
             self._escalation.tries(phase.leader)
-            if self._operators is not None:
+            if self._operators is not None and self._operators.restarts:
                 self._operators.answer("The command has been started again.")
         else:  # this process was paused meanwhile; the notice of the end is on its way
             self._end_of_work("The leadership was over before the command could be started again.")
@@ -433,6 +525,7 @@ class Sidecar:
 
     def _end_phase(self) -> None:
         """From now on the command is not started again."""
+        self._savepoints.end()
         if isinstance(self._phase, Leading):
             self._phase = Ending(self._phase.leader)
         elif isinstance(self._phase, Standby):
@@ -441,6 +534,7 @@ class Sidecar:
     def _give_back(self) -> None:
         successor = self._phase.successor if isinstance(self._phase, Ending) else ""
         self._phase = Standby()
+        self._savepoints.end()
         self._operators = None  # what is not answered is unknown, as the next leader says
         if self._publisher is not None:
             self._publisher.end()

@@ -26,7 +26,7 @@ def queries(leadership: Leadership) -> list[str]:
         Fenced: another leader has taken over.
         StoreError: the store did not answer.
     """
-    return [name for name in sorted(leadership.names(SPARK)) if _is_query(name)]
+    return [name for name in sorted(leadership.names(SPARK)) if is_query(name)]
 
 
 def newest_commit(leadership: Leadership, query: str) -> int | None:
@@ -55,7 +55,8 @@ def kept(listing: Mapping[str, int]) -> dict[str, int]:
     return {path: size for path, size in listing.items() if not path.rpartition("/")[2].startswith(".")}
 
 
-def _is_query(name: str) -> bool:
+def is_query(name: str) -> bool:
+    """Whether this is the name of a query that somebody could ask for."""
     try:
         check_query(name)
     except InvalidName:  # a file of another program

@@ -26,7 +26,7 @@ from ha.metrics.output_report import DECIDE, MOVE, RECORD, REPORTS, WRITE, path_
 from ha.outputs import layout
 from ha.outputs.moving import Moved, Moving
 from ha.outputs.record import TARGET, Record, Target, written
-from leader.errors import OutputLost
+from leader.errors import NotLeader, OutputLost
 from leader.layout.names import OUT, check_word
 from store.errors import AlreadyExists, NotFound, StoreError
 
@@ -81,6 +81,7 @@ class Output:
         self._source, self._partition_by = source, tuple(partition_by)
         self._options = {**_WRITER, **(options or {})}
         self._name = check_word(name, "an output")
+        self._settling = leadership.settling
         self._renames = FencedRename(leadership, uri)
         folder = layout.home(name, self._renames.outside)
         self._staged = leadership.path(f"{folder}/{layout.STAGED}")
@@ -116,9 +117,12 @@ class Output:
         Raises:
             AlreadyExists: the output has such a batch, and this job did not put it there.
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
+            NotLeader: the job is being stopped with a savepoint; whoever starts from it does this batch.
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
+        if self._settling.is_set():
+            raise NotLeader(f"Batch {batch_id} of output {self._name!r} is not begun: the job is being stopped.")
         attempt = uuid.uuid4().hex  # a rename that is executed late must not move a half-written next try
         writer = batch.write.format(self._source).options(**self._options)
         if self._partition_by:

@@ -2,8 +2,11 @@
 
 import time
 import uuid
+from collections.abc import Mapping
 
-from ha.sidecar.operator_requests import VERBS
+from ha.sidecar.operator_requests import RESTART_FROM, SAVEPOINT, STOP_WITH_SAVEPOINT, VERBS
+from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO, check_arguments
+from leader.errors import InvalidName
 from leader.job import pausing
 from leader.job.admin import JobAdmin
 from leader.job.requests import Request, Requests
@@ -17,8 +20,20 @@ PAUSE, RESUME = "pause", "resume"
 AT_ONCE = (PAUSE, RESUME)
 """Verbs that need no leader: the change of the lease is all that there is to do."""
 
+ARGUMENTS = {SAVEPOINT: (TO, TIMEOUT), STOP_WITH_SAVEPOINT: (TO, TIMEOUT, DRAIN), RESTART_FROM: (FROM, DISCARD)}
+"""What each verb takes; others take nothing."""
 
-def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str, reason: str = "") -> Request:
+
+def ask(
+    admin: JobAdmin,
+    job: str,
+    verb: str,
+    identity: str | None,
+    by: str,
+    reason: str = "",
+    *,
+    arguments: Mapping[str, str] | None = None,
+) -> Request:
     """Leave a request for the job's leader, have it look, and return the request as it is now.
 
     A pause and its end need no leader, so they are done, or refused, when this returns.
@@ -30,9 +45,11 @@ def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str, rea
         identity: of the request: asking twice with one is asking once; None for a new one.
         by: who asks, for people.
         reason: of a pause, for people.
+        arguments: of the verb, see :data:`ARGUMENTS`; empty ones count as none.
 
     Raises:
-        InvalidName: the job or the request cannot have such a name, or the reason is too long.
+        InvalidName: the job or the request cannot have such a name, the reason is too long, or the verb takes no such
+            argument.
         NoLeader: nobody leads the job, so there is nobody to ask.
         Fenced: another leader has begun meanwhile: ask that one.
         Conflict: something else was asked under this id; nothing is asked now.
@@ -40,14 +57,20 @@ def ask(admin: JobAdmin, job: str, verb: str, identity: str | None, by: str, rea
     """
     assert verb in (*VERBS, *AT_ONCE)
     identity = check_word(identity, "a request") if identity else new_id()
+    given = _checked(verb, arguments or {})
     if verb in AT_ONCE:
         return _at_once(admin, job, verb, identity, by, reason)
     admin.check_led(job)
     with doubts(
         f"request {identity} to {verb} job {job!r} is left", f"ask again with the id {identity}, which asks once"
     ):
-        request = Requests(admin.directory(job)).ask(identity, verb, by)
+        request = Requests(admin.directory(job)).ask(identity, verb, by, given)
     _check_verb(request, job, verb)
+    if request.arguments != given:
+        raise Conflict(
+            f"Request {identity} of job {job!r} asks to {verb}{_shown(request.arguments)}, and now to "
+            f"{verb}{_shown(given)}: take another id."
+        )
     if not request.state.final:
         try:
             admin.ask_to_look(job)
@@ -91,6 +114,20 @@ def _leader(leader: LeaderDirectory, lease: Lease) -> str:
 def _check_verb(request: Request, job: str, verb: str) -> None:
     if request.verb != verb:
         raise Conflict(f"Request {request.id} of job {job!r} asks to {request.verb}, not to {verb}: take another id.")
+
+
+def _checked(verb: str, arguments: Mapping[str, str]) -> dict[str, str]:
+    known = ARGUMENTS.get(verb, ())
+    if unknown := sorted(set(arguments) - set(known)):
+        raise InvalidName(f"A request to {verb} takes {', '.join(known) or 'no arguments'}, and no {unknown[0]!r:.60}.")
+    if verb == RESTART_FROM and not arguments.get(FROM):
+        raise InvalidName("A request to restart from a savepoint says from which: its URI, or a name of the job's own.")
+    return check_arguments(arguments)
+
+
+def _shown(arguments: Mapping[str, str]) -> str:
+    told = ", ".join(f"{name} {text}" for name, text in sorted(arguments.items()))
+    return f" ({told})" if told else ""
 
 
 def find(admin: JobAdmin, job: str, identity: str) -> Request | None:

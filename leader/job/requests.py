@@ -9,6 +9,7 @@ leaders of later epochs refuse it. An accepted one whose leader ended meanwhile 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
+from typing import Any
 
 import msgspec
 
@@ -50,8 +51,9 @@ class Request(msgspec.Struct, frozen=True):
         by: who asks, for people.
         arguments: of the verb.
         state: how far it has come.
-        said: the answer in one sentence; empty without one.
+        said: the answer in one sentence, or how far it has come; empty without one.
         version: of its file; 1 as the operator made it.
+        result: what came of it, for programs; empty for most verbs.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Request(msgspec.Struct, frozen=True):
     state: State = State.ASKED
     said: str = ""
     version: int = 0
+    result: dict[str, Any] = {}
 
 
 _decoder = msgspec.json.Decoder(Request)
@@ -144,15 +147,15 @@ class Requests:
         for request in self.accept():
             self.answer(request, State.REFUSED, said)
 
-    def answer(self, request: Request, state: State, said: str = "") -> None:
+    def answer(self, request: Request, state: State, said: str = "", result: Mapping[str, Any] | None = None) -> None:
         """Write how a request has ended, or, with :attr:`State.ACCEPTED`, how far it has come."""
-        self._end(request, state, said)
+        self._end(request, state, said, result)
 
-    def _end(self, request: Request, state: State, said: str) -> None:
+    def _end(self, request: Request, state: State, said: str, result: Mapping[str, Any] | None = None) -> None:
         with suppress(Conflict):  # it has been answered already
-            self._put(self.load(request.id) or request, state, said)
+            self._put(self.load(request.id) or request, state, said, result)
 
-    def _put(self, request: Request, state: State, said: str) -> Request:
-        wanted = msgspec.structs.replace(request, state=state, said=said, version=0)
+    def _put(self, request: Request, state: State, said: str, result: Mapping[str, Any] | None = None) -> Request:
+        wanted = msgspec.structs.replace(request, state=state, said=said, version=0, result=dict(result or {}))
         version = self._files.put(request.id, msgspec.json.encode(wanted), request.version)
         return msgspec.structs.replace(wanted, version=version)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
@@ -18,11 +19,13 @@ from ha.config.sources import load
 from ha.leadership import remedy_file
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
+from ha.spark.failures import Failure
 from ha.spark.lead_session import lead
 from ha.spark.query_events import Ended
 from ha.spark.state_defaults import for_query
 from ha.spark.supervision.regions import regions
 from ha.spark.supervision.runner import Runner
+from ha.spark.supervision.settling import SettleWatch, settle
 from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
 from ha.spark.supervision.supervisor import Supervisor
 from leader.errors import InvalidName, InvalidSettings, QueryFailed
@@ -132,7 +135,7 @@ class Job:
             leadership.on_revoked(runner.end)
             states.start()
             try:
-                failed = runner.run()
+                failed = self._supervise(runner, leadership)
             finally:
                 states.close()
             if runner.fenced is not None:
@@ -146,6 +149,21 @@ class Job:
                     logging.shutdown()
                     os._exit(QUERY_STUCK)  # the other queries end with the JVM; the sidecar's guard sees to that
                 raise error
+
+    def _supervise(self, runner: Runner, leadership: Leadership) -> Failure | None:
+        """Run until the end; if the sidecar asks for it, let the queries end in order, then end the process."""
+        path = Path(os.environ.get("HA_SETTLE", ""))
+        if not supervised(self.name) or not path.name:
+            return runner.run()
+        with SettleWatch(path, runner.end):
+            failed = runner.run()
+            if (
+                failed is None
+                and leadership.is_leader()
+                and settle(path, leadership, runner.running, self.graph.queries)
+            ):
+                os.kill(os.getpid(), signal.SIGTERM)  # which :func:`_terminated` heeds after the block
+        return failed
 
     @property
     def graph(self) -> Graph:

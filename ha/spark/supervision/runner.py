@@ -78,6 +78,11 @@ class Runner:
         """Whether the program ends because a query does not stop."""
         return self._supervisor.stuck
 
+    @property
+    def running(self) -> dict[str, StreamingQuery]:
+        """The queries that have been started and have not ended, by name; for the thread of :meth:`run`."""
+        return {name: query for name, _, query in self._runs.values()}
+
     def tell(self, ended: Ended) -> None:
         """Tell of the end of a query; returns at once."""
         self._events.put(lambda: self._ended(ended.run_id, ended.error))

@@ -42,6 +42,18 @@ def test_asking_twice_with_one_id_is_asking_once(served: Served, led: Requests) 
     assert not list(led.accept())
 
 
+def test_a_savepoint_is_asked_for_with_its_place_and_its_result_comes_back(served: Served, led: Requests) -> None:
+    asked = {"verb": "savepoint", "id": "7", "arguments": {"to": "hdfs://far/away", "timeout": "30"}}
+    assert served.ask("POST", PATH, asked)[1]["arguments"] == asked["arguments"]
+    code, said = served.ask("POST", PATH, {**asked, "arguments": {"to": "hdfs://far/off"}})
+    assert (code, "timeout 30, to hdfs://far/away" in said["detail"]) == (409, True)
+    (request,) = led.accept()
+    led.answer(request, State.ACCEPTED, "It has copied 3 of 7 files.")
+    assert served.get(f"{PATH}/7")[1]["said"] == "It has copied 3 of 7 files."
+    led.answer(request, State.DONE, "Savepoint.", {"savepoint": "hdfs://far/away", "queries": [{"name": "q"}]})
+    assert served.get(f"{PATH}/7")[1]["result"]["queries"] == [{"name": "q"}]
+
+
 def test_without_an_id_each_request_is_a_new_one(served: Served, led: Requests) -> None:
     del led
     made = [served.ask("POST", PATH, {"verb": "restart"})[1]["id"] for _ in range(2)]
@@ -92,6 +104,14 @@ def test_without_tokens_nobody_may(untokened: Served, quick: Path) -> None:
         ({}, 400),
         ({"verb": "stop", "id": "../x"}, 400),
         ({"verb": "stop", "why": "x"}, 400),
+        ({"verb": "stop", "arguments": {"to": "hdfs://h/x"}}, 400),
+        ({"verb": "savepoint", "arguments": {"to": 7}}, 400),
+        ({"verb": "savepoint", "arguments": {"to": "s3://b/x"}}, 400),
+        ({"verb": "savepoint", "arguments": {"to": "elsewhere"}}, 400),
+        ({"verb": "savepoint", "arguments": {"timeout": "nan"}}, 400),
+        ({"verb": "savepoint", "arguments": {"from": "7"}}, 400),
+        ({"verb": "restart-from"}, 400),
+        ({"verb": "restart-from", "arguments": {"from": "../7"}}, 400),
         ("nonsense", 400),
         ("[" * MOST_BYTES, 400),
         (" " * (MOST_BYTES + 1), 413),

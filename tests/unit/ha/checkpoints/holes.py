@@ -57,11 +57,11 @@ class LiveReader(CheckpointReader):
             found |= {path: len(data) for path, data in there.items() if path.rpartition("/")[0] == folder}
         return CheckpointFiles(found)
 
-    def closures(self, files: CheckpointFiles, batches: Iterable[int]) -> list[Closure]:
+    def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
         """Read small files one round after the other."""
         found = []
         for batch in batches:
-            asking = answered(self._query.spark.files, closure(files, batch))
+            asking = answered(self._query.spark.files, closure(files, batch, begun=begun))
             while True:
                 try:
                     next(asking)

@@ -13,9 +13,9 @@ from ha.checkpoints.names import CheckpointFiles
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, ROCKSDB, ROCKSDB_IDS, SimulatedSpark
 
 
-def closed(files: Mapping[str, bytes], batch: int) -> Closure:
+def closed(files: Mapping[str, bytes], batch: int, *, begun: bool = False) -> Closure:
     """Compute a closure from files in memory; it may only ask for files that exist, or have to."""
-    asking = closure(CheckpointFiles({path: len(data) for path, data in files.items()}), batch)
+    asking = closure(CheckpointFiles({path: len(data) for path, data in files.items()}), batch, begun=begun)
     said: dict[str, bytes | None] | None = None
     while True:
         try:
@@ -58,6 +58,21 @@ def test_the_newest_batch_is_restorable_wherever_spark_stands_or_died(simulated:
         found = closed(simulated.files, newest)
         assert (found.missing, found.reason) == ("", "")
         assert found.files.keys() <= simulated.files.keys()
+
+
+@given(runs)
+def test_a_batch_that_was_begun_is_part_of_it_with_all_its_input(simulated: SimulatedSpark) -> None:
+    newest = simulated.newest()
+    if newest is None or f"offsets/{newest + 1}" not in simulated.files:
+        return
+    found, whole = closed(simulated.files, newest, begun=True), closed(simulated.files, newest)
+    assert not found.missing
+    log = f"sources/0/{newest + 1}"
+    more = {f"offsets/{newest + 1}", log if log in simulated.files else f"{log}.compact"}
+    assert more <= found.files.keys()
+    assert {path for path in found.files if not path.startswith("sources/")} - more == {
+        path for path in whole.files if not path.startswith("sources/")
+    }
 
 
 @given(runs, st.randoms(use_true_random=False))

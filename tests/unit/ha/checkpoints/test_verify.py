@@ -28,8 +28,8 @@ class Memory(CheckpointReader):
     def files(self) -> CheckpointFiles:
         return CheckpointFiles({path: len(data) for path, data in self._memory.items()})
 
-    def closures(self, files: CheckpointFiles, batches: Iterable[int]) -> list[Closure]:
-        del files
+    def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
+        del files, begun
         return [closed(self._memory, batch) for batch in batches]
 
 

@@ -19,12 +19,16 @@ from ha.leadership.notices import AskedTo, Granted, Requested, Revoked, Wake
 from ha.sidecar.command import NEVER
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.phase import Standby
-from ha.sidecar.sidecar import CHILD_ENDED, Sidecar
+from ha.sidecar.savepoint_work import Outcome, Restore, SavepointWork, _Work
+from ha.sidecar.sidecar import CHILD_ENDED, SAVEPOINT_ENDED, Sidecar
+from ha.spark.savepoints.manifest import Manifest
 from leader.election.events import Grant, Revoke
 from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
 from leader.job.requests import Request, State
 from leader.layout.names import LeaderDirectory
 from tests.unit.ha.led import session
+
+MANIFEST = Manifest("orders", 1, "7", "now", "", stopped=False, spark="", queries=[])
 
 DELAY = 4.0
 """Seconds before each restart."""
@@ -76,7 +80,10 @@ class Scene:
     accepted: list[Request] = field(default_factory=list)
     answers: list[tuple[str, State]] = field(default_factory=list)
     """Ids of requests, and how they ended."""
-
+    answered: list[str] = field(default_factory=list)
+    work: _Work | None = None
+    """A savepoint that is taken, or copied into the job."""
+    restores: list[str] = field(default_factory=list)
     attempts: Attempts = field(default_factory=Attempts)
     """As the leader directory has them."""
     waits: list[float] = field(default_factory=list)
@@ -121,6 +128,14 @@ class Scene:
         last = self.started[-1] if self.started else None
         return last if last is not None and last.code is None else None
 
+    @property
+    def runs(self) -> bool:
+        return self.running is not None
+
+    @property
+    def asked_to_end(self) -> bool:
+        return self.running is not None and self.running.asked
+
     def step_down(self, job: str, reason: str) -> None:
         del job, reason
         self.leads = False
@@ -141,9 +156,11 @@ class Scene:
             self.accepted.append(self.asked.pop(0))
             yield self.accepted[-1]
 
-    def answer(self, request: Request, state: State, said: str) -> None:
+    def answer(self, request: Request, state: State, said: str, result: object = None) -> None:
+        del result
         assert said
         self.answers.append((request.id, state))
+        self.answered.append(said)
 
     # --- in the place of leader.job.failed_attempts.FailedAttempts, of a job without batches
 
@@ -165,7 +182,38 @@ class Scene:
     def forget(self) -> None:
         self.attempts = Attempts()
 
+    # --- in the place of the work of savepoints
+
+    def begin_work(self, works: SavepointWork, work: _Work) -> None:
+        assert works._present is None, "one at a time"
+        works._present = self.work = work
+
+    def end_work(self, error: str = "", manifest: Manifest | None = MANIFEST) -> None:
+        """The work is done, if there is some; or it has failed."""
+        if self.work is not None:
+            work, self.work = self.work, None
+            work.outcome = Outcome(None if error else manifest, error)
+            self.sidecar._act(Wake(SAVEPOINT_ENDED))
+
+    def fail_work(self) -> None:
+        self.end_work("The disk is full.")
+
+    def restored(self, leader: LeaderDirectory, where: str) -> bool:
+        assert leader.epoch == self.epoch
+        assert not self.running, "nothing is put back under a command that runs"
+        self.restores.append(where)
+        return True
+
     # --- what may happen
+
+    def savepoint(self) -> None:
+        self.request("savepoint")
+
+    def stop_with_savepoint(self) -> None:
+        self.request("stop-with-savepoint")
+
+    def restart_from(self) -> None:
+        self.request("restart-from")
 
     def stop(self) -> None:
         self.request("stop")
@@ -177,7 +225,9 @@ class Scene:
         self.request("restart")
 
     def request(self, verb: str) -> None:
-        self.asked.append(Request(f"{len(self.accepted) + len(self.asked)}-{verb}", verb, self.epoch))
+        identity = f"{len(self.accepted) + len(self.asked)}-{verb}"
+        arguments = {"from": "before"} if verb == "restart-from" else {}
+        self.asked.append(Request(identity, verb, self.epoch, "", arguments))
         self.sidecar._act(Requested("orders"))
 
     def grant(self) -> None:
@@ -223,7 +273,7 @@ class Scene:
 
 
 @contextmanager
-def scene(**settings: Any) -> Iterator[Scene]:
+def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]:
     made = Scene()
     process: Any = SimpleNamespace(
         step_down=made.step_down,
@@ -248,8 +298,12 @@ def scene(**settings: Any) -> Iterator[Scene]:
         mock.patch("ha.leadership.grant_file.grant", made.hand_over),
         mock.patch("ha.sidecar.operator_requests.Requests", return_value=made),
         mock.patch("ha.sidecar.escalation.FailedAttempts", return_value=made),
+        mock.patch(
+            "ha.sidecar.savepoint_work.SavepointWork._begin", lambda works, work, _: made.begin_work(works, work)
+        ),
         mock.patch.multiple(
             JobStatusUpdater,
+            restore=made.restored,
             begin=made.said,
             fail=made.said,
             give_up=made.give_up,
@@ -260,7 +314,7 @@ def scene(**settings: Any) -> Iterator[Scene]:
         ),
         mock.patch.object(JobStatusUpdater, "directory", return_value=SimpleNamespace(job="orders")),
     ):
-        made.sidecar = Sidecar(process, "orders", ["true"], {})
+        made.sidecar = Sidecar(process, "orders", ["true"], {}, restore=restore)
         made.sidecar._warm_up()
         try:
             yield made
@@ -271,7 +325,14 @@ def scene(**settings: Any) -> Iterator[Scene]:
 
 
 FIXED = {"restart_strategy_type": "fixed-delay", "restart_strategy_fixed_delay_delay": DELAY}
-ASKS: list[Callable[[Scene], None]] = [Scene.stop, Scene.cancel, Scene.restart]
+ASKS: list[Callable[[Scene], None]] = [
+    Scene.stop,
+    Scene.cancel,
+    Scene.restart,
+    Scene.savepoint,
+    Scene.stop_with_savepoint,
+    Scene.restart_from,
+]
 ENDS: list[Callable[[Scene], None]] = [Scene.revoke, Scene.believe_no_more, Scene.ask, Scene.signal]
 EVENTS: list[Callable[[Scene], None]] = [
     Scene.grant,
@@ -280,6 +341,9 @@ EVENTS: list[Callable[[Scene], None]] = [
     Scene.tick,
     Scene.tick,
     Scene.hear,
+    Scene.end_work,
+    Scene.end_work,
+    Scene.fail_work,
     *ENDS,
     *ASKS,
 ]
@@ -294,7 +358,8 @@ def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
             event(made)
             waits = made.sidecar._start_at < NEVER
             assert not (waits and made.running) or made.attempts.pause, "only a warm one waits for the pause"
-            assert not made.leads or waits or made.running, "no leader is idle"
+            works = made.sidecar._savepoints._work.busy
+            assert not made.leads or waits or made.running or works, "no leader is idle"
             if standby == "warm" and isinstance(made.sidecar._phase, Standby) and made.sidecar._exit_code is None:
                 assert waits or made.running, "no standby is idle either"
         ended = [epoch for epoch, _ in made.ends]
@@ -302,7 +367,7 @@ def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
         assert set(range(1, made.epoch + (made.sidecar._phase == Standby()))) <= set(ended), "and none without one"
         answered = [each for each, _ in made.answers]
         assert len(answered) == len(set(answered)), "no request is answered twice"
-        restarts = sum(each.verb == "restart" for each in made.accepted)
+        restarts = sum(each.verb.startswith(("restart", "stop-")) for each in made.accepted)
         epochs = [command.epoch for command in made.started if command.epoch]
         assert all(len(list(group)) <= 4 + restarts for _, group in itertools.groupby(epochs)), (
             "three restarts a leadership"
@@ -394,6 +459,170 @@ def test_a_request_that_came_before_the_grant_is_found_after_it() -> None:
         assert made.accepted == []
         made.grant()
         assert [each.verb for each in made.accepted] == ["restart"]
+
+
+def test_a_savepoint_holds_up_nothing() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.savepoint()
+        assert (made.leads, made.answers) == (True, [])
+        assert made.runs
+        made.savepoint()
+        assert [state for _, state in made.answers] == [State.REFUSED], "one at a time"
+        made.restart()
+        made.fail()
+        assert made.runs, "a restart does not wait for it"
+        made.end_work()
+        assert [state for _, state in made.answers] == [State.REFUSED, State.DONE, State.DONE]
+        made.savepoint()
+        made.fail_work()
+        assert made.answers[-1] == ("3-savepoint", State.FAILED)
+        assert made.answered[-1] == "There is no savepoint. The disk is full. The job goes on."
+        assert made.runs
+
+
+def test_a_savepoint_that_is_not_complete_when_the_job_ends_has_failed() -> None:
+    for end in (Scene.stop, Scene.cancel):
+        with scene(**FIXED) as made:
+            made.grant()
+            made.savepoint()
+            end(made)
+            made.fail()
+            assert [state for _, state in made.answers] == [State.FAILED, State.DONE]
+            made.end_work()
+            assert len(made.answers) == 2, "what comes later changes nothing"
+
+
+def test_a_job_is_stopped_with_a_savepoint() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.stop_with_savepoint()
+        assert made.runs
+        assert made.asked_to_end
+        assert made.work is None, "the savepoint is that of the stopped job"
+        made.fail()
+        assert (made.work is not None, made.leads, made.answers, made.ends) == (True, True, [], [])
+        made.tick()
+        made.tick()
+        assert len(made.started) == 1
+        made.end_work()
+        assert (made.leads, made.sidecar._exit_code, made.ends) == (False, 0, [(1, "stopped-by-operator")])
+        assert made.answers == [("0-stop-with-savepoint", State.DONE)]
+        assert made.answered[-1].startswith("The job has ended. Savepoint 0-stop-with-savepoint: ")
+
+
+def test_a_stop_whose_savepoint_fails_fails_and_the_job_goes_on() -> None:
+    with scene(**{**FIXED, "restart_strategy_type": "none"}) as made:
+        made.grant()
+        made.stop_with_savepoint()
+        made.fail()
+        made.fail_work()
+        made.tick()
+        assert (made.leads, made.ends, made.sidecar._exit_code) == (True, [], None)
+        assert made.runs
+        assert made.answers == [("0-stop-with-savepoint", State.FAILED)]
+        assert made.answered == ["There is no savepoint. The disk is full. The job goes on."]
+
+
+def test_a_job_that_waits_for_its_restart_can_be_stopped_with_a_savepoint() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.fail()
+        made.stop_with_savepoint()
+        made.tick()
+        made.tick()
+        made.tick()
+        assert len(made.started) == 1
+        made.end_work()
+        assert (made.leads, [state for _, state in made.answers]) == (False, [State.DONE])
+
+
+def test_what_waits_for_a_savepoint_can_be_cancelled() -> None:
+    for ask in (Scene.stop_with_savepoint, Scene.restart_from):
+        for ended in (False, True):
+            with scene(**FIXED) as made:
+                made.grant()
+                ask(made)
+                if ended and ask is Scene.stop_with_savepoint:
+                    made.fail()
+                made.cancel()
+                if made.runs:
+                    made.fail()
+                assert [state for _, state in made.answers] == [State.FAILED, State.DONE]
+                assert (made.leads, made.ends) == (False, [(1, "cancelled")])
+                made.end_work()
+                assert (len(made.started), made.restores) == (1, [])
+
+
+def test_a_job_goes_on_while_the_savepoint_is_copied_from_which_it_starts_again() -> None:
+    with scene(**{**FIXED, "restart_strategy_type": "none"}) as made:
+        made.grant()
+        made.restart_from()
+        assert made.runs
+        assert not made.asked_to_end
+        made.restart()
+        assert made.answers.pop() == ("1-restart", State.REFUSED)
+        made.end_work()
+        assert (made.asked_to_end, made.restores) == (True, [])
+        made.fail()
+        assert (made.restores, made.leads, len(made.started)) == (["before"], True, 2)
+        assert made.answers == [("0-restart-from", State.DONE)]
+        made.restart_from()
+        made.fail_work()
+        assert made.answers[-1] == ("2-restart-from", State.FAILED)
+        assert made.runs
+        assert not made.asked_to_end, "a savepoint that cannot be copied stops nothing"
+
+
+def test_a_command_that_ends_by_itself_meanwhile_is_started_again_as_ever() -> None:
+    with scene(**FIXED, restart_strategy_fixed_delay_attempts=3) as made:
+        made.grant()
+        made.restart_from()
+        made.fail()
+        made.tick()
+        made.tick()
+        assert (len(made.started), made.answers, made.restores) == (2, [], [])
+        made.fail()
+        made.end_work()
+        made.tick()
+        assert (made.restores, len(made.started)) == (["before"], 3)
+        assert made.answers == [("0-restart-from", State.DONE)]
+
+
+def test_a_job_begins_from_its_savepoint() -> None:
+    with scene(Restore("before", once=True), **FIXED) as made:
+        made.grant()
+        assert (made.runs, made.leads) == (False, True)
+        for ask in (made.restart, made.savepoint, made.restart_from, made.stop_with_savepoint):
+            ask()
+            assert made.answers[-1][1] is State.REFUSED, "there is nothing yet that could be saved or started again"
+        made.end_work()
+        assert made.restores == ["before"]
+        assert made.runs
+        made.revoke()
+        made.fail()
+        made.grant()
+        made.end_work(manifest=None)  # the job has been started from there before
+        assert made.restores == ["before"]
+        assert made.runs
+
+
+def test_a_job_that_cannot_begin_from_its_savepoint_does_not_begin() -> None:
+    with scene(Restore("before", once=True), **FIXED) as made:
+        made.grant()
+        made.fail_work()
+        assert (made.started, made.leads, made.sidecar._exit_code) == ([], False, 1)
+        assert made.ends == [(1, "not-started")]
+
+
+def test_a_job_that_waits_for_its_savepoint_can_end() -> None:
+    for end in (Scene.stop, Scene.cancel, Scene.revoke, Scene.signal):
+        with scene(Restore("before", once=True), **FIXED) as made:
+            made.grant()
+            end(made)
+            made.hear()
+            made.end_work()
+            assert (made.started, made.leads, made.restores) == ([], False, [])
 
 
 def until_started(made: Scene) -> float:

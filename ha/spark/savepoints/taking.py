@@ -1,0 +1,246 @@
+"""Taking: copies the closures of all queries of a job at a consistent cut, and shows the copy by one rename.
+
+The job's queries notice nothing: the copy reads files that Spark has committed, in another process than the driver.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.trees import Tree
+from ha.config.stores import Stores
+from ha.spark.checkpoint_copy.copying import WORKERS, Progress, Staging
+from ha.spark.commit_log import is_query, newest_batch
+from ha.spark.relocate import METADATA, relocated
+from ha.spark.savepoints.cut import Cutting, Look, cut, settled
+from ha.spark.savepoints.manifest import MANIFEST, Manifest, encoded, saved_query
+from ha.spark.savepoints.places import HIDDEN, Place, opened
+from ha.spark.supervision.states import read as read_graph
+from leader.job.fenced_directory import FencedDirectory
+from leader.layout.names import SAVEPOINTS, SPARK
+from store.bounded import BoundedFiles
+from store.clock import BOOT_CLOCK
+from store.errors import AlreadyExists, Conflict, Invalid, NotFound, StoreError, Unknown
+
+ROUNDS = 10
+"""Cuts that are tried: Spark may delete an old file, or write one once more, while it is copied."""
+
+BUSY = (NotFound, Conflict, Unknown)
+
+PAUSE_S = 0.25
+"""Between two looks whether a query has committed the batch that it had begun; each costs two lists."""
+
+CALL_TIMEOUT_S = 20.0
+
+Told = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A savepoint that is asked for.
+
+    Attributes:
+        id: of the request.
+        where: its URI; or its name, to be one of the job's own.
+        by: who asks, for people.
+        stopped: whether the job's queries have ended: then batches that they have begun belong to it.
+    """
+
+    id: str
+    where: str
+    by: str = ""
+    stopped: bool = False
+
+
+def take(
+    stores: Stores,
+    directory: FencedDirectory,
+    wanted: Wanted,
+    may_go_on: Callable[[], object],
+    told: Told = bool,
+) -> Manifest:
+    """Take a savepoint. If that fails, nothing of it stays, and the job is not touched in any case.
+
+    Args:
+        stores: of the leader's process.
+        directory: the leader directory.
+        wanted: what is asked for.
+        may_go_on: called before each step; an error from it ends the savepoint.
+        told: called with the progress, a sentence, from any thread.
+
+    Raises:
+        AlreadyExists: there is something at its place.
+        Conflict: the checkpoints changed faster than they could be copied.
+        Fenced: another leader has taken over.
+        Invalid: no query has completed a batch, queries read each other's output, or a file is missing.
+        StoreError: a store did not answer.
+    """
+    with ExitStack() as stack:
+        inside = stack.enter_context(stores.open(stores.files.uri, workers=WORKERS))
+        place = stack.enter_context(opened(stores, directory, wanted.where))
+        _make_room(place, directory)
+
+        def tell(progress: Progress) -> None:
+            files = f"copied {progress.files_done} of {progress.files} files"
+            told(f"It has {files}, {progress.bytes_done:,} of {progress.bytes:,} bytes.")
+
+        staging = Staging(place.files, place.beside(f"saving-{wanted.id}"), tell)
+        taking = _Taking(inside, directory, wanted, may_go_on, told)
+        try:
+            manifest = taking.fill(staging, place.uri)
+            may_go_on()
+            _show(staging, place)
+        except NotFound:
+            directory.check()  # raises Fenced if another leader has taken over
+            raise
+        finally:
+            with suppress(StoreError):  # among the job's own, the next savepoint deletes it
+                staging.delete()
+    return manifest
+
+
+def _make_room(place: Place, directory: FencedDirectory) -> None:
+    if place.parent:
+        directory.make_folder(SAVEPOINTS)
+        entries = directory.list(SAVEPOINTS)
+        for entry in entries:
+            if entry.name.startswith(HIDDEN):
+                directory.delete(f"{SAVEPOINTS}/{entry.name}")
+    else:
+        place.files.call("bulk_root", lambda files: files.make_root(), CALL_TIMEOUT_S)
+        entries = place.files.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT_S)
+    if any(each.name == place.name for each in entries):
+        raise AlreadyExists(f"{place.uri} exists already: choose another place for the savepoint.")
+
+
+def _show(staging: Staging, place: Place) -> None:
+    try:
+        staging.commit(place.path)
+    except Unknown:
+        if not staging.committed():
+            raise
+
+
+class _Taking:
+    """One savepoint, while it is taken."""
+
+    def __init__(
+        self,
+        inside: BoundedFiles,
+        directory: FencedDirectory,
+        wanted: Wanted,
+        may_go_on: Callable[[], object],
+        told: Told,
+    ) -> None:
+        self._inside, self._directory, self._wanted = inside, directory, wanted
+        self._may_go_on, self._told = may_go_on, told
+        self._begun: set[str] = set()
+
+    def fill(self, staging: Staging, uri: str) -> Manifest:
+        """Copy until the copy is complete; returns its manifest, which is the last file of it."""
+        reason: Exception | None = None
+        holes: set[tuple[str, str]] = set()
+        for _ in range(ROUNDS):
+            try:
+                readers = {query: self._reader(query) for query in self._queries()}
+                closures = self._closures(readers)
+                if missing := {(query, each.missing) for query, each in closures.items() if each.missing}:
+                    if seen := sorted(missing & holes):  # twice, so it is not Spark that deletes just now
+                        raise Invalid(_damaged(*seen[0], closures))
+                    holes = missing
+                    continue
+                self._copy(staging, readers, closures, uri)
+            except BUSY as error:
+                self._directory.check()
+                reason = error
+            else:
+                manifest = self._manifest(readers, closures)
+                staging.write(MANIFEST, encoded(manifest))
+                return manifest
+        raise Conflict(f"The checkpoints could not be copied in {ROUNDS} rounds: {reason or 'files went away'}")
+
+    def _queries(self) -> list[str]:
+        return [each.name for each in self._directory.list(SPARK) if is_query(each.name)]
+
+    def _reader(self, query: str) -> CheckpointReader:
+        return CheckpointReader(Tree(self._inside, self._directory.at(f"{SPARK}/{query}")))
+
+    def _closures(self, readers: dict[str, CheckpointReader]) -> dict[str, Closure]:
+        batches = self._run(self._cutting(list(readers)))
+        if not batches:
+            raise Invalid(f"No query of job {self._directory.job!r} has completed a batch: there is nothing to save.")
+        found = {}
+        for query, batch in batches.items():
+            self._may_go_on()
+            begun = query in self._begun
+            found[query] = readers[query].closures(readers[query].files(), [batch], begun=begun)[0]
+        return found
+
+    def _cutting(self, queries: list[str]) -> Cutting:
+        if self._wanted.stopped:
+            return settled(queries)
+        graph, _ = read_graph(self._directory)
+        return cut(queries, graph.queries if graph is not None else ())
+
+    def _run(self, cutting: Cutting) -> dict[str, int]:
+        self._begun.clear()
+        before = ""
+        answer: Look | None = None
+        while True:
+            self._may_go_on()
+            try:
+                query = cutting.send(answer)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as end:
+                batches: dict[str, int] = end.value
+                return batches
+            if query == before:
+                self._told(f"It waits until query {query} has completed the batch that it has begun.")
+                BOOT_CLOCK.sleep(PAUSE_S)
+            before, answer = query, self._look(query)
+            if self._wanted.stopped and not answer.complete:
+                self._begun.add(query)
+
+    def _look(self, query: str) -> Look:
+        logs = (f"{SPARK}/{query}/{each}" for each in ("commits", "offsets"))
+        return Look(*(newest_batch(entry.name for entry in self._directory.list(log)) for log in logs))
+
+    def _copy(
+        self, staging: Staging, readers: dict[str, CheckpointReader], closures: dict[str, Closure], uri: str
+    ) -> None:
+        sizes = {
+            f"{SPARK}/{query}/{path}": size for query, each in closures.items() for path, size in each.files.items()
+        }
+        staging.fill(Tree(self._inside, self._directory.at()), sizes, self._may_go_on)
+        for query, each in closures.items():
+            for path, origin in each.rebuilt.items():
+                staging.write(f"{SPARK}/{query}/{path}", readers[query].rebuilt(path, origin))
+            for path in filter(METADATA.fullmatch, each.files):
+                staging.rewrite(f"{SPARK}/{query}/{path}", partial(relocated, f"{uri}/{SPARK}/{query}"))
+
+    def _manifest(self, readers: dict[str, CheckpointReader], closures: dict[str, Closure]) -> Manifest:
+        queries = [
+            saved_query(query, readers[query], each, begun=query in self._begun)
+            for query, each in sorted(closures.items())
+        ]
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        leader, wanted = self._directory.leader, self._wanted
+        return Manifest(
+            self._directory.job, leader.epoch, wanted.id, at, wanted.by, wanted.stopped, _pyspark(), queries
+        )
+
+
+def _damaged(query: str, path: str, closures: dict[str, Closure]) -> str:
+    found = closures[query]
+    return f"Batch {found.batch} of query {query} cannot be continued, so no savepoint has it. {path}: {found.reason}"
+
+
+def _pyspark() -> str:
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,131 @@
+"""Savepoints of real queries under real sidecars: taken while batches run, and started from under other names."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.spark.helpers import eventually
+from tests.system.spark.test_job import feed
+from tests.system.spark.test_supervised import DRIVERS, RUN, Driver
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+
+FILES = 60
+
+
+def ha(driver: Driver, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-P", "-m", "ha.cli", *arguments, "--files", driver.root, "--zookeeper", ""]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
+
+
+class Job:
+    """A driver's job with its output; ``middle`` is the place between its queries, which later jobs go on with."""
+
+    def __init__(self, driver: Driver, name: str, middle: Path, out: Path) -> None:
+        self.driver, self.name, self.middle, self.out = driver, name, middle, out
+
+    @contextmanager
+    def running(self, *options: str) -> Iterator["subprocess.Popen[bytes]"]:
+        program = [sys.executable, str(DRIVERS / "chained.py"), self.name, self.driver.source.as_uri()]
+        with self.driver.running(
+            [*RUN, self.name, *options, "--", *program, self.middle.as_uri(), self.out.as_uri()]
+        ) as process:
+            yield process
+
+    def asked(self, verb: str, *options: str) -> dict[str, Any]:
+        """Ask the leader, and return its answer."""
+        done = ha(self.driver, verb, self.name, *options, "--json", "--timeout", "100")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def sums(self) -> dict[int, tuple[int, int]]:
+        """Return the newest sums."""
+        batches = batches_of(self.out)
+        if not batches:
+            return {}
+        parts = (self.out / f"batch={batches[-1]}").glob("part-*")
+        found = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+        return {row["key"]: (row["sum"], row["n"]) for row in found}
+
+
+def batches_of(folder: Path) -> list[int]:
+    """Return the batches that are published there, in order."""
+    return sorted(int(each.name.partition("=")[2]) for each in folder.glob("batch=*"))
+
+
+def expected(count: int) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for value in range(count):
+        before = found.get(value % 3, (0, 0))
+        found[value % 3] = before[0] + value, before[1] + 1
+    return found
+
+
+@pytest.fixture
+def driver(job: str, tmp_path: Path) -> Iterator[Driver]:
+    made = Driver(job, (tmp_path / "jobs").as_uri(), "", tmp_path)
+    yield made
+    sys.stdout.write(made.said[-8000:])
+
+
+def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Driver, tmp_path: Path) -> None:
+    middle = tmp_path / "middle"
+    first = Job(driver, driver.job, middle, tmp_path / "out")
+    running, stopped = (tmp_path / "running").as_uri(), (tmp_path / "stopped").as_uri()
+    go_on = threading.Event()
+
+    def write() -> None:
+        for value in range(FILES):
+            feed(driver.source, value, value)
+            go_on.wait(0.2 if value < FILES - 10 else 0.05)
+
+    feeder = threading.Thread(target=write)
+    with first.running() as process:
+        feeder.start()
+        eventually(lambda: len(first.sums()) == 3, 120)
+        taken = first.asked("savepoint", running)["result"]
+        batches = {query["name"]: query["batch"] for query in taken["queries"]}
+        assert all(query["state"].endswith(", format 1") or query["name"] == "clean" for query in taken["queries"])
+        read = [
+            int(batch)
+            for log in (tmp_path / "running" / "spark" / "sums" / "sources" / "0").iterdir()
+            for batch in re.findall(r"batch=(\d+)/", log.read_text())
+        ]
+        assert max(read) <= batches["clean"], "the reader has read nothing that its writer has not saved"
+        answer = first.asked("stop", "--savepoint", stopped)
+        assert process.wait(60) == 0
+    feeder.join()
+    assert "FINISHED" in ha(driver, "list").stdout
+    assert answer["result"]["stopped"] is True
+    saved = {query["name"]: query["batch"] for query in answer["result"]["queries"]}
+    published = {"clean": batches_of(middle)[-1], "sums": batches_of(first.out)[-1]}
+    assert published == saved, "nothing was published that is not saved"
+
+    second = Job(driver, f"{driver.job}-second", middle, first.out)
+    with second.running("--from", stopped) as process:
+        eventually(lambda: second.sums() == expected(FILES), 120)
+        answer = second.asked("stop", "--savepoint", "--drain")
+        assert process.wait(60) == 0
+    assert answer["result"]["savepoint"] == answer["id"]
+    assert second.sums() == expected(FILES)
+    listed = json.loads(ha(driver, "savepoint", second.name, "--list", "--json").stdout)
+    assert [each["name"] for each in listed] == [answer["id"]]
+
+    for batch in batches_of(middle):  # what was done since that savepoint is done once more
+        if batch > batches["clean"]:
+            shutil.rmtree(middle / f"batch={batch}")
+    third = Job(driver, f"{driver.job}-third", middle, tmp_path / "out-3")
+    with third.running("--from", running) as process:
+        eventually(lambda: third.sums() == expected(FILES), 120)
+        third.asked("cancel")
+        assert process.wait(60) == 0
