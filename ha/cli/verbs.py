@@ -200,16 +200,8 @@ SECTIONS = {
     "Look": ("list", "status", "leader", "watch", "queries", "exceptions", "history"),
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
     "Checkpoints and outputs": (
-        "checkpoints",
-        "checkpoint",
-        "inspect",
-        "state",
-        "verify",
-        "savepoint",
-        "adopt",
-        "export",
-        "output",
-        "sweep",
+        *("checkpoints", "checkpoint", "inspect", "state", "verify"),
+        *("savepoint", "export", "adopt", "sweep", "output"),
     ),
     "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
 }
