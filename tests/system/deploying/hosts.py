@@ -163,24 +163,31 @@ def _listen(address: str, port: int) -> socket.socket:
 
 
 def _serve(loop: asyncio.AbstractEventLoop, listening: list[tuple[socket.socket, int]]) -> None:
-    for each, port in listening:
-        loop.run_until_complete(asyncio.start_server(_relay_to(port), sock=each))
+    servers = [loop.run_until_complete(asyncio.start_server(_relay_to(port), sock=each)) for each, port in listening]
     loop.run_forever()
-    for task in asyncio.all_tasks(loop):
+    for server in servers:
+        server.close()
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
         task.cancel()
-    loop.run_until_complete(asyncio.sleep(0))
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks))
+    loop.run_until_complete(asyncio.sleep(0.1))  # transports that were aborted close their sockets
     loop.close()
 
 
 def _relay_to(port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers = [writer]
         try:
             inwards, outwards = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            writer.transport.abort()
-            return
-        with suppress(asyncio.CancelledError):  # the hosts are taken down
+            writers.append(outwards)
             await asyncio.gather(_copy(reader, outwards), _copy(inwards, writer))
+        except (OSError, asyncio.CancelledError):  # the server is down, or the hosts are taken down
+            return
+        finally:
+            for each in writers:
+                each.transport.abort()
 
     return relay
 
