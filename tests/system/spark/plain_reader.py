@@ -200,6 +200,7 @@ class Home:
     epoch: int
     session_id: str
     job: str = "orders"
+    settling: threading.Event = field(default_factory=threading.Event)
 
     @property
     def name(self) -> str:
