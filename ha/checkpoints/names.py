@@ -179,7 +179,7 @@ class _Sorted:
                 whole = named[3] in ("snapshot", "zip")
                 (files.whole if whole else files.changes)[Version(int(named[1]), named[2] or "")] = path
                 self.rocksdb = self.rocksdb or named[3] in ("changelog", "zip")
-        elif place := _SCHEMA.fullmatch(folder):
+        elif (place := _SCHEMA.fullmatch(folder)) and not name.startswith("."):  # a check sum of this host
             self.schemas.setdefault(int(place[1]), []).append(path)
         elif named := _OPERATOR.fullmatch(path):
             self.metadata.setdefault(int(named[1]), {})[int(named[2] or 0)] = path

@@ -192,3 +192,9 @@ def test_check_sums_of_files_are_taken_along_and_not_missed() -> None:
     changes = next(path for path in files if path.endswith("/5.changelog"))
     files[f"{changes}.crc"] = b"sum"
     assert f"{changes}.crc" in closed(files, 4).files
+
+
+def test_check_sums_that_hadoop_keeps_on_local_disks_are_no_part_of_it() -> None:
+    schema = "state/0/0/_metadata/schema"
+    names = CheckpointFiles({schema: 10, "state/0/0/_metadata/.schema.crc": 12})
+    assert names.schemas([0]) == [schema]
