@@ -177,7 +177,7 @@ class Election:
             return []
         state.rival.mark_process_gone(session_id)
         self._look_soon(now)
-        return [] if state.rival.lease.paused else [Suspect(state.rival.lease.contender)]
+        return [Suspect(state.rival.lease.contender)]
 
     def _process_asked(self, token: str, *, lives: bool) -> list[Command]:
         state = self.state

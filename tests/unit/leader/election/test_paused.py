@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from leader.election.events import ListRecord, Log, RequestsFound
+from leader.election.events import ListRecord, Log, ProcessGone, RequestsFound
 from leader.election.rival import RivalLease
 from leader.layout.lease import ANYBODY, LOOK, PAUSED, Attestation, Lease, Mode
 from leader.layout.names import RECORD, newest
@@ -71,6 +71,17 @@ def test_nobody_takes_over_from_a_leader_that_dies_and_somebody_does_when_the_pa
     assert arena.until_leader(TIMING.short_ttl * (1 + TIMING.drift) + 3)[0] is standby
     arena.run(TIMING.short_ttl)
     assert not lease(arena).successor
+
+
+def test_a_process_that_is_gone_is_noted_although_nobody_takes_over_yet(arena: Arena) -> None:
+    """The pause may be over before the next look: the history must say that a belief had ended by then."""
+    _, standby = arena.start_led("b")
+    pause(arena)
+    arena.run(TIMING.long_ttl)
+    standby.participant().send(ProcessGone(lease(arena).owner))
+    arena.run(1)
+    assert "suspected" in {kind for _, kind, _ in standby.history}
+    assert standby.grants() == []
 
 
 def test_nobody_takes_over_from_one_that_gives_the_job_back(arena: Arena) -> None:
