@@ -26,6 +26,10 @@ STORES = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
+IDS = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+IDS_OF = {"hdfs": "1", "rocksdb": "2"}
+"""HDFSBackedStateStore knows no ids, and `ha.spark.lead` chooses them for queries that begin."""
+
 GATED_BATCH = 1
 """Batch in which the first driver waits at the gate, inside ``foreachBatch``."""
 
@@ -107,6 +111,7 @@ def outcome(error: Exception, leadership: Leadership) -> str:
 def start(spark: SparkSession, leadership: Leadership, case: dict[str, Any], plan: dict[str, Any], gate: Gate) -> Any:
     """Start one query; the state store is chosen when it starts."""
     spark.conf.set(PROVIDER, STORES[case["store"]])
+    spark.conf.set(IDS, IDS_OF[case["store"]])
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(plan["input"])
     stream = lines.dropDuplicates(["value"]).writeStream.queryName(case["name"]).outputMode("append")
     if not case["fenced"]:
