@@ -272,7 +272,7 @@ def test_a_session_that_is_taken_away(team: Team) -> None:
             with bare(team, client_id=client_id(leading)):
                 until(lambda: team.mode() == "hdfs", "the leader notices that somebody has its session", SESSION_S)
             first = session(leading)
-            until(lambda: session(leading) not in (None, first), "it has a new session", 4 * SESSION_S)
+            until(lambda: session(leading) not in (None, first), "it has a new session", PATIENCE_S)
             team.settle()
             copy_is_right(team)
         assert believed.values == ["True"]
