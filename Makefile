@@ -26,7 +26,6 @@ demo: install  ## a streaming job that survives kill -9, a ZooKeeper outage and 
 test: lint  ## everything: gates, unit, contract, protocol, integration and Spark tests, and the quick drills
 	$(PYTEST)
 
-unit: PROCESSES = 3
 unit: install  ## what needs no servers and starts no programs, in less than a minute
 	$(PYTEST) -m "$(WITHOUT)" tests/unit
 
