@@ -75,12 +75,18 @@ def checkpoints(job: str, as_json: bool, timeout: float, files: str | None, zook
         click.echo(json.dumps([{"query": each.query, **_checkpoint_fields(each)} for each in found]))
         return
     table = Table(box=None, pad_edge=False)
-    for column in ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "STATE ROWS", "STATE BYTES", "OFFSETS"):
+    for column in ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "ROWS/S", "STATE ROWS", "STATE BYTES", "OFFSETS"):
         table.add_column(column, justify="left" if column in ("QUERY", "OFFSETS") else "right")
     for each in found:
-        numbers = ("-" if value is None else str(value) for value in list(_checkpoint_fields(each).values())[:-1])
+        numbers = map(_number, list(_checkpoint_fields(each).values())[:-1])
         table.add_row(Text(printable(each.query)), *numbers, Text(printable(each.metadata.offsets) or "-"))
     Console(soft_wrap=True).print(table)
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 def _leader_fields(answer: Answer) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Jobs at a glance: state, epoch, lease, contenders and checkpoints, as ``ha list`` and the HTTP API show them."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -10,7 +11,7 @@ from leader.job.admin import JobAdmin
 from leader.job.failed_attempts import FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import Status, pick
-from leader.layout.checkpoint import CheckpointEntry
+from leader.layout.checkpoint import Checkpoint, CheckpointEntry
 from leader.layout.lease import Mode
 from leader.layout.names import CHECKPOINTS, check_job
 from leader.layout.pause import Pause, present
@@ -59,6 +60,7 @@ class JobSummary(msgspec.Struct, frozen=True):
         holder: the contender that holds the lease.
         contenders: that have announced themselves; null if ZooKeeper does not answer.
         checkpoint_at: when its checkpoints changed last, by the clock of the file system; null without any.
+        rows_per_second: that the newest batches of all its queries went through, together; null if no query says it.
         paused: set while an operator has paused it: nobody takes over.
         next_try: set while its leader waits, because the job keeps failing.
     """
@@ -70,6 +72,7 @@ class JobSummary(msgspec.Struct, frozen=True):
     holder: str | None = None
     contenders: list[str] | None = None
     checkpoint_at: str | None = None
+    rows_per_second: float | None = None
     paused: JobPause | None = None
     next_try: NextTry | None = None
 
@@ -114,7 +117,7 @@ def _look(admin: JobAdmin, job: str) -> JobSummary:
     checkpoints = directory.list(CHECKPOINTS)
     held = lease.mode is not Mode.RELEASED
     found = pick(each.name for each in entries)
-    published = any(CheckpointEntry.parse(each.name) for each in checkpoints)
+    newest = _newest(each.name for each in checkpoints)
     # A checkpoint is an old entry with a new name: only the folder's time tells when that was.
     changed = max((each.modified_ms for each in entries if each.name == CHECKPOINTS), default=0)
     return JobSummary(
@@ -124,10 +127,26 @@ def _look(admin: JobAdmin, job: str) -> JobSummary:
         lease.mode.value,
         lease.contender if held else None,
         admin.contenders(job),
-        at_time(changed) if published and changed else None,
+        at_time(changed) if newest and changed else None,
+        _rows_per_second(newest),
         _paused(present(record)),
         _next_try(directory) if held and found is not None and found.status is Status.RESTARTING else None,
     )
+
+
+def _newest(names: Iterable[str]) -> list[Checkpoint]:
+    """Return the newest checkpoint of each query; names of other versions are left out."""
+    found: dict[str, Checkpoint] = {}
+    for entry in filter(None, map(CheckpointEntry.parse, names)):
+        known = found.get(entry.checkpoint.query)
+        if known is None or known.order < entry.checkpoint.order:
+            found[entry.checkpoint.query] = entry.checkpoint
+    return list(found.values())
+
+
+def _rows_per_second(newest: Iterable[Checkpoint]) -> float | None:
+    rates = [rate for each in newest if (rate := each.metadata.rows_per_second) is not None]
+    return sum(rates) if rates else None
 
 
 def _next_try(directory: FencedDirectory) -> NextTry | None:

@@ -47,6 +47,7 @@ class CheckpointRow(msgspec.Struct, frozen=True):
     id: int
     duration_ms: int | None
     rows: int | None
+    rows_per_second: float | None
     state_rows: int | None
     state_bytes: int | None
     offsets: str | None
@@ -107,6 +108,7 @@ def checkpoint_row(checkpoint: Checkpoint) -> CheckpointRow:
         checkpoint.id,
         known.duration_ms,
         known.rows,
+        known.rows_per_second,
         known.state_rows,
         known.state_bytes,
         known.offsets or None,

@@ -49,6 +49,11 @@ class Metadata:
     state_bytes: int | None = None
     offsets: str = ""
 
+    @property
+    def rows_per_second(self) -> float | None:
+        """Rows read by the duration of the batch, as Spark's ``processedRowsPerSecond``; None if either is unknown."""
+        return None if self.rows is None or not self.duration_ms else self.rows * 1000 / self.duration_ms
+
 
 NOTHING = Metadata()
 

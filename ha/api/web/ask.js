@@ -6,28 +6,37 @@ import { el } from "/dom.js";
 const FOLLOW_MS = 700;
 const FINAL = ["done", "refused", "failed", "unknown"];
 
+const TO = ["to", "Where", "a new directory as a URI; without one the savepoint is kept among the job's own"];
+
+// The verb, its button, the question, what will happen, and what else can be said.
 export const VERBS = [
-  ["restart", "Restart", "Its command is started again, on the same host and in the same epoch."],
-  ["pause", "Pause", "Its leader stays, and nobody takes over, whatever happens to it, until somebody resumes the job."],
-  ["resume", "Resume", "The pause ends: standbys take over again when they must."],
-  ["stop", "Stop", "Its command is asked to end, and the job has FINISHED. No leader runs it again."],
-  ["cancel", "Cancel", "Its command is stopped, and the job is CANCELED. No leader runs it again."],
+  ["savepoint", "Savepoint", "Take a savepoint of", "All its queries are saved at one consistent cut. The job goes on.", [TO]],
+  ["restart", "Restart", "Restart", "Its command is started again, on the same host and in the same epoch.", []],
+  ["pause", "Pause", "Pause", "Its leader stays, and nobody takes over, whatever happens to it, until somebody resumes the job.", []],
+  ["resume", "Resume", "Resume", "The pause ends: standbys take over again when they must.", []],
+  ["stop-with-savepoint", "Save and stop", "Save and stop",
+    "Its queries are stopped after their batches and saved, and the job has FINISHED. Without a savepoint it goes on.", [TO]],
+  ["stop", "Stop", "Stop", "Its command is asked to end, and the job has FINISHED. No leader runs it again.", []],
+  ["cancel", "Cancel", "Cancel", "Its command is stopped, and the job is CANCELED. No leader runs it again.", []],
 ];
 
-export const BAD = ["stop", "cancel"];
+export const BAD = ["stop", "cancel", "stop-with-savepoint"];
 export const possible = (verb, row) => (verb === "resume" ? row.paused !== null : verb === "pause" ? row.paused === null : row.holder !== null);
 
-function open(title, text, { confirm, danger, field, act }) {
+const hint = (text) => el("span", { class: "soft" }, `(${text})`);
+
+function open(title, text, { confirm, danger = false, fields = [], act }) {
   const dialog = document.getElementById("dialog");
   const failure = el("p", { role: "alert" });
-  const input = field ? el("input", { type: "password", name: "token", autocomplete: "off", value: token() }) : null;
+  const input = el("input", { type: "password", name: "token", autocomplete: "off", value: token() });
+  const given = fields.map(([name]) => el("input", { type: "text", name, autocomplete: "off", spellcheck: "false" }));
   const button = el("button", { type: "submit", class: danger ? "bad" : null }, confirm);
   const form = el("form", { method: "dialog", onsubmit: async (event) => {
     event.preventDefault();
-    if (input) setToken(input.value.trim());
+    setToken(input.value.trim());
     button.disabled = true;
     try {
-      await act();
+      await act(Object.fromEntries(given.map((each) => [each.name, each.value.trim()]).filter(([, said]) => said)));
       dialog.close();
     } catch (error) {
       failure.textContent = error.message;
@@ -35,7 +44,8 @@ function open(title, text, { confirm, danger, field, act }) {
     }
   } },
   el("h2", { id: "dialog-title" }, title), el("p", {}, text),
-  input ? el("label", {}, "Token ", el("span", { class: "soft" }, "(kept until this tab is closed)"), input) : null,
+  fields.map(([, label, text], number) => el("label", {}, `${label} `, hint(text), given[number])),
+  el("label", {}, "Token ", hint("kept until this tab is closed"), input),
   failure,
   el("div", { class: "buttons" }, button, el("button", { type: "button", onclick: () => dialog.close() }, "Leave it")));
   dialog.replaceChildren(form);
@@ -44,17 +54,17 @@ function open(title, text, { confirm, danger, field, act }) {
 
 export function askToken(then) {
   open("Token", "A token of the role read shows this page where reading needs one; one of the role operate allows requests.", {
-    confirm: "Use it", field: true, act: async () => then(),
+    confirm: "Use it", act: async () => then(),
   });
 }
 
 // The id is made once for each dialog: if the answer is lost, asking again is asking once.
-export function confirm(job, [verb, title, text], say) {
+export function confirm(job, [verb, button, ask, text, fields], say) {
   const id = `page-${Date.now()}-${crypto.getRandomValues(new Uint32Array(1))[0].toString(16)}`;
-  open(`${title} ${job}?`, text, {
-    confirm: `${title} the job`, danger: BAD.includes(verb), field: true,
-    act: async () => {
-      const made = await post(`/jobs/${encodeURIComponent(job)}/requests`, { verb, id });
+  open(`${ask} ${job}?`, text, {
+    confirm: button, danger: BAD.includes(verb), fields,
+    act: async (given) => {
+      const made = await post(`/jobs/${encodeURIComponent(job)}/requests`, { verb, id, arguments: given });
       follow(job, made, say);
     },
   });

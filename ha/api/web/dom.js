@@ -40,6 +40,9 @@ export function duration(ms) {
   return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
 }
 
+// How long a batch took: short ones in milliseconds.
+export const took = (ms) => (ms === null ? "-" : ms < 10000 ? `${ms} ms` : duration(ms));
+
 // A time whose age is written anew every second.
 export function age(at) {
   const parsed = Date.parse(at || "");
@@ -60,6 +63,8 @@ export const bytes = (number) => {
   return `${(number / 1024 ** unit).toFixed(unit ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB"][unit]}`;
 };
 export const count = (number) => (number === null ? "-" : number.toLocaleString("en"));
+
+export const rate = (number) => (number === null ? "-" : count(number < 10 ? Math.round(number * 10) / 10 : Math.round(number)));
 
 export function table(columns, rows, cards = false) {
   const cell = (row) => ([label, value, style]) => el("td", { class: style, "data-label": label }, value(row) ?? "-");

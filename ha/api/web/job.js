@@ -2,7 +2,8 @@
 
 import { get } from "/api.js";
 import { BAD, VERBS, possible, confirm } from "/ask.js";
-import { age, badge, bytes, count, duration, el, table } from "/dom.js";
+import { batches } from "/batches.js";
+import { age, badge, bytes, count, el, rate, table, took } from "/dom.js";
 import { graph } from "/graph.js";
 import { timeline } from "/timeline.js";
 
@@ -37,6 +38,7 @@ export class JobPage {
     this.state.replaceChildren(badge(row.state));
     const facts = [
       ["Leader", row.holder || "nobody"], ["Epoch", row.epoch], ["Lease", row.lease], ["Newest checkpoint", age(row.checkpoint_at)],
+      ["Rows a second", rate(row.rows_per_second)],
       ["Contenders", row.contenders === null ? "not known" : row.contenders.join(", ") || "none"],
     ];
     if (row.next_try) facts.push(["Next try", `${row.next_try.at}, after ${row.next_try.failures} failures, at last on ${row.next_try.host} (${row.next_try.cause})${row.next_try.remedy ? ": " + row.next_try.remedy : ""}`]);
@@ -94,13 +96,14 @@ function checkpoints(found) {
   if (!found.length) return el("p", { class: "soft" }, "No checkpoint is published yet.");
   const columns = [
     ["Query", (row) => row.query, "name"], ["Batch", (row) => count(row.batch), "number"], ["Id", (row) => row.id, "number"],
-    ["Duration", (row) => (row.duration_ms === null ? "-" : row.duration_ms < 10000 ? `${row.duration_ms} ms` : duration(row.duration_ms)), "number"],
-    ["Rows", (row) => count(row.rows), "number"], ["State rows", (row) => count(row.state_rows), "number"],
+    ["Duration", (row) => took(row.duration_ms), "number"],
+    ["Rows", (row) => count(row.rows), "number"], ["Rows a second", (row) => rate(row.rows_per_second), "number"],
+    ["State rows", (row) => count(row.state_rows), "number"],
     ["State size", (row) => bytes(row.state_bytes), "number"], ["Offsets", (row) => row.offsets || "-", "mono wide"],
   ];
   const newest = new Map(found.map((each) => [each.query, each]));
   const kept = el("details", {}, el("summary", {}, `All ${found.length} that are kept`), table(columns, [...found].reverse(), true));
-  return el("div", {}, table(columns, [...newest.values()], true), kept);
+  return el("div", {}, table(columns, [...newest.values()], true), batches(found), kept);
 }
 
 // What a person has opened stays open when its part is drawn anew.

@@ -1,6 +1,6 @@
 // All jobs at a glance: those in trouble first.
 
-import { age, badge, el, rank, table } from "/dom.js";
+import { age, badge, el, rank, rate, table } from "/dom.js";
 
 const columns = [
   ["Job", (row) => el("a", { href: `#/jobs/${encodeURIComponent(row.job)}` }, row.job), "name"],
@@ -9,6 +9,7 @@ const columns = [
   ["Epoch", (row) => row.epoch, "number"],
   ["Lease", (row) => row.lease],
   ["Newest checkpoint", (row) => age(row.checkpoint_at)],
+  ["Rows a second", (row) => rate(row.rows_per_second), "number"],
   ["Contenders", (row) => (row.contenders === null ? "not known" : row.contenders.join(", ") || "none"), "wide"],
 ];
 

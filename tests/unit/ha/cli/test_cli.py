@@ -133,6 +133,7 @@ def test_what_runs_is_suspended_while_nobody_leads_it(
 def test_list_history_and_checkpoint(led: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(Said(capsys, "list", "--json").output)
     assert rows[0].pop("checkpoint_at").endswith("Z")
+    assert rows[0].pop("rows_per_second") == pytest.approx(7 / 0.85)
     assert [rows[0].pop(name) for name in ("paused", "next_try")] == [None, None]
     assert rows == [
         {"job": "orders", "state": "CREATED", "epoch": 1, "lease": "hdfs", "holder": "a", "contenders": None}
@@ -141,6 +142,7 @@ def test_list_history_and_checkpoint(led: Path, capsys: pytest.CaptureFixture[st
     (history,) = json.loads(Said(capsys, "history", "orders", "--json").output)
     assert (history["epoch"], history["reason"], history["contender"]) == (1, "released", "a")
     state = json.loads(Said(capsys, "checkpoint", "orders", "--json").output)
+    assert state["queries"]["daily"].pop("rows_per_second") == pytest.approx(7 / 0.85)
     known = {"duration_ms": 850, "rows": 7, "state_rows": 20, "state_bytes": 4096, "offsets": "orders=12"}
     assert state == {"job": "orders", "epoch": 1, "next_id": 1, "queries": {"daily": {"batch": 4, "id": 2, **known}}}
     assert "daily: batch 4, checkpoint 2" in Said(capsys, "checkpoint", "orders").output
@@ -154,8 +156,8 @@ def test_the_checkpoints_that_are_kept(led: Path, capsys: pytest.CaptureFixture[
     title, *rows = (line.split() for line in Said(capsys, "checkpoints", "orders").output.splitlines())
     assert title[:3] == ["QUERY", "BATCH", "ID"]
     assert rows == [
-        ["daily", "3", "1", "-", "-", "-", "-", "-"],
-        ["daily", "4", "2", "850", "7", "20", "4096", "orders=12"],
+        ["daily", "3", "1", "-", "-", "-", "-", "-", "-"],
+        ["daily", "4", "2", "850", "7", "8.2", "20", "4096", "orders=12"],
     ]
     home = f"orders/{LeaderDirectory(1, SESSION).name}/checkpoints"
     LocalFiles(led, durable=False).make_directory(f"{home}/daily=5")

@@ -15,6 +15,7 @@ from leader.errors import Fenced, InvalidName, NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.checkpoints import Checkpoints
 from leader.job.status import JobStatus, Status
+from leader.layout.checkpoint import Metadata
 from tests.unit.ha.led import Led
 
 
@@ -56,6 +57,18 @@ def test_the_checkpoints_have_a_time_as_soon_as_there_is_one(admin: JobAdmin, le
     Checkpoints(directory).completed("daily", 1)
     os.utime(tmp_path / "jobs" / directory.at("checkpoints"), (1_000_000_000,) * 2)
     assert summary(admin, "orders").checkpoint_at == "2001-09-09T01:46:40Z"
+
+
+def test_the_rate_is_that_of_each_querys_newest_batch(admin: JobAdmin, led: Led) -> None:
+    del led
+    published = Checkpoints(admin.directory("orders"))
+    published.completed("silent", 1)
+    assert summary(admin, "orders").rows_per_second is None, "nobody says it"
+    for batch, rows in ((9, 5_000), (10, 100), (11, 400)):  # 9 sorts after 10 as text
+        published.completed("clean", batch, Metadata(duration_ms=2_000, rows=rows))
+    published.completed("sums", 3, Metadata(duration_ms=500, rows=7))
+    published.completed("at-once", 3, Metadata(duration_ms=0, rows=7))
+    assert summary(admin, "orders").rows_per_second == 200 + 14
 
 
 def test_a_claim_between_two_calls_is_looked_at_again(
