@@ -34,7 +34,7 @@ def examine(gathered: Gathered, jobs: Sequence[str] = (), consent: Consent | Non
         yield from check_file_system(stores.files, timeout)
         for job in jobs:
             yield from check_job_directory(stores.files, job, timeout, settings.timing.long_ttl_ms, consent)
-        yield from check_namenodes(stores.files.uri)
+        yield from check_namenodes(stores.files.uri, settings.webhdfs_ca)
         yield from check_zookeeper(settings, stores.zookeeper)
     finally:
         stores.close()

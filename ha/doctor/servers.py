@@ -1,10 +1,11 @@
 """Checks of the servers: which NameNode is active, and how ZooKeeper is, as each server says itself."""
 
-import http.client
 import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ha.config.settings import Settings
@@ -13,6 +14,9 @@ from store.clock import now
 from store.errors import Invalid, NotFound, StoreError
 from store.hadoop_errors import configuration, namenodes
 from store.zookeeper import Connection, Get, Sync, ZooKeeper
+
+if TYPE_CHECKING:
+    import requests
 
 ANSWER_WITHIN_S = 2.0
 MAX_ANSWER_BYTES = 100_000
@@ -30,17 +34,30 @@ def hadoop() -> Mapping[str, str]:
         return {}
 
 
-def check_namenodes(files: str) -> Iterator[Finding]:
-    """Yield the mode of each NameNode behind a nameservice."""
+def check_namenodes(files: str, ca: str = "") -> Iterator[Finding]:
+    """Yield the mode of each NameNode behind a nameservice, as its own web server says it.
+
+    Args:
+        files: URI of the file system.
+        ca: file with the authorities that sign the servers' certificates; empty for those of this host.
+    """
     parts = urlsplit(files)
     if parts.scheme not in {"hdfs", "webhdfs", "swebhdfs"} or not parts.netloc or parts.port is not None:
         return
+    known = hadoop()
+    scheme = "https" if known.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
     try:
-        found = namenodes(hadoop(), parts.netloc, "http-address")
+        found = namenodes(known, parts.netloc, f"{scheme}-address")
+        session = _session(known, ca)
     except Invalid as error:
-        yield warning(NAMENODES, f"{error}", "Add dfs.namenode.http-address of each NameNode to see their modes.")
+        yield warning(NAMENODES, f"{error}", f"Add dfs.namenode.{scheme}-address of each NameNode to see their modes.")
         return
-    modes = [(address, _mode(address)) for address in found]
+    except ImportError:
+        found_out = "NameNodes with Kerberos cannot be asked for their modes."
+        yield warning(NAMENODES, found_out, "To see them: pip install 'hybrid-ha[kerberos]'.")
+        return
+    with session:
+        modes = [(address, _mode(session, f"{scheme}://{address}")) for address in found]
     text = ", ".join(f"{address} {mode}" for address, mode in modes) + "."
     active = sum(mode == "active" for _, mode in modes)
     if any(mode.startswith("unknown") for _, mode in modes):
@@ -51,19 +68,28 @@ def check_namenodes(files: str) -> Iterator[Finding]:
         yield failed(NAMENODES, text, "Exactly one must be active: see `hdfs haadmin -getAllServiceState`.")
 
 
-def _mode(address: str) -> str:
-    host, _, port = address.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port) if port.isdigit() else 0, timeout=ANSWER_WITHIN_S)
+def _session(known: Mapping[str, str], ca: str) -> "requests.Session":
+    import requests  # noqa: PLC0415 - a tenth of a second that only clusters with NameNodes pay
+
+    session = requests.Session()
+    session.trust_env = False
+    session.verify = ca or True
+    if known.get("hadoop.security.authentication", "").lower() == "kerberos":
+        from requests_kerberos import OPTIONAL, HTTPKerberosAuth  # noqa: PLC0415
+
+        session.auth = HTTPKerberosAuth(mutual_authentication=OPTIONAL)
+    return session
+
+
+def _mode(session: "requests.Session", server: str) -> str:
     try:
-        connection.request("GET", STATUS)
-        answer = connection.getresponse()
-        if answer.status != http.client.OK:
-            return f"unknown (HTTP {answer.status})"
-        return str(json.loads(answer.read(MAX_ANSWER_BYTES))["beans"][0]["State"])
-    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
+        with session.get(server + STATUS, timeout=ANSWER_WITHIN_S, stream=True) as answer:
+            if answer.status_code != HTTPStatus.OK:
+                return f"unknown (HTTP {answer.status_code})"
+            said = answer.raw.read(MAX_ANSWER_BYTES, decode_content=True)
+        return str(json.loads(said)["beans"][0]["State"])
+    except (OSError, ValueError, LookupError, TypeError) as error:  # those of requests are errors of the system
         return f"unknown ({type(error).__name__})"
-    finally:
-        connection.close()
 
 
 def check_zookeeper(settings: Settings, zookeeper: ZooKeeper | None) -> Iterator[Finding]:

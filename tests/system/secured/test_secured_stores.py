@@ -195,6 +195,22 @@ def tickets(box: Sandbox) -> int:
     return len(re.findall(rf"AS_REQ .*ISSUE: .* {USER}@", log))
 
 
+DOCTOR = """
+from ha.doctor.servers import check_namenodes
+for ca in (os.environ["HA_WEBHDFS_CA"], ""):
+    for each in check_namenodes(stores.files.uri, ca):
+        print(each.level.value, each.found)
+"""
+
+
+def test_the_doctor_asks_namenodes_over_https_with_a_ticket(box: Sandbox) -> None:
+    good, distrusted = said(box, USER, DOCTOR)
+    assert good.startswith("ok ")
+    assert (good.count(" active"), good.count(" standby")) == (1, 1)
+    assert distrusted.startswith("warning ")
+    assert distrusted.count("unknown (SSLError)") == 2, "it believes nobody whose authority it does not know"
+
+
 def test_a_namenode_that_was_just_restarted_is_ready_when_it_can_take_over(box: Sandbox) -> None:
     """Found by an hour of switches: it listened, and was refused as the active one because it knew too few blocks."""
     for _ in range(2):

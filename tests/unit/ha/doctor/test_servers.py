@@ -1,0 +1,106 @@
+"""The modes of NameNodes, as their own web servers say them: here servers that say what a test wants."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from ha.doctor import servers
+from ha.doctor.finding import Finding, Level
+from ha.doctor.servers import check_namenodes
+
+Serve = Callable[[bytes, int], str]
+
+
+def mode(text: str) -> bytes:
+    return json.dumps({"beans": [{"State": text}]}).encode()
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    running: list[ThreadingHTTPServer] = []
+
+    def start(said: bytes, status: int) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status if self.path == servers.STATUS else 404)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        running.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return f"127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def examined(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> Finding:
+    known = {f"dfs.namenode.http-address.ns.{number}": address for number, address in enumerate(addresses)}
+    known["dfs.ha.namenodes.ns"] = ",".join(map(str, range(len(addresses))))
+    monkeypatch.setattr(servers, "hadoop", lambda: known)
+    (found,) = check_namenodes("hdfs://ns/jobs")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("modes", "level"),
+    [
+        (("active", "standby"), Level.OK),
+        (("standby", "active"), Level.OK),
+        (("standby", "standby"), Level.FAILED),
+        (("active", "active"), Level.FAILED),
+    ],
+)
+def test_exactly_one_is_active(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, modes: tuple[str, str], level: Level
+) -> None:
+    addresses = [serve(mode(each), 200) for each in modes]
+    found = examined(monkeypatch, *addresses)
+    assert found.level is level
+    assert found.found == f"{addresses[0]} {modes[0]}, {addresses[1]} {modes[1]}."
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "shown"),
+    [
+        (mode("active"), 401, "HTTP 401"),
+        (b"<html>", 200, "JSONDecodeError"),
+        (b"[]", 200, "TypeError"),
+        (b'{"beans": []}', 200, "IndexError"),
+        (b'{"beans": [{}]}', 200, "KeyError"),
+    ],
+)
+def test_what_cannot_be_read_is_a_warning(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, said: bytes, status: int, shown: str
+) -> None:
+    found = examined(monkeypatch, serve(mode("active"), 200), serve(said, status))
+    assert found.level is Level.WARNING
+    assert f"unknown ({shown})" in found.found
+
+
+def test_a_namenode_that_is_gone_is_a_warning(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = examined(monkeypatch, serve(mode("active"), 200), "127.0.0.1:1")
+    assert found.level is Level.WARNING
+    assert found.found.endswith("127.0.0.1:1 unknown (ConnectionError).")
+
+
+@pytest.mark.parametrize("files", ["file:///jobs", "hdfs://host:8020/jobs", "hdfs:///jobs"])
+def test_only_a_nameservice_has_modes(files: str) -> None:
+    assert not list(check_namenodes(files))
+
+
+def test_addresses_that_are_missing_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "hadoop", lambda: {"dfs.http.policy": "HTTPS_ONLY"})
+    (found,) = check_namenodes("hdfs://ns/jobs")
+    assert found.level is Level.WARNING
+    assert found.remedy.startswith("Add dfs.namenode.https-address ")
