@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from ha.config.settings import Settings
 from ha.metrics.verification import QueryVerified, VerificationMetrics
 from ha.sidecar.background import in_background
@@ -37,16 +39,17 @@ _log = logging.getLogger("ha")
 class Verification:
     """The verifications of one job by one sidecar."""
 
-    def __init__(self, settings: Settings, job: str, metrics: VerificationMetrics, standby: Callable[[], bool]) -> None:
+    def __init__(self, settings: Settings, job: str, registry: CollectorRegistry, standby: Callable[[], bool]) -> None:
         """Begin with nothing.
 
         Args:
             settings: the sidecar's.
             job: name of the job.
-            metrics: told of what is found.
+            registry: shows what is found.
             standby: says whether the sidecar does not lead the job.
         """
-        self._settings, self._job, self._metrics, self._standby = settings, job, metrics, standby
+        self._settings, self._job, self._standby = settings, job, standby
+        self._metrics = VerificationMetrics(registry, job, standby)
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None

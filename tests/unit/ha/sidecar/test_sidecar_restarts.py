@@ -231,7 +231,7 @@ class Scene:
         self.sidecar._act(Requested("orders"))
 
     def grant(self) -> None:
-        if isinstance(self.sidecar._phase, Standby) and self.sidecar._exit_code is None:
+        if isinstance(self.sidecar._leadership.phase, Standby) and self.sidecar._leadership.exit_code is None:
             self.epoch += 1
             self.leads = True
             self.sidecar._believed("orders", float("inf"), float("inf"))
@@ -292,6 +292,9 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
     )
     with (
         mock.patch("ha.sidecar.sidecar.now", made.now),
+        mock.patch("ha.sidecar.job_leadership.now", made.now),
+        mock.patch("ha.sidecar.command_starts.now", made.now),
+        mock.patch("ha.sidecar.operator_work.now", made.now),
         mock.patch("ha.sidecar.failures.now", made.now),
         mock.patch("ha.sidecar.command.now", made.now),
         mock.patch("ha.sidecar.command.GuardedCommand", made.start),
@@ -315,7 +318,7 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
         mock.patch.object(JobStatusUpdater, "directory", return_value=SimpleNamespace(job="orders")),
     ):
         made.sidecar = Sidecar(process, "orders", ["true"], {}, restore=restore)
-        made.sidecar._warm_up()
+        made.sidecar._starts.warm_up()
         try:
             yield made
         finally:
@@ -360,11 +363,17 @@ def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
             assert not (waits and made.running) or made.attempts.pause, "only a warm one waits for the pause"
             works = made.sidecar._savepoints._work.busy
             assert not made.leads or waits or made.running or works, "no leader is idle"
-            if standby == "warm" and isinstance(made.sidecar._phase, Standby) and made.sidecar._exit_code is None:
+            if (
+                standby == "warm"
+                and isinstance(made.sidecar._leadership.phase, Standby)
+                and made.sidecar._leadership.exit_code is None
+            ):
                 assert waits or made.running, "no standby is idle either"
         ended = [epoch for epoch, _ in made.ends]
         assert ended == sorted(set(ended)), "each leadership ends for one cause"
-        assert set(range(1, made.epoch + (made.sidecar._phase == Standby()))) <= set(ended), "and none without one"
+        assert set(range(1, made.epoch + (made.sidecar._leadership.phase == Standby()))) <= set(ended), (
+            "and none without one"
+        )
         answered = [each for each, _ in made.answers]
         assert len(answered) == len(set(answered)), "no request is answered twice"
         restarts = sum(each.verb.startswith(("restart", "stop-")) for each in made.accepted)
@@ -415,9 +424,9 @@ def test_a_request_to_end_the_job_ends_it_once_the_command_has_ended() -> None:
         with scene(**FIXED) as made:
             made.grant()
             ask(made)
-            assert (made.leads, made.answers, made.sidecar._exit_code) == (True, [], None)
+            assert (made.leads, made.answers, made.sidecar._leadership.exit_code) == (True, [], None)
             made.fail()
-            assert (made.leads, made.releases, made.sidecar._exit_code) == (False, 1, 0)
+            assert (made.leads, made.releases, made.sidecar._leadership.exit_code) == (False, 1, 0)
             assert [state for _, state in made.answers] == [State.DONE]
             assert made.ends == [(1, cause)]
 
@@ -506,7 +515,7 @@ def test_a_job_is_stopped_with_a_savepoint() -> None:
         made.tick()
         assert len(made.started) == 1
         made.end_work()
-        assert (made.leads, made.sidecar._exit_code, made.ends) == (False, 0, [(1, "stopped-by-operator")])
+        assert (made.leads, made.sidecar._leadership.exit_code, made.ends) == (False, 0, [(1, "stopped-by-operator")])
         assert made.answers == [("0-stop-with-savepoint", State.DONE)]
         assert made.answered[-1].startswith("The job has ended. Savepoint 0-stop-with-savepoint: ")
 
@@ -518,7 +527,7 @@ def test_a_stop_whose_savepoint_fails_fails_and_the_job_goes_on() -> None:
         made.fail()
         made.fail_work()
         made.tick()
-        assert (made.leads, made.ends, made.sidecar._exit_code) == (True, [], None)
+        assert (made.leads, made.ends, made.sidecar._leadership.exit_code) == (True, [], None)
         assert made.runs
         assert made.answers == [("0-stop-with-savepoint", State.FAILED)]
         assert made.answered == ["There is no savepoint. The disk is full. The job goes on."]
@@ -611,7 +620,7 @@ def test_a_job_that_cannot_begin_from_its_savepoint_does_not_begin() -> None:
     with scene(Restore("before", once=True), **FIXED) as made:
         made.grant()
         made.fail_work()
-        assert (made.started, made.leads, made.sidecar._exit_code) == ([], False, 1)
+        assert (made.started, made.leads, made.sidecar._leadership.exit_code) == ([], False, 1)
         assert made.ends == [(1, "not-started")]
 
 
@@ -683,9 +692,9 @@ def test_the_last_attempt_ends_the_job_with_its_cause() -> None:
             until_started(made)
             assert not made.given_up
             made.fail()
-            assert (made.sidecar._exit_code is not None) == (number == 3)
+            assert (made.sidecar._leadership.exit_code is not None) == (number == 3)
         assert made.given_up == "The command has failed 3 times in a row without a completed batch; at last: exit-3."
-        assert (made.sidecar._exit_code, made.attempts) == (1, Attempts())
+        assert (made.sidecar._leadership.exit_code, made.attempts) == (1, Attempts())
 
 
 def test_a_command_that_ran_for_long_begins_anew() -> None:

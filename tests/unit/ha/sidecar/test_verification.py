@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 import ha
 from ha.config.settings import Settings
 from ha.config.sources import load
-from ha.metrics.verification import QueryVerified, VerificationMetrics
+from ha.metrics.verification import QueryVerified
 from ha.sidecar.verification import Verification, verified
 from ha.spark import adopt
 from tests.unit.ha.checkpoints.simulated_spark import HDFS
@@ -26,8 +26,7 @@ class Sidecar:
 
     def __init__(self, settings: Settings, standby: bool = True) -> None:
         self.registry = CollectorRegistry()
-        metrics = VerificationMetrics(self.registry, "orders", lambda: True)
-        self.verification = Verification(settings, "orders", metrics, lambda: standby)
+        self.verification = Verification(settings, "orders", self.registry, lambda: standby)
 
     def damaged(self) -> float | None:
         labels = {"job_name": "orders", "query": "sums"}
