@@ -76,11 +76,9 @@ class CommandStarts:
             self._failures.tell(leader, "not-started", f"{error}").join(NOTE_S)
             counted = self._failures.counted(leader, "not-started", 0.0, "store the program again, or mend this host")
             self._leadership.exit_code = counted.exit_code
-            self._leadership.record_end("not-started")
-            self._leadership.step_down("The command could not be started.")
+            self._leadership.step_down("not-started", "The command could not be started.")
         except OSError as error:  # on a host where no file can be written a driver cannot work either
-            self._leadership.record_end("not-started")
-            self._leadership.step_down(f"The command could not be told that it leads: {error.strerror}.")
+            self._leadership.step_down("not-started", f"The command could not be told that it leads: {error.strerror}.")
 
     def _granted(self, leader: LeaderDirectory) -> bool:
         """Start the command, or tell the warm one; returns False if a newer version has to replace that first."""

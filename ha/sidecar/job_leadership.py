@@ -61,8 +61,14 @@ class JobLeadership:
             self._recorded = self.phase.leader
             self._process.record_end(self._job, self._recorded, cause)
 
-    def step_down(self, reason: str) -> None:
-        """Tell the contender that the leadership, if there is one, is to end; the revocation follows."""
+    def step_down(self, cause: str, reason: str) -> None:
+        """Tell the contender that the leadership, if there is one, is to end; the revocation follows.
+
+        Args:
+            cause: one word, for the history.
+            reason: one sentence, for the log.
+        """
+        self.record_end(cause)
         self.end_phase()
         self._process.step_down(self._job, reason)
 

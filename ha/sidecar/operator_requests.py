@@ -1,7 +1,7 @@
 """OperatorRequests: the sidecar's end of what operators ask for, as to stop the job, or to take a savepoint of it."""
 
 import logging
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 from leader.errors import NotLeader
@@ -54,8 +54,10 @@ class OperatorRequests:
         """Whether the command is to end, or has ended, for a savepoint that is not taken yet."""
         return self.present is not None and self.present.verb == STOP_WITH_SAVEPOINT and not self._kept[0]
 
-    def take(self, *, leading: bool, waiting: Container[str] = ()) -> Iterator[Request]:
+    def take(self, leading: Callable[[], bool], waiting: Callable[[], Container[str]]) -> Iterator[Request]:
         """Accept what operators ask for, and yield what is to be carried out now.
+
+        Both are asked for each request, because an earlier one may have changed the answer.
 
         Args:
             leading: whether the command is to run; if not, the leadership is about to end.
@@ -67,9 +69,9 @@ class OperatorRequests:
                     self._answer(request, State.REFUSED, f"This version knows no request {request.verb!r}.")
                 elif self.present is not None and not (request.verb == CANCEL and self.present.verb in SAVES):
                     self._answer(request, State.REFUSED, f"It is carrying out another one: {self.present.verb}.")
-                elif not leading:
+                elif not leading():
                     self._answer(request, State.REFUSED, "This leadership is about to end: ask again.")
-                elif request.verb in waiting:
+                elif request.verb in waiting():
                     self._answer(request, State.REFUSED, "It is busy with a savepoint: ask again after that.")
                 else:
                     _log.info("%s: %s asks to %s.", self._job, request.by or "an operator", request.verb)

@@ -56,8 +56,8 @@ class OperatorWork:
         """Carry out what operators have asked for meanwhile."""
         if self._requests is None:
             return
-        leading = isinstance(self._leadership.phase, Leading)
-        for request in self._requests.take(leading=leading, waiting=self._savepoints.waiting):
+        leading = lambda: isinstance(self._leadership.phase, Leading)  # noqa: E731
+        for request in self._requests.take(leading, lambda: self._savepoints.waiting):
             phase = self._leadership.phase
             assert isinstance(phase, Leading), "only then anything is carried out"
             match request.verb:

@@ -199,8 +199,7 @@ class Sidecar:
         leader = LeaderDirectory(grant.epoch, grant.session_id)
         self._leadership.phase = Ending(leader)  # until it is clear that the command is to run
         if self._leadership.exit_code is not None:
-            self._leadership.record_end("stopped")
-            self._leadership.step_down("The sidecar is stopping.")
+            self._leadership.step_down("stopped", "The sidecar is stopping.")
         elif self._status.begin(leader):
             self._leadership.phase = phase = Leading(leader, self._settings.restart_strategy(random.random))
             self._operators.begin(leader)
@@ -217,8 +216,7 @@ class Sidecar:
         else:
             _log.info("%s: the job has finished; --again runs it once more, and `rerun` each time.", self._job)
             self._leadership.exit_code = 0
-            self._leadership.record_end("has-finished")
-            self._leadership.step_down("The job has finished.")
+            self._leadership.step_down("has-finished", "The job has finished.")
 
     def _revoked(self, revoke: Revoke) -> None:
         phase = self._leadership.phase
@@ -235,9 +233,8 @@ class Sidecar:
         phase = self._leadership.phase
         if not isinstance(phase, Standby):
             cause = "resigned" if successor in ("", ANYBODY) else f"switchover-to-{successor}"[:64]
-            self._leadership.record_end(cause)
             self._leadership.phase = Ending(phase.leader, successor)
-            self._leadership.step_down("An operator asked to hand over.")
+            self._leadership.step_down(cause, "An operator asked to hand over.")
 
     def _refused(self) -> None:
         """Another process has this one's name: only a person can mend that."""
@@ -246,8 +243,7 @@ class Sidecar:
             self._leadership.stop_command()
 
     def _told_to_stop(self, signal_name: str) -> None:
-        self._leadership.record_end("stopped")
-        self._leadership.step_down(f"The sidecar was told to stop ({signal_name}).")
+        self._leadership.step_down("stopped", f"The sidecar was told to stop ({signal_name}).")
         if self._leadership.stands_by:  # no revocation will come, because nothing is granted
             self._leadership.stop_command()
 
@@ -263,8 +259,7 @@ class Sidecar:
             return
         _log.error("%s: it cannot start from the savepoint: %s", self._job, error)
         self._leadership.exit_code = 1
-        self._leadership.record_end("not-started")
-        self._end_of_work("The job could not be started from the savepoint.")
+        self._end_of_work("not-started", "The job could not be started from the savepoint.")
 
     def _start_again(self) -> None:
         phase = self._leadership.phase
@@ -279,7 +274,8 @@ class Sidecar:
             self._escalation.tries(phase.leader)
             self._operators.started_again()
         else:  # this process was paused meanwhile; the notice of the end is on its way
-            self._end_of_work("The leadership was over before the command could be started again.")
+            cause = "revoked" if self._leadership.exit_code is None else "stopped"
+            self._end_of_work(cause, "The leadership was over before the command could be started again.")
 
     def _watch_for_hangs(self) -> None:
         """Kill a command that hangs, and give the leadership back: another host may do better."""
@@ -343,13 +339,12 @@ class Sidecar:
             return
         if decision.exit_code is not None:
             self._leadership.exit_code = decision.exit_code
-        self._leadership.record_end(cause)
-        self._end_of_work(f"The command has ended with {code}.")
+        self._end_of_work(cause, f"The command has ended with {code}.")
 
     # --- the end of a leadership
 
-    def _end_of_work(self, reason: str) -> None:
-        self._leadership.step_down(reason)
+    def _end_of_work(self, cause: str, reason: str) -> None:
+        self._leadership.step_down(cause, reason)
         self._give_back()
 
     def _give_back(self) -> None:

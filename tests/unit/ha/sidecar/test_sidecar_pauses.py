@@ -1,0 +1,97 @@
+"""The pauses before a sidecar starts the command of a job that keeps failing, on a test clock."""
+
+from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
+from tests.unit.ha.sidecar.scene import ENDS, Scene, scene
+
+
+def until_started(made: Scene) -> float:
+    """Let the time pass until the command runs; returns how long that took."""
+    begun, starts = made.clock, len(made.started)
+    made.grant()
+    while len(made.started) == starts:
+        assert made.leads
+        made.clock = made.sidecar._start_at
+        made.sidecar._act(None)
+    return made.clock - begun
+
+
+def test_a_job_that_fails_at_its_start_is_tried_less_and_less_often() -> None:
+    with scene() as made:
+        pauses = []
+        for _ in range(13):
+            pauses.append(until_started(made))
+            made.fail()
+            assert not made.leads
+        assert pauses == [0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+        assert made.attempts.cause == "exit-3"
+
+
+def test_the_command_does_not_start_before_the_pause_is_over() -> None:
+    with scene() as made:
+        made.attempts = Attempts(failures=4, cause="exit-3", host="another")
+        made.grant()
+        made.clock += 3.999
+        made.sidecar._act(None)
+        assert (made.leads, made.started) == (True, [])
+        assert made.sidecar._command.status()["state"] == "restarting"
+        assert made.sidecar._command.status()["next_start_seconds"] == 0.0
+        assert made.waits == [4.0], "everybody is told"
+        made.clock += 0.001
+        made.sidecar._act(None)
+        assert made.running
+        assert made.waits == [4.0, 0.0]
+        made.restart()
+        made.sidecar._act(None)
+        assert made.waits == [4.0, 0.0], "only a wait ends"
+
+
+def test_a_warm_command_waits_too() -> None:
+    with scene(standby="warm") as made:
+        made.attempts = Attempts(failures=3, cause="exit-3", host="another")
+        assert made.running
+        made.grant()
+        assert made.running.epoch == 0, "it is not told"
+        made.clock += 2.0
+        made.sidecar._act(None)
+        assert made.running.epoch == 1
+
+
+def test_the_last_attempt_ends_the_job_with_its_cause() -> None:
+    with scene(failover_max_attempts=3) as made:
+        for number in (1, 2, 3):
+            until_started(made)
+            assert not made.given_up
+            made.fail()
+            assert (made.sidecar._leadership.exit_code is not None) == (number == 3)
+        assert made.given_up == "The command has failed 3 times in a row without a completed batch; at last: exit-3."
+        assert (made.sidecar._leadership.exit_code, made.attempts) == (1, Attempts())
+
+
+def test_a_command_that_ran_for_long_begins_anew() -> None:
+    with scene() as made:
+        made.attempts = Attempts(failures=9)
+        until_started(made)
+        made.clock += LONGEST_PAUSE_S
+        made.fail()
+        assert made.attempts == Attempts()
+        assert until_started(made) == 0.0
+
+
+def test_an_operator_who_asks_for_a_restart_ends_the_pause_and_the_count() -> None:
+    with scene() as made:
+        made.attempts = Attempts(failures=9)
+        made.grant()
+        assert not made.running
+        made.restart()
+        made.sidecar._act(None)
+        assert made.running
+        assert made.attempts == Attempts()
+
+
+def test_a_leadership_that_ends_otherwise_is_no_failure() -> None:
+    for end in ENDS:
+        with scene() as made:
+            made.grant()
+            end(made)
+            made.fail()
+            assert made.attempts == Attempts(), end
