@@ -41,6 +41,11 @@ class JobLeadership:
         return isinstance(self.phase, Standby)
 
     @property
+    def stop_grace(self) -> float:
+        """Seconds that the command has to end when it is asked to."""
+        return self._process.settings.stop_grace
+
+    @property
     def may_run(self) -> bool:
         """Whether the command may run as far as this process knows; the guard enforces the deadline anyway."""
         return self.exit_code is None and self._leads()
@@ -52,8 +57,7 @@ class JobLeadership:
 
     def stop_command(self, until: float | None = None) -> None:
         """Ask the command to end: before ``until``, or within the grace period if there is no such time."""
-        grace = self._process.settings.stop_grace
-        self._command.terminate(now() + grace if until is None else until - KILL_MARGIN_S)
+        self._command.terminate(now() + self.stop_grace if until is None else until - KILL_MARGIN_S)
 
     def record_end(self, cause: str) -> None:
         """Write down why the present leadership ends, if nothing else has ended it before."""

@@ -22,6 +22,9 @@ from leader.job.requests import Request
 from leader.layout.names import LeaderDirectory
 from store.clock import now
 
+STOPPED, CANCELLED = "stopped-by-operator", "cancelled"
+"""Why a leadership has ended, for the history."""
+
 
 class OperatorWork:
     """Carries out what operators ask for while this sidecar leads. Its methods are called on the sidecar's thread."""
@@ -134,7 +137,7 @@ class OperatorWork:
             self._requests.answer(f"{error} The job goes on.", done=False)
             self._leadership.start_in(phase, 0.0)
         else:
-            self._end(phase, "stopped-by-operator")
+            self._end(phase, STOPPED)
 
     def _restart_newest(self, phase: Leading) -> None:
         if (unfit := self._starts.take_newest()) is not None:
@@ -152,7 +155,7 @@ class OperatorWork:
         self._status.fail(phase.leader)
         self._escalation.forget(phase.leader)
         if self._command.runs:
-            self._leadership.stop_command()
+            self._let_end()
         else:
             self._savepoints.put_back()
             self._leadership.start_in(phase, 0.0)
@@ -161,12 +164,25 @@ class OperatorWork:
         if cancelled:
             self._savepoints.end("The job is cancelled.")
             self._status.cancel(phase.leader)
-        self._end(phase, "cancelled" if cancelled else "stopped-by-operator")
+        self._end(phase, CANCELLED if cancelled else STOPPED)
 
     def _end(self, phase: Leading, cause: str) -> None:
         self._leadership.record_end(cause)
         self._leadership.phase = ending = Ending(phase.leader)
-        if self._command.runs:
+        if not self._command.runs:
+            self._finish(ending)
+        elif cause == CANCELLED:
             self._leadership.stop_command()
         else:
-            self._finish(ending)
+            self._let_end()
+
+    def _let_end(self) -> None:
+        """Have the command end after the present batches of its queries, if it knows how; otherwise by SIGTERM.
+
+        A signal goes to all its processes, so the JVM interrupts what it does.
+        """
+        seconds = self._leadership.stop_grace
+        if self._command.settle(seconds, drain=False):
+            self._terminate_at = now() + seconds
+        else:
+            self._leadership.stop_command()
