@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from ha.leadership.fenced_rename import ATTEMPTS, FencedRename
 from ha.outputs import layout
-from ha.outputs.record import FILES, LOST, Record, read, written
+from ha.outputs.record import FILES, LOST, Record
 from leader.errors import OutputLost, Unreadable
+from leader.layout.packed_names import read, written
 from store.clock import now
 from store.errors import AlreadyExists, NotFound, StoreError, Unknown
 from store.files import Entry

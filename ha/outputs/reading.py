@@ -12,10 +12,11 @@ from typing import TypeVar
 import msgspec
 
 from ha.outputs import layout
-from ha.outputs.record import FILES, LOST, TARGET, Record, Target, read
+from ha.outputs.record import FILES, LOST, TARGET, Record, Target
 from leader.errors import Fenced, Unreadable
 from leader.job.fenced_directory import LOOKS, FencedDirectory
 from leader.layout.names import OUT
+from leader.layout.packed_names import read
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 from store.files import Entry

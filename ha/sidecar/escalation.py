@@ -10,7 +10,7 @@ import socket
 
 from ha.sidecar.job_status import JobStatusUpdater
 from leader.errors import NotLeader, Unreadable
-from leader.job.failed_attempts import Attempts, FailedAttempts
+from leader.job.failed_attempts import FailedAttempts
 from leader.layout.names import LeaderDirectory
 from store.errors import StoreError
 
@@ -23,12 +23,12 @@ class Escalation:
     def __init__(self, status: JobStatusUpdater, job: str, most: int) -> None:
         """Prepare; ``most`` failures in a row end the job."""
         self._status, self._job, self._most = status, job, most
-        self._waiting: Attempts | None = None
-        """The failures because of which the present leader waits; None if it does not wait."""
+        self._waits = False
+        """Whether the present leader waits because of the failures."""
 
     def pause(self, leader: LeaderDirectory) -> float:
         """Return the seconds that a new leader waits before it starts its command."""
-        self._waiting = None
+        self._waits = False
         attempts = FailedAttempts(self._status.directory(leader))
         try:
             found = attempts.load()
@@ -41,21 +41,20 @@ class Escalation:
                 "the next try is in %.0f s. `ha restart %s` tries at once.%s",
                 self._job, found.failures, found.host, found.cause, found.pause, self._job, _mends(found.remedy),
             )  # fmt: skip
-            self._waiting = found
+            self._waits = True
             self._tell(leader, found.pause)
         return found.pause
 
     def tries(self, leader: LeaderDirectory) -> None:
         """The command has been started: if the leader has waited before, it waits no more."""
-        if self._waiting is not None:
+        if self._waits:
             self._tell(leader, 0.0)
-            self._waiting = None
+            self._waits = False
 
     def _tell(self, leader: LeaderDirectory, seconds: float) -> None:
         """Tell everybody how long the leader waits: one try, because it is only shown."""
-        assert self._waiting is not None, "only then there is something to tell"
         try:
-            FailedAttempts(self._status.directory(leader)).wait(self._waiting, seconds)
+            FailedAttempts(self._status.directory(leader)).wait(seconds)
         except (StoreError, NotLeader) as error:
             _log.warning("%s: `ha list` does not show when it is tried again: %s", self._job, error)
 
@@ -88,7 +87,7 @@ class Escalation:
 
     def forget(self, leader: LeaderDirectory) -> None:
         """Begin anew, as an operator asks."""
-        self._waiting = None
+        self._waits = False
         try:
             FailedAttempts(self._status.directory(leader)).forget()
         except (StoreError, NotLeader) as error:

@@ -24,6 +24,9 @@ ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
 NOTE_S = 2.0
 """Longest wait until a failure is written down, if the leadership is given back next."""
 
+SHORT_NOTE_S = 0.1
+"""Likewise of a failure without a dump: it is written as fast as it is counted, unless the store is slow."""
+
 _log = logging.getLogger("ha")
 
 

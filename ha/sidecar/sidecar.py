@@ -24,7 +24,7 @@ from ha.sidecar.escalation import Escalation
 from ha.sidecar.failures import CommandFailures, Decision, end_of_command
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_leadership import JobLeadership
-from ha.sidecar.job_status import NOTE_S, JobStatusUpdater
+from ha.sidecar.job_status import NOTE_S, SHORT_NOTE_S, JobStatusUpdater
 from ha.sidecar.newest_program import NewestProgram
 from ha.sidecar.operator_work import OperatorWork
 from ha.sidecar.phase import Ending, Leading, Standby
@@ -331,9 +331,11 @@ class Sidecar:
         cause = "jvm-ended" if jvm_ended else end_of_command(code, finished=finished)
         decision = Decision()
         if code and isinstance(phase, Leading):
-            self._failures.tell(phase.leader, cause, f"The command has ended with {code}: see its output.")
+            told = self._failures.tell(phase.leader, cause, f"The command has ended with {code}: see its output.")
             if self._leadership.may_run:
                 decision = self._failures.after(phase, cause, self._starts.seconds, remedy)
+            if decision.delay is None:
+                told.join(SHORT_NOTE_S)
         if decision.delay is not None and isinstance(phase, Leading):
             self._leadership.start_in(phase, decision.delay)
             return

@@ -25,9 +25,10 @@ from ha.leadership.leadership import Leadership
 from ha.metrics.output_report import DECIDE, MOVE, RECORD, REPORTS, WRITE, path_beside
 from ha.outputs import layout
 from ha.outputs.moving import Moved, Moving
-from ha.outputs.record import TARGET, Record, Target, written
+from ha.outputs.record import TARGET, Record, Target
 from leader.errors import NotLeader, OutputLost
 from leader.layout.names import OUT, check_word
+from leader.layout.packed_names import written
 from store.errors import AlreadyExists, NotFound, StoreError
 
 if TYPE_CHECKING:

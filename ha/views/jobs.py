@@ -93,7 +93,7 @@ def summaries(admin: JobAdmin) -> list[JobSummary]:
 
 
 def summary(admin: JobAdmin, job: str) -> JobSummary:
-    """Return a job at a glance. Costs the NameNode four lists; while it is RESTARTING, a list and a read more.
+    """Return a job at a glance. Costs the NameNode four lists; while it is RESTARTING, one or two more.
 
     Raises:
         InvalidName: it is no name of a job.

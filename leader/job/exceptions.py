@@ -1,7 +1,9 @@
-"""Exceptions: the newest failures of a job, whoever led it. Each is one file, moved into its name behind the fence.
+"""Exceptions: the newest failures of a job, whoever led it, behind the fence. Each is one file, moved into its name.
 
     exceptions/<number>-<eight hex digits>[~<sequence>]
+    exceptions/<number>-<eight hex digits>=<packed>     a short one is the name of an empty folder
 
+A file takes half a second in HDFS, and a leader that gives its lease back because of the failure has not so much time.
 The number is one higher than the newest one's, so it says the order of the failures as their writers saw it. Two
 writers of one leadership, the sidecar and its driver, may take the same number: the digits keep their files apart.
 """
@@ -11,12 +13,15 @@ import socket
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
+from leader.errors import Unreadable
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.information import FORMAT
 from leader.layout.names import EXCEPTIONS, EXCEPTIONS_RETAINED, SEQUENCE
+from leader.layout.packed_names import TEXT, pack, unpack
 from store.errors import NotFound, StoreError
 from store.files import Entry
 
@@ -30,7 +35,7 @@ DUMP_BYTES = 64_000
 UNSAID = "The failure came without an exception."
 
 _CUT = "\n[...]\n"
-_ENTRY = re.compile(rf"([1-9][0-9]{{0,15}})-([0-9a-f]{{8}}){SEQUENCE}")
+_ENTRY = re.compile(rf"([1-9][0-9]{{0,15}})-[0-9a-f]{{8}}(?:=([A-Za-z0-9_-]+))?{SEQUENCE}")
 
 
 class JobException(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +62,7 @@ class JobException(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int = 0
 
 
-class _Wire(JobException, frozen=True, kw_only=True):
+class _Wire(JobException, frozen=True, kw_only=True, omit_defaults=True):
     format: int
 
 
@@ -97,22 +102,35 @@ class Exceptions:
             host=socket.gethostname(),
         )
         kept = _numbered(self._directory.list(EXCEPTIONS))
-        number = kept[-1][0] + 1 if kept else 1
-        self._directory.put(msgspec.json.encode(failure), f"{EXCEPTIONS}/{number}-{uuid.uuid4().hex[:8]}")
+        number = kept[-1].number + 1 if kept else 1
+        self._store(f"{EXCEPTIONS}/{number}-{uuid.uuid4().hex[:8]}", failure, first=not kept)
         with suppress(StoreError):  # the next one deletes what is too old by then
-            for _, name, _ in kept[: max(0, len(kept) + 1 - self._retained)]:
-                self._directory.delete(f"{EXCEPTIONS}/{name}")
+            for each in kept[: max(0, len(kept) + 1 - self._retained)]:
+                self._directory.delete(f"{EXCEPTIONS}/{each.name}")
+
+    def _store(self, path: str, failure: _Wire, *, first: bool) -> None:
+        packed = pack(failure)
+        if len(packed) > TEXT:
+            self._directory.put(msgspec.json.encode(failure), path)
+            return
+        if first:
+            self._directory.make_folder(EXCEPTIONS)
+        self._directory.make_folder(f"{path}={packed}")
 
     def list(self) -> list[JobException]:
         """Return the failures that are kept, oldest first; without those that this version cannot read."""
         found = []
-        for _, name, at_ms in _numbered(self._directory.list(EXCEPTIONS))[-self._retained :]:
-            with suppress(NotFound, msgspec.MsgspecError, UnicodeDecodeError):  # its leader has just deleted it
-                wire = _decoder.decode(self._directory.read(f"{EXCEPTIONS}/{name}"))
+        for each in _numbered(self._directory.list(EXCEPTIONS))[-self._retained :]:
+            # its leader has just deleted it, or somebody else has made it
+            with suppress(NotFound, Unreadable, msgspec.MsgspecError, UnicodeDecodeError):
+                wire = unpack(each.packed, _Wire) if each.packed else self._read(each.name)
                 if wire.format == FORMAT:
                     known = {key: getattr(wire, key) for key in JobException.__struct_fields__}
-                    found.append(JobException(**(known | {"at_ms": at_ms})))
+                    found.append(JobException(**(known | {"at_ms": each.at_ms})))
         return found
+
+    def _read(self, name: str) -> _Wire:
+        return _decoder.decode(self._directory.read(f"{EXCEPTIONS}/{name}"))
 
 
 def cut(text: str, most: int) -> str:
@@ -124,7 +142,19 @@ def cut(text: str, most: int) -> str:
     return raw[:half].decode(errors="ignore") + _CUT + raw[-half:].decode(errors="ignore")
 
 
-def _numbered(entries: Sequence[Entry]) -> list[tuple[int, str, int]]:
-    """Return the numbers, names and times of the failures among the entries, oldest first."""
-    found = ((entry, _ENTRY.fullmatch(entry.name)) for entry in entries if not entry.is_directory)
-    return sorted((int(match[1]), entry.name, entry.modified_ms) for entry, match in found if match)
+class _Kept(NamedTuple):
+    number: int
+    name: str
+    at_ms: int
+    packed: str
+    """What a folder's name says; empty for a file."""
+
+
+def _numbered(entries: Sequence[Entry]) -> list[_Kept]:
+    """Return the failures among the entries, oldest first."""
+    found = ((entry, _ENTRY.fullmatch(entry.name)) for entry in entries)
+    return sorted(
+        _Kept(int(match[1]), entry.name, entry.modified_ms, match[2] or "")
+        for entry, match in found
+        if match and entry.is_directory == bool(match[2])
+    )

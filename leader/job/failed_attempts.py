@@ -1,22 +1,44 @@
 """FailedAttempts: how often in a row a job's command has failed without progress, whoever led it. Behind the fence.
 
-One versioned file, ``graph/attempts``, which is written after a failure, and when a leader begins to wait because of
-it; at no other time. It moves with the leader directory, so a change of leader forgets no failure. Progress is a
-completed batch of any query.
+    graph/attempts=<failures>~<hopeless>~<batches>~<cause>~<host>~<0|1>[~<sequence>]
+    graph/waits=<sequence>~<milliseconds>
+
+The first folder counts: one rename of it is one failure more. A file would cost half a second, for which the job's next
+leader would have to wait. It is renamed after a failure, and at no other time. It moves with the leader directory, so a
+change of leader forgets no failure. Progress is a completed batch of any query. A remedy, if the last number says that
+there is one, lies in the folder, as packed names. The second folder is there while a leader waits because of the
+failures with that sequence, for people.
 """
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
 
-from leader.errors import Unreadable
 from leader.job.checkpoints import Checkpoints
 from leader.job.fenced_directory import FencedDirectory
-from leader.job.versioned_files import VersionedFiles
-from leader.layout.names import GRAPH
+from leader.layout import packed_names
+from leader.layout.names import GRAPH, SEQUENCE, escape, unescape
+from store.errors import AlreadyExists, NotFound, StoreError, Unknown
+from store.files import Entry
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
 """Between two tries. A command that has run for the longest pause is not failing at its start: that is progress too."""
 
-_ATTEMPTS = "attempts"
+TRIES = 4
+"""Of one change, while changes that the store executes late come before it."""
+
+LONGEST_CAUSE, LONGEST_HOST = 40, 100
+"""Bytes of them in a name. It has 255, and its numbers take less than 100."""
+
+_REMEDY = "remedy"
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_TEXT = "([A-Za-z0-9._-]*)"
+_ATTEMPTS = re.compile(rf"attempts={_NUMBER}~{_NUMBER}~([0-9a-f]{{16}}|)~{_TEXT}~{_TEXT}~([01]){SEQUENCE}")
+_WAITS = re.compile(rf"waits={_NUMBER}~{_NUMBER}")
 
 
 class Attempts(msgspec.Struct, frozen=True):
@@ -26,19 +48,17 @@ class Attempts(msgspec.Struct, frozen=True):
         failures: their number.
         cause: how the last one has ended, in one word.
         host: where that was.
-        batches: newest completed batch of each query at the last one.
+        batches: digest of the newest completed batch of each query at the last one; empty if there was none.
         hopeless: how many of them no restart could mend; they use up no attempts.
         remedy: what to do about the last one, because no restart mends it; empty if one may.
-        waits: seconds from when this was stored until the next try; 0 if no leader has begun to wait.
     """
 
     failures: int = 0
     cause: str = ""
     host: str = ""
-    batches: dict[str, int] = {}
+    batches: str = ""
     hopeless: int = 0
     remedy: str = ""
-    waits: float = 0.0
 
     @property
     def used(self) -> int:
@@ -53,18 +73,40 @@ class Attempts(msgspec.Struct, frozen=True):
         return min(LONGEST_PAUSE_S, SHORTEST_PAUSE_S * 2.0 ** min(self.failures - 2, 20))
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one list of the folder says.
+
+    Attributes:
+        attempts: the failures so far, without the remedy.
+        name: of the folder that counts; empty if there is none yet.
+        sequence: its sequence; 0 if there is none.
+        has_remedy: whether a remedy lies in it.
+        older: other folders that counted once.
+        waits: names of the folders that say that a leader waits.
+        next_try_ms: when it tries again, by the store's clock; 0 if none waits.
+    """
+
+    attempts: Attempts = Attempts()  # noqa: RUF009  # it is frozen
+    name: str = ""
+    sequence: int = 0
+    has_remedy: bool = False
+    older: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+    next_try_ms: int = 0
+
+
 class FailedAttempts:
     """The failures of one job; only its leader changes them.
 
     Every method raises :class:`leader.errors.Fenced` once another leader has taken over,
-    :class:`leader.errors.Unreadable` if another version of this package has written them, and
+    :class:`leader.errors.Unreadable` if somebody has damaged what is said of them, and
     :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
     """
 
     def __init__(self, directory: FencedDirectory) -> None:
         """Connect to nothing yet."""
         self._directory = directory
-        self._files = VersionedFiles(directory, GRAPH, "a file of the graph")
 
     def load(self) -> Attempts:
         """Return the failures so far."""
@@ -75,21 +117,20 @@ class FailedAttempts:
 
         That is 0 if no leader waits.
         """
-        found = self._files.load(_ATTEMPTS)
-        try:
-            if found is None:
-                return Attempts(), 0
-            attempts = msgspec.json.decode(found.data, type=Attempts)
-        except msgspec.MsgspecError as error:
-            raise Unreadable(
-                f"The failures of job {self._directory.job!r} in a row cannot be read, because another version of this "
-                f"package or a program has written them: {error}."
-            ) from error
-        return attempts, found.at_ms + round(attempts.waits * 1000) if attempts.waits else 0
+        found = self._find()
+        if not found.has_remedy:
+            return found.attempts, found.next_try_ms
+        inside = [each.name for each in self._directory.list(f"{GRAPH}/{found.name}")]
+        remedy = packed_names.read(_REMEDY, str, inside) or ""
+        return msgspec.structs.replace(found.attempts, remedy=remedy), found.next_try_ms
 
-    def wait(self, attempts: Attempts, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Note for how long the present leader waits, so that others can say when the next try is; 0: it tries now."""
-        self._put(msgspec.structs.replace(attempts, waits=seconds))
+        found = self._find()
+        for each in found.waits:
+            self._directory.delete(f"{GRAPH}/{each}")
+        if seconds:
+            self._directory.make_folder(f"{GRAPH}/waits={found.sequence}~{round(seconds * 1000)}")
 
     def add(self, cause: str, host: str, seconds: float, remedy: str = "") -> Attempts:
         """Count a failure, unless there was progress; return the failures in a row.
@@ -103,18 +144,88 @@ class FailedAttempts:
         if seconds >= LONGEST_PAUSE_S:
             self.forget()
             return Attempts()
-        before = self.load()
-        batches = Checkpoints(self._directory).state().queries
-        if batches != before.batches:
-            before = Attempts()
-        hopeless = before.hopeless + bool(remedy)
-        after = Attempts(before.failures + 1, cause, host, batches, hopeless, remedy)
-        self._put(after)
-        return after
+        batches = _digest(Checkpoints(self._directory).state().queries)
 
-    def _put(self, attempts: Attempts) -> None:
-        self._files.put(_ATTEMPTS, msgspec.json.encode(attempts))
+        def after(before: Attempts) -> Attempts:
+            if batches != before.batches:
+                before = Attempts()
+            hopeless = before.hopeless + bool(remedy)
+            return Attempts(before.failures + 1, cause, host, batches, hopeless, remedy)
+
+        return self._change(after)
 
     def forget(self) -> None:
         """Begin anew."""
-        self._files.remove(_ATTEMPTS)
+        if self._find().name:
+            self._change(lambda _: Attempts())
+
+    def _change(self, change: Callable[[Attempts], Attempts]) -> Attempts:
+        for _ in range(TRIES):
+            found = self._find()
+            attempts = change(found.attempts)
+            with suppress(AlreadyExists, NotFound):  # a former change of this leader was executed only now
+                self._replace(found, attempts)
+                return attempts
+        raise Unknown(f"The failures of job {self._directory.job!r} keep changing.")
+
+    def _replace(self, found: _Found, attempts: Attempts) -> None:
+        source, older = f"{GRAPH}/{found.name}", found.older
+        if attempts.remedy or not found.name:
+            source, older = self._new(attempts.remedy), (*older, found.name)
+        self._directory.commit(source, f"{GRAPH}/{_name(attempts)}", max(found.sequence, 1) + 1)
+        with suppress(StoreError):  # the newest one counts
+            for each in filter(None, older):
+                self._directory.delete(f"{GRAPH}/{each}")
+
+    def _new(self, remedy: str) -> str:
+        """Make a folder that counts nothing yet, with the remedy in it; returns its path."""
+        self._directory.make_folder(GRAPH)
+        if not remedy:
+            self._directory.make_folder(made := f"{GRAPH}/{_name(Attempts())}")
+            return made
+        made = self._directory.stage(None)
+        for each in packed_names.written(_REMEDY, remedy):
+            self._directory.make_folder(f"{made}/{each}")
+        return made
+
+    def _find(self) -> _Found:
+        return _read(self._directory.list(GRAPH))
+
+
+def _read(entries: Sequence[Entry]) -> _Found:
+    counts = sorted((int(match[7] or 1), match) for each in entries if (match := _ATTEMPTS.fullmatch(each.name)))
+    waits = [(each, match) for each in entries if (match := _WAITS.fullmatch(each.name))]
+    names = tuple(each.name for each, _ in waits)
+    if not counts:
+        return _Found(waits=names)
+    sequence, match = counts[-1]
+    failures, hopeless, batches, cause, host, has_remedy = match.groups()[:6]
+    until = [each.modified_ms + int(match[2]) for each, match in waits if int(match[1]) == sequence]
+    return _Found(
+        Attempts(int(failures), unescape(cause), unescape(host), batches, int(hopeless)),
+        match[0],
+        sequence,
+        has_remedy == "1",
+        tuple(match[0] for _, match in counts[:-1]),
+        names,
+        max(until, default=0),
+    )
+
+
+def _name(attempts: Attempts) -> str:
+    cause, host = _short(attempts.cause, LONGEST_CAUSE), _short(attempts.host, LONGEST_HOST)
+    counted = f"{attempts.failures}~{attempts.hopeless}~{attempts.batches}"
+    return f"attempts={counted}~{cause}~{host}~{int(bool(attempts.remedy))}"
+
+
+def _short(text: str, most: int) -> str:
+    """Escape a text, without its end if it is too long."""
+    while len(escaped := escape(text)) > most:
+        text = text[:-1]
+    return escaped
+
+
+def _digest(batches: dict[str, int]) -> str:
+    if not batches:
+        return ""
+    return hashlib.sha256(msgspec.json.encode(sorted(batches.items()))).hexdigest()[:16]

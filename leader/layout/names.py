@@ -14,10 +14,11 @@
             spark/<query>/
             graph/graph=<version>[~<sequence>]
             graph/queries=<version>[~<sequence>]
-            graph/attempts=<version>[~<sequence>]
+            graph/attempts=<failures>~<hopeless>~<batches>~<cause>~<host>~<0|1>[~<sequence>]
+            graph/waits=<sequence>~<milliseconds>
             blobs/<name>=<version>[~<sequence>]
             results/<id>=<dirty|clean>[~<sequence>]
-            exceptions/<number>-<eight hex digits>[~<sequence>]
+            exceptions/<number>-<eight hex digits>[=<packed>][~<sequence>]
             requests/<id>=<version>[~<sequence>]
             programs/<number>=<version>[~<sequence>]
             files/<SHA-256>=<version>[~<sequence>]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.outputs.record import FILES, LOST, TARGET, TEXT, Record, Target, read, written
+from ha.outputs.record import FILES, LOST, TARGET, Record, Target
 from leader.errors import Unreadable
+from leader.layout.packed_names import TEXT, read, written
 from store import paths
 
 names = st.text(min_size=1, max_size=20)

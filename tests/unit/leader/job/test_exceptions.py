@@ -1,5 +1,6 @@
 """Exceptions of a job: the newest are kept, in order, behind the fence, and survive a change of leader."""
 
+import hashlib
 import socket
 
 import pytest
@@ -7,7 +8,11 @@ import pytest
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.exceptions import DUMP_BYTES, MESSAGE_BYTES, TRACE_BYTES, UNSAID, Exceptions, cut
-from tests.unit.leader.owned import CALL, HOME, Owned
+from leader.job.fenced_directory import FencedDirectory
+from store.bounded import BoundedFiles
+from store.counting import REQUESTS, CountedFiles
+from tests.unit.leader.faulty import Place
+from tests.unit.leader.owned import CALL, FIRST, HOME, Owned
 
 
 def test_a_failure_says_what_where_and_when(owned: Owned) -> None:
@@ -70,10 +75,41 @@ def test_what_is_damaged_newer_or_foreign_is_left_out(owned: Owned) -> None:
     owned.direct.write(f"{HOME}/exceptions/2-00000000", b"\xff{")
     owned.direct.write(f"{HOME}/exceptions/3-00000000", b'{"format":999,"kind":"E","message":"newer"}')
     owned.direct.write(f"{HOME}/exceptions/notes.txt", b"")
-    owned.direct.make_directory(f"{HOME}/exceptions/9-00000000")
+    for name in ("9-00000000", "4-00000000=A", "4-00000000=eJyrrgUAAXUA-Q"):
+        owned.direct.make_directory(f"{HOME}/exceptions/{name}")
+    owned.direct.write(f"{HOME}/exceptions/{next(iter(owned.names('exceptions'))).replace('1-', '9-')}", b"a file")
     assert [each.message for each in exceptions.list()] == ["readable"]
     exceptions.add("E", "next")
-    assert [name.partition("-")[0] for name in owned.names("exceptions")][:4] == ["1", "2", "3", "4"]
+    assert [name.partition("-")[0] for name in owned.names("exceptions")][:6] == ["1", "2", "3", "4", "4", "5"]
+
+
+@pytest.mark.usefixtures("hurt")
+def test_a_short_one_costs_a_list_and_a_folder(place: Place) -> None:
+    """The lease is given back soon after: a file would take half a second in HDFS."""
+    asked: list[str] = []
+    counted = CountedFiles(place.direct, REQUESTS["hdfs"], lambda operation, _: asked.append(operation))
+    with BoundedFiles(lambda: counted) as files:
+        exceptions = Exceptions(FencedDirectory(files, "orders", FIRST, CALL))
+        exceptions.add("signal-9", "The command has ended with 137: see its output.")
+        assert asked == ["list", "list", "make_directory", "make_directory"], "the first one of a job"
+        asked.clear()
+        exceptions.add("signal-9", "The command has ended with 137: see its output.")
+        assert asked == ["list", "make_directory"]
+        asked.clear()
+        assert [each.kind for each in exceptions.list()] == ["signal-9", "signal-9"]
+        assert asked == ["list"]
+
+
+def test_whatever_its_length_it_is_read(hurt: Owned) -> None:
+    texts = [hashlib.shake_256(b"x").hexdigest(300)[:length] for length in range(100, 300, 7)]
+    exceptions = Exceptions(hurt.own, len(texts))
+    for text in texts:
+        exceptions.add("E", text)
+    assert [each.message for each in exceptions.list()] == texts
+    entries = sorted(hurt.own.list("exceptions"), key=lambda each: int(each.name.partition("-")[0]))
+    kinds = [each.is_directory for each in entries]
+    assert kinds == sorted(kinds, reverse=True), "the short ones are folders"
+    assert set(kinds) == {True, False}
 
 
 def test_long_texts_lose_their_middle(owned: Owned) -> None:
