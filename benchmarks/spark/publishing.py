@@ -40,7 +40,7 @@ from leader.contender.runtime import Runtime
 from leader.layout.names import LeaderDirectory
 
 NAME = "spark_publishing"
-TITLE = "What it costs a Spark driver to have its checkpoints published"
+TITLE = "The costs of a Spark driver whose checkpoints are published"
 
 JOB, QUERY = "publishing", "counts"
 WITH, WITHOUT, PYSPARK = "published", "not published", "not published, but a listener of PySpark's"

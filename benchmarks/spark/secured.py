@@ -61,7 +61,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What happened, and the verdicts.
+    """The events, and the verdicts.
 
     Attributes:
         seed: of the times and kinds.

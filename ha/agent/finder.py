@@ -33,7 +33,7 @@ _MARK = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC 
 
 
 class _Remembered:
-    """What is remembered of a job: the last bytes with their snapshot, and when to mark it and ask for it again."""
+    """The memory of one job: the last bytes with their snapshot, and when to mark it and ask for it again."""
 
     __slots__ = ("ask_again", "no_wait_until", "read", "wanted_again")
 

@@ -75,7 +75,7 @@ def _start(window: float) -> "tuple[asyncio.AbstractEventLoop, Suspicion]":
 
 
 class _Environment:
-    """What monitors need of the outside world, on the thread of an event loop."""
+    """The outside world of the monitors, on the thread of an event loop."""
 
     def __init__(self, loop: "asyncio.AbstractEventLoop", probes: "LivenessProbes") -> None:
         self._loop = loop

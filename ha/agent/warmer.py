@@ -118,7 +118,7 @@ class Warmer:
         try:
             self._on_look(job, look)
         except Exception:  # noqa: BLE001  # a look that cannot be passed on must not be the last
-            _log.exception("What was found of %s could not be passed on.", job)
+            _log.exception("The answer about %s could not be passed on.", job)
 
 
 class Subscriptions:

@@ -85,7 +85,7 @@ class HttpApi:
 
     @property
     def application(self) -> ASGIApp:
-        """What answers."""
+        """The application that answers requests."""
         return self._server.application
 
     def start(self) -> None:

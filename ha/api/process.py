@@ -19,7 +19,7 @@ class StatusSource(Protocol):
 
     @property
     def stores(self) -> Stores:
-        """What it has opened."""
+        """The stores that it has opened."""
 
     @property
     def reader(self) -> Lookups:

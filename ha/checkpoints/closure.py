@@ -20,10 +20,10 @@ Wanted = frozenset[str]
 """Paths of small files whose contents are asked for."""
 
 Contents = Mapping[str, bytes | None]
-"""What they say; None if there is no such file any more. Of a changelog only the head."""
+"""The contents of files; None if there is no such file any more. Of a changelog only the head."""
 
 Parsed = dict[str, Any]
-"""What small files say, by path."""
+"""Small files, parsed, by path."""
 
 Asking = Generator[Wanted, Contents, "Closure"]
 
@@ -32,7 +32,7 @@ SINGLE_PARTITION = frozenset({"globalLimit"})
 
 
 class Closure(msgspec.Struct, frozen=True):
-    """What a restart after a batch needs.
+    """All that a restart after a batch needs.
 
     Attributes:
         batch: its number.
@@ -95,7 +95,7 @@ def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None, *,
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What small files say of a batch: its offsets, the ids of its versions (format 2), and its operators."""
+    """A batch as small files describe it: its offsets, the ids of its versions (format 2), and its operators."""
 
     offsets: Offsets
     ids: dict[int, list[list[str]]]

@@ -36,7 +36,7 @@ PACKED = (".changelog", ".delta", ".snapshot")
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What a check has found; ``fault`` is a sentence, empty if nothing is wrong.
+    """The result of a check; ``fault`` is a sentence, empty if nothing is wrong.
 
     Attributes:
         summed: whether the whole file was compared with a check sum that lies beside it or in it.

@@ -79,7 +79,7 @@ class OperatorState(msgspec.Struct, frozen=True):
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """What a checkpoint says.
+    """A checkpoint, as its files describe it.
 
     Attributes:
         id: of the query, as Spark gives it; empty if that cannot be read.

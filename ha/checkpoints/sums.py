@@ -23,7 +23,7 @@ _HADOOP_MAGIC = b"crc\x00"
 
 
 class SparkSum(msgspec.Struct, frozen=True, rename="camel"):
-    """What ``NAME.crc`` says of a file; Spark 4.1 and newer writes one beside each changelog and each zip."""
+    """The content of ``NAME.crc`` beside a file; Spark 4.1 and newer writes one beside each changelog and each zip."""
 
     algorithm: str
     value: int

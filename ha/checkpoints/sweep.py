@@ -29,7 +29,7 @@ MARGIN_MS = 60_000
 
 
 class Kind(StrEnum):
-    """What can be swept."""
+    """A kind of file that can be swept."""
 
     TEMPORARY = "temporary"
     VERSION = "version"
@@ -62,7 +62,7 @@ def unreferenced(
 
 
 class _Sweep:
-    """What can go, as far as it was found."""
+    """The files that can go, as far as they were found."""
 
     def __init__(
         self, names: CheckpointFiles, needed: set[str], written_ms: Mapping[str, int], before_ms: float

@@ -27,7 +27,7 @@ COPIES = "adopting"
 
 @dataclass(frozen=True, slots=True)
 class Sweepable:
-    """What can be swept of one checkpoint.
+    """The files of one checkpoint that can be swept.
 
     Attributes:
         query: its name.

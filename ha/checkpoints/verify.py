@@ -21,7 +21,7 @@ milliseconds for a file."""
 
 
 class Condition(StrEnum):
-    """What can be done with a batch."""
+    """The use that a batch still has."""
 
     RESTORABLE = "restorable"
     REBUILT = "restorable with rebuilt files"

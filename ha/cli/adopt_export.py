@@ -66,7 +66,7 @@ def adopt(
 
     with refusals_as_errors():
         check_job(job)
-        # What can be refused without the lease is: a leadership takes an epoch.
+        # Refuse what can be refused without the lease: a leadership takes an epoch.
         with contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
             check_source(query, uri, opened.open)
         if not replace:

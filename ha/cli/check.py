@@ -34,7 +34,7 @@ _SHOWN = {
     "R1": ("no reader is told an older epoch than before", (LookedUp,)),
     "R2": ("every answer was published before it was given", (LookedUp,)),
 }
-"""What each guarantee says, and the kinds of events that can show a violation."""
+"""The guarantees in words, and the kinds of events that can show a violation."""
 
 
 class Unusable(click.ClickException):

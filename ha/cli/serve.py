@@ -72,7 +72,7 @@ def _contends(command: Command) -> Command:
 
 
 class _LocalServices:
-    """What each of these processes offers on its host: the HTTP API, the agent, and an entry in the local registry."""
+    """The services of a process on its host: the HTTP API, the agent, and an entry in the local registry."""
 
     def __init__(
         self, process: "ContendingProcess | StandaloneAgent", kind: str, listen: str | None, *, jobs: Iterable[str] = ()

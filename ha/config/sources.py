@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 1_000_000
 """A longer file is not one with settings."""
 
 KINDS = {str: "text", float: "a number", int: "a whole number"}
-"""What an error message calls the type of a setting."""
+"""The types of settings, as error messages name them."""
 
 DEFAULT = "default"
 """The source of a setting that was given nowhere."""

@@ -89,7 +89,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
     zookeeper_readers: Annotated[
         str,
         setting(
-            "Who else may read nodes with `creator`: `scheme:id,scheme:id`, such as `sasl:reports` or `world:anyone`.",
+            "Other readers of nodes with `creator`: `scheme:id,scheme:id`, such as `sasl:reports` or `world:anyone`.",
             default="nobody",
         ),
     ] = ""
@@ -102,7 +102,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
         ),
     ] = ""
     kerberos_principal: Annotated[
-        str, setting("Who this process is for Kerberos, if it has a keytab.", default="none")
+        str, setting("This process's principal in Kerberos, if it has a keytab.", default="none")
     ] = ""
 
     @property

@@ -30,7 +30,7 @@ JOIN_WITHIN_S = 5.0
 
 
 class ContendingProcess:
-    """What a sidecar and a daemon have in common.
+    """A process that contends: the common part of a sidecar and a daemon.
 
     The contender runs on a thread of its own. The methods that change something return at once; the contender's answers
     come to the listener that was given to :meth:`join`.

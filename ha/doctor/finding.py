@@ -49,7 +49,7 @@ def failed(check: str, found: str, remedy: str) -> Finding:
 
 
 def remedy(error: StoreError) -> str:
-    """What to do about a file system that refused, or did not answer."""
+    """Say what to do about a file system that refused, or did not answer."""
     if isinstance(error, PermissionDenied):
         return "Give this user the right to read and write there."
     return "Check `files`, HADOOP_CONF_DIR and the network; see `ha config show`."

@@ -22,7 +22,7 @@ Consent = Callable[[str], bool]
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """What the job's directory holds.
+    """One look into the job's directory.
 
     Attributes:
         present: the leader directory.
@@ -37,7 +37,7 @@ class _Look(msgspec.Struct, frozen=True):
     leases: frozenset[str]
 
     def confirmed(self, later: "_Look") -> "_Look":
-        """What is wrong in both looks: a list beside a rename may show either of its names, or both, or none."""
+        """Keep what both looks have found: a list beside a rename may show either of its names, or both, or none."""
         return _Look(
             later.present,
             self.directories & later.directories,

@@ -152,7 +152,7 @@ class Environment(ABC):
         """
 
     def strangers(self) -> Mapping[str, Mapping[str, str]]:
-        """Who else can reach ZooKeeper: names, and the variables that make a member one of them."""
+        """Return the strangers that can reach ZooKeeper: names, and the variables that make a member one of them."""
         return {"stranger": {}}
 
     @abstractmethod

@@ -40,7 +40,7 @@ CONNECT_S = 20.0
 
 
 class Account(msgspec.Struct, frozen=True):
-    """What has come of a stranger's acts.
+    """The outcome of a stranger's acts.
 
     Attributes:
         done: how often each act had an effect.

@@ -18,7 +18,7 @@ MAX_TOKEN_BYTES = 10_000
 
 
 class Security(msgspec.Struct, frozen=True):
-    """What the calls of a process use; see the settings ``jobmaster_...``.
+    """The security of a process's calls; see the settings ``jobmaster_...``.
 
     Attributes:
         ca: file with the authorities of job masters; empty for those of the system.

@@ -13,7 +13,7 @@ from ha.listening.tokens import Role, TokenCheck, Tokens
 
 
 class Access(msgspec.Struct, frozen=True):
-    """Who may connect, and what a request must bring.
+    """The access rules of a listening server: who may connect, and what a request must bring.
 
     Attributes:
         hosts: names in Host headers that are answered, besides those of this host.

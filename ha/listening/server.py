@@ -107,7 +107,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class _Awaits(Enum):
-    """What a connection waits for."""
+    """The part of a request that a connection waits for."""
 
     HEADERS = 1
     BODY = 2

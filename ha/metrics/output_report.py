@@ -16,7 +16,7 @@ import msgspec
 from store.clock import now
 
 OUTCOMES = CREATED, RENAMED, IGNORED, FAILED = "created", "renamed", "ignored", "failed"
-"""What becomes of files; created is always the sum of the others."""
+"""The outcomes of files; ``created`` is always the sum of the others."""
 
 STEPS = WRITE, RECORD, DECIDE, MOVE = "write", "record", "decide", "move"
 """The steps of a batch: Spark writes; its files are listed and kept; one rename decides; all are brought to their

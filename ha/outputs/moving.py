@@ -31,7 +31,7 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of the files of one batch: ``created`` is always the sum of the others.
+    """The outcomes of the files of one batch: ``created`` is always the sum of the others.
 
     Attributes:
         created: files that the batch consists of.

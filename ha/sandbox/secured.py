@@ -15,7 +15,7 @@ from ha.sandbox.realm import HOST, REALM, Realm, program
 from ha.sandbox.state import Server, State
 
 USER, STRANGER = "alice", "mallory"
-"""Who owns the jobs, and somebody of the same realm who does not."""
+"""The owner of the jobs, and somebody of the same realm who owns none."""
 
 _PASSWORD = "sandbox"  # noqa: S105  # of key stores that only this user can read
 _PREPARE_TIMEOUT_S = 20

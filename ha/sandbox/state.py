@@ -84,7 +84,7 @@ class State(msgspec.Struct):
 
     @property
     def host(self) -> str:
-        """What clients call this host: Kerberos knows names only."""
+        """The host as clients name it: Kerberos knows names only."""
         return "localhost" if self.secured else LOOPBACK
 
     def of(self, kind: Kind) -> list[Server]:

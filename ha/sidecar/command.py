@@ -43,7 +43,7 @@ _log = logging.getLogger("ha")
 
 
 class CommandState(Enum):
-    """What a sidecar's command is doing."""
+    """The state of a sidecar's command."""
 
     COLD = "cold"
     """It is not running: the job is not granted, and no standby warms up."""
@@ -211,7 +211,7 @@ class Command:
 
     @property
     def remedy(self) -> str:
-        """What the present run has said is to be done about its failure, which no restart mends; mostly empty."""
+        """The remedy that the present run has named for its failure, which no restart mends; mostly empty."""
         return remedy_file.read(self.report(self.starts)) if self._run is not None else ""
 
     @property

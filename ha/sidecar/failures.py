@@ -28,7 +28,7 @@ _log = logging.getLogger("ha")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows a failure.
+    """The consequence of a failure.
 
     Attributes:
         delay: seconds until the command is started again; None if the leadership ends.

@@ -90,7 +90,7 @@ class Liveness:
         self._job, self._probe, self._schedule, self._clock, self._start = job, probe, schedule, clock, start
         self._try: _Try | None = None
         self.wrong = ""
-        """What was wrong at the last try that has failed."""
+        """The fault that the last failed try has found."""
 
     def look(self) -> bool:
         """Take what has come back, and begin a try if one is due; returns whether the command is dead."""

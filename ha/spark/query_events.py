@@ -151,7 +151,7 @@ class QueryListener(StreamingQueryListener):
         return self._java
 
     class Java:
-        """What py4j makes of it."""
+        """The Java interface, for py4j."""
 
         implements: ClassVar[list[str]] = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
 

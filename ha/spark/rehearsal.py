@@ -74,7 +74,7 @@ _log = logging.getLogger("ha")
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What a query gets for a rehearsal in place of the real things.
+    """The stand-ins that a query gets for a rehearsal.
 
     Attributes:
         leadership: of a throw-away job; for checkpoint locations, outputs and whatever else the query needs of it.

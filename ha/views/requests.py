@@ -21,7 +21,7 @@ AT_ONCE = (PAUSE, RESUME)
 """Verbs that need no leader: the change of the lease is all that there is to do."""
 
 ARGUMENTS = {SAVEPOINT: (TO, TIMEOUT), STOP_WITH_SAVEPOINT: (TO, TIMEOUT, DRAIN), RESTART_FROM: (FROM, DISCARD)}
-"""What each verb takes; others take nothing."""
+"""The arguments of each verb; other verbs take none."""
 
 
 def ask(

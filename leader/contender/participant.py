@@ -73,7 +73,7 @@ class LeaderListener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What a contender believes: it leads until then, and nobody else can lead until then; boot-clock seconds."""
+    """The belief of a contender: it leads until then, and nobody else can lead until then; boot-clock seconds."""
 
     leads_until: float
     holds_until: float

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Priority(IntEnum):
-    """What a call is for; the lowest number is the most urgent."""
+    """The purpose of a call; the lowest number is the most urgent."""
 
     HOLD = 0
     """The job's lease is held, and its time to live is running out."""

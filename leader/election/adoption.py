@@ -1,7 +1,7 @@
 """Adoption: a process takes up the leadership of one that has died on its host, while its command runs on. No I/O.
 
 The new process knows epoch and session id, and that the former one is dead: it has the lock that the other one held for
-life. What a dead process has sent may still be executed. So the new one reads the store, as everybody does, and renames
+life. Calls of a dead process may still be executed. So the new one reads the store, as everybody does, and renames
 the lease once: its belief begins with that rename when it is acknowledged, and not before. Until then the belief of the
 dead process lasts, of which the guard of the command knows the end.
 

@@ -207,7 +207,7 @@ class SessionAttestor:
         return row[0] + self._timeout * (1 - self._drift) if settled else PAST
 
     def _suspend(self) -> None:
-        """What was confirmed stays confirmed, but no new lease may rely on it for now."""
+        """Keep what was confirmed, but let no new lease rely on it for now."""
         self.attestation = replace(self.attestation, usable=False, answers=False)
 
     def _replace_node(self) -> None:

@@ -235,7 +235,7 @@ class Election:
     # --- next commands
 
     def _next_commands(self, now: float) -> list[Command]:
-        """What is to be done now: at most one operation on the file system, and what needs no answer from it."""
+        """Return what is to be done now: at most one operation on the file system, and what needs no answer from it."""
         state = self.state
         commands: list[Command] = []
         if state.pending is None and (operation := self._steps.next(now)) is not None:

@@ -171,7 +171,7 @@ class FilesDone:
 
 @dataclass(frozen=True, slots=True)
 class Attested:
-    """What ZooKeeper says of this process's own session has changed."""
+    """ZooKeeper's word on this process's own session has changed."""
 
     attestation: Attestation
 

@@ -10,7 +10,7 @@ from leader.timing import NEVER, PAST, Timing
 
 
 class Hearing:
-    """What is known of the holder of a lease whose node is gone."""
+    """The knowledge about the holder of a lease whose node is gone."""
 
     def __init__(self, timing: Timing) -> None:
         """Nobody is heard yet."""

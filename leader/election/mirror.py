@@ -63,7 +63,7 @@ class Mirror:
 
     @property
     def seen(self) -> bytes | None:
-        """What the node held when it was last read; None if there was none, or it was never read."""
+        """The content of the node when it was last read; None if there was none, or it was never read."""
         return self._node.data if self._node is not None else None
 
     def wake_at(self, now: float) -> float:

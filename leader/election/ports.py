@@ -21,7 +21,7 @@ class Timer(Protocol):
 
 
 class ProbeEvent(Enum):
-    """What a liveness probe reports about a process. Every event but the first ends the probe."""
+    """A report of a liveness probe about a process. Every event but the first ends the probe."""
 
     GREETED = "greeted"
     """The process has greeted."""

@@ -1,6 +1,6 @@
 """Responses: what the answers of the file system change in an election's state. No I/O.
 
-Only what was acknowledged is held, claimed and believed. What is only listed says where the next operation begins.
+Only what was acknowledged is held, claimed and believed. A listing only says where the next operation begins.
 """
 
 from leader.election.adoption import LEAP, refusal
@@ -239,7 +239,7 @@ class FailureLog:
 
 
 def _purpose(operation: PendingOperation, state: ElectionState) -> str:
-    """What the operation was for; completes the sentence "it could not ..."."""
+    """Return the purpose of the operation; it completes the sentence "it could not ..."."""
     if operation.directory is not None:
         return "claim the leadership"
     if operation.change is not None:

@@ -85,7 +85,7 @@ class ElectionState:
         self.doubted: LeaderDirectory | None = None
         """A directory of a higher epoch beside this leader's own, to be looked at; None if there is none."""
         self.attestation = Attestation()
-        """What ZooKeeper says of this process's own session."""
+        """ZooKeeper's word on this process's own session."""
         self.rival = RivalLease(contender, timing, contact)
         self.holding = Holding(drift=timing.drift)
         self.contact = contact
@@ -99,7 +99,7 @@ class ElectionState:
         self.job_missing = False
         """Whether the job's directory is to be created."""
         self.paused: Pause | None = None
-        """Who has paused the job, for people; None if it is not paused, as far as this contender has seen."""
+        """The pause of the job, for people; None if it is not paused, as far as this contender has seen."""
         self.stop_demanded = False
         """Whether the work that is being stopped was given a time by which it must have stopped."""
 
@@ -107,7 +107,7 @@ class ElectionState:
 
     @property
     def information(self) -> LeaderInformation | None:
-        """What this leader has confirmed, published or not yet; None if it does not lead or has not confirmed."""
+        """The information that this leader has confirmed, published or not yet; None if there is none."""
         return self.announcement.information if self.phase is Phase.LEADING else None
 
     @property
@@ -197,7 +197,7 @@ class ElectionState:
         return [Grant(self.directory.epoch, self.session_id, self.seize_reason), *asked]
 
     def _asked(self) -> list[Command]:
-        """What an operator has asked the dead process, which may not have seen it."""
+        """Return the commands for what an operator has asked the dead process, which may not have seen it."""
         successor = self.holding.present.successor if self.holding.present is not None else ""
         if not successor:
             return []

@@ -1,6 +1,6 @@
 """Steps: chooses the next operation on the file system from an election's state. No I/O.
 
-Before anything else a due look is made. What comes next depends on the phase: a standby seizes, a contender that holds
+Before anything else a due look is made. The next step depends on the phase: a standby seizes, a contender that holds
 the lease claims, a leader renews and announces, and one that steps down renews until it gives the lease back.
 """
 

@@ -20,7 +20,7 @@ from leader.layout.names import BLOBS, GRAPH, OUT, SEQUENCE, SPARK, TRASH
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
 
 FOLDERS = (GRAPH, BLOBS, SPARK, OUT)
-"""What is cleaned up, in this order: a folder that points to another one goes first."""
+"""The folders that are cleaned up, in order: a folder that points to another one goes first."""
 
 _TRASH = re.compile(r"[0-9a-f]{8}")
 _MOVED = re.compile(rf"({'|'.join(FOLDERS)})(){SEQUENCE}")
@@ -28,7 +28,7 @@ _MOVED = re.compile(rf"({'|'.join(FOLDERS)})(){SEQUENCE}")
 
 @dataclass(frozen=True, slots=True)
 class Trashed:
-    """What one cleanup, or one replacement of a query's checkpoint, has moved to the trash.
+    """The entries that one cleanup, or one replacement of a query's checkpoint, has moved to the trash.
 
     Attributes:
         name: of the folder in the trash.

@@ -23,7 +23,7 @@ REVIVED = "revived="
 
 
 class Place(Protocol):
-    """What is needed of a directory: a leader directory is one."""
+    """A directory whose files are swept: a leader directory is one."""
 
     def list(self, folder: str = "") -> Sequence[Entry]:
         """Return the entries of a folder; none if there is no such folder."""

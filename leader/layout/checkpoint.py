@@ -33,7 +33,7 @@ _PARSED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is known of a completed batch beside its number; unknown fields are None or empty.
+    """The description of a completed batch beside its number; unknown fields are None or empty.
 
     Attributes:
         duration_ms: how long the batch took, in milliseconds.

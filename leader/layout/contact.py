@@ -46,7 +46,7 @@ class ContactAddress:
 
     @property
     def greeting(self) -> bytes:
-        """What the process sends first on every connection; apart from that it only sends notices of releases."""
+        """The first line on every connection; apart from that the process only sends notices of releases."""
         return f"hybrid-ha {self.process}\n".encode()
 
 
@@ -70,7 +70,7 @@ class ReleaseNotice:
 
     @property
     def line(self) -> bytes:
-        """What the process sends."""
+        """The line that the process sends."""
         return f"released {self.job} {self.lease.name}\n".encode()
 
     @classmethod

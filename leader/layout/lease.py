@@ -125,7 +125,7 @@ def lost_lease(session_id: str, long_ttl_ms: int) -> Lease:
 
 
 class Attestation(msgspec.Struct, frozen=True):
-    """What ZooKeeper has confirmed of this process's session.
+    """ZooKeeper's confirmation of this process's session.
 
     Attributes:
         token: names the ephemeral node; None while there is none.

@@ -21,7 +21,7 @@ Version = tuple[int, str]
 
 
 class Verdict(Enum):
-    """What a view makes of a record from ZooKeeper."""
+    """The verdict of a view on a record from ZooKeeper."""
 
     BELIEVED = "believed"
     """It is what the view knows."""

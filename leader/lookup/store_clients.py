@@ -26,7 +26,7 @@ ZOOKEEPER_BACK_OFF_S = 1.0
 """Seconds for which ZooKeeper is not asked after it did not answer in time."""
 
 Reading = tuple[LeaderDirectory, Record]
-"""What HDFS says of a job."""
+"""A reading of a job in HDFS."""
 
 
 class LookupContext(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ ABILITIES: Mapping[str, tuple[str, ...]] = {
     "warm up": (f"{SYSTEM}/test_warm.py",),
     "`kill -9`, warm standby": (f"{SYSTEM}/test_marathon.py",),
 }
-"""What a cell is asked for, and the tests that show it."""
+"""The demands on a cell, and the tests that show it."""
 
 DRILLS: Mapping[str, tuple[str, ...]] = {"drills": ("tests/unit/ha/drill/",)}
 SECURED: Mapping[str, tuple[str, ...]] = {
@@ -44,7 +44,7 @@ SECURED: Mapping[str, tuple[str, ...]] = {
         f"{STORES}::test_encrypted_webhdfs_reads_and_writes_with_a_ticket_and_believes_only_its_authority",
     )
 }
-"""What the cell with the oldest packages is asked for as well: it has the other extras, and the last one if it can."""
+"""Further demands on the cell with the oldest packages: it has the other extras, and the last one if it can."""
 
 QUICK: Mapping[str, tuple[str, ...]] = {
     "lead": (f"{SYSTEM}/test_lead.py::test_any_number_of_queries_are_led_and_published",),
@@ -52,7 +52,7 @@ QUICK: Mapping[str, tuple[str, ...]] = {
     "`kill -9`": (f"{ABILITIES['`--spark`'][0]}[python]",),
     "drills": ("tests/unit/ha/drill/report/test_tables.py", "tests/unit/ha/drill/report/test_writing.py"),
 }
-"""What CI asks the oldest cell for."""
+"""CI's demands on the oldest cell."""
 
 CELL_S = 1500.0
 

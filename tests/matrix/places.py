@@ -19,7 +19,7 @@ SPARKS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 PYTHONS = ("3.11", "3.12", "3.13")
 
 TOOLS = ("greenlet", "hypothesis", "packaging", "pytest", "pytest-timeout", "pytest-xdist")
-"""What the tests import."""
+"""The packages that the tests import."""
 
 INSTALL_S = 1200.0
 

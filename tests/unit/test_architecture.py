@@ -1,4 +1,4 @@
-"""Who may import whom, what an import costs, and which clocks decide: read from the source, not from its docs."""
+"""The rules of imports, the costs of an import, and the clocks that decide: read from the source, not from its docs."""
 
 import ast
 import functools
@@ -66,7 +66,7 @@ def reaches() -> dict[str, set[str]]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[str]:
-    """What is left when all that uses nothing, or that nothing uses, has been taken away, again and again."""
+    """Return what is left when all that uses nothing, or that nothing uses, has been taken away, again and again."""
     left = set(graph)
     while True:
         used = {each for name in left for each in graph[name]}

@@ -1,4 +1,4 @@
-"""What is said of an audit: nobody answered, some packages were not known, vulnerabilities were found."""
+"""The report of an audit: nobody answered, some packages were not known, vulnerabilities were found."""
 
 import pytest
 

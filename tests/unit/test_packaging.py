@@ -115,7 +115,7 @@ def programs(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(programs: Path, program: str, *arguments: str, **variables: str) -> str:
-    """What a program of the environment writes to both its outputs; nothing of this clone is in its way."""
+    """Return what a program of the environment writes to both its outputs; nothing of this clone is in its way."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "HA_"))}
     command = [str(programs / program), *arguments]
     ended = subprocess.run(

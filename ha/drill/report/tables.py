@@ -25,7 +25,7 @@ _MAX_STEM = 100
 
 
 class Key(NamedTuple):
-    """What tells outcomes of one report apart; a plain tuple of the three is as good.
+    """The key of an outcome within one report; a plain tuple of the three is as good.
 
     Attributes:
         drill: its name.
@@ -166,7 +166,7 @@ def _events(table: pa.Table, kind: type[Event]) -> Iterator[tuple[int, Event]]:
 
 
 def _blank(field: msgspec.structs.FieldInfo) -> Any:
-    """What a field holds that says nothing."""
+    """Return the value of a field that says nothing."""
     if field.default is not msgspec.NODEFAULT:
         return field.default
     if field.type is str:

@@ -33,7 +33,7 @@ CALL_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What an adoption or an export has copied.
+    """The result of an adoption or an export.
 
     Attributes:
         files: number of files.

@@ -8,7 +8,7 @@ from store.errors import Invalid
 
 
 class Edges(Protocol):
-    """What a query is declared to read and to write."""
+    """The declared sources and destinations of a query."""
 
     @property
     def name(self) -> str:

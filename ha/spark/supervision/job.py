@@ -81,7 +81,7 @@ class Job:
 
         Args:
             reads: names of what the query reads. They can be any text, such as a path or ``kafka:orders``.
-            writes: names of what it writes. Who reads what another query writes is in its region.
+            writes: names of what it writes. A query that reads what another one writes is in its region.
             name: of the query; default: the function's.
 
         Raises:

@@ -2,7 +2,7 @@
 
 A savepoint of a stopped job is to have no batch that was published and not committed. So the sidecar asks for it by a
 file, not by a signal, which the JVM gets as well. From then on :class:`ha.spark.Output` begins no batch any more, and
-those that it has begun are awaited. What is interrupted all the same is done again by whoever goes on from there.
+those that it has begun are awaited. Interrupted batches are done again by whoever goes on from there.
 """
 
 import threading
@@ -28,7 +28,7 @@ ABLE, DRAINED = ".able", ".drained"
 
 
 class Settle(msgspec.Struct, frozen=True):
-    """What is asked for: within how many seconds, and whether all that there is has to be processed."""
+    """A request to settle: within how many seconds, and whether all that there is has to be processed."""
 
     seconds: float
     drain: bool = False

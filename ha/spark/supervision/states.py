@@ -46,7 +46,7 @@ class GraphQuery(msgspec.Struct, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """What a job's queries read and write, and which of them restart together."""
+    """The graph of a job's queries: what they read and write, and which of them restart together."""
 
     failover_strategy: str
     queries: list[GraphQuery]

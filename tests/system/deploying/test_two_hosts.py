@@ -206,7 +206,7 @@ def leader(host: Host, steps: Steps) -> str:
 
 
 class Sidecar:
-    """What runs on a host: the README's settings, then its command."""
+    """A sidecar on a host: the README's settings, then its command."""
 
     def __init__(self, host: Host, steps: Steps) -> None:
         self._host = host
@@ -230,5 +230,5 @@ class Sidecar:
         self._process.wait()
 
     def log(self) -> str:
-        """What it has said."""
+        """Its log so far."""
         return self._log.read_text(errors="replace")

@@ -238,7 +238,7 @@ class Effect(NamedTuple):
     """Whether nothing of what was executed can be forgotten any more."""
     abandoned: Rename | None = None
     commands: tuple[Command, ...] = ()
-    """What the contender did, for the timeline."""
+    """The contender's acts, for the timeline."""
 
 
 class State(NamedTuple):
@@ -246,7 +246,7 @@ class State(NamedTuple):
 
     store: Store
     durable: Store
-    """What is written: the NameNode goes back to it if it forgets."""
+    """The written state: the NameNode goes back to it if it forgets."""
     granted: bool
     """Whether somebody was granted the leadership that the leader directory stands for, as it is written."""
     sides: tuple[Side, Side]

@@ -36,7 +36,7 @@ from leader.layout.names import HISTORY, LeaderDirectory
 from leader.timing import PAST, Timing
 
 NOW = 1024.0
-"""What every clock says when an election is thawed; a power of two, so that no sum is rounded."""
+"""The time of every clock when an election is thawed; a power of two, so that no sum is rounded."""
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 REASON = "reason"

@@ -17,7 +17,7 @@ from tests.system.exhaustive.sides import Sides
 from tests.system.exhaustive.snapshot import NOBODY
 
 _SMOOTH = ("answer", "told", "check", "confirm", "tick", "awake", "time")
-"""What happens while all goes well, the first of them first."""
+"""The events while all goes well, in order."""
 _TIME, _WRITE, _FORGET = Action("time"), Action("write"), Action("forget", cost=1)
 
 

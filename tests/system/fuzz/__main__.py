@@ -93,7 +93,7 @@ def _one(atheris: Any, name: str, options: list[str]) -> int:
         check(seed)
     deterministic = any(option.startswith("-runs=") for option in options)
     with tempfile.TemporaryDirectory() as scratch:
-        # What an earlier run has found would change what this one does.
+        # The findings of an earlier run would change what this one does.
         corpus = Path(scratch, "corpus") if deterministic else KEPT / name
         found = Path(scratch) if deterministic else KEPT
         corpus.mkdir(parents=True, exist_ok=True)

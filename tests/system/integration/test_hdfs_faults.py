@@ -126,7 +126,7 @@ def permit(team: Team, webhdfs_uri: str, path: str, octal: str) -> None:
 
 
 def statuses(team: Team) -> list[dict[str, Any]]:
-    """What `ha status` shows of the team's job."""
+    """The team's job, as `ha status` shows it."""
     said = team.ha("status", team.job, "--json")
     assert said.returncode == 0, said.stderr
     return [one for process in json.loads(said.stdout) for one in process["jobs"]]

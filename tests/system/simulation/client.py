@@ -73,12 +73,12 @@ class _Connection:
     session: Session
     heard_at: float
     waiting: deque[_Request] = field(default_factory=deque)
-    """What has arrived at the server, which serves a client in order."""
+    """The requests that have arrived at the server, which serves a client in order."""
     arrived: float = 0.0
     returned: float = 0.0
     """When the last request arrives, and the last answer."""
     undecided: int = 0
-    """What the server is having decided: until then a read of the same client waits."""
+    """The requests that the server is having decided: until then a read of the same client waits."""
     requests: list[_Request] = field(default_factory=list)
     watches: list[Callable[[], None]] = field(default_factory=list)
     broken: bool = False

@@ -79,7 +79,7 @@ class Server:
         self.nodes: dict[str, Node] = {}
         self.watches: dict[str, list[Callable[[], None]]] = {}
         self.broken: list[Callable[[], None]] = []
-        """What to call when its clients' connections break."""
+        """Called when its clients' connections break."""
         self._ensemble = ensemble
         self._behind: deque[tuple[str, Node | None]] = deque()
         self._heard: set[int] = set()

@@ -19,7 +19,7 @@ LATENCY = 0.001
 """Seconds that one way to the NameNode takes."""
 
 START = 1000.0
-"""What every clock shows at first."""
+"""The first time on every clock."""
 
 
 @dataclass

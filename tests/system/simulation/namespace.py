@@ -41,7 +41,7 @@ class _Unwritten:
     durable: Directory
     edits: list[_Edit] = field(default_factory=list)
     waiting: list[tuple[Callable[[], None], Callable[[], None]]] = field(default_factory=list)
-    """What is to be said to whoever made the changes: if they are in the journal at last, and if they are not."""
+    """The answers to whoever made the changes: if they are in the journal at last, and if they are not."""
 
 
 class Namespace:

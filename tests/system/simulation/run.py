@@ -36,7 +36,7 @@ class Run:
     seconds: float = 0.0
     """Simulated."""
     leaderless: list[tuple[str, float, float]] = field(default_factory=list)
-    """What was waited for, how long it took, and its bound, in seconds."""
+    """Waits: what was waited for, how long it took, and its bound, in seconds."""
 
 
 def simulate(plan: Plan) -> Run:

@@ -37,11 +37,11 @@ class System:
         self.world = World(plan.seed)
         self.history: list[Event] = []
         self.found: list[Violation] = []
-        """What processes themselves have seen broken."""
+        """Promises that processes themselves have seen broken."""
         self.injected: Counter[str] = Counter()
         self.healed_at = float("inf")
         self.copies: dict[str, list[bytes]] = {}
-        """What leaders wrote into ZooKeeper, by path."""
+        """Values that leaders wrote into ZooKeeper, by path."""
         self.tasks = Tasks()
         self.disturbances = Disturbances(lambda: self.world.now)
         self.files = Namespace()

@@ -47,7 +47,7 @@ def numbers(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 class Shown:
-    """What ``ha queries --json`` says of a job."""
+    """The job's queries, as ``ha queries --json`` prints them."""
 
     def __init__(self, job: str, root: str) -> None:
         self._arguments = ["queries", job, "--json", "--files", root]

@@ -1,4 +1,4 @@
-"""What plain readers see: no row twice, none missing once its batch is complete, no part of a file; at every moment."""
+"""Plain readers of an output: no row twice, none missing once its batch is complete, no part of a file; ever."""
 
 import threading
 from contextlib import suppress

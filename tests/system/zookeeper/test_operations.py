@@ -1,4 +1,4 @@
-"""What one can ask of ZooKeeper, on the shared server."""
+"""The operations of ZooKeeper, on the shared server."""
 
 from typing import Any
 

@@ -168,7 +168,7 @@ def test_a_login_that_fails_later_keeps_the_session(strict: Server, tmp_path: Pa
 
 @pytest.fixture
 def owner(encrypted: Server, authority: Certificate, folder: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
-    """Who has made nodes over TLS, with a certificate and a password, for itself and one reader."""
+    """A client that has made nodes over TLS, with a certificate and a password, for itself and one reader."""
     mine = sign(authority, folder / "keys", "owner")
     security = Security(
         auth="digest",

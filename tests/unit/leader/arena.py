@@ -122,11 +122,11 @@ class Arena:
         return token is not None and token.split("-")[1] == f"{session:x}"
 
     def ask_to_hand_over(self, successor: str) -> None:
-        """What `ha switchover` does: a request in the lease, and a poke at the node that the leader watches."""
+        """Do as `ha switchover` does: a request in the lease, and a poke at the node that the leader watches."""
         self._mark(self.lease.asked_to(successor))
 
     def ask_to_look(self) -> None:
-        """What `ha cancel` and others do once their request is stored."""
+        """Do as `ha cancel` and others do once their request is stored."""
         self._mark(self.lease.asked_to_look())
 
     def _mark(self, marked: Lease) -> None:

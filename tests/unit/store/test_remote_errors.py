@@ -367,7 +367,7 @@ def test_each_error_of_hdfs_native_has_its_class(error: BaseException, kind: typ
 
 
 class PanicException(BaseException):  # pyo3's name
-    """What a Rust panic looks like."""
+    """A Rust panic, as Python sees it."""
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ STEPS = 300
 
 @dataclass
 class Counted:
-    """What many lives have come to."""
+    """The sum of many lives."""
 
     lives: int = 0
     swept: int = 0

@@ -1,4 +1,4 @@
-"""What a stranger says of itself, and what the drill makes of it."""
+"""A stranger's account of itself, and the drill's verdict on it."""
 
 import msgspec
 import pytest

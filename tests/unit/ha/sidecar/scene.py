@@ -72,7 +72,7 @@ class Scene:
     ends: list[tuple[int, str]] = field(default_factory=list)
     """Epochs and causes, as the history has them."""
     asked: list[Request] = field(default_factory=list)
-    """What operators ask for, and no leader has accepted yet."""
+    """Requests that no leader has accepted yet."""
     accepted: list[Request] = field(default_factory=list)
     answers: list[tuple[str, State]] = field(default_factory=list)
     """Ids of requests, and how they ended."""

@@ -1,4 +1,4 @@
-"""What follows the failures of a job, with real sidecars: tries, pauses, and the end."""
+"""The consequences of a job's failures, with real sidecars: tries, pauses, and the end."""
 
 import json
 from typing import Any

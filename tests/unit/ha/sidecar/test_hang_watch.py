@@ -1,4 +1,4 @@
-"""What the settings make of the watch over a command, and when a command is watched."""
+"""The watch over a command: its settings, and when a command is watched."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a sidecar serves of its command's queries: from the driver's report, or from the commit logs."""
+"""A sidecar's metrics of its command's queries: from the driver's report, or from the commit logs."""
 
 import re
 import urllib.request

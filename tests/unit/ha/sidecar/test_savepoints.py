@@ -30,7 +30,7 @@ stay()
 
 
 def elsewhere(workplace: Workplace, batch: int) -> None:
-    """What a program without a checkpoint begins with."""
+    """Return the checkpoint that a program without one begins with."""
     shutil.rmtree(workplace.work / "elsewhere", ignore_errors=True)
     for path, data in until_batch(HDFS, batch).files.items():
         place = workplace.work / "elsewhere" / path

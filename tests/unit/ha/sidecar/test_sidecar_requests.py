@@ -1,4 +1,4 @@
-"""What operators ask of a sidecar, on a test clock: to stop, cancel and restart its job, and to take savepoints."""
+"""Operators' requests to a sidecar, on a test clock: to stop, cancel and restart its job, and to take savepoints."""
 
 from ha.sidecar.savepoint_work import Restore
 from leader.job.failed_attempts import Attempts

@@ -63,7 +63,7 @@ def test_the_duration_of_a_batch(said: str, milliseconds: int | None) -> None:
 
 
 class Event:
-    """What the JVM passes: an event of one run of a query; only that of its start has the query's name."""
+    """An event as the JVM passes it: one event of one run of a query; only that of its start has the query's name."""
 
     def __init__(self, run: str, *, name: str | None = None, progress: str = "", error: str | None = None) -> None:
         self._run, self._name, self._progress, self._error = run, name, progress, error

@@ -1,4 +1,4 @@
-"""What a driver reports of its queries, from Spark's events, and the file in which the sidecar reads it."""
+"""A driver's reports on its queries, from Spark's events, and the file in which the sidecar reads them."""
 
 import json
 from pathlib import Path

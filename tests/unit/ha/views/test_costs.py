@@ -1,4 +1,4 @@
-"""What a look at a job costs the NameNode: counted, because pages look again and again."""
+"""The NameNode's costs of a look at a job: counted, because pages look again and again."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -25,7 +25,7 @@ class Store:
         self.node: Node | None = None
         self.asked: list[NodeCommand] = []
         self.touches: list[bool] = []
-        """What each read has found: whether somebody else was there."""
+        """The finding of each read: whether somebody else was there."""
         self.failing: StoreError | None = None
         self.waiting: NodeCommand | None = None
 

@@ -220,7 +220,7 @@ def test_a_forged_address_in_the_node_of_a_session_makes_nobody_suspect(arena: A
 
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_a_contact_that_is_not_the_leaders_own_is_not_followed(arena: Arena, epoch: int) -> None:
-    """What is left of an earlier leader, or of a late write, has another session id."""
+    """Remains of an earlier leader, or of a late write, have another session id."""
     leader, standby = arena.start_led("b")
     host, where = stranger(arena)
     arena.files.make(f"{arena.record}/{ContactEntry(epoch, NOBODY, where).name}")

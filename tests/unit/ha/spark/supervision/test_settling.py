@@ -26,7 +26,7 @@ class Query:
     steps: int = 0
     """Looks until the present batch is complete."""
     then: str = "idle"
-    """What follows it: nothing, or the next batch."""
+    """Return the batch that follows it, or nothing."""
     said: list[str] = field(default_factory=list)
     isActive: bool = True  # noqa: N815  # Spark's name
     looks: int = 0

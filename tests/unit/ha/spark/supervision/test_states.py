@@ -1,4 +1,4 @@
-"""What is written of the states of supervised queries, and told to the metrics."""
+"""The states of supervised queries, as they are written and told to the metrics."""
 
 from functools import partial
 from pathlib import Path
