@@ -94,7 +94,8 @@ def prepare(names: Iterable[str]) -> None:
     copy(SOURCE / "hdfs" / "conf", CONTEXTS / "sidecar" / "conf")
     for package in ("ha", "leader", "store"):
         copy(ROOT / package, CONTEXTS / "sidecar" / "code" / package)
-    fill(CONTEXTS / "sidecar" / "examples", [ROOT / "examples" / name for name in ("running.py", "word_count.py")])
+    examples = ("running.py", "word_count.py", "word_regions.py")
+    fill(CONTEXTS / "sidecar" / "examples", [ROOT / "examples" / name for name in examples])
 
 
 def compressed(jar: Path) -> Path:

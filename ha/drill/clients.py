@@ -3,12 +3,14 @@
     python -m ha.drill.clients feed --input URI --every S --folder DIR
     python -m ha.drill.clients read JOB --every S --timeout S
     python -m ha.drill.clients results URI
+    python -m ha.drill.clients savepoints URI
 
 ``feed`` puts text files into the input directory, one after the other, whatever is broken meanwhile. It writes the
 numbers of these files into ``DIR/fed.jsonl``, one a line, and ends when ``DIR/_STOP`` exists, or after a number of
 files; then it puts the job's own stop marker in place. It repeats a call whose outcome is unknown until it is known.
 ``read`` looks up the leader until its process ends; the answers go into the history (``HA_HISTORY``). ``results``
-prints, as JSON, the batches that the word count has written and the counts in them.
+prints, as JSON, the batches that the word count has written and the counts in them. ``savepoints`` prints the names in
+a directory of savepoints, each with its queries, or null if it is not complete.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from pathlib import Path
 import ha
 from ha.config.sources import load
 from ha.config.stores import Stores
+from ha.spark.savepoints.manifest import MANIFEST
 from leader.errors import LeaderError
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, NotFound, StoreError
@@ -152,7 +155,8 @@ def read_counts(files: BoundedFiles, directory: str) -> tuple[Counter[str], Coun
                     for line in driver.read(f"{directory}/{match[0]}/{part.name}", MAX_BYTES).splitlines():
                         row = json.loads(line)
                         counts[row["word"]] = row["count"]
-                        job_masters[row["job_master"]["address"]] += 1
+                        if "job_master" in row:
+                            job_masters[row["job_master"]["address"]] += 1
         return counts, job_masters
 
     return files.call("counts", read, COUNT_TIMEOUT_S)
@@ -165,6 +169,28 @@ def results(options: argparse.Namespace) -> None:
     counts, job_masters = read_counts(files, directory)
     found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
     json.dump(found, sys.stdout)
+    files.close()
+
+
+# --- savepoints
+
+
+def savepoints(options: argparse.Namespace) -> None:
+    """Print what is in a directory of savepoints."""
+    root, _, directory = options.directory.rstrip("/").rpartition("/")
+    files = _open(root)
+
+    def read(driver: Files) -> dict[str, list[str] | None]:
+        found: dict[str, list[str] | None] = {}
+        with suppress(NotFound):
+            for entry in driver.list(directory):
+                found[entry.name] = None
+                with suppress(NotFound):
+                    said = json.loads(driver.read(f"{directory}/{entry.name}/{MANIFEST}", MAX_BYTES))
+                    found[entry.name] = [each["name"] for each in said["queries"]]
+        return found
+
+    json.dump(files.call("savepoints", read, COUNT_TIMEOUT_S), sys.stdout)
     files.close()
 
 
@@ -186,6 +212,9 @@ def main() -> None:
     counting = programs.add_parser("results", help="print the counts in the output directory")
     counting.set_defaults(run=results)
     counting.add_argument("output", metavar="URI")
+    listing = programs.add_parser("savepoints", help="print the savepoints in the directory")
+    listing.set_defaults(run=savepoints)
+    listing.add_argument("directory", metavar="URI")
     options = parser.parse_args()
     options.run(options)
 

@@ -22,7 +22,7 @@ NETWORK_IMAGE = "hybrid-ha/network"
 NETWORK = "hybrid-ha"
 SHARED = "/drill"
 INSTALLED = "/opt/hybrid-ha"
-WORD_COUNT = f"{INSTALLED}/examples/word_count.py"
+EXAMPLES = f"{INSTALLED}/examples"
 
 NOWHERE = "192.0.2.1"
 """An address that no host has (RFC 5737)."""
@@ -125,9 +125,9 @@ class ContainerEnvironment(Environment):
         """The path in the members' containers."""
         return f"{SHARED}/{path.absolute().relative_to(self.folder)}"
 
-    def driver(self) -> str:
-        """The word count of the image."""
-        return WORD_COUNT
+    def driver(self, program: str) -> str:
+        """The program of the image."""
+        return f"{EXAMPLES}/{program}"
 
     # --- members
 

@@ -156,8 +156,8 @@ class Environment(ABC):
         return {"stranger": {}}
 
     @abstractmethod
-    def driver(self) -> str:
-        """Path of the word count that the jobs of drills run, as members see it."""
+    def driver(self, program: str) -> str:
+        """Path of the program of that name, among those that the jobs of drills run, as members see it."""
 
     # --- servers
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from ha.drill.clients import STOP
 from ha.drill.environment import DrillError, Environment, Member
-from ha.drill.ha_provider import Contend, DrillJob, HaProvider
+from ha.drill.ha_provider import WORD_COUNT, Contend, DrillJob, HaProvider, Program
 from ha.drill.observer import HISTORY, Observer
 from ha.drill.outcome import Check, Span
 from store.clock import now
@@ -38,6 +38,9 @@ NONE: Mapping[str, str] = MappingProxyType({})
 READERS = ("reader-1", "reader-2")
 AGENT = "agent"
 
+FAULTS = "faults"
+"""Folder in which a breakable program finds what is to go wrong."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -48,12 +51,20 @@ class Setup:
         interval: seconds between the beginnings of two batches; 0: a batch begins as soon as there is input.
         dwell: seconds that a batch takes at least.
         agent: whether all readers are on one host with an agent, which starts before the contenders.
+        program: what the job runs.
+        others: settings that are no durations, by name.
+        before: is called before the contenders start.
+        contend: makes the command of a contender; default: the HA provider does.
     """
 
     settings: Mapping[str, float] = field(default_factory=dict)
     interval: float = 0.5
     dwell: float = 0.0
     agent: bool = False
+    program: Program = WORD_COUNT
+    others: Mapping[str, str] = field(default_factory=dict)
+    before: "Callable[[Fixture], object]" = lambda _: None
+    contend: Contend | None = None
 
 
 class Fixture:
@@ -68,6 +79,7 @@ class Fixture:
         readers: by name, with the agent if there is one.
         observer: what the histories say.
         checks: what the drill itself has found, besides what is checked after every drill.
+        measures: what the drill itself has measured.
         over: when the drill itself was over, in boot-clock seconds; what follows is the job's end.
     """
 
@@ -90,12 +102,14 @@ class Fixture:
         self._name = f"{name}-{secrets.token_hex(3)}"
         self.faults: list[Span] = []
         self.checks: list[Check] = []
+        self.measures: dict[str, float] = {}
         self.contenders: dict[str, Member] = {}
         self.readers: dict[str, Member] = {}
         self.lost: set[str] = set()
         self.observer = Observer(folder)
         (folder / HISTORY).mkdir(parents=True, exist_ok=True)
-        for each in (folder, folder / HISTORY):
+        (folder / FAULTS).mkdir()
+        for each in (folder, folder / HISTORY, folder / FAULTS):
             each.chmod(0o777)  # members may be other users
         self.over = float("inf")
         self._setup = setup
@@ -108,10 +122,18 @@ class Fixture:
         """The job, as its contenders know it.
 
         Raises:
-            DrillError: the word count is not there.
+            DrillError: its program is not there.
         """
         place, setup = self.environment, self._setup
-        return DrillJob(self._name, place.driver(), f"{place.scratch}/{self._name}", setup.interval, setup.dwell)
+        return DrillJob(
+            self._name,
+            place.driver(setup.program.file),
+            f"{place.scratch}/{self._name}",
+            setup.interval,
+            setup.dwell,
+            setup.program,
+            place.member_path(self.folder / FAULTS),
+        )
 
     # --- beginning and end
 
@@ -130,6 +152,7 @@ class Fixture:
         if self._setup.agent:
             agent = self.readers[AGENT] = self._member(AGENT, ["python", "-m", "ha.cli", "agent"], READERS[0])
             self.wait_for("the agent", lambda: "answers lookups of this host" in agent.log(), START_LIMIT_S)
+        self._setup.before(self)
         for name in CONTENDERS:
             self.contend(name)
         self.wait_for("a leader", lambda: bool(self.observer.grants), START_LIMIT_S)
@@ -150,11 +173,12 @@ class Fixture:
 
         Args:
             name: of the contender.
-            contend: makes its command; by default, the HA provider does.
+            contend: makes its command; by default, the drill's setup or the HA provider does.
         """
+        command = contend or self._setup.contend or self._provider.contend
         if name in self.contenders:
             self._end(self.contenders[name])
-        self.contenders[name] = self._member(name, (contend or self._provider.contend)(self.job, name))
+        self.contenders[name] = self._member(name, command(self.job, name))
         self.lost.discard(name)
         return self.contenders[name]
 
@@ -195,13 +219,18 @@ class Fixture:
         leader = self.leader
         return next(each for name, each in self.contenders.items() if each is not leader and name not in self.lost)
 
+    def beside(self, name: str, command: Sequence[str], variables: Mapping[str, str] = NONE) -> Member:
+        """Start a program beside the job; its name is also that of its log."""
+        self._others[name] = self._member(name, list(command), variables=variables)
+        return self._others[name]
+
     def let(self, name: str, command: Sequence[str], seconds: float, variables: Mapping[str, str] = NONE) -> str:
         """Run a program beside the job to its end, and return its output; its name is also that of its log.
 
         Raises:
             DrillError: it did not end, or it failed.
         """
-        program = self._others[name] = self._member(name, list(command), variables=variables)
+        program = self.beside(name, command, variables)
         self.wait_for(f"the end of {name}", lambda: not program.running, seconds)
         if program.exit_code:
             raise DrillError(f"{name} failed: {program.log().strip()[-300:]}")
@@ -284,10 +313,14 @@ class Fixture:
         self.wait_for("another leader", lambda: self.epoch > after)
         self.say(f"{self.leader.name} leads at epoch {self.epoch}.")
 
-    def await_batches(self, count: int = 2, limit: float = RECOVERY_LIMIT_S) -> None:
-        """Wait until the job has completed so many more batches."""
+    def await_batches(self, count: int = 2, limit: float = RECOVERY_LIMIT_S, query: str = "") -> None:
+        """Wait until the job has completed so many more batches; with ``query``, until that one has."""
         since = now()
-        self.wait_for(f"{count} more batches", lambda: len(self.observer.completed(since)) >= count, limit)
+
+        def found() -> int:
+            return sum(query in ("", each.query) for each in self.observer.completed(since))
+
+        self.wait_for(f"{count} more batches {query and f'of {query}'}".strip(), lambda: found() >= count, limit)
 
     # ---
 
@@ -313,6 +346,7 @@ class Fixture:
             "HA_HISTORY": self.environment.member_path(self.folder / HISTORY),
             "PYTHONUNBUFFERED": "1",
             **{f"HA_{name.upper()}": f"{value:g}" for name, value in self.durations.items()},
+            **{f"HA_{name.upper()}": value for name, value in self._setup.others.items()},
             **variables,
         }
         return self.environment.start_member(name, command, given, self.folder, beside)

@@ -13,15 +13,36 @@ MAX_FILES = 20
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program that the jobs of drills run.
+
+    Attributes:
+        file: its name.
+        outcomes: folders of its output, each of which counts every word; empty: the output itself does.
+        breakable: whether a drill can tell it what is to go wrong, in :attr:`DrillJob.faults`.
+    """
+
+    file: str
+    outcomes: tuple[str, ...] = ()
+    breakable: bool = False
+
+
+WORD_COUNT = Program("word_count.py")
+WORD_REGIONS = Program("word_regions.py", ("counts", "totals"), breakable=True)
+
+
+@dataclass(frozen=True)
 class DrillJob:
     """The job of a drill, as its contenders are told.
 
     Attributes:
         name: unique in its environment.
-        driver: path of this project's word count.
+        driver: path of its program.
         directory: URI of the directory of the job's files.
         interval: seconds between the beginnings of two batches; 0: a batch begins as soon as there is input.
         dwell: seconds that a batch takes at least.
+        program: what is run.
+        faults: directory in which a breakable program finds what is to go wrong, as members see it.
     """
 
     name: str
@@ -29,6 +50,8 @@ class DrillJob:
     directory: str
     interval: float
     dwell: float
+    program: Program = WORD_COUNT
+    faults: str = ""
 
     @property
     def input(self) -> str:
@@ -40,11 +63,19 @@ class DrillJob:
         """URI of the directory that the job writes."""
         return f"{self.directory}/output"
 
+    @property
+    def outcomes(self) -> list[str]:
+        """URIs of the directories that count every word."""
+        return [f"{self.output}/{each}" for each in self.program.outcomes] or [self.output]
+
     def arguments(self) -> list[str]:
         """The options of a driver."""
-        given = {"input": self.input, "output": self.output, "interval": self.interval, "max-files": MAX_FILES}
+        given: dict[str, str | float] = {"input": self.input, "output": self.output}
+        given |= {"interval": self.interval, "max-files": MAX_FILES}
         if self.dwell:
             given["dwell"] = self.dwell
+        if self.program.breakable:
+            given["faults"] = self.faults
         return [part for name, value in given.items() for part in (f"--{name}", str(value))]
 
 

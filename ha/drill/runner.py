@@ -26,6 +26,9 @@ RESULTS_TIMEOUT_S = 150.0
 Found = tuple[Outcome, Sequence[Event]]
 """The outcome of a drill, and its history."""
 
+Codes = dict[str, int | None]
+"""The exit codes of contenders, by their names."""
+
 
 def run_series(
     drills: Sequence[Drill],
@@ -94,12 +97,14 @@ def run_drill(drill: Drill, environment: Environment, provider: HaProvider, fold
     fixture = Fixture(drill.name, drill.setup, environment, provider, folder, say)
     judge: Judge | None = None
     try:
-        codes, words = _carried_out(drill, fixture, provider)
+        codes, outcomes = _carried_out(drill, fixture, provider)
         events = _history(fixture, provider)
         guarantees = provider.keeps_guarantees
         judge = Judge(drill, events, fixture.faults, fixture.over, fixture.durations, keeps_guarantees=guarantees)
-        judge.judge(fixture.observer.fed(), words, codes)
+        words = outcomes[0]
+        judge.judge(fixture.observer.fed(), outcomes, codes)
         judge.checks += fixture.checks
+        judge.measures |= fixture.measures
         if drill.compared:
             say("A second job counts the same input on a quiet cluster.")
             other = _counted_quietly(drill, provider, folder, say, len(fixture.observer.fed()))
@@ -127,8 +132,8 @@ def run_drill(drill: Drill, environment: Environment, provider: HaProvider, fold
     return outcome, events
 
 
-def _carried_out(drill: Drill, fixture: Fixture, provider: HaProvider) -> tuple[dict[str, int | None], dict[str, int]]:
-    """Carry out the drill; return the contenders' exit codes and the job's results."""
+def _carried_out(drill: Drill, fixture: Fixture, provider: HaProvider) -> tuple[Codes, list[dict[str, int]]]:
+    """Carry out the drill; return the contenders' exit codes and what each of the job's outcomes counts."""
     try:
         fixture.begin()
         drill.action(fixture)
@@ -140,11 +145,10 @@ def _carried_out(drill: Drill, fixture: Fixture, provider: HaProvider) -> tuple[
         fixture.end()
 
 
-def _results(fixture: Fixture, provider: HaProvider) -> dict[str, int]:
-    command = [*provider.results, fixture.job.output]
-    printed = fixture.environment.call(command, fixture.folder, RESULTS_TIMEOUT_S)
-    found: dict[str, int] = json.loads(printed)["words"]
-    return found
+def _results(fixture: Fixture, provider: HaProvider) -> list[dict[str, int]]:
+    commands = [[*provider.results, each] for each in fixture.job.outcomes]
+    printed = [fixture.environment.call(each, fixture.folder, RESULTS_TIMEOUT_S) for each in commands]
+    return [json.loads(each)["words"] for each in printed]
 
 
 def _counted_quietly(drill: Drill, provider: HaProvider, folder: Path, say: Say, files: int) -> Mapping[str, int]:
@@ -154,7 +158,7 @@ def _counted_quietly(drill: Drill, provider: HaProvider, folder: Path, say: Say,
     fixture = Fixture(drill.name, drill.setup, environment, provider, folder / "quiet", say)
     try:
         fixture.count(files)
-        return _results(fixture, provider)
+        return _results(fixture, provider)[0]
     finally:
         fixture.end()
         environment.down()

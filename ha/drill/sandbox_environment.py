@@ -148,9 +148,9 @@ class SandboxEnvironment(Environment):
         other = _tried(lambda: self._sandbox.environment(STRANGER))
         return {STRANGER: other, "nobody": {**other, **NO_CREDENTIALS}}
 
-    def driver(self) -> str:
-        """The word count of the distribution or the source tree."""
-        return word_count()
+    def driver(self, program: str) -> str:
+        """The program of the distribution or the source tree."""
+        return example(program)
 
     def start_member(
         self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
@@ -235,17 +235,17 @@ class SandboxEnvironment(Environment):
         return _tried(self._sandbox.edits)
 
 
-def word_count() -> str:
-    """Return the path of the example that drills run: in the source tree, or where the distribution has put it.
+def example(program: str) -> str:
+    """Return the path of an example that drills run: in the source tree, or where the distribution has put it.
 
     Raises:
         DrillError: it is in neither place.
     """
     package = Path(ha.__file__).parent
-    for path in (package / "drill" / "word_count.py", package.parent / "examples" / "word_count.py"):
+    for path in (package / "drill" / program, package.parent / "examples" / program):
         if path.exists():
             return str(path)
-    raise DrillError(f"The word count that drills run is not there: install hybrid-ha anew (looked in {package}).")
+    raise DrillError(f"{program}, which drills run, is not there: install hybrid-ha anew (looked in {package}).")
 
 
 def _translated(command: Sequence[str]) -> list[str]:

@@ -34,7 +34,8 @@ def _switch(fixture: Fixture) -> None:
     fixture.await_batches()
 
 
-def _kill_active(fixture: Fixture) -> None:
+def kill_active(fixture: Fixture) -> None:
+    """Kill the active NameNode; the other one takes over."""
     active = fixture.environment.active_namenode()
     other = _other(fixture, active)
     with fixture.fault(f"{active}, the active NameNode, is killed; {other} takes over"):
@@ -96,7 +97,7 @@ def _switches(fixture: Fixture) -> None:
     for number in range(ROUNDS):
         _switch(fixture)
         if number < ROUNDS - 1:
-            _kill_active(fixture)
+            kill_active(fixture)
 
 
 DRILLS = (
@@ -105,7 +106,7 @@ DRILLS = (
         "namenode-killed",
         "the active NameNode is killed, and the other one takes over",
         "hdfs",
-        _kill_active,
+        kill_active,
         quick=True,
     ),
     Drill("namenode-paused", "the active NameNode is paused for 30 s", "hdfs", _pause_active),

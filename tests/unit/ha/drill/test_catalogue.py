@@ -16,7 +16,21 @@ from ha.drill.fixture import DURATIONS
 from ha.drill.report.writing import read
 from leader.timing import Timing
 
-GROUPS = {"kills", "network", "zookeeper", "hdfs", "both", "pauses", "machine", "upgrade", "agent", "hangs", "crashes"}
+GROUPS = {
+    "kills",
+    "network",
+    "zookeeper",
+    "hdfs",
+    "both",
+    "pauses",
+    "machine",
+    "upgrade",
+    "agent",
+    "hangs",
+    "crashes",
+    "queries",
+    "requests",
+}
 
 
 def test_every_group_has_drills_and_every_drill_can_be_timed() -> None:

@@ -52,7 +52,7 @@ def judged(
     faults = [Span("a fault", 10.0, 12.0)]
     done = replace(drill(expected) if expected else drill(), needs=frozenset(needs))
     judge = Judge(done, events, faults, 40.0, DURATIONS, keeps_guarantees=keeps_guarantees)
-    judge.judge(range(3), counted, codes)
+    judge.judge(range(3), [counted], codes)
     return {check.name: check.passed for check in judge.checks}
 
 
@@ -122,7 +122,7 @@ def test_a_batch_that_is_acknowledged_once_more_is_no_progress() -> None:
     ]
     assert [event.batch for event in new_batches(done)] == [0, 1]
     judge = Judge(drill(), [*history(), *done], [Span("a fault", 10.0, 12.0)], 40.0, DURATIONS, keeps_guarantees=False)
-    judge.judge(range(3), COUNTED, ENDED)
+    judge.judge(range(3), [COUNTED], ENDED)
     assert judge.measures["first_batch_seconds"] == 15.1
 
 

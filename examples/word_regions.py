@@ -1,0 +1,122 @@
+"""Count words twice, by three declared queries in two regions, and let drills break each of the queries.
+
+    ha run JOB -- python examples/word_regions.py --input URI --output URI
+
+``words`` publishes the words of the files to OUTPUT/words, where ``counts`` reads and counts them: one region.
+``totals`` counts them from the files: another one. Their counts are in OUTPUT/counts and OUTPUT/totals. The job ends
+when a file called ``_STOP`` lies in the input directory and everything there has been counted.
+
+With ``--faults DIR``, a batch of a query that finds a file DIR/QUERY does what it says: ``fail`` once, ``poison`` until
+the file is gone, or ``hang`` once, in a task of Spark.
+"""
+
+import argparse
+import os
+import threading
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from running import Idle, parser, session
+
+import ha.spark
+from ha.leadership.leadership import Leadership
+
+OUTCOMES = ("counts", "totals")
+"""What is counted; each of them counts every word of the input."""
+
+POLL_S = 0.5
+HANG_S = 3600.0
+
+
+class Trouble:
+    """What a drill wants to happen to the queries."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def meet(self, query: str, batch: DataFrame) -> None:
+        """Do what a file of the query's name says; nothing if there is none."""
+        try:
+            path = self._folder / query if self._folder else None
+            wanted = path.read_text(encoding="ascii") if path else ""
+        except FileNotFoundError:
+            return
+        if path and wanted != "poison":
+            path.unlink()
+        if wanted == "hang":
+            print(f"A batch of {query} hangs.", flush=True)
+            hang = sql.udf(lambda _: time.sleep(HANG_S), "string")
+            batch.sparkSession.range(1).select(hang("id")).collect()
+        if wanted:
+            raise RuntimeError(f"A drill wants the query {query} to {wanted}.")
+
+
+def declared(options: argparse.Namespace) -> ha.spark.Job:
+    """Declare the job."""
+    job, trouble = ha.spark.Job(os.environ["HA_JOB"]), Trouble(options.faults)
+    published = f"{options.output}/words"
+
+    def read(spark: SparkSession) -> DataFrame:
+        lines = spark.readStream.option("maxFilesPerTrigger", options.max_files).text(options.input)
+        word = sql.explode(sql.split(sql.lower(lines["value"]), r"[^\p{Alnum}']+")).alias("word")
+        return lines.select(word).where("word <> ''")
+
+    def publishing(rows: DataFrame, leadership: Leadership, query: str) -> DataStreamWriter:
+        output = ha.spark.Output(leadership, f"{options.output}/{query}", query)
+
+        def publish(batch: DataFrame, batch_id: int) -> None:
+            trouble.meet(query, batch)
+            output.write(batch.coalesce(1), batch_id)
+
+        return rows.writeStream.trigger(processingTime=f"{options.interval} seconds").foreachBatch(publish)
+
+    def words(spark: SparkSession, leadership: Leadership) -> DataStreamWriter:
+        return publishing(read(spark), leadership, "words")
+
+    def counts(spark: SparkSession, leadership: Leadership) -> DataStreamWriter:
+        rows = spark.readStream.schema("word string, batch long").json(published)
+        return publishing(rows.groupBy("word").count(), leadership, "counts").outputMode("complete")
+
+    def totals(spark: SparkSession, leadership: Leadership) -> DataStreamWriter:
+        return publishing(read(spark).groupBy("word").count(), leadership, "totals").outputMode("complete")
+
+    for query, reads, writes in ((words, "input", "words"), (counts, "words", "counts"), (totals, "input", "totals")):
+        if options.only in ("", query.__name__):
+            job.query(reads=[reads], writes=[writes])(query)
+    return job
+
+
+def end_in_order(spark: SparkSession, idle: Idle) -> None:
+    """Wait for the end of the input; then let the queries process what there is, writers first, and stop them."""
+    while True:
+        time.sleep(POLL_S)
+        if not idle.over():
+            continue
+        for query in sorted(spark.streams.active, key=lambda query: query.name != "words"):
+            try:
+                query.processAllAvailable()
+                query.stop()
+            except Exception as error:  # noqa: BLE001  # it has failed: it is started again, and ends the next time
+                print(f"{query.name} does not end yet: {error}", flush=True)
+
+
+def main() -> None:
+    """Run until the end of the input."""
+    known = parser("Count words in two regions.", "directory that text files are moved into")
+    known.add_argument("--faults", type=Path, metavar="DIR", help="where drills say what is to go wrong")
+    known.add_argument("--release", default="1", metavar="N", help="is printed at the start")
+    known.add_argument("--only", default="", metavar="QUERY", help="run no other query")
+    options = known.parse_args()
+    print(f"This is release {options.release}.", flush=True)
+    spark = session(os.environ["HA_JOB"], **{"spark.master": "local[3]"})  # a batch that hangs keeps one busy
+    end = threading.Thread(target=end_in_order, args=(spark, Idle(options.input)), daemon=True)
+    end.start()
+    declared(options).run(spark)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""What a drill asks about its job, by the commands that people use, and what it lets go wrong in the job's queries."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ha.drill.fixture import FAULTS, Fixture
+from ha.drill.judge import RECOVERY_SLACK_S
+from ha.drill.outcome import Check
+from store.clock import now
+
+ASK_S = 60.0
+"""Until a command has ended: on a busy machine, Python alone takes some seconds to start."""
+
+HA = ("python", "-m", "ha.cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A query, as ``ha queries`` shows it."""
+
+    state: str | None
+    restarts: int
+    run_id: str | None
+    error: str
+
+
+def asked(fixture: Fixture, *arguments: str, seconds: float = ASK_S) -> Any:
+    """Return what a command prints as JSON."""
+    return json.loads(fixture.environment.call([*HA, *arguments, "--json"], fixture.folder, seconds))
+
+
+def queries(fixture: Fixture) -> dict[str, Shown]:
+    """Return the job's queries, by name."""
+    found = asked(fixture, "queries", fixture.job.name)["queries"]
+    return {
+        each["query"]: Shown(each["state"], each["restarts"] or 0, each["run_id"], each["error"] or "")
+        for each in found
+    }
+
+
+def state(fixture: Fixture) -> str:
+    """Return the job's state."""
+    found = [each for each in asked(fixture, "list") if each["job"] == fixture.job.name]
+    return f"{found[0]['state']}" if found else ""
+
+
+def trouble(fixture: Fixture, query: str, what: Literal["fail", "poison", "hang"]) -> float:
+    """Let a batch of a query go wrong, and return the time at which it does; ``poison`` lasts until :func:`heal`."""
+    path = fixture.folder / FAULTS / query
+    staged = path.with_name(f"{query}.new")
+    staged.write_text(what, encoding="ascii")
+    staged.chmod(0o666)
+    staged.rename(path)
+    if what != "poison":
+        fixture.wait_for(f"a batch of {query} to {what}", lambda: not path.exists())
+    return now()
+
+
+def heal(fixture: Fixture, query: str) -> None:
+    """Let nothing go wrong any more."""
+    (fixture.folder / FAULTS / query).unlink()
+
+
+# --- checks
+
+
+def check(fixture: Fixture, name: str, passed: bool, detail: str) -> None:
+    """Note what the drill has found."""
+    fixture.checks.append(Check(name, passed, detail))
+
+
+def check_untouched(fixture: Fixture, names: Iterable[str], before: Mapping[str, Shown], done: int) -> None:
+    """Check that these queries go on in the runs that they had before, so that they have lost no batch.
+
+    Args:
+        fixture: of the drill.
+        names: of the queries.
+        before: what was shown of them.
+        done: the number of batches that they have completed meanwhile.
+    """
+    after = queries(fixture)
+    same = all(
+        (after[name].run_id, after[name].restarts) == (before[name].run_id, before[name].restarts) for name in names
+    )
+    detail = f"{', '.join(names)}: {'the same run' if same else 'another run'}, {done} batches meanwhile"
+    check(fixture, "other queries lose no batch", same and done > 0, detail)
+
+
+def check_named(fixture: Fixture, query: str, words: str) -> None:
+    """Check that ``ha exceptions`` names the query and the cause."""
+    found = [each for each in asked(fixture, "exceptions", fixture.job.name) if each["query"] == query]
+    named = [each for each in found if words in each["message"]]
+    last = found[-1]["message"].splitlines()[0] if found else "nothing"
+    check(fixture, "the root cause is named", bool(named), f"{len(named)} times; the last of {query}: {last[:120]}")
+
+
+def check_recovered(fixture: Fixture, began: float, limit: float, promise: str) -> None:
+    """Check that the time from the fault until now has kept its bound."""
+    took = now() - began
+    fixture.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": round(limit, 3)}
+    detail = f"{took:.1f} s until the next batch, promised within {limit:.1f} s ({promise})"
+    check(fixture, "recovered in time", took <= limit + RECOVERY_SLACK_S, detail)

@@ -1,0 +1,110 @@
+"""Queries fail or hang in a program that goes on: others must not notice."""
+
+from ha.drill.asking import (
+    Shown,
+    asked,
+    check,
+    check_named,
+    check_recovered,
+    check_untouched,
+    heal,
+    queries,
+    state,
+    trouble,
+)
+from ha.drill.drill import Drill, Expected
+from ha.drill.fixture import Fixture, Setup
+from ha.drill.ha_provider import WORD_REGIONS
+from store.clock import now
+
+ATTEMPTS = 2
+RESTARTS = {
+    "failed_region": "stay",
+    "restart_strategy_type": "fixed-delay",
+    "restart_strategy_fixed_delay_attempts": f"{ATTEMPTS}",
+    "restart_strategy_fixed_delay_delay": "0.5",
+}
+REGIONS = Setup(program=WORD_REGIONS, others=RESTARTS)
+
+BATCH_TIMEOUT_S = 12.0
+HANGS = Setup(settings={"checkpointing_timeout": BATCH_TIMEOUT_S}, program=WORD_REGIONS, others=RESTARTS)
+
+RESTART_S = 5.0
+"""From a failure, or the end of a time-out, until the next batch of the region."""
+
+REGION, OTHERS = ("words", "counts"), ("totals",)
+
+
+def done_by_others(fixture: Fixture, since: float) -> int:
+    """Return how many batches the other region has completed since a time."""
+    return sum(each.query in OTHERS for each in fixture.observer.completed(since))
+
+
+def _check_restarted(fixture: Fixture, before: dict[str, Shown]) -> None:
+    after = queries(fixture)
+    again = all(after[name].run_id != before[name].run_id and after[name].state == "RUNNING" for name in REGION)
+    found = ", ".join(f"{name}: {after[name].state}, {after[name].restarts} restarts" for name in REGION)
+    check(fixture, "its region runs again", again, found)
+
+
+def _goes_on(fixture: Fixture, what: str, limit: float, promise: str, cause: str) -> None:
+    """Let a batch of ``counts`` go wrong: its region restarts in time, and the others do not notice."""
+    before = queries(fixture)
+    with fixture.fault(f"a batch of counts, one of three queries, is to {what}"):
+        began = trouble(fixture, "counts", "hang" if what == "hang" else "fail")
+        fixture.await_batches(1, query="counts")
+    check_recovered(fixture, began, limit, promise)
+    fixture.await_batches(2, query="counts")
+    fixture.await_batches(1, query="totals")
+    _check_restarted(fixture, before)
+    check_untouched(fixture, OTHERS, before, done_by_others(fixture, began))
+    check_named(fixture, "counts", cause)
+
+
+def _region_dies(fixture: Fixture) -> None:
+    before = queries(fixture)
+    with fixture.fault(f"counts is poisoned: each of its batches fails, and its region may restart {ATTEMPTS} times"):
+        began = trouble(fixture, "counts", "poison")
+        fixture.wait_for("the region's end", lambda: queries(fixture)["counts"].state == "FAILED")
+        failed = now()
+        fixture.await_batches(3, query="totals")
+    after = queries(fixture)
+    found = ", ".join(f"{name}: {after[name].state} after {after[name].restarts} restarts" for name in REGION)
+    as_told = all((after[name].state, after[name].restarts) == ("FAILED", ATTEMPTS) for name in REGION)
+    check(fixture, "its region fails as configured", as_told, f"{found}; after {failed - began:.1f} s")
+    check_untouched(fixture, OTHERS, before, done_by_others(fixture, began))
+    check_named(fixture, "counts", "wants the query counts to poison")
+    check(fixture, "the job goes on", state(fixture) == "RUNNING", f"it is {state(fixture)}")
+    heal(fixture, "counts")
+    asked(fixture, "restart", fixture.job.name)
+    fixture.await_batches(2, query="counts")
+
+
+DRILLS = (
+    Drill(
+        "query-dies",
+        "one of three declared queries fails once; its region restarts in place, and the other loses no batch",
+        "queries",
+        lambda fixture: _goes_on(fixture, "fail", RESTART_S, "the restart", "wants the query counts to fail"),
+        Expected(),
+        setup=REGIONS,
+    ),
+    Drill(
+        "region-dies",
+        "a poisoned query brings its region down, and no other; healed, the job is restarted in place",
+        "queries",
+        _region_dies,
+        Expected(),
+        setup=REGIONS,
+    ),
+    Drill(
+        "hang-batch",
+        "a batch of one of three queries hangs for good; it is interrupted, and its region restarts in place",
+        "hangs",
+        lambda fixture: _goes_on(
+            fixture, "hang", BATCH_TIMEOUT_S + RESTART_S, "batch timeout + 5 s", f"more than {BATCH_TIMEOUT_S:g} s"
+        ),
+        Expected(),
+        setup=HANGS,
+    ),
+)
