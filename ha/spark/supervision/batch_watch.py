@@ -7,13 +7,14 @@ it: time between two looks that are far apart does not count, because the host w
 from collections.abc import Container
 from dataclasses import dataclass
 
-LOOKS = 5
-"""Looks that a time-out has room for: a batch is interrupted at most a fifth of the time-out too late."""
+LOOKS = 10
+"""Looks that a time-out has room for. A batch is interrupted at most two looks too late, a fifth of the time-out: it
+may begin just after a look, and the last look may come just before the time-out is over."""
 
 LONGEST_PERIOD_S = 10.0
 
-FAR_APART = 3
-"""Periods between two looks that cannot be explained by a host that is only slow."""
+FAR_APART, LONGEST_APART_S = 0.6, 30.0
+"""Share of the time-out, and seconds, between two looks that cannot be explained by a host that is only slow."""
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class BatchWatch:
         self.timeout = timeout
         self.period = min(LONGEST_PERIOD_S, timeout / LOOKS)
         """Seconds from one look to the next."""
+        self._far_apart = min(LONGEST_APART_S, FAR_APART * timeout)
         self._batches: dict[str, _Batch] = {}
 
     def overdue(self, run_id: str, before: int | None, now: float, *, works: bool) -> bool:
@@ -51,7 +53,7 @@ class BatchWatch:
             self._batches[run_id] = _Batch(before, now)
             return False
         passed, found.seen_at = now - found.seen_at, now
-        if passed <= FAR_APART * self.period:
+        if passed <= self._far_apart:
             found.seconds += passed
         if found.told or found.seconds < self.timeout:
             return False

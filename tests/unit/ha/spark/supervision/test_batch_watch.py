@@ -6,7 +6,7 @@ import pytest
 
 from ha.spark.supervision.batch_watch import BatchWatch
 
-TIMEOUT, PERIOD = 10.0, 2.0
+TIMEOUT, PERIOD = 10.0, 1.0
 
 
 def looks(watch: BatchWatch, times: Sequence[float], before: int | None = 3, *, works: bool = True) -> list[bool]:
@@ -54,6 +54,27 @@ def test_each_run_has_its_own_time() -> None:
     assert looks(watch, [110]) == [False], "it was forgotten"
 
 
-@pytest.mark.parametrize(("timeout", "period"), [(1.0, 0.2), (50.0, 10.0), (600.0, 10.0)])
+@pytest.mark.parametrize("began", [0.0, 0.01, 0.5, 0.99])
+@pytest.mark.parametrize("late", [0.0, 0.05])
+def test_a_batch_is_told_at_most_a_fifth_of_the_time_out_too_late(began: float, late: float) -> None:
+    """Also if the first look at it takes longer than the others, so that the others come a little too soon."""
+    watch, now = BatchWatch(TIMEOUT), 0.0
+    while not watch.overdue("run", 3, now + (late if now < began + watch.period else 0.0), works=now >= began):
+        now += watch.period
+    assert TIMEOUT <= now - began <= 1.2 * TIMEOUT
+
+
+@pytest.mark.parametrize("timeout", [10.0, 50.0, 600.0])
+def test_looks_that_are_only_slow_count(timeout: float) -> None:
+    apart = min(0.6 * timeout, 30.0)
+    for gap, counts in ((apart, True), (apart + 0.1, False)):
+        watch = BatchWatch(timeout)
+        assert not any(looks(watch, [0.0, gap]))
+        rest = int((timeout - gap) / watch.period)
+        told = looks(watch, [gap + watch.period * number for number in range(1, rest + 2)])
+        assert any(told) == counts, gap
+
+
+@pytest.mark.parametrize(("timeout", "period"), [(1.0, 0.1), (100.0, 10.0), (600.0, 10.0)])
 def test_looks_are_rare_for_long_times(timeout: float, period: float) -> None:
     assert BatchWatch(timeout).period == period
