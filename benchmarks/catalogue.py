@@ -18,6 +18,7 @@ MODULES = (
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
     "benchmarks.spark.failover",
+    "benchmarks.spark.hangs",
     "benchmarks.spark.first_call",
     "benchmarks.spark.workers",
 )

@@ -27,6 +27,15 @@ from ha.leadership.leadership import Leadership
 OUTCOMES = ("counts", "totals")
 """What is counted; each of them counts every word of the input."""
 
+SETTINGS = {
+    "spark.master": "local[3]",  # a batch that hangs keeps one busy
+    # Hadoop's own patience, not that of the other examples: a query that fails is started again, and no driver ends.
+    "spark.hadoop.dfs.client.failover.max.attempts": "15",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "5",
+    "spark.hadoop.dfs.client.write.exclude.nodes.cache.expiry.interval.millis": "600000",
+    "spark.hadoop.dfs.client.max.block.acquire.failures": "3",
+}
+
 POLL_S = 0.5
 HANG_S = 3600.0
 
@@ -111,7 +120,7 @@ def main() -> None:
     known.add_argument("--only", default="", metavar="QUERY", help="run no other query")
     options = known.parse_args()
     print(f"This is release {options.release}.", flush=True)
-    spark = session(os.environ["HA_JOB"], **{"spark.master": "local[3]"})  # a batch that hangs keeps one busy
+    spark = session(os.environ["HA_JOB"], **SETTINGS)
     end = threading.Thread(target=end_in_order, args=(spark, Idle(options.input)), daemon=True)
     end.start()
     declared(options).run(spark)

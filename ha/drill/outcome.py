@@ -36,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         drill: its name.
         title: what it does, in one sentence.
         group: the kind of fault: ``kills``, ``network``, ``zookeeper``, ``hdfs``, ``both``, ``pauses``, ``machine``,
-            ``upgrade``, ``agent``.
+            ``upgrade``, ``agent``, ``hangs``, ``crashes``, ``queries``, ``requests``.
         environment: ``sandbox`` or ``containers``.
         provider: what kept the job available: ``hybrid-ha``, or a baseline such as ``kazoo``.
         status: ``skipped`` drills were not run; ``reason`` says why.

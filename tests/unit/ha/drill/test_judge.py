@@ -73,6 +73,16 @@ def test_a_word_too_many_or_too_few() -> None:
     assert not judged(history(), counted=COUNTED - Counter([word]))["every word counted once"]
 
 
+def test_each_outcome_has_to_count_every_word() -> None:
+    """Also if one of them has lost what another has doubled."""
+    word, other = list(COUNTED)[:2]
+    judge = Judge(drill(Expected()), history()[:3], [], 40.0, DURATIONS, keeps_guarantees=False)
+    judge.judge(range(3), [COUNTED, COUNTED - Counter([word]), COUNTED + Counter([other])], ENDED)
+    assert not {check.name: check.passed for check in judge.checks}["every word counted once"]
+    assert judge.measures["words_wrong"] == 2
+    assert judge.measures["words_counted"] != judge.measures["words_expected"], "it shows one that is wrong"
+
+
 def test_a_failed_lookup_is_excused_only_while_both_stores_are_out_of_reach() -> None:
     during, later = lookup(11.0, "unreachable", 2.0), lookup(20.0, "unreachable", 2.0)
     blind = Expected((1, 1), blind=True)
