@@ -106,6 +106,9 @@ def _cancel_while_failing(fixture: Fixture) -> None:
 
 # --- savepoint-under-fire
 
+TAKES = " asks to savepoint."
+"""A leader's sidecar says that."""
+
 OUTAGE_S = 8.0
 SAVING_S = 90.0
 """Time-out of a savepoint, which may wait for the next batch of each query, and for the stores."""
@@ -116,10 +119,12 @@ def _places(fixture: Fixture) -> str:
 
 
 def _save(fixture: Fixture, number: int) -> Member:
-    """Ask for a savepoint, and return when its leader has been asked."""
+    """Ask for a savepoint, and return when its leader has begun to take it."""
+    leader = fixture.leader
+    before = leader.log().count(TAKES)
     where, limit = f"{_places(fixture)}/{number}", f"{SAVING_S:g}"
     saving = fixture.beside(f"savepoint-{number}", [*HA, "savepoint", fixture.job.name, where, "--timeout", limit])
-    fixture.wait_for("the request", lambda: "is asked to savepoint" in saving.log() or not saving.running)
+    fixture.wait_for("the request", lambda: leader.log().count(TAKES) > before or not saving.running)
     return saving
 
 
