@@ -15,18 +15,30 @@ FAILURES = 3
 """Grants of a bad version in that time, at least; each is followed by a longer pause than the one before."""
 
 
-def _hang(fixture: Fixture, kind: str, called: str) -> None:
-    leader, epoch = fixture.leader, fixture.epoch
+def _hang(kind: str, called: str, meaning: str) -> Drill:
+    """A drill in which this part of the driver is frozen for good."""
 
-    def freeze() -> None:
-        if not leader.freeze_child(kind):
-            raise DrillError(f"{leader.name} has no {called} to freeze.")
+    def run(fixture: Fixture) -> None:
+        leader, epoch = fixture.leader, fixture.epoch
 
-    fixture.fault_at_once(
-        f"the {called} of {leader.name} is frozen for good; its sidecar and its lease live on", freeze
+        def freeze() -> None:
+            if not leader.freeze_child(kind):
+                raise DrillError(f"{leader.name} has no {called} to freeze.")
+
+        fixture.fault_at_once(
+            f"the {called} of {leader.name} is frozen for good; its sidecar and its lease live on", freeze
+        )
+        fixture.await_leader(epoch)
+        fixture.await_batches()
+
+    return Drill(
+        f"hang-{kind}",
+        meaning,
+        "hangs",
+        run,
+        Expected((1, 1), bound("heartbeat timeout + 5 s", "heartbeat_timeout", more=KILLED_S)),
+        setup=HANGS,
     )
-    fixture.await_leader(epoch)
-    fixture.await_batches()
 
 
 def _bad_version(job: DrillJob, name: str) -> list[str]:
@@ -50,21 +62,15 @@ def _crash_loop(fixture: Fixture) -> None:
 
 
 DRILLS = (
-    Drill(
-        "hang-driver",
+    _hang(
+        "driver",
+        "driver",
         "the Python of the driver is frozen for good; its sidecar notices, and gives the leadership back",
-        "hangs",
-        lambda fixture: _hang(fixture, "driver", "driver"),
-        Expected((1, 1), bound("heartbeat timeout + 5 s", "heartbeat_timeout", more=KILLED_S)),
-        setup=HANGS,
     ),
-    Drill(
-        "hang-jvm",
+    _hang(
+        "jvm",
+        "Java virtual machine",
         "the Java virtual machine under the driver is frozen for good; its sidecar notices that nothing answers",
-        "hangs",
-        lambda fixture: _hang(fixture, "jvm", "Java virtual machine"),
-        Expected((1, 1), bound("heartbeat timeout + 5 s", "heartbeat_timeout", more=KILLED_S)),
-        setup=HANGS,
     ),
     Drill(
         "crash-loop",

@@ -23,6 +23,7 @@ from leader.layout.names import LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, ConnectionLost, Invalid, NotEmpty, NotFound, NotWritable, StoreError
 from store.files import Entry
+from tests.system.spark.batches import Batch
 
 ROOT = "/sim"
 JOB = "jobs/orders"
@@ -218,24 +219,12 @@ class Home:
         return BoundedFiles(lambda: self.store, uri=uri, workers=1)
 
 
-class Batch:
+class SimulatedBatch(Batch):
     """Spark writes its files, with all folders above; nobody can tell it that its leader directory is another's."""
 
     def __init__(self, store: FaultyStore, rows: dict[str, dict[str, bytes]]) -> None:
+        super().__init__({})
         self.store, self.rows = store, rows
-
-    @property
-    def write(self) -> "Batch":
-        return self
-
-    def format(self, _: str) -> "Batch":
-        return self
-
-    def options(self, **_: str) -> "Batch":
-        return self
-
-    def partitionBy(self, *_: str) -> "Batch":  # noqa: N802
-        return self
 
     def save(self, uri: str) -> None:
         path = uri.removeprefix(f"file://{ROOT}/")
@@ -372,7 +361,7 @@ class Run:
         store.acknowledged = None
         return home
 
-    def _batch(self, batch: int) -> Batch:
+    def _batch(self, batch: int) -> SimulatedBatch:
         self.tries += 1
         days = self.choose.sample(range(4), self.choose.randint(1, 4)) if self.partitioned else [0]
         rows: dict[str, dict[str, bytes]] = {}
@@ -386,7 +375,7 @@ class Run:
             self.reader.tries[each] = (batch, self.tries, len(contents))
         if self.choose.random() < self.cleaner:
             self._clean_up_later()
-        return Batch(self.store, rows)
+        return SimulatedBatch(self.store, rows)
 
     def _clean_up_later(self) -> None:
         """Once a batch is decided, a clean-up job deletes something of its rows, during a pause of the driver."""

@@ -44,9 +44,7 @@ def run(line: str, served: Served) -> str:
 def test_each_line_is_answered(served: Served, quick: Path) -> None:
     Led(quick).claim("orders", "a:1")
     (leader,) = (quick / "orders").iterdir()
-    for path, data in until_batch(HDFS, 2).files.items():
-        (leader / "spark/daily" / path).parent.mkdir(parents=True, exist_ok=True)
-        (leader / "spark/daily" / path).write_bytes(data)
+    until_batch(HDFS, 2).write_to(leader / "spark/daily")
     served.contends["orders"] = status("orders", leads=True, epoch=1)
     assert len(LINES) == 14
     for line in LINES:

@@ -38,9 +38,7 @@ def test_the_api_says_what_the_command_line_prints(served: Served, capsys: pytes
 def test_the_checkpoint_of_a_query_is_inspected(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     with ha.lead("orders") as leadership:
         folder = Path(urlsplit(leadership.path("spark/daily")).path)
-        for path, data in until_batch(ROCKSDB, 4).files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(data)
+        until_batch(ROCKSDB, 4).write_to(folder)
         code, said = served.get("/api/v1/jobs/orders/checkpoints/daily")
         assert (code, {"query": "daily", **said}) == (200, printed(capsys, "inspect", "orders")[0])
         assert said["batch"] == 4

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -54,6 +55,13 @@ class SimulatedSpark:
     def sizes(self) -> Mapping[str, int]:
         """Size of each file."""
         return {path: len(data) for path, data in self.files.items()}
+
+    def write_to(self, place: Path) -> Path:
+        """Write all files below a directory; returns it."""
+        for path, data in self.files.items():
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_bytes(data)
+        return place
 
     def newest(self) -> int | None:
         """The newest batch that was committed."""

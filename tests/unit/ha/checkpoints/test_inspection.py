@@ -17,9 +17,7 @@ from tests.unit.ha.checkpoints.test_schemas import KEY, KEYS, VALUE, VALUES, chu
 
 
 def inspected(simulated: SimulatedSpark, place: Path, batch: int | None = None) -> Inspection:
-    for path, data in simulated.files.items():
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_bytes(data)
+    simulated.write_to(place)
     with open_files(place.as_uri()) as files:
         return inspect(CheckpointReader(Tree(files)), batch)
 

@@ -116,9 +116,7 @@ def test_the_oldest_batch_whose_state_spark_has_deleted_is_forgotten() -> None:
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_real_directory_is_read_once_a_file(kind: str, tmp_path: Path) -> None:
     simulated = until_batch(kind, 6)
-    for path, data in simulated.files.items():
-        (tmp_path / "query" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "query" / path).write_bytes(data)
+    simulated.write_to(tmp_path / "query")
     with open_files(tmp_path.as_uri()) as files:
         reader = CheckpointReader(Tree(files, "query"))
         names = reader.files()

@@ -24,9 +24,7 @@ ORPHANS = {TEMPORARY, TABLE, VERSION}
 
 
 def written(place: Path) -> Path:
-    for path, data in until_batch(ROCKSDB_IDS, 5).files.items():
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_bytes(data)
+    until_batch(ROCKSDB_IDS, 5).write_to(place)
     return place
 
 

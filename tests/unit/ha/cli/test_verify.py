@@ -18,11 +18,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """A checkpoint whose batches 0 to 4 are retained."""
-    place = tmp_path / "elsewhere" / "sums"
-    for path, data in until_batch(HDFS, 4).files.items():
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_bytes(data)
-    return place
+    return until_batch(HDFS, 4).write_to(tmp_path / "elsewhere" / "sums")
 
 
 @pytest.fixture(autouse=True)

@@ -35,9 +35,7 @@ class Sidecar:
 
 def checkpoint_of(place: Path) -> Path:
     """Give job "orders" a checkpoint of query "sums"; returns where it is."""
-    for path, data in until_batch(HDFS, 4).files.items():
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_bytes(data)
+    until_batch(HDFS, 4).write_to(place)
     with ha.lead("orders") as leadership:
         adopt(leadership, "sums", place.as_uri())
         return Path(urlsplit(leadership.path("spark/sums")).path)
