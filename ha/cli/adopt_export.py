@@ -16,6 +16,7 @@ from ha.cli.operate import job_admin
 from ha.cli.options import Seconds, json_option, settings, stores
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
+from ha.rewind.completing import settle
 from leader.errors import LeaderError, NoLeader, NotLeader
 from leader.layout.lease import Mode
 from leader.layout.names import SPARK, check_job
@@ -71,7 +72,7 @@ def adopt(
             check_source(query, uri, opened.open)
         if not replace:
             _check_free(job, query, files, zookeeper)
-    with refusals_as_errors(), led(job, timeout, files, zookeeper, "adopted") as leadership, _shown(as_json) as told:
+    with refusals_as_errors(), led(job, timeout, files, zookeeper, "adopted") as leadership, shown(as_json) as told:
         copied = adopt_it(leadership, query, uri, replace=replace, told=told)
     if not as_json and copied.replaced:
         click.echo(
@@ -101,7 +102,7 @@ def export(
     _needs_pyarrow()
     from ha.spark.checkpoint_copy.exporting import export as export_it  # noqa: PLC0415
 
-    with refusals_as_errors(), _shown(as_json) as told:
+    with refusals_as_errors(), shown(as_json) as told:
         copied = export_it(job, query, uri, batch=batch, told=told, files=files, zookeeper=zookeeper)
     _say(job, query, "exported", copied, as_json)
 
@@ -121,6 +122,7 @@ def led(
             leadership = stack.enter_context(leading)
         except NotLeader as error:
             raise NotLeader(f"{_holder(job, files, zookeeper) or error}") from error
+        settle(leadership)  # a rewind that was decided comes before whatever else is done
         yield leadership
         leading.record_end(cause)
 
@@ -171,7 +173,7 @@ def refusals_as_errors(*, changes: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _shown(quiet: bool) -> Iterator["Told | None"]:
+def shown(quiet: bool) -> Iterator["Told | None"]:
     """Show a progress bar if standard error is a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:

@@ -133,6 +133,12 @@ VERBS = {
         "Copy the checkpoint of QUERY in JOB to URI: what a restart after one batch needs.",
         changes=True,
     ),
+    "rewind": Verb(
+        "ha.cli.rewind",
+        "rewind",
+        "Put QUERY of JOB back to an earlier batch that Spark retains: it goes on with the next one.",
+        changes=True,
+    ),
     "verify": Verb(
         "ha.cli.verify",
         "verify",
@@ -201,7 +207,7 @@ SECTIONS = {
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
-        *("savepoint", "export", "adopt", "sweep", "output"),
+        *("savepoint", "rewind", "export", "adopt", "sweep", "output"),
     ),
     "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
 }

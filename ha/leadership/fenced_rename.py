@@ -11,6 +11,7 @@ import posixpath
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ from leader.layout.names import (
     OUT,
     RECORD,
     RESULTS,
+    REWINDING,
     SPARK,
     STAGED,
     STATUS,
@@ -54,7 +56,7 @@ RETRY_S = 0.5
 MOST_PARENTS = 10_000
 """Folders outside that are remembered as being there."""
 
-_OWN_FOLDERS = {BLOBS, CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY, OUT, RECORD, RESULTS, SPARK, STAGED, TRASH}
+_OWN_FOLDERS = {BLOBS, CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY, OUT, RECORD, RESULTS, REWINDING, SPARK, STAGED, TRASH}
 
 
 class LeaderHome(Protocol):
@@ -67,6 +69,17 @@ class LeaderHome(Protocol):
 
     def open_files(self, uri: str) -> BoundedFiles:
         """Open another root; its calls are counted with those of the leadership's own stores."""
+
+
+@dataclass
+class LeaderFiles:
+    """The same of a leader that has no :class:`ha.leadership.leadership.Leadership`: a sidecar."""
+
+    job: str
+    epoch: int
+    session_id: str
+    directory: str
+    open_files: Callable[[str], BoundedFiles]
 
 
 class FencedRename:

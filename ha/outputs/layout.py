@@ -6,18 +6,29 @@
         staged/<attempt>/files=<part>~<of>~<text>          what it has written: a Record
         ready/<batch id>/                                  decided, by one rename of the attempt; rows are being moved
         done/<batch id // 1000>/<batch id>/files=...       every file of it was in its place; its record stays
+        shift=<batch>~<by>                                 from this batch of the query on, ids are higher by so many
     <uri>/[<column>=<value>/...]batch=<batch id>           one rename for each partition: it appears as a whole
 
 An id goes from ``staged`` to ``ready`` to ``done``, and each step is one rename. There is at most one id in ``ready``,
 and none below it that is not done. Within a leader directory no path of ``ready`` or ``done`` is ever used again, so a
 rename or a deletion that the store executes late finds nothing.
+
+An id is the number that Spark gave to the batch, unless the query was put back and what it had published was kept: then
+ids go on after those, and Spark's numbers do not. A batch that was put into the trash has its id once more, in another
+leader directory.
 """
 
 import hashlib
+import re
+from collections.abc import Iterable
 
 from leader.layout.names import OUT
 
 STAGED, READY, DONE, ROWS = "staged", "ready", "done", "rows"
+
+SHIFT = "shift="
+
+_SHIFT = re.compile(r"shift=(0|[1-9][0-9]{0,18})~(0|[1-9][0-9]{0,18})")
 
 BUCKET = 1000
 """Batches in one folder of ``done``: one list shows them all."""
@@ -58,3 +69,19 @@ def hidden(name: str) -> bool:
 def ids(names: "list[str]") -> list[int]:
     """Return the numbers among these names, sorted."""
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and name == str(int(name)))
+
+
+def shift(batch: int, names: Iterable[str]) -> int:
+    """Return by how much the id of a query's batch is higher than Spark's number, by the names in the journal."""
+    return max(((since, by) for since, by in _shifts(names) if since <= batch), default=(0, 0))[1]
+
+
+def shifts_after(batch: int, names: Iterable[str], by: int) -> list[str]:
+    """Return the shifts of a query that is put back to a batch: the next one has an id that is higher by so many."""
+    kept = [(since, known) for since, known in _shifts(names) if since <= batch]
+    before = max(kept, default=(0, 0))[1]
+    return [f"{SHIFT}{since}~{known}" for since, known in kept] + ([f"{SHIFT}{batch + 1}~{by}"] if by != before else [])
+
+
+def _shifts(names: Iterable[str]) -> list[tuple[int, int]]:
+    return sorted((int(each[1]), int(each[2])) for each in map(_SHIFT.fullmatch, names) if each is not None)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from ha.config.command_settings import CLEANUP_ON, RERUN_ON
 from ha.daemon.process import ContendingProcess
+from ha.leadership.fenced_rename import LeaderFiles
+from ha.rewind.completing import complete as complete_rewinds
 from ha.spark.relocate import relocate
 from ha.spark.savepoints.restoring import complete, decide
 from leader.errors import NoLeader, NotLeader
@@ -165,11 +167,14 @@ class JobStatusUpdater:
         home = self._process.stores.directory_uri(self._job, leader)
 
         def completed(directory: FencedDirectory) -> None:
+            put_back = LeaderFiles(self._job, leader.epoch, leader.session_id, home, self._process.stores.open)
+            for plan in complete_rewinds(put_back, directory):
+                _log.info("%s: query %s is put back to batch %d.", self._job, plan.query, plan.batch)
             manifest = complete(directory, lambda query: f"{home}/{SPARK}/{query}")
             if manifest is not None:
                 _log.info("%s: it starts from savepoint %s: %s.", self._job, manifest.id, manifest.said)
 
-        return self._keep_trying(leader, "start from the savepoint that was decided for", completed)
+        return self._keep_trying(leader, "start from what was decided for", completed)
 
     def _relocate_checkpoints(self, leader: LeaderDirectory) -> None:
         """Correct the paths of its checkpoints that Spark has stored, so that the program need not do it."""

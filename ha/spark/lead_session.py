@@ -17,6 +17,7 @@ from ha.config.query_settings import END
 from ha.config.sources import load
 from ha.leadership import remedy_file
 from ha.leadership.leadership import Leadership
+from ha.rewind.completing import settle
 from ha.spark.failures import failure
 from ha.spark.heartbeat import Heartbeat
 from ha.spark.locations import checkpoint_location
@@ -206,6 +207,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
 
 def _relocate_checkpoints(leadership: Leadership) -> None:
     """Correct the paths that Spark has noted in its checkpoints: see :mod:`ha.spark.relocate`."""
+    settle(leadership)
     for query in leadership.names(SPARK):
         with suppress(InvalidName):  # a file of another program
             checkpoint_location(leadership, query)

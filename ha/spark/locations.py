@@ -11,6 +11,7 @@ from typing import Any
 from ha.config.settings import Settings
 from ha.config.sources import load
 from ha.leadership.leadership import Leadership
+from ha.rewind.completing import settle
 from ha.spark.relocate import relocate
 from ha.spark.worker.task import SETTINGS
 from leader.errors import InvalidName
@@ -38,6 +39,7 @@ def checkpoint_location(leadership: Leadership, query: str) -> str:
         StoreError: the store did not answer.
     """
     location = leadership.path(f"{SPARK}/{check_query(query)}")
+    settle(leadership)
     with _relocating:
         relocate(leadership.own, f"{SPARK}/{query}", location)
     return location

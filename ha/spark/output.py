@@ -26,6 +26,7 @@ from ha.metrics.output_report import DECIDE, MOVE, RECORD, REPORTS, WRITE, path_
 from ha.outputs import layout
 from ha.outputs.moving import Moved, Moving
 from ha.outputs.record import TARGET, Record, Target
+from ha.rewind.completing import settle
 from leader.errors import NotLeader, OutputLost
 from leader.layout.names import OUT, check_word
 from leader.layout.packed_names import written
@@ -89,7 +90,9 @@ class Output:
         self._moving = Moving(self._renames, f"{self._renames.inside}/{folder}", name)
         self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}")
         self._newest = -1
+        self._shifts: list[str] = []
         self._settled = False
+        settle(leadership)  # an earlier leader may have begun to put the query back
         if supervised(leadership.job) and (path := os.environ.get("HA_QUERIES")):
             REPORTS.path = path_beside(Path(path))
         try:
@@ -110,7 +113,8 @@ class Output:
         Args:
             batch: its rows. They are evaluated exactly once, even if it was published before, because Spark needs that
                 for its state.
-            batch_id: number that Spark gave to the batch.
+            batch_id: number that Spark gave to the batch. It is the one that readers see, unless the query was put
+                back by ``ha rewind --outputs keep``: then readers see numbers that go on after the newest one.
 
         Returns:
             Whether the batch was published now, and not before.
@@ -134,7 +138,8 @@ class Output:
             if not self._settled:
                 self._settle(attempt)
             self._settled = False  # until all of it has succeeded
-            published = self._publish(self._moving.at(f"{layout.STAGED}/{attempt}"), batch_id)
+            number = batch_id + layout.shift(batch_id, self._shifts)
+            published = self._publish(self._moving.at(f"{layout.STAGED}/{attempt}"), number)
             self._settled = True
         finally:
             REPORTS.show()
@@ -197,6 +202,7 @@ class Output:
         renames.do(lambda files: make_parents(files, renames.outside))
         renames.make_folders(f"{renames.inside}/{OUT}", at("").rstrip("/"))
         names = [entry.name for entry in renames.list(at("").rstrip("/"))]
+        self._shifts = [each for each in names if each.startswith(layout.SHIFT)]
         renames.make_folders(at(layout.STAGED), at(layout.READY))
         renames.sweep()
         for entry in renames.list(at(layout.STAGED)):

@@ -16,7 +16,7 @@ from leader.job.results import Results
 from leader.job.status import JobStatus, StatusEntry
 from leader.job.swept_files import swept_from
 from leader.job.versioned_files import NumberedEntry, newest, numbered
-from leader.layout.names import BLOBS, GRAPH, OUT, SEQUENCE, SPARK, TRASH
+from leader.layout.names import BLOBS, GRAPH, OUT, REWOUND, SEQUENCE, SPARK, TRASH
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
 
 FOLDERS = (GRAPH, BLOBS, SPARK, OUT)
@@ -127,9 +127,14 @@ class Cleanup:
                 found.append(Trashed(entry.name, folders, entry.name == marked, entry.modified_ms))
             elif swept := swept_from(each.name for each in self._directory.list(f"{TRASH}/{entry.name}")):
                 found.append(Trashed(entry.name, tuple(swept), restorable=True, at_ms=entry.modified_ms))
-            elif query := self._queries.discarded(entry.name):
+            elif query := self._rewound(entry.name) or self._queries.discarded(entry.name):
                 found.append(Trashed(entry.name, (f"{SPARK}/{query}",), restorable=True, at_ms=entry.modified_ms))
         return sorted(found, key=lambda each: (each.at_ms, each.name))
+
+    def _rewound(self, trash: str) -> str:
+        """Return the query whose checkpoint was put here by a rewind; empty if there is none."""
+        names = (entry.name for entry in self._directory.list(f"{TRASH}/{trash}"))
+        return next((name.removeprefix(REWOUND) for name in names if name.startswith(REWOUND)), "")
 
     def empty(self, older_than_ms: int = 0) -> list[str]:
         """Delete the contents of the trash for good, except an incomplete cleanup; return the deleted names.

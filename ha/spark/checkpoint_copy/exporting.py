@@ -64,7 +64,7 @@ def export(
     check_bulk(uri)
     stores = Stores(load(settings))
     try:
-        source = _Source(JobAdmin(stores.files, None, stores.timing.call_timeout), stores.files, job, query, batch)
+        source = Source(JobAdmin(stores.files, None, stores.timing.call_timeout), stores.files, job, query, batch)
         with stores.open(parent, workers=WORKERS) as outside:
             with suppress(*BUSY):
                 source.find()  # what is refused makes nothing outside
@@ -75,7 +75,7 @@ def export(
                 each.name == name for each in outside.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT_S)
             ):
                 return _there_already(outside, staging, name)
-            found = _fill(staging, source)
+            found = fill(staging, source)
             for path in filter(METADATA.fullmatch, found.files):
                 staging.rewrite(path, partial(relocated, f"{outside.uri}/{name}"))
             staging.commit(name)
@@ -86,10 +86,11 @@ def export(
     return Copied(progress.files, progress.bytes, progress.kept, found.batch)
 
 
-class _Source:
+class Source:
     """A query's checkpoint, whatever the present name of its leader directory."""
 
     def __init__(self, admin: JobAdmin, files: BoundedFiles, job: str, query: str, batch: int | None) -> None:
+        """Connect to nothing yet; without a batch it is the newest one."""
         self._admin = admin
         self._files = files
         self.job = job
@@ -123,8 +124,15 @@ class _Source:
         return reader, reader.closures(reader.files(), [batch])[0]
 
 
-def _fill(staging: Staging, source: _Source) -> Closure:
-    """Copy until the copy is a closure, and return that."""
+def fill(staging: Staging, source: Source) -> Closure:
+    """Copy until the copy is a closure, and return that.
+
+    Raises:
+        Conflict: the query changed its checkpoint faster than it could be copied.
+        Invalid: the batch is not among those that are retained, or a file that it needs is missing.
+        NoLeader: there is no such job.
+        StoreError: a store did not answer.
+    """
     reason: Exception | None = None
     hole = ""
     for _ in range(ROUNDS):
@@ -143,7 +151,7 @@ def _fill(staging: Staging, source: _Source) -> Closure:
             return found
     raise Conflict(
         f"The checkpoint of query {source.query!r} could not be copied in {ROUNDS} rounds ({reason}) What was copied "
-        "is kept: run the export again, or stop the query first."
+        "is kept: do it again, or stop the query first."
     )
 
 

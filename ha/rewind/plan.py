@@ -1,0 +1,84 @@
+"""Plan: what a rewind does, written down before it is decided, so that any leader can complete it. Pure.
+
+<leader directory>/rewinding/<query>/to-<batch>/     being prepared: the plan and a copy; the query is untouched
+<leader directory>/rewinding/<query>/decided/        one rename of it: the query goes on from there, whoever leads
+    plan                                             this file
+    tree/                                            the checkpoint after the batch; of an undo it is in back
+    back/                                            what an undo takes out of the trash
+    apart                                            everything that goes into the trash is there
+<leader directory>/trash/<trash>/rewound=<query>/    what was there before
+    plan
+    checkpoint/
+    <output>/<batch>/<number>                        a partition of a batch; its number is that in the record
+    <output>/<batch>/ready or done                   the batch's folder in the journal, with its record
+"""
+
+import msgspec
+
+from store.errors import Invalid
+
+PLAN, TREE, BACK, APART, CHECKPOINT, DECIDED = "plan", "tree", "back", "apart", "checkpoint", "decided"
+
+FORMAT = 1
+
+
+class RewoundOutput(msgspec.Struct, frozen=True):
+    """What becomes of one output.
+
+    Attributes:
+        name: given by the program.
+        folder: of its journal, below ``out``.
+        target: path of the directory in which its batches appear.
+        stays: newest number that stays; batches with higher ones go into the trash.
+        shifts: the names ``shift=...`` that the journal has afterwards.
+        before: those that it has now, for an undo.
+    """
+
+    name: str
+    folder: str
+    target: str
+    stays: int
+    shifts: list[str]
+    before: list[str]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One rewind, or the undo of one.
+
+    Attributes:
+        query: its name.
+        batch: newest batch that the query has committed afterwards; None if it had committed none.
+        trash: name of the folder in the trash.
+        epoch: of the leader that decided it.
+        outputs: those that follow.
+        back: name of the folder in the trash that an undo takes back; empty for a rewind.
+        format: of this file and of what is beside it.
+    """
+
+    query: str
+    batch: int | None
+    trash: str
+    epoch: int
+    outputs: list[RewoundOutput]
+    back: str = ""
+    format: int = FORMAT
+
+
+def encoded(plan: Plan) -> bytes:
+    """Return the file."""
+    return msgspec.json.encode(plan)
+
+
+def decoded(data: bytes) -> Plan:
+    """Read the file.
+
+    Raises:
+        Invalid: it is none, or that of a later version of this package.
+    """
+    try:
+        found = msgspec.json.decode(data, type=Plan)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Invalid(f"The plan of a rewind says something else ({error}).") from error
+    if found.format != FORMAT:
+        raise Invalid(f"The plan of a rewind has format {found.format}: this version of the package reads {FORMAT}.")
+    return found

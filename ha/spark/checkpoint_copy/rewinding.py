@@ -1,0 +1,230 @@
+"""Rewinding: puts a stopped query back to a retained batch, with its outputs, and undoes that.
+
+The closure of the batch is copied beside the query's checkpoint, with a plan. One rename decides, and whoever leads
+the job then completes it: :mod:`ha.rewind.completing`. What was there goes to the trash.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import msgspec
+
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.trees import check_bulk
+from ha.leadership.leadership import Leadership
+from ha.rewind.completing import complete
+from ha.rewind.plan import CHECKPOINT, DECIDED, PLAN, Plan, RewoundOutput, decoded, encoded
+from ha.rewind.published import Concerned, Published
+from ha.spark.checkpoint_copy.copying import Staging, Told
+from ha.spark.checkpoint_copy.exporting import Source, fill
+from ha.spark.commit_log import is_query, newest_batch
+from ha.spark.locations import check_query
+from ha.spark.supervision.flow import readers
+from ha.spark.supervision.states import read as read_graph
+from leader.job.admin import JobAdmin
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.status import JobStatus
+from leader.layout.names import REWINDING, REWOUND, SPARK, TRASH, LeaderDirectory
+from store.bounded import BoundedFiles
+from store.errors import Conflict, Invalid, NotFound
+
+CALL_TIMEOUT_S = 20.0
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """What a rewind, or an undo of one, would do.
+
+    Attributes:
+        query: its name.
+        batch: newest batch that it has committed afterwards; None if it had committed none.
+        newest: newest batch that it has committed now; None if there is none.
+        begun: whether it has begun a batch that is later than the first of these.
+        files: of the checkpoint that is copied.
+        bytes: of these.
+        outputs: those that have published batches after it.
+        unclear: whether it is not known which outputs are the query's, because the job has several queries.
+        readers: declared queries that read what the query writes.
+    """
+
+    query: str
+    batch: int | None
+    newest: int | None
+    begun: bool
+    files: int
+    bytes: int
+    outputs: list[Concerned]
+    unclear: bool
+    readers: list[str]
+
+
+class _Log(NamedTuple):
+    committed: int | None
+    begun: int | None
+
+
+class Rewinding:
+    """A query of a job; its methods also raise StoreError if a store fails."""
+
+    def __init__(self, files: BoundedFiles, job: str, query: str, known: LeaderDirectory | None = None) -> None:
+        """Look for the job.
+
+        Args:
+            files: the store of the jobs.
+            job: name of the job.
+            query: name of the query.
+            known: the leader directory, if the caller leads the job.
+
+        Raises:
+            InvalidName: the job or the query cannot have that name.
+            NoLeader: there is no such job.
+            StoreError: the store did not answer.
+        """
+        self._query = check_query(query)
+        check_bulk(files.uri)
+        self._files, self._job = files, job
+        self._admin = JobAdmin(files, None, CALL_TIMEOUT_S)
+        self._known = known
+        self._directory = self._find()
+
+    def look(self, to: int, names: Sequence[str] | None = None) -> Outlook:
+        """Return what a rewind to a batch would do. The job may run.
+
+        Args:
+            to: the batch.
+            names: of the outputs that are the query's; None if the caller does not say.
+
+        Raises:
+            Invalid: the batch cannot be continued, or is not retained; or the job has no such output.
+        """
+        closure = self._closure(to)
+        published = Published(self._find)
+        found = published.after(to, names)
+        log = self._log(f"{SPARK}/{self._query}")
+        unclear = names is None and bool(found) and len(self._queries()) > 1
+        files = len(closure.files) + len(closure.rebuilt)
+        return Outlook(
+            self._query, to, log.committed, log.begun is not None and log.begun > to, files, closure.bytes,
+            published.concerned(found), unclear, self._readers(),
+        )  # fmt: skip
+
+    def look_back(self) -> Outlook:
+        """Return what an undo of the last rewind would do. The job may run.
+
+        Raises:
+            Conflict: an output has been discarded since.
+            NotFound: there is nothing to undo.
+        """
+        done = self._last()
+        published = Published(self._find)
+        then = self._log(f"{TRASH}/{done.trash}/{REWOUND}{self._query}/{CHECKPOINT}")
+        now = self._log(f"{SPARK}/{self._query}")
+        concerned = published.concerned(published.since(done))
+        return Outlook(self._query, then.committed, now.committed, True, 0, 0, concerned, False, self._readers())
+
+    def rewind(
+        self, leadership: Leadership, to: int, choice: str, names: Sequence[str] | None = None, told: Told | None = None
+    ) -> Plan:
+        """Put the query back. No query of the job may run.
+
+        Args:
+            leadership: of the job, which this was made for.
+            to: the batch.
+            choice: what becomes of the outputs' later batches: ``aside`` or ``keep``.
+            names: of the outputs that are the query's; None for all.
+            told: called with the progress of the copy at every step, from any thread.
+
+        Raises:
+            Conflict: the job's leavings are being cleaned up.
+            Fenced: another leader has taken over.
+            Invalid: the batch cannot be continued, or what was published after it cannot be moved away.
+        """
+        published = Published(self._find)
+        outputs = [published.rewound(each, to, choice) for each in published.after(to, names)]
+        plan = Plan(self._query, to, uuid.uuid4().hex[:8], leadership.epoch, outputs)
+        with self._prepared(leadership, f"to-{to}") as place:
+            fill(Staging(self._files, self._directory.at(place), told), self._source(to))
+            self._decide(leadership, place, plan)
+        return plan
+
+    def undo(self, leadership: Leadership) -> Plan:
+        """Undo the last rewind: what the query has done since goes to the trash, and can be brought back likewise.
+
+        Raises:
+            Conflict: the job's leavings are being cleaned up, or an output has been discarded since.
+            Fenced: another leader has taken over.
+            NotFound: there is nothing to undo.
+        """
+        done = self._last()
+        outputs = [
+            RewoundOutput(old.name, old.folder, old.target, old.stays, old.before, now.shifts)
+            for old, now in zip(done.outputs, Published(self._find).since(done), strict=True)
+        ]
+        then = self._log(f"{TRASH}/{done.trash}/{REWOUND}{self._query}/{CHECKPOINT}").committed
+        plan = Plan(self._query, then, uuid.uuid4().hex[:8], leadership.epoch, outputs, back=done.trash)
+        with self._prepared(leadership, f"back-{done.trash}") as place:
+            self._directory.make_folder(place)
+            self._decide(leadership, place, plan)
+        return plan
+
+    @contextmanager
+    def _prepared(self, leadership: Leadership, name: str) -> Iterator[str]:
+        """Make room for what is prepared, and yield its place; what an earlier try has left may be of other files."""
+        directory, home = self._directory, f"{REWINDING}/{self._query}"
+        if JobStatus(directory).entry().cleaning == "cleaning":
+            raise Conflict(f"Job {leadership.job!r} is being cleaned up: complete that first, with `ha clean`.")
+        directory.make_folder(REWINDING)
+        directory.make_folder(home)
+        for entry in directory.list(home):
+            if entry.name != DECIDED:
+                directory.delete(f"{home}/{entry.name}")
+        try:
+            yield f"{home}/{name}"
+        except NotFound:
+            directory.check()  # raises Fenced if another leader has taken over
+            raise
+
+    def _decide(self, leadership: Leadership, place: str, plan: Plan) -> None:
+        self._directory.rename(self._directory.stage(encoded(plan)), f"{place}/{PLAN}")
+        self._directory.rename(place, f"{REWINDING}/{self._query}/{DECIDED}")
+        complete(leadership, self._directory)
+
+    def _closure(self, to: int) -> Closure:
+        _, found = self._source(to).find()
+        if found.missing:
+            raise Invalid(
+                f"Batch {to} of query {self._query!r} cannot be continued. {found.missing}: {found.reason} "
+                f"`ha verify {self._job}` says which batches can."
+            )
+        return found
+
+    def _source(self, to: int) -> Source:
+        return Source(self._admin, self._files, self._job, self._query, to)
+
+    def _last(self) -> Plan:
+        plans = []
+        for entry in self._directory.list(TRASH):
+            place = f"{TRASH}/{entry.name}/{REWOUND}{self._query}"
+            if any(each.name == PLAN for each in self._directory.list(place)):
+                plans.append(decoded(self._directory.read(f"{place}/{PLAN}")))
+        if not plans:
+            raise NotFound(
+                f"Query {self._query!r} of job {self._job!r} was not put back by a rewind, or the trash was emptied "
+                "since: there is nothing to undo."
+            )
+        return max(plans, key=lambda each: each.epoch)
+
+    def _log(self, checkpoint: str) -> _Log:
+        logs = (self._directory.list(f"{checkpoint}/{log}") for log in ("commits", "offsets"))
+        return _Log(*(newest_batch(each.name for each in entries) for entries in logs))
+
+    def _queries(self) -> list[str]:
+        return [each.name for each in self._directory.list(SPARK) if is_query(each.name)]
+
+    def _readers(self) -> list[str]:
+        graph, _ = read_graph(self._directory)
+        return sorted(readers(graph.queries).get(self._query, ())) if graph is not None else []
+
+    def _find(self) -> FencedDirectory:
+        return self._admin.directory(self._job, self._known)
