@@ -21,7 +21,17 @@ myst_heading_anchors = 4
 
 NAVIGATION = {
     "Start": ["examples", "jobs", "workers"],
-    "Operate": ["operations", "checkpoints", "api", "deploying", "security", "versions", "metrics", "drills"],
+    "Operate": [
+        "operations",
+        "checkpoints",
+        "replication",
+        "api",
+        "deploying",
+        "security",
+        "versions",
+        "metrics",
+        "drills",
+    ],
     "Understand": [
         "protocol",
         "readers",

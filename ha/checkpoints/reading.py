@@ -29,11 +29,11 @@ class CheckpointReader:
         bytes: number of bytes that were read.
     """
 
-    def __init__(self, tree: Tree) -> None:
-        """Read nothing yet."""
+    def __init__(self, tree: Tree, known: Contents | None = None) -> None:
+        """Read nothing yet; ``known`` are contents that need not be read."""
         self.tree = tree
         self.reads = self.bytes = 0
-        self._known: dict[str, bytes | None] = {}
+        self._known: dict[str, bytes | None] = dict(known or {})
 
     def files(self) -> CheckpointFiles:
         """List the directory.
@@ -105,6 +105,11 @@ class CheckpointReader:
                     self._known[path] = data
                     self.reads += 1
                     self.bytes += len(data or b"")
+        return self._known
+
+    @property
+    def known(self) -> Contents:
+        """What was read until now; of a long changelog only the head."""
         return self._known
 
     def rebuilt(self, path: str, origin: str) -> bytes:

@@ -166,6 +166,13 @@ VERBS = {
         "Move what no retained batch can refer to into the trash: of the queries of JOB, or of the checkpoint at URI.",
         changes=True,
     ),
+    "replicate": Verb(
+        "ha.cli.replicate",
+        "replicate",
+        "Keep a replica of the checkpoints of JOB below URI, on another file system; `ha promote` there makes it the "
+        "job.",
+        changes=True,
+    ),
     "clean": Verb(
         "ha.cli.clean",
         "clean",
@@ -207,7 +214,7 @@ SECTIONS = {
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
-        *("savepoint", "rewind", "export", "adopt", "sweep", "output"),
+        *("savepoint", "rewind", "export", "adopt", "replicate", "sweep", "output"),
     ),
     "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
 }

@@ -161,6 +161,7 @@ def test_no_wall_clock_decides_anything(package: str) -> None:
 def test_of_what_people_run_only_displays_read_the_wall_clock() -> None:
     shows = {
         "ha/spark/savepoints/taking.py",
+        "ha/spark/replication/report.py",
         "ha/cli/submit.py",
         "ha/config/log_setup.py",
         "ha/views/jobs.py",

@@ -9,7 +9,7 @@ ones. Nothing here creates a missing parent, so the copy fails when the staging 
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -65,21 +65,23 @@ Told = Callable[[Progress], object]
 class Staging:
     """The staging place of one copy, and its progress."""
 
-    def __init__(self, files: BoundedFiles, path: str, told: Told | None = None) -> None:
+    def __init__(self, files: BoundedFiles, path: str, told: Told | None = None, tree: str = "") -> None:
         """Connect to nothing yet.
 
         Args:
             files: the store; whoever opened it closes it.
             path: of the staging place; its parent must exist.
             told: called with the progress at every step, from any thread, one call at a time.
+            tree: path of the tree, if it is elsewhere.
         """
         self.path = path
-        self.tree = Tree(files, f"{path}/tree")
+        self.tree = Tree(files, tree or f"{path}/tree")
         self.progress = Progress()
         self._files = files
         self._parts = Tree(files, f"{path}/parts")
         self._told = told
         self._lock = threading.Lock()
+        self._made: set[str] = set()
 
     def fill(self, source: Tree, wanted: Mapping[str, int], may_go_on: Callable[[], object] = bool) -> None:
         """Make the tree contain exactly these files. A file that is there in the same size is not copied again.
@@ -105,11 +107,69 @@ class Staging:
         kept = len(wanted) - len(missing)
         done = sum(size for path, size in wanted.items() if present.get(path) == size)
         self._say(Progress(len(wanted), sum(wanted.values()), kept, kept, done))
-        self._copy_all(source, {path: wanted[path] for path in missing}, may_go_on)
+        self._copy_all(source, {path: wanted[path] for path in missing}, lambda _: may_go_on())
         if self.tree.listing() != dict(wanted):
             raise Unknown(
                 f"{self.tree.uri} is not what was copied there, because another program changes it. Run it again."
             )
+
+    def begin(self, total: Progress) -> None:
+        """Make the places, and say what there is to do, before :meth:`add` and :meth:`put`.
+
+        Raises:
+            NotFound: the parent of the staging place, or of the tree, is gone.
+            StoreError: a store did not answer.
+        """
+        for path in (self.path, self.tree.path, self._parts.path):
+            self._make_once(path)
+        self._say(total)
+
+    def add(self, source: Tree, wanted: Mapping[str, int], before: Callable[[int], object]) -> None:
+        """Copy files into the tree, in any order; a file that is there is not replaced.
+
+        Args:
+            source: contains the files.
+            wanted: size of each file, by path.
+            before: called before each file with its size; it may wait, and an error from it ends the copy.
+
+        Raises:
+            Conflict: a file does not have that size.
+            NotFound: a file is gone, or the place is.
+            StoreError: a store did not answer, or a file could not be copied.
+        """
+        for folder in folders(wanted):
+            self._make_once(f"{self.tree.path}/{folder}")
+        self._copy_all(source, wanted, before)
+
+    def put(self, contents: Mapping[str, bytes]) -> None:
+        """Write small files into the tree, in any order; each replaces at once what has its name.
+
+        Raises:
+            NotFound: the place is gone.
+            StoreError: a store did not answer.
+        """
+        for folder in folders(contents):
+            self._make_once(f"{self.tree.path}/{folder}")
+
+        def write(item: tuple[str, bytes]) -> None:
+            path, data = item
+            self._call("bulk_write", lambda files: files.write(f"{self.tree.path}/{path}", data))
+            self._tell(files=1, count=len(data))
+
+        self._side_by_side(write, list(contents.items()))
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Delete files of the tree, in any order; those that are gone are gone.
+
+        Raises:
+            StoreError: a store did not answer.
+        """
+
+        def remove(path: str) -> None:
+            with suppress(NotFound):
+                self._remove(f"{self.tree.path}/{path}")
+
+        self._side_by_side(remove, list(paths))
 
     def rewrite(self, path: str, change: Callable[[bytes], bytes]) -> None:
         """Change the content of a small file of the copy; after an interruption, the file is copied again.
@@ -167,22 +227,30 @@ class Staging:
         with suppress(NotFound):
             self._remove(self.path)
 
-    def _copy_all(self, source: Tree, missing: Mapping[str, int], may_go_on: Callable[[], object]) -> None:
+    def _copy_all(self, source: Tree, missing: Mapping[str, int], before: Callable[[int], object]) -> None:
+        def copy(item: tuple[str, int]) -> None:
+            before(item[1])
+            self._copy(source, *item)
+
+        self._side_by_side(copy, list(missing.items()))
+
+    @staticmethod
+    def _side_by_side(work: Callable[[T], object], items: Sequence[T]) -> None:
+        """Do it for all, with many threads; the first error ends it."""
         stop = threading.Event()
 
-        def copy(item: tuple[str, int]) -> None:
+        def one(item: T) -> None:
             if stop.is_set():
                 return
             try:
-                may_go_on()
-                self._copy(source, *item)
+                work(item)
             except BaseException:
                 stop.set()
                 raise
 
-        # Each copy has a deadline, so the threads of this pool end.
+        # Each piece of work has a deadline, so the threads of this pool end.
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="ha-bulk") as crew:
-            for _ in crew.map(copy, missing.items()):
+            for _ in crew.map(one, items):
                 pass
 
     def _copy(self, source: Tree, path: str, size: int) -> None:
@@ -220,6 +288,11 @@ class Staging:
         self.progress = progress
         if self._told is not None:
             self._told(progress)
+
+    def _make_once(self, path: str) -> None:
+        if path not in self._made:
+            self._make(path)
+            self._made.add(path)
 
     def _make(self, path: str) -> None:
         self._call("bulk_make", lambda files: files.make_directory(path))

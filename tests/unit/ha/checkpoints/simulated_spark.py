@@ -50,6 +50,8 @@ class SimulatedSpark:
     retained: int = 4
     compaction: int = 3
     deltas: int = 3
+    line: int = 0
+    """It is in what is written; a query that was put back does other batches under the same names."""
     lineages: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
 
     def sizes(self) -> Mapping[str, int]:
@@ -87,7 +89,7 @@ class SimulatedSpark:
     def _batch(self, batch: int) -> Generator[str, None, None]:
         yield from self._source(batch)
         conf = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
-        head = json.dumps({"batchWatermarkMs": 1000 * batch, "conf": conf})
+        head = json.dumps({"batchWatermarkMs": 1000 * batch, "batchTimestampMs": self.line, "conf": conf})
         yield self._write(f"offsets/{batch}", f'v1\n{head}\n{{"logOffset":{batch}}}')
         if "state/0/_metadata/metadata" not in self.files:
             stores = [{"storeName": each, "numColsPrefixKey": 0, "numPartitions": PARTITIONS} for each in STORES]
@@ -105,12 +107,12 @@ class SimulatedSpark:
         yield self._write(f"commits/{batch}", f"v2\n{json.dumps(commit)}")
 
     def _source(self, batch: int) -> Generator[str, None, None]:
-        line = json.dumps({"path": f"file:///in/{batch}", "timestamp": 0, "batchId": batch})
+        line = json.dumps({"path": f"file:///in/{batch}", "timestamp": self.line, "batchId": batch})
         if (batch + 1) % self.compaction:
             yield self._write(f"sources/0/{batch}", f"v1\n{line}")
         else:
-            lines = [json.dumps({"path": f"file:///in/{n}", "timestamp": 0, "batchId": n}) for n in range(batch + 1)]
-            yield self._write(f"sources/0/{batch}.compact", "\n".join(["v1", *lines]))
+            said = [{"path": f"file:///in/{n}", "timestamp": self.line, "batchId": n} for n in range(batch + 1)]
+            yield self._write(f"sources/0/{batch}.compact", "\n".join(["v1", *map(json.dumps, said)]))
 
     def _ids(self, batch: int) -> dict[str, list[list[str]]]:
         found = self.files.get(f"commits/{batch}")
@@ -120,9 +122,9 @@ class SimulatedSpark:
         self, place: str, version: int, identity: str, before: dict[str, list[list[str]]], partition: int, number: int
     ) -> Generator[str, None, None]:
         if self.format == HDFS:
-            yield self._write(f"{place}/{version}.delta", lz4(f"delta of {version}".encode()))
+            yield self._write(f"{place}/{version}.delta", lz4(f"delta {self.line} of {version}".encode()))
         elif self.format == ROCKSDB:
-            yield self._write(f"{place}/{version}.changelog", lz4(b"changes"))
+            yield self._write(f"{place}/{version}.changelog", lz4(f"changes {self.line}".encode()))
         else:
             lineage = self._lineage(place, version - 1, before["0"][partition][number]) if before else []
             self.lineages[place, identity] = lineage
@@ -147,7 +149,7 @@ class SimulatedSpark:
     def _snapshot(self, place: str, batch: int, partition: int, number: int) -> Generator[str, None, None]:
         version = batch + 1
         if self.format == HDFS:
-            yield self._write(f"{place}/{version}.snapshot", lz4(f"all of {version}".encode()))
+            yield self._write(f"{place}/{version}.snapshot", lz4(f"all {self.line} of {version}".encode()))
             return
         tables = [f"{n:06}-{uuid.UUID(int=self.random.getrandbits(128))}.sst" for n in range(2)]
         for table in tables:
@@ -155,7 +157,7 @@ class SimulatedSpark:
         said = {"sstFiles": [{"dfsSstFileName": each, "sizeBytes": len(TABLE)} for each in tables], "numKeys": version}
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr("metadata", f"v1\n{json.dumps(said)}")
+            archive.writestr(zipfile.ZipInfo("metadata"), f"v1\n{json.dumps(said)}")
         identity = f"_{self._ids(batch)['0'][partition][number]}" if self.format == ROCKSDB_IDS else ""
         yield self._write(f"{place}/{version}{identity}.zip", packed.getvalue())
 

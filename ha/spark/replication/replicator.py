@@ -1,0 +1,197 @@
+"""Replicator: rounds over all queries of a job. Each round moves what the newest batch adds to what is there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.names import CheckpointFiles
+from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.replication import is_unique
+from ha.leadership.leadership import Leadership
+from ha.spark.checkpoint_copy.copying import Told
+from ha.spark.commit_log import newest_batch
+from ha.spark.replication.replica import Replica
+from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, encoded, today
+from ha.spark.replication.source import Source
+from leader.errors import Fenced, LeaderError, NotLeader
+from leader.job.fenced_directory import FencedDirectory
+from store.bounded import BoundedFiles
+from store.clock import BOOT_CLOCK
+from store.errors import Conflict, Invalid, NotFound, Unknown
+
+BUSY = (NotFound, Fenced, Conflict, Unknown)
+"""Spark has forgotten a file, or another leader has renamed the directory: what was begun is left, and begun anew."""
+
+SAID_S = 30.0
+"""Between two reports while nothing is moved."""
+
+CALL_TIMEOUT_S = 20.0
+
+NEWEST = 5
+"""Batches that are tried if the newest one misses a file."""
+
+
+class Promoted(LeaderError):
+    """The replica was promoted: there is nothing more to replicate."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRound:
+    """What one round has done for one query: what it has moved, and what it has cost the source."""
+
+    query: str
+    batch: int | None
+    newest: int | None
+    begun: int | None = None
+    files: int = 0
+    bytes: int = 0
+    swept: int = 0
+    anew: bool = False
+    calls: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+
+
+class Replicator:
+    """The replication of one job, for the leader of its replica."""
+
+    def __init__(
+        self,
+        source: Source,
+        files: BoundedFiles,
+        leadership: Leadership,
+        directory: FencedDirectory,
+        *,
+        retained: int,
+        told: Told | None = None,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            source: the job.
+            files: the store of the replica; whoever opened it closes it.
+            leadership: of the replica.
+            directory: the same leadership's directory, on ``files``.
+            retained: batches that are kept of each query.
+            told: called with the progress of each query's round, from any thread.
+        """
+        self._source, self._files, self._leadership, self._directory = source, files, leadership, directory
+        self._retained, self._told = retained, told
+        self._replicas: dict[str, Replica] = {}
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._known: dict[str, Mapping[str, bytes | None]] = {}
+        self._level_at: dict[str, float] = {}
+        self._said: tuple[float, list[ReplicatedQuery]] = (float("-inf"), [])
+
+    def round(self) -> list[QueryRound]:
+        """Move what is new, of every query; one whose source changes meanwhile says so, and waits for the next round.
+
+        Raises:
+            Fenced: another process leads the replica.
+            NoLeader: there is no such job.
+            NotLeader: the leadership is over.
+            Promoted: the replica was promoted.
+            StoreError: the store of the replica, or the list of queries, did not answer.
+        """
+        if any(each.name.startswith(PROMOTED) for each in self._directory.list()):
+            raise Promoted(
+                f"The replica of job {self._source.job!r} was promoted: it runs there now, and must not run here. "
+                "To replicate into an empty place once more, add --again."
+            )
+        try:
+            queries = self._source.queries()
+        except Fenced:
+            return []
+        done = [self._round(query) for query in queries]
+        self._report(done)
+        return done
+
+    def _round(self, query: str) -> QueryRound:
+        begin, calls = BOOT_CLOCK.now(), self._source.budget.calls
+        try:
+            found = self._moved(query)
+        except BUSY as error:
+            self._directory.check()  # raises Fenced if it is the replica that is gone
+            batch = self._replicas[query].batch if query in self._replicas else None
+            found = QueryRound(query, batch, None, problem=f"Its files have changed meanwhile. ({error})")
+        except Invalid as error:
+            found = QueryRound(query, self._replicas[query].batch, None, problem=f"{error}")
+        return replace(found, calls=self._source.budget.calls - calls, seconds=round(BOOT_CLOCK.now() - begin, 3))
+
+    def _moved(self, query: str) -> QueryRound:
+        replica = self._replicas.get(query)
+        if replica is None:
+            replica = Replica(self._files, self._directory, query, self._retained, self._told)
+            self._replicas[query] = replica
+        tree = self._source.tree(query)
+        try:
+            commits = tree.entries("commits")
+        except NotFound:
+            commits = {}
+        newest = newest_batch(commits)
+        if newest is None:
+            return QueryRound(query, replica.batch, None)
+        seen = newest, commits[f"commits/{newest}"].modified_ms  # one that was put back comes to the same batch again
+        if newest == replica.batch and seen == self._seen.get(query):
+            return QueryRound(query, newest, newest, newest)
+        reader = CheckpointReader(tree, self._known.get(query))
+        names = reader.files()
+        closure = self._restorable(reader, names, newest)
+        before = replica.batch
+        if before is not None and newest > before >= closure.batch:
+            raise Conflict(f"Batch {newest} is not complete yet.")
+        moved = replica.move(reader, closure, self._before)
+        if closure.batch == newest:
+            self._seen[query] = seen
+        self._known[query] = {
+            path: data for path, data in reader.known.items() if path in names and data is not None and is_unique(path)
+        }
+        begun = newest_batch(path for path in names.sizes if path.startswith("offsets/"))
+        return QueryRound(query, replica.batch, newest, begun, moved.files, moved.bytes, moved.swept, moved.anew)
+
+    def _restorable(self, reader: CheckpointReader, names: CheckpointFiles, newest: int) -> Closure:
+        """Return the closure of the newest batch that can be continued."""
+        (found,) = reader.closures(names, [newest])
+        if found.restorable:
+            return found
+        others = [each for each in names.batches if each < newest][-NEWEST:]
+        for each in reversed(reader.closures(names, others)):
+            if each.restorable:
+                return each
+        raise Invalid(f"Batch {newest} cannot be continued. {found.missing}: {found.reason}")
+
+    def _before(self, size: int) -> None:
+        if not self._leadership.is_leader():
+            raise NotLeader(f"The replication of job {self._source.job!r} is led by another process now.")
+        self._source.budget.file(size)
+
+    def _report(self, done: list[QueryRound]) -> None:
+        at = today()
+        for each in done:
+            if not each.problem and each.batch == each.newest:
+                self._level_at[each.query] = at
+        queries = [
+            ReplicatedQuery(
+                each.query, each.batch, each.newest, each.begun, self._level_at.get(each.query, 0.0), each.problem
+            )
+            for each in done
+        ]
+        said_at, said = self._said
+        same = [(each.name, each.batch, each.problem) for each in said]
+        if same == [(each.name, each.batch, each.problem) for each in queries] and BOOT_CLOCK.now() < said_at + SAID_S:
+            return
+        data, path = encoded(ReplicaReport(self._source.uri, at, queries)), self._directory.at(REPORT)
+        self._files.call("bulk_write", lambda files: files.write(path, data), CALL_TIMEOUT_S)
+        self._said = (BOOT_CLOCK.now(), queries)
+
+
+def begin_again(directory: FencedDirectory) -> None:
+    """Take the mark of a promotion away, so that the place can be used once more.
+
+    Raises:
+        Fenced: another process leads the replica.
+        StoreError: the store refused it, or its outcome stayed unknown.
+    """
+    for each in directory.list():
+        if each.name.startswith(PROMOTED):
+            directory.delete(each.name)

@@ -1,0 +1,101 @@
+"""Source: the checkpoints of a job that runs, read beside it; what that costs is counted and paced."""
+
+import threading
+from collections.abc import Collection
+
+from ha.checkpoints.pace import Pace
+from ha.checkpoints.trees import Tree
+from ha.spark.commit_log import is_query
+from leader.errors import Fenced
+from leader.job.admin import JobAdmin
+from leader.job.fenced_directory import FencedDirectory
+from leader.layout.names import SPARK
+from store.bounded import BoundedFiles
+from store.clock import BOOT_CLOCK, Clock
+from store.errors import NotFound
+
+
+class Budget:
+    """What may be asked of the source's store, and what was asked; safe to use from several threads.
+
+    Attributes:
+        calls: number of lists and of files that were opened.
+        bytes: number of bytes of the files that were copied.
+    """
+
+    def __init__(
+        self, calls_per_s: float | None = None, bytes_per_s: float | None = None, clock: Clock = BOOT_CLOCK
+    ) -> None:
+        """Nothing was asked yet; None is no limit."""
+        self.calls = self.bytes = 0
+        self._calls = Pace(calls_per_s, clock) if calls_per_s else None
+        self._bytes = Pace(bytes_per_s, clock) if bytes_per_s else None
+        self._lock = threading.Lock()
+
+    def call(self) -> None:
+        """Wait until one call more may begin."""
+        with self._lock:
+            self.calls += 1
+        if self._calls is not None:
+            self._calls.wait()
+
+    def file(self, size: int) -> None:
+        """Wait until a file of that size may be copied."""
+        self.call()
+        with self._lock:
+            self.bytes += size
+        if self._bytes is not None:
+            self._bytes.wait(size)
+
+
+class Source:
+    """A job's checkpoints, whatever the present name of its leader directory."""
+
+    def __init__(
+        self, admin: JobAdmin, files: BoundedFiles, job: str, budget: Budget, only: Collection[str] = ()
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            admin: of the store of the job.
+            files: that store; whoever opened it closes it.
+            job: name of the job.
+            budget: what it may be asked.
+            only: the queries that are meant; empty for all.
+        """
+        self.job, self.budget, self._only = job, budget, frozenset(only)
+        self._admin, self._files = admin, files
+        self._known: FencedDirectory | None = None
+
+    @property
+    def uri(self) -> str:
+        """URI of the job."""
+        return f"{self._files.uri.rstrip('/')}/{self.job}"
+
+    def queries(self) -> list[str]:
+        """Return the names of the queries that have a checkpoint.
+
+        Raises:
+            Fenced: its leader is changing just now.
+            NoLeader: there is no such job.
+            StoreError: the store did not answer.
+        """
+        try:
+            self.budget.call()
+            entries = self._directory().list(SPARK)
+        except (Fenced, NotFound):
+            self._known = None  # another leader: look for its directory
+            entries = self._directory().list(SPARK)
+        return sorted(
+            each.name for each in entries if is_query(each.name) and (not self._only or each.name in self._only)
+        )
+
+    def tree(self, query: str) -> Tree:
+        """Return a query's checkpoint, where it was at the last :meth:`queries`."""
+        return Tree(self._files, self._directory().at(f"{SPARK}/{query}"), self.budget.call)
+
+    def _directory(self) -> FencedDirectory:
+        if self._known is None:
+            self.budget.call()
+            self._known = self._admin.directory(self.job)
+        return self._known

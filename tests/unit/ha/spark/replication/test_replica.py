@@ -1,0 +1,93 @@
+"""Replica: at every instant, wherever it is killed, the newest closure in it is complete and was true at the source."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+
+from ha.checkpoints.replication import phases
+from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, SimulatedSpark
+from tests.unit.ha.checkpoints.test_closure import closed, runs
+from tests.unit.ha.spark.replication.beside import RETAINED, Beside, one_thread
+
+__all__ = ["one_thread"]
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_it_is_promotable_wherever_the_replicator_is_killed(kind: str, tmp_path: Path) -> None:
+    random = Random(kind)  # noqa: S311
+    beside = Beside(tmp_path, kind, random)
+    replica = None
+    for _ in range(12):
+        beside.step(random.randrange(60))
+        kill_at = random.randrange(150) if random.random() < 0.5 else None
+        replica = beside.round(replica, kill_at, random.choice([0, 0, 0, 1]))
+    assert beside.deaths > 1
+    assert beside.rounds > 2
+    assert beside.checked > 100
+    level(beside)
+    assert len(beside.names().batches) <= RETAINED
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_query_that_was_put_back_is_another_line(kind: str, tmp_path: Path) -> None:
+    random = Random(kind)  # noqa: S311
+    beside = Beside(tmp_path, kind, random)
+    for _ in range(3):
+        beside.step(random.randrange(20, 60))
+        beside.save()
+        beside.step(random.randrange(20, 100))
+        level(beside)
+        beside.rewind()
+        beside.step(random.randrange(20, 60))
+        replica = beside.round(None, random.randrange(200), 0)
+        beside.step(random.randrange(100))
+        beside.round(replica, None, 0)
+    level(beside)
+    assert beside.newest == (3, beside.spark.newest())
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_is_there_is_not_moved_again_after_the_source_has_forgotten_it(kind: str, tmp_path: Path) -> None:
+    beside = Beside(tmp_path, kind, Random(0))  # noqa: S311
+    beside.step(40)
+    level(beside)
+    beside.step(400)
+    level(beside)
+    assert beside.newest[0] == 0
+    assert not list((tmp_path / "replicas").rglob("trash"))
+
+
+def test_a_file_that_is_gone_ends_the_round_and_a_new_one_begins(tmp_path: Path) -> None:
+    beside = Beside(tmp_path, HDFS, Random(1))  # noqa: S311
+    beside.step(50)
+    level(beside)
+    beside.step(50)
+    beside.leap = 200  # as soon as the round has begun to move, Spark forgets all of it
+    replica = beside.round(None, None, 0)
+    assert beside.lost == 1
+    assert replica is not None
+    level(beside)
+
+
+@given(runs)
+def test_a_round_ends_with_the_commit_and_begins_with_the_offsets(then: SimulatedSpark) -> None:
+    newest = then.newest()
+    if newest is None:
+        return
+    found = closed(then.files, newest)
+    moved = phases(found)
+    assert (moved[0], moved[-1]) == ([f"offsets/{newest}"], [f"commits/{newest}"])
+    assert sorted(path for phase in moved for path in phase) == sorted(found.files.keys() | found.rebuilt.keys())
+
+
+def level(beside: Beside) -> None:
+    """Replicate until all is there."""
+    replica = None
+    for _ in range(3):
+        replica = beside.round(replica, None, 0)
+    beside.check()
+    assert beside.newest[1] == beside.spark.newest()
