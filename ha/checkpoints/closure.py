@@ -216,7 +216,8 @@ class Closing:
         target = self._batch + 1
         for store in stores:
             files = self._names.stores.get(store, StoreFiles({}, {}))
-            base = max((each.number for each in files.whole if each.number <= target), default=0)
+            # Those with an id are another format's; here they are met if the commit that tells the ids is damaged.
+            base = max((each.number for each in files.whole if each.number <= target and not each.id), default=0)
             if base:
                 snapshots[store] = files.whole[Version(base)]
             self._collect_changes(store, files, [Version(each) for each in range(base + 1, target + 1)])

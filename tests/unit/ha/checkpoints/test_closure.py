@@ -173,6 +173,15 @@ def test_a_small_file_that_is_damaged_is_named(path: str, content: bytes) -> Non
     assert found.reason.startswith("It is damaged.")
 
 
+def test_a_commit_that_lost_its_ids_is_damage_and_no_error() -> None:
+    """One changed bit in the name of the field: the commit reads as that of a format whose names have no ids."""
+    files = dict(until_batch(ROCKSDB_IDS, 6).files)
+    assert b'"stateUniqueIds"' in files["commits/6"]
+    files["commits/6"] = files["commits/6"].replace(b'"stateUniqueIds"', b'"stateUniqueIdr"')
+    found = closed(files, 6)
+    assert (found.missing, found.reason) == ("state/0/0/left/1.changelog", "It is missing.")
+
+
 def test_without_operator_metadata_the_names_of_the_stores_are_found_by_their_ids() -> None:
     files = until_batch(ROCKSDB_IDS, 4).files
     whole = closed(files, 4)
