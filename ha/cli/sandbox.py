@@ -48,6 +48,7 @@ def sandbox() -> None:
     metavar="MINUTES",
     help="With --secure: how long each Kerberos ticket lasts.  [default: a day]",
 )
+@click.option("--kafka", is_flag=True, help="With a Kafka broker, and Spark's connector for it.")
 def up(
     directory: Path | None,
     as_json: bool,
@@ -55,6 +56,7 @@ def up(
     namenodes: str | None,
     secure: bool | None,
     ticket_life: int | None,
+    kafka: bool,
 ) -> None:
     """Start all servers that are not running, and wait until all of them serve."""
     box = Sandbox(directory)
@@ -67,7 +69,12 @@ def up(
     with console.status("Looking at the servers"):
         changed = _asked(
             lambda: box.up(
-                _number(zookeepers), _number(namenodes), progress=say, secure=secure, ticket_life=ticket_life
+                _number(zookeepers),
+                _number(namenodes),
+                progress=say,
+                secure=secure,
+                ticket_life=ticket_life,
+                kafka=kafka,
             )
         )
     if as_json:

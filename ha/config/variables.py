@@ -31,6 +31,8 @@ OWN = frozenset(
         "HA_DRILLS",
         "HA_DRILLS_FOLDER",
         "HA_NET",
+        "HA_SANDBOX_KAFKA",
+        "HA_SANDBOX_KAFKA_JARS",
         "HA_SANDBOX_WEBHDFS",
         "HA_TEST_SANDBOX",
         "HA_TEST_SECURED_SANDBOX",

@@ -44,6 +44,41 @@ def cached(path: Path, make: Callable[[Path], None]) -> Path:
     return path
 
 
+def cached_folder(path: Path, digest: str, make: Callable[[Path], None]) -> list[Path]:
+    """Return the files of a folder of the cache, by name; make the folder if it is missing or damaged.
+
+    Args:
+        path: the folder in the cache.
+        digest: what :func:`digest_of` must say of it.
+        make: writes the files into the empty folder it is given; must have a time limit of its own.
+
+    Raises:
+        SandboxError: the cache cannot be used, or other files were made; and whatever ``make`` raises.
+    """
+    if digest_of(path) != digest:
+        with _locked(path):
+            if digest_of(path) != digest:
+                with _scratch(path) as folder:
+                    make(folder)
+                    if (found := digest_of(folder)) != digest:
+                        raise SandboxError(
+                            f"What was fetched for {path.name} has the wrong SHA-256 checksum ({found}): it was "
+                            "damaged on the way, or somebody changed it."
+                        )
+                    shutil.rmtree(path, ignore_errors=True)
+                    folder.rename(path)
+    return sorted(path.iterdir())
+
+
+def digest_of(folder: Path) -> str:
+    """Return the SHA-256 checksum of the names and the checksums of all files in a folder; empty without files."""
+    try:
+        lines = [f"{sha256(each)}  {each.name}\n" for each in sorted(folder.iterdir())]
+    except OSError:
+        return ""
+    return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else ""
+
+
 def intact(path: Path) -> bool:
     """Return whether a file of the cache is there and as it was made."""
     try:

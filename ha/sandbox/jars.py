@@ -1,19 +1,17 @@
 """Jars of the servers: PySpark's own, and one that Spark's Ivy fetches."""
 
 import importlib.util
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from ha.sandbox.cache import cache_directory, cached, sha256
 from ha.sandbox.faster_starts import repack
+from ha.sandbox.ivy import retrieve
 from ha.sandbox.polling import SandboxError
 
 HADOOP_VERSION = "3.5.0"
 MINICLUSTER = f"hadoop-client-minicluster-{HADOOP_VERSION}.jar"
 MINICLUSTER_SHA256 = "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c"
-
-FETCH_TIMEOUT_S = 300
 
 _CLIENT = "hadoop-client-api"
 _NEEDED = (
@@ -105,33 +103,12 @@ def _artifact(jar: Path) -> str:
 
 
 def _fetch(java: Path, spark: Path, folder: Path) -> None:
-    ivy = next(iter(sorted(spark.glob("ivy-*.jar"))), None)
-    if ivy is None:
-        raise SandboxError(f"PySpark's jars in {spark} lack Ivy: install pyspark 4.3 again.")
-    home = folder / "ivy"  # Ivy writes everything there: it leaves nothing in the user's home
-    command = [
-        *(str(java), f"-Divy.home={home}", f"-Divy.default.ivy.user.dir={home}"),
-        *("-jar", str(ivy), "-cache", str(home), "-notransitive", "-m2compatible"),
-        *("-dependency", "org.apache.hadoop", "hadoop-client-minicluster", HADOOP_VERSION),
-        *("-confs", "default", "-retrieve", f"{folder}/[artifact]-[revision].[ext]"),
-    ]
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise SandboxError(f"Fetching {MINICLUSTER} took more than {FETCH_TIMEOUT_S} seconds.") from error
-    if ended.returncode != 0 or not (folder / MINICLUSTER).exists():
-        raise SandboxError(f"{MINICLUSTER} could not be fetched, is there a network? {_reason(ended)}")
+    retrieve(java, spark, folder, ("org.apache.hadoop", "hadoop-client-minicluster", HADOOP_VERSION))
+    if not (folder / MINICLUSTER).exists():
+        raise SandboxError(f"{MINICLUSTER} could not be fetched: Ivy has brought something else.")
     digest = sha256(folder / MINICLUSTER)
     if digest != MINICLUSTER_SHA256:
         raise SandboxError(
             f"The fetched {MINICLUSTER} has the wrong SHA-256 checksum ({digest}): it was damaged on the way, "
             "or somebody changed it."
         )
-
-
-def _reason(ended: subprocess.CompletedProcess[str]) -> str:
-    """Return the first informative line of Ivy's output."""
-    telling = ("Host ", "UnknownHost", "ERROR", "not found", "onnection", "timed out", "SSL", "FAILED", "rror:")
-    lines = [line.strip() for line in (ended.stdout + ended.stderr).splitlines()]
-    said = [line for line in lines if any(word in line for word in telling)]
-    return f"Ivy says: {said[0]}" if said else f"Ivy ended with exit code {ended.returncode} and gave no reason."

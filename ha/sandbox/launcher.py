@@ -36,11 +36,13 @@ class Program:
         main: the class.
         arguments: what its ``main`` is given.
         properties: Java system properties.
+        jars: class path; empty for that of Hadoop and ZooKeeper.
     """
 
     main: str
     arguments: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
+    jars: tuple[Path, ...] = ()
 
 
 class Launcher:
@@ -53,11 +55,11 @@ class Launcher:
         progress: Callable[[str], None],
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        self._directory = directory
+        self._directory, self.progress = directory, progress
         self._properties = dict(properties or {})
         self._user = user
         java = find_java()
-        self._java = java.path
+        self.java = java.path
         self._jars = jars.classpath(java.path, progress)
         self._archive = faster_starts.archive_path(java.banner, self._jars)
         self._has_archive = intact(self._archive)
@@ -115,7 +117,7 @@ class Launcher:
             return
         # Without it everything works, only slower.
         with contextlib.suppress(SandboxError):
-            faster_starts.make_archive(self._archive, self._java, FLAGS, self._jars, lists=lists, progress=progress)
+            faster_starts.make_archive(self._archive, self.java, FLAGS, self._jars, lists=lists, progress=progress)
             self._has_archive = True
 
     def _command(self, name: str, program: Program) -> list[str]:
@@ -128,18 +130,21 @@ class Launcher:
             **program.properties,
         }
         return [
-            str(self._java),
+            str(self.java),
             *FLAGS,
-            f"-XX:SharedArchiveFile={self._archive}"
-            if self._has_archive
-            else f"-XX:DumpLoadedClassList={scratch / _CLASS_LIST}",
+            *(() if program.jars else (self._shared_classes(scratch),)),
             f"-XX:ErrorFile={self._directory.logs / f'{name}-crash.log'}",
             *(f"-D{key}={value}" for key, value in properties.items()),
             "-cp",
-            os.pathsep.join(map(str, [*self._jars, self._directory.conf])),
+            os.pathsep.join(map(str, [*(program.jars or self._jars), self._directory.conf])),
             program.main,
             *program.arguments,
         ]
+
+    def _shared_classes(self, scratch: Path) -> str:
+        if self._has_archive:
+            return f"-XX:SharedArchiveFile={self._archive}"
+        return f"-XX:DumpLoadedClassList={scratch / _CLASS_LIST}"
 
     def _environment(self) -> Mapping[str, str]:
         # The caller's Hadoop settings are about another cluster.

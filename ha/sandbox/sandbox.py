@@ -9,7 +9,8 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ha.sandbox import hadoop_conf, hdfs, realm, servers
+from ha.sandbox import hadoop_conf, hdfs, kafka_jars, realm, servers
+from ha.sandbox.java import find_java
 from ha.sandbox.launcher import Launcher
 from ha.sandbox.polling import SandboxError, until
 from ha.sandbox.ports import LOOPBACK
@@ -52,6 +53,7 @@ class Sandbox:
         *,
         secure: bool | None = None,
         ticket_life: int | None = None,
+        kafka: bool = False,
     ) -> bool:
         """Start or resume what is not running, wait until everything serves; return whether anything had to be done.
 
@@ -62,6 +64,7 @@ class Sandbox:
             timeout_s: seconds that each server has to become ready.
             secure: whether the stores want to know who asks (Kerberos and TLS); None as above.
             ticket_life: of a secure sandbox that is made: minutes that each ticket lasts; None is a day.
+            kafka: whether there is to be a Kafka broker as well; a sandbox that has one keeps it.
 
         Raises:
             SandboxError: something is missing, failed, or took too long.
@@ -69,6 +72,9 @@ class Sandbox:
         check_numbers(zookeepers or 1, namenodes or 1)  # before anything is written
         with self._directory.locked():
             state = self._load_or_make(zookeepers, namenodes, secure, ticket_life)
+            if kafka and not state.of("kafka"):
+                state.add_kafka()
+                self._directory.save(state)
             if _serves(state):
                 return False
             for _ in range(_ROUNDS):
@@ -116,6 +122,17 @@ class Sandbox:
             "HADOOP_CONF_DIR": str(self._directory.conf),
             "HADOOP_USER_NAME": state.user,
             "HA_SANDBOX_WEBHDFS": f"{hadoop_conf.web_filesystem(state)}/ha",
+            **self._kafka_environment(state),
+        }
+
+    def _kafka_environment(self, state: State) -> dict[str, str]:
+        brokers = state.of("kafka")
+        if not brokers:
+            return {}
+        jars = kafka_jars.fetched(kafka_jars.CONNECTOR, find_java().path, _silent)
+        return {
+            "HA_SANDBOX_KAFKA": ",".join(f"{LOOPBACK}:{broker.ports['broker']}" for broker in brokers),
+            "HA_SANDBOX_KAFKA_JARS": ",".join(map(str, jars)),
         }
 
     def _secured_environment(self, state: State, user: str) -> dict[str, str]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from ha.sandbox import hadoop_conf, hdfs, zookeeper
-from ha.sandbox.launcher import Launcher, last_lines
+from ha.sandbox import hadoop_conf, hdfs, kafka, kafka_jars, zookeeper
+from ha.sandbox.launcher import Launcher, Program, last_lines
 from ha.sandbox.polling import SandboxError, TooLateError, until
 from ha.sandbox.ports import is_free
 from ha.sandbox.process import Condition, condition, send, spawn, wait_gone
@@ -37,6 +37,8 @@ def start(directory: Directory, state: State, server: Server, launcher: Launcher
         if server.kind == "zookeeper":
             zookeeper.configure(server, state, directory.data)
             program = zookeeper.program(server, state, directory.data)
+        elif server.kind == "kafka":
+            program = _broker(directory, server, launcher)
         else:
             hadoop_conf.write(state, directory.conf)
             program = hadoop_conf.program(server, state, directory.data, directory.temporary)
@@ -60,7 +62,7 @@ def start_all(
             start(directory, state, server, launcher)
             wait_ready(directory, server, READY_TIMEOUT_S)
     for server in chosen:
-        if server.kind in {"zookeeper", "journalnode"}:
+        if server.kind in {"zookeeper", "journalnode", "kafka"}:
             start(directory, state, server, launcher)
     if not state.formatted:
         progress("Formatting HDFS (once)")
@@ -77,6 +79,14 @@ def start_all(
             start(directory, state, server, launcher)
 
 
+def _broker(directory: Directory, server: Server, launcher: Launcher) -> Program:
+    configuration = kafka.configure(server, directory.data)
+    jars = kafka_jars.class_path(launcher.java, launcher.progress)
+    if not kafka.formatted(server, directory.data):
+        launcher.run("format-kafka", kafka.formatting(configuration, jars))
+    return kafka.program(configuration, jars)
+
+
 def _start_centre(directory: Directory, state: State, server: Server) -> None:
     secured = Secured(state)
     secured.make()
@@ -87,6 +97,8 @@ def _start_centre(directory: Directory, state: State, server: Server) -> None:
 
 def obstacle(server: Server) -> str | None:
     """Return what keeps a server from doing its part; None if nothing does."""
+    if server.kind == "kafka":
+        return kafka.not_ready(server)
     return zookeeper.not_ready(server) if server.kind == "zookeeper" else hdfs.not_ready(server)
 
 

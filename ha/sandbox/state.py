@@ -17,7 +17,7 @@ from ha.sandbox.polling import SandboxError
 from ha.sandbox.ports import LOOPBACK, free_ports
 from ha.sandbox.process import Identity
 
-Kind = Literal["kdc", "zookeeper", "journalnode", "namenode", "datanode"]
+Kind = Literal["kdc", "zookeeper", "journalnode", "namenode", "datanode", "kafka"]
 
 JOURNALNODES = 3
 """With two NameNodes: the smallest number that survives the loss of one."""
@@ -37,6 +37,7 @@ _PORTS: dict[Kind, tuple[str, ...]] = {
     "journalnode": ("rpc", "http"),
     "namenode": ("rpc", "http"),
     "datanode": ("data", "http", "ipc"),
+    "kafka": ("broker", "controller"),
 }
 _SECURE_PORTS: dict[Kind, tuple[str, ...]] = {
     **_PORTS,
@@ -91,6 +92,19 @@ class State(msgspec.Struct):
         """Return the servers of one kind."""
         return [server for server in self.servers if server.kind == kind]
 
+    def add_kafka(self) -> None:
+        """Add a broker.
+
+        Raises:
+            SandboxError: the sandbox is a secure one, or there are no free ports.
+        """
+        if self.secured:
+            raise SandboxError(
+                "A secure sandbox has no Kafka, which would trust everybody: make another, without --secure."
+            )
+        ports = dict(zip(_PORTS["kafka"], free_ports(len(_PORTS["kafka"])), strict=True))
+        self.servers.append(Server("kafka-1", "kafka", 1, ports))
+
     def named(self, name: str) -> Server:
         """Return the server of that name.
 
@@ -132,6 +146,7 @@ def new_state(
         "journalnode": JOURNALNODES if namenodes > 1 else 0,
         "namenode": namenodes,
         "datanode": 1,
+        "kafka": 0,
     }
     free = iter(free_ports(sum(count * len(uses[kind]) for kind, count in counts.items())))
     servers = [

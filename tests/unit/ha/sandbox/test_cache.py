@@ -1,13 +1,14 @@
 """Tests of the cache: a file is made once, again when damaged, and never in part."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ha.sandbox import SandboxError
-from ha.sandbox.cache import cache_directory, cached, intact
+from ha.sandbox.cache import cache_directory, cached, cached_folder, digest_of, intact
 
 
 class Maker:
@@ -43,6 +44,46 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, damaged: str, damage: byte
 def test_nothing_else_is_left(tmp_path: Path) -> None:
     cached(tmp_path / "thing", Maker())
     assert {path.name for path in tmp_path.iterdir()} == {"thing", "thing.sha256", "thing.lock"}
+
+
+def pair(folder: Path) -> None:
+    (folder / "a.jar").write_text("one")
+    (folder / "b.jar").write_text("two")
+
+
+@pytest.fixture
+def digest(tmp_path: Path) -> str:
+    (tmp_path / "known").mkdir()
+    pair(tmp_path / "known")
+    return digest_of(tmp_path / "known")
+
+
+def test_a_folder_is_made_once_and_leaves_nothing_else(tmp_path: Path, digest: str) -> None:
+    cache = tmp_path / "cache"
+    assert [each.name for each in cached_folder(cache / "jars", digest, pair)] == ["a.jar", "b.jar"]
+    assert [each.name for each in cached_folder(cache / "jars", digest, lambda _: pytest.fail("it is there"))]
+    assert {path.name for path in cache.iterdir()} == {"jars", "jars.lock"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda jars: (jars / "a.jar").write_text("two"),
+        lambda jars: (jars / "b.jar").unlink(),
+        lambda jars: (jars / "c.jar").touch(),
+        lambda jars: (jars / "b.jar").rename(jars / "c.jar"),
+    ],
+)
+def test_a_damaged_folder_is_made_again(tmp_path: Path, digest: str, damage: Callable[[Path], object]) -> None:
+    cached_folder(tmp_path / "jars", digest, pair)
+    damage(tmp_path / "jars")
+    assert [each.read_text() for each in cached_folder(tmp_path / "jars", digest, pair)] == ["one", "two"]
+
+
+def test_a_folder_of_other_files_is_refused_and_not_kept(tmp_path: Path, digest: str) -> None:
+    with pytest.raises(SandboxError, match=r"fetched for jars has the wrong SHA-256 checksum \([0-9a-f]{64}\)"):
+        cached_folder(tmp_path / "cache" / "jars", digest, lambda folder: (folder / "a.jar").touch())
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == {"jars.lock"}
 
 
 def test_two_at_once_make_one(tmp_path: Path) -> None:
