@@ -27,6 +27,9 @@ from leader.layout.znodes import checkpoints_path
 from store.bounded import BoundedFiles
 from store.errors import StoreError
 
+KEEP_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Between the tries to keep a failure."""
+
 _log = logging.getLogger("ha")
 
 
@@ -142,13 +145,21 @@ class Leadership:
         return self._stores.open(uri, workers=workers)
 
     def keep_failure(self, kind: str, message: str, *, query: str = "", trace: str = "") -> None:
-        """Keep a failure among the job's exceptions: one try, on a thread of its own. For modules of this package."""
+        """Keep a failure among the job's exceptions, on a thread of its own. For modules of this package.
+
+        A store that is away makes queries fail: so there are some tries, in half a minute. A failure whose outcome is
+        unknown is rather kept twice than never.
+        """
 
         def keep() -> None:
-            try:
-                self.exceptions.add(kind, message, query=query, trace=trace)
-            except (StoreError, NotLeader) as error:
-                _log.warning("%s: a failure is not kept for `ha exceptions`: %s", self.job, error)
+            for pause in (*KEEP_PAUSES_S, None):
+                try:
+                    self.exceptions.add(kind, message, query=query, trace=trace)
+                except (StoreError, NotLeader) as error:
+                    if pause is not None and isinstance(error, StoreError) and not self._revoked.wait(pause):
+                        continue
+                    _log.warning("%s: a failure is not kept for `ha exceptions`: %s", self.job, error)
+                return
 
         threading.Thread(target=keep, name="ha-exceptions", daemon=True).start()
 

@@ -24,10 +24,13 @@ RESTARTS = {
     "restart_strategy_fixed_delay_attempts": f"{ATTEMPTS}",
     "restart_strategy_fixed_delay_delay": "0.5",
 }
-REGIONS = Setup(program=WORD_REGIONS, others=RESTARTS)
+STOP_GRACE = {"stop_grace": 10.0}
+"""The default. A query that does not stop in time gives its region up; in a busy client of HDFS that takes seconds."""
+
+REGIONS = Setup(settings=STOP_GRACE, program=WORD_REGIONS, others=RESTARTS)
 
 BATCH_TIMEOUT_S = 12.0
-HANGS = Setup(settings={"checkpointing_timeout": BATCH_TIMEOUT_S}, program=WORD_REGIONS, others=RESTARTS)
+HANGS = Setup(settings={**STOP_GRACE, "checkpointing_timeout": BATCH_TIMEOUT_S}, program=WORD_REGIONS, others=RESTARTS)
 
 RESTART_S = 5.0
 """From a failure, or the end of a time-out, until the next batch of the region."""

@@ -6,7 +6,7 @@ from collections import Counter
 
 from ha.drill.asking import ASK_S, HA, asked, check, heal, queries, state, trouble
 from ha.drill.catalogue.hdfs import kill_active
-from ha.drill.catalogue.queries import REGIONS
+from ha.drill.catalogue.queries import STOP_GRACE
 from ha.drill.clients import text, words
 from ha.drill.drill import Drill, Expected
 from ha.drill.environment import Member
@@ -58,6 +58,16 @@ def _upgrade(fixture: Fixture) -> None:
 
 
 # --- cancel-while-failing
+
+PATIENT = Setup(
+    settings=STOP_GRACE,
+    program=WORD_REGIONS,
+    others={
+        "restart_strategy_type": "fixed-delay",
+        "restart_strategy_fixed_delay_attempts": "1000",
+        "restart_strategy_fixed_delay_delay": "1",
+    },
+)
 
 
 def _again(job: DrillJob, name: str) -> list[str]:
@@ -205,14 +215,7 @@ DRILLS = (
         _cancel_while_failing,
         # Those that come later have to lead for a moment, to see that there is nothing to do.
         Expected((1, 8)),
-        setup=Setup(
-            program=WORD_REGIONS,
-            others={
-                "restart_strategy_type": "fixed-delay",
-                "restart_strategy_fixed_delay_attempts": "1000",
-                "restart_strategy_fixed_delay_delay": "1",
-            },
-        ),
+        setup=PATIENT,
     ),
     Drill(
         "savepoint-under-fire",
@@ -220,6 +223,6 @@ DRILLS = (
         "requests",
         _under_fire,
         Expected((1, 1)),
-        setup=REGIONS,
+        setup=PATIENT,
     ),
 )

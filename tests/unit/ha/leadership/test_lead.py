@@ -14,6 +14,7 @@ from leader.job.versioned_files import VersionedBlob
 from leader.layout.information import Record
 from leader.layout.names import LeaderDirectory, newest
 from store.clock import now
+from store.errors import DeadlineExceeded, NotWritable
 from store.local import LocalFiles
 from tests.unit.ha.programs import QUICK, Workplace
 from tests.unit.ha.waiting import PATIENCE, wait_until
@@ -39,6 +40,29 @@ def test_a_block_that_leads(quick: Path) -> None:
         assert (answer.session_id, dict(answer.endpoints)) == (leadership.session_id, {"rest": "a:1"})
     assert not leadership.is_leader()
     assert record(quick)[1].released
+
+
+def test_a_failure_is_kept_although_the_store_was_away_when_it_came(
+    quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a NameNode dies: queries fail just then."""
+    assert quick.exists()
+    monkeypatch.setattr("ha.leadership.leadership.KEEP_PAUSES_S", (0.0, 0.0))
+    with ha.lead("orders", timeout=PATIENCE) as leadership:
+        add, away = leadership.exceptions.add, [DeadlineExceeded("no answer"), NotWritable("standby")]
+
+        def keep(kind: str, message: str, **others: str) -> None:
+            if away:
+                raise away.pop()
+            add(kind, message, **others)
+
+        monkeypatch.setattr(leadership.exceptions, "add", keep)
+        leadership.keep_failure("ValueError", "no such column")
+        wait_until(lambda: [each.message for each in leadership.exceptions.list()] == ["no such column"])
+        away.extend([NotWritable("standby")] * 3)
+        leadership.keep_failure("ValueError", "for ever")
+        wait_until(lambda: not away)
+        assert len(leadership.exceptions.list()) == 1, "it has tried as often as it said"
 
 
 def test_each_block_has_an_epoch_and_a_session_of_its_own(quick: Path) -> None:
