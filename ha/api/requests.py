@@ -32,11 +32,21 @@ _FREE = re.compile(r"[^A-Za-z0-9.-]")
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request in the body of a POST. The id of an earlier request returns that one and asks for nothing new.
 
-    The arguments are texts. savepoint takes ``to`` and ``timeout``, stop-with-savepoint ``drain`` as well, and
-    restart-from takes ``from`` and ``discard_newer``.
+    The arguments are texts. savepoint takes ``to`` and ``timeout``, stop-with-savepoint ``drain`` as well,
+    restart-from takes ``from`` and ``discard_newer``, and restart-query takes ``query``.
     """
 
-    verb: Literal["stop", "cancel", "restart", "pause", "resume", "savepoint", "stop-with-savepoint", "restart-from"]
+    verb: Literal[
+        "stop",
+        "cancel",
+        "restart",
+        "pause",
+        "resume",
+        "savepoint",
+        "stop-with-savepoint",
+        "restart-from",
+        "restart-query",
+    ]
     id: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")] | None = None
     reason: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,56}\Z")] = ""
     """Of a pause, for people; as many characters as fit into the name of an entry, however they are escaped there."""
@@ -74,8 +84,8 @@ def operations(stores: ApiStores) -> list[Operation]:
         Operation(
             path,
             post,
-            "Ask the job's leader to stop, cancel or restart it, or to take a savepoint; or pause and resume it, which "
-            "needs no leader.",
+            "Ask the job's leader to stop, cancel or restart it, to restart a query, or to take a savepoint; or pause "
+            "and resume it, which needs no leader.",
             Request,
             status=202,
             refusals=(400, 404, 409, 413, 415, 500),

@@ -8,7 +8,7 @@ import msgspec
 
 from ha.cli.operate import job_admin, operator
 from ha.cli.options import Seconds, json_option, stores
-from ha.sidecar.operator_requests import RESTART_FROM, STOP_WITH_SAVEPOINT
+from ha.sidecar.operator_requests import QUERY, RESTART_FROM, RESTART_QUERY, STOP_WITH_SAVEPOINT
 from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO
 from ha.views.requests import ask
 from leader.errors import LeaderError
@@ -109,9 +109,15 @@ def cancel(
 @click.option(
     "--discard-newer", is_flag=True, help="With --from: even if JOB has done more since. That goes to its trash."
 )
+@click.option(
+    "--query",
+    metavar="QUERY",
+    help="Start only this declared query again, with those that it is connected to; the others go on.",
+)
 @request_options(120.0)
 def restart(
     job: str,
+    query: str | None,
     savepoint: str | None,
     discard_newer: bool,
     timeout: float,
@@ -122,11 +128,17 @@ def restart(
 ) -> None:
     """Start the command of JOB again, on the same host and in the same epoch.
 
-    A program that `ha submit` has stored is started in its newest version.
+    A program that `ha submit` has stored is started in its newest version. With --query the command goes on, and only
+    queries that it has declared with ha.spark.Job are started again.
     """
     if discard_newer and savepoint is None:
         raise click.UsageError("--discard-newer says what happens with --from: give that as well.")
+    if query is not None and savepoint is not None:
+        raise click.UsageError("A savepoint is of all queries: give --query or --from.")
     with job_admin(files, zookeeper) as admin:
+        if query is not None:
+            ask_and_wait(admin, job, RESTART_QUERY, request_id, timeout, {QUERY: query}, as_json=as_json)
+            return
         if savepoint is None:
             ask_and_wait(admin, job, "restart", request_id, timeout, as_json=as_json)
             return

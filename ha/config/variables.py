@@ -24,6 +24,7 @@ OWN = frozenset(
         "HA_QUERIES",
         "HA_SESSION_ID",
         "HA_SETTLE",
+        "HA_RESTART",
         "HA_SPARK_JVM",
         # The sandbox, the containers, the drills and the tests use:
         "HA_CLOCKS",

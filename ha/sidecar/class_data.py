@@ -49,6 +49,7 @@ _OURS = (
     "HA_HEARTBEAT",
     "HA_QUERIES",
     "HA_SETTLE",
+    "HA_RESTART",
     "HA_SPARK_JVM",
 )
 """Variables of a sidecar around this one: the training is no part of its job."""

@@ -238,6 +238,11 @@ class Command:
         return Path(self._directory.name, f"heartbeat-{self.starts}")
 
     @property
+    def restart_file(self) -> Path:
+        """The file of :mod:`ha.leadership.restart_file` of the present run."""
+        return Path(self._directory.name, f"restart-{self.starts}")
+
+    @property
     def _settle(self) -> Path:
         return Path(self._directory.name, f"settle-{self.starts}")
 
@@ -383,6 +388,7 @@ class Command:
             "HA_HEARTBEAT_TIMEOUT": f"{settings.heartbeat_timeout:g}",
             "HA_QUERIES": str(self.report(self.starts)),
             "HA_SETTLE": str(self._settle),
+            "HA_RESTART": str(self.restart_file),
             "HA_FILES": settings.files,
             "HA_ZOOKEEPER": settings.zookeeper,
             "HA_SNAPSHOTS": settings.snapshots,

@@ -11,11 +11,15 @@ from store.errors import StoreError
 
 STOP, CANCEL, RESTART = "stop", "cancel", "restart"
 SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM = "savepoint", "stop-with-savepoint", "restart-from"
-VERBS = (STOP, CANCEL, RESTART, SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
+RESTART_QUERY = "restart-query"
+VERBS = (STOP, CANCEL, RESTART, SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM, RESTART_QUERY)
 """A leader of an earlier version refuses a verb that it does not know, and overlooks an argument."""
 
 SAVES = (SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
 """Of these, one at a time."""
+
+QUERY = "query"
+"""The argument of a request to restart a query: its name."""
 
 _log = logging.getLogger("ha")
 
@@ -23,8 +27,8 @@ _log = logging.getLogger("ha")
 class OperatorRequests:
     """The requests of one leadership.
 
-    One of them is carried out at a time, and those that come meanwhile are refused. A savepoint of the running job is
-    beside that one: it holds up nothing.
+    One of them is carried out at a time, and those that come meanwhile are refused. A savepoint of the running job and
+    the restart of a query are beside that one: they hold up nothing.
     """
 
     def __init__(self, directory: FencedDirectory) -> None:
@@ -35,6 +39,8 @@ class OperatorRequests:
         """The one that is being carried out."""
         self.saving: Request | None = None
         """The savepoint of the running job that is being taken."""
+        self.restarting: Request | None = None
+        """The restart of a query that the program has been asked for."""
         self.staged = ""
         """Where the savepoint comes from that the command is to start from next; empty if there is none."""
         self._kept: tuple[str, Mapping[str, Any]] = ("", {})
@@ -73,10 +79,15 @@ class OperatorRequests:
                     self._answer(request, State.REFUSED, "This leadership is about to end: ask again.")
                 elif request.verb in waiting():
                     self._answer(request, State.REFUSED, "It is busy with a savepoint: ask again after that.")
+                elif request.verb == RESTART_QUERY and self.restarting is not None:
+                    busy = self.restarting.arguments.get(QUERY, "")
+                    self._answer(request, State.REFUSED, f"It is starting {busy!r} again: ask again after that.")
                 else:
                     _log.info("%s: %s asks to %s.", self._job, request.by or "an operator", request.verb)
                     if request.verb == SAVEPOINT:
                         self.saving = request
+                    elif request.verb == RESTART_QUERY:
+                        self.restarting = request
                     else:
                         self.answer("The job is cancelled.", done=False)  # what has waited for a savepoint
                         self.present, self._kept = request, ("", {})
@@ -96,6 +107,12 @@ class OperatorRequests:
         request, self.saving = self.saving, None
         if request is not None:
             self._answer(request, State.DONE if done else State.FAILED, said, result)
+
+    def answer_restarting(self, state: State, said: str) -> None:
+        """Answer the restart of a query, if there is one."""
+        request, self.restarting = self.restarting, None
+        if request is not None:
+            self._answer(request, state, said)
 
     def keep(self, said: str, result: Mapping[str, Any]) -> None:
         """Have the next answer say this as well."""

@@ -12,11 +12,13 @@ from ha.sidecar.operator_requests import (
     CANCEL,
     RESTART,
     RESTART_FROM,
+    RESTART_QUERY,
     SAVEPOINT,
     STOP_WITH_SAVEPOINT,
     OperatorRequests,
 )
 from ha.sidecar.phase import Ending, Leading
+from ha.sidecar.query_restart import QueryRestart
 from ha.sidecar.savepoints import Savepoints
 from leader.job.requests import Request
 from leader.layout.names import LeaderDirectory
@@ -43,6 +45,7 @@ class OperatorWork:
         self._leadership, self._status, self._escalation = leadership, status, escalation
         self._command, self._starts, self._savepoints, self._finish = command, starts, savepoints, finish
         self._requests: OperatorRequests | None = None
+        self._query_restart = QueryRestart(command)
         self._terminate_at = NEVER
         """When a command whose queries end in order gets SIGTERM, if it has not ended before."""
 
@@ -53,6 +56,7 @@ class OperatorWork:
 
     def end(self) -> None:
         """The leadership is over; what is not answered is unknown, as the next leader says."""
+        self._query_restart.end()
         self._requests = None
 
     def look(self) -> None:
@@ -66,6 +70,8 @@ class OperatorWork:
             match request.verb:
                 case verb if verb == SAVEPOINT:
                     self._savepoints.take(request)
+                case verb if verb == RESTART_QUERY:
+                    self._query_restart.begin(request, self._requests)
                 case verb if verb == RESTART_FROM:
                     self._savepoints.restart_from(request, self._restart_from)
                 case verb if verb == STOP_WITH_SAVEPOINT:
@@ -76,13 +82,15 @@ class OperatorWork:
                     self._end_job(phase, cancelled=verb == CANCEL)
 
     def act_by_the_clock(self) -> None:
-        """Ask a command to end whose queries have not done so in their time."""
+        """Pass on what the program says, and ask a command to end whose queries have not done so in their time."""
+        self._query_restart.look()
         if now() >= self._terminate_at:
             self._terminate_at = NEVER
             self._leadership.stop_command()
 
     def command_ended(self) -> None:
         """The command has ended, for whatever reason."""
+        self._query_restart.command_ended()
         self._terminate_at = NEVER
 
     def goes_on(self, phase: Leading, *, replaces: bool) -> bool:

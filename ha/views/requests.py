@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import Mapping
 
-from ha.sidecar.operator_requests import RESTART_FROM, SAVEPOINT, STOP_WITH_SAVEPOINT, VERBS
+from ha.sidecar.operator_requests import QUERY, RESTART_FROM, RESTART_QUERY, SAVEPOINT, STOP_WITH_SAVEPOINT, VERBS
 from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO, check_arguments
 from leader.errors import InvalidName
 from leader.job import pausing
@@ -20,7 +20,12 @@ PAUSE, RESUME = "pause", "resume"
 AT_ONCE = (PAUSE, RESUME)
 """Verbs that need no leader: the change of the lease is all that there is to do."""
 
-ARGUMENTS = {SAVEPOINT: (TO, TIMEOUT), STOP_WITH_SAVEPOINT: (TO, TIMEOUT, DRAIN), RESTART_FROM: (FROM, DISCARD)}
+ARGUMENTS = {
+    SAVEPOINT: (TO, TIMEOUT),
+    STOP_WITH_SAVEPOINT: (TO, TIMEOUT, DRAIN),
+    RESTART_FROM: (FROM, DISCARD),
+    RESTART_QUERY: (QUERY,),
+}
 """The arguments of each verb; other verbs take none."""
 
 
@@ -122,6 +127,8 @@ def _checked(verb: str, arguments: Mapping[str, str]) -> dict[str, str]:
         raise InvalidName(f"A request to {verb} takes {', '.join(known) or 'no arguments'}, and no {unknown[0]!r:.60}.")
     if verb == RESTART_FROM and not arguments.get(FROM):
         raise InvalidName("A request to restart from a savepoint says from which: its URI, or a name of the job's own.")
+    if verb == RESTART_QUERY:
+        check_word(arguments.get(QUERY, ""), "a query")
     return check_arguments(arguments)
 
 

@@ -12,6 +12,8 @@ const TO = ["to", "Where", "a new directory as a URI; without one the savepoint 
 export const VERBS = [
   ["savepoint", "Savepoint", "Take a savepoint of", "All its queries are saved at one consistent cut. The job goes on.", [TO]],
   ["restart", "Restart", "Restart", "Its command is started again, on the same host and in the same epoch.", []],
+  ["restart-query", "Restart a query", "Restart a query of", "It is started again, with those that it is connected to. The others go on.",
+    [["query", "Which", "its name, as the table of the queries has it"]]],
   ["pause", "Pause", "Pause", "Its leader stays, and nobody takes over, whatever happens to it, until somebody resumes the job.", []],
   ["resume", "Resume", "Resume", "The pause ends: standbys take over again when they must.", []],
   ["stop-with-savepoint", "Save and stop", "Save and stop",

@@ -24,6 +24,7 @@ from ha.spark.lead_session import lead
 from ha.spark.query_events import Ended
 from ha.spark.state_defaults import for_query
 from ha.spark.supervision.regions import regions
+from ha.spark.supervision.restart_watch import RestartWatch
 from ha.spark.supervision.runner import Runner
 from ha.spark.supervision.settling import SettleWatch, settle
 from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
@@ -152,10 +153,10 @@ class Job:
 
     def _supervise(self, runner: Runner, leadership: Leadership) -> Failure | None:
         """Run until the end; if the sidecar asks for it, let the queries end in order, then end the process."""
-        path = Path(os.environ.get("HA_SETTLE", ""))
-        if not supervised(self.name) or not path.name:
+        path, restarts = Path(os.environ.get("HA_SETTLE", "")), Path(os.environ.get("HA_RESTART", ""))
+        if not supervised(self.name) or not path.name or not restarts.name:
             return runner.run()
-        with SettleWatch(path, runner.end):
+        with SettleWatch(path, runner.end), RestartWatch(restarts, runner.restart):
             failed = runner.run()
             if (
                 failed is None

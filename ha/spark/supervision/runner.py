@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,9 +21,11 @@ from ha.spark.failures import Failure, failure
 from ha.spark.query_events import Ended
 from ha.spark.session import explain
 from ha.spark.supervision.batch_watch import BatchWatch
+from ha.spark.supervision.restart_watch import Tell
 from ha.spark.supervision.states import StatesWriter
 from ha.spark.supervision.supervisor import Command, End, Start, Stop, Supervisor
 from leader.errors import Fenced, QueryFailed
+from leader.job.requests import State
 from store.clock import now
 
 AUDIT_S = 10.0
@@ -34,6 +37,15 @@ Starter = Callable[[], Any]
 """Returns the query's writer, not started."""
 
 Event = Callable[[], list[Command]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Restart:
+    """A restart that an operator waits for: of this query's region, after that start of it."""
+
+    query: str
+    before: int
+    tell: Tell
 
 
 class Runner:
@@ -70,6 +82,7 @@ class Runner:
         """Run ids of the queries that a thread asks for their batch."""
         self.fenced: Fenced | None = None
         """The reason for a query's failure, if another leader has taken over."""
+        self._restarts: list[_Restart] = []
         self._building = threading.Lock()  # a session is shared, so the program's functions run one at a time
         self._over = threading.Event()
 
@@ -86,6 +99,10 @@ class Runner:
     def tell(self, ended: Ended) -> None:
         """Tell of the end of a query; returns at once."""
         self._events.put(lambda: self._ended(ended.run_id, ended.error))
+
+    def restart(self, query: str, tell: Tell) -> None:
+        """Start a query again, with its region; returns at once. ``tell`` is called on the thread of :meth:`run`."""
+        self._events.put(lambda: self._restart(query, tell))
 
     def end(self) -> None:
         """Have :meth:`run` return: nothing is started any more, and whoever leads stops the queries."""
@@ -121,8 +138,10 @@ class Runner:
                     look = now() + period
                     self._look_at_batches()
                 commands += self._supervisor.tick(now())
+                self._tell_of_restarts()
         finally:
             self._over.set()
+            self._tell_of_restarts()
             self._states.show(self._supervisor.queries.values(), failing=failing)
 
     # --- commands
@@ -196,6 +215,28 @@ class Runner:
         if failed is not None and error is not None:
             self._say(failed, error)
         return self._supervisor.ended(name, attempt, failed, now())
+
+    def _restart(self, query: str, tell: Tell) -> list[Command]:
+        if query not in self._supervisor.queries:
+            tell(State.REFUSED, f"It has no query {query!r}: it has {', '.join(self._supervisor.queries)}.")
+            return []
+        names, before = self._supervisor.region(query)
+        _log.info("%s: an operator has %s started again.", self._leadership.job, ", ".join(names))
+        tell(State.ACCEPTED, f"Stopped, and then started again: {', '.join(names)}.")
+        self._restarts.append(_Restart(query, before, tell))
+        return self._supervisor.restart(query, now())
+
+    def _tell_of_restarts(self) -> None:
+        for each in [*self._restarts]:
+            outcome = self._supervisor.restarted(each.query, each.before)
+            if isinstance(outcome, Failure):
+                each.tell(State.FAILED, f"A query has failed again. {outcome}")
+            elif outcome:
+                names, _ = self._supervisor.region(each.query)
+                each.tell(State.DONE, f"Started again: {', '.join(names)}.")
+            else:
+                continue
+            self._restarts.remove(each)
 
     def _read(self, name: str, error: str) -> Failure:
         reason = explain(RuntimeError(error), self._leadership)

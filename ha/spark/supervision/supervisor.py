@@ -127,6 +127,7 @@ class Supervisor:
         self._regions = [_Region([Query(name) for name in names], strategy()) for names in regions]
         self._region_of = {query.name: region for region in self._regions for query in region.queries}
         self.queries = {query.name: query for region in self._regions for query in region.queries}
+        self._strategy = strategy
         self._stop_timeout = stop_timeout
         self._keep_others = keep_others
         self._tolerated = tolerated
@@ -180,6 +181,38 @@ class Supervisor:
         found.error = failure.error
         counts = found.overdue > self._tolerated
         return self._unless_over(self._fail(region, failure, now, counts=counts))
+
+    def restart(self, query: str, now: float) -> list[Command]:
+        """Start the region of a query again, as an operator asks, also one that was given up; its attempts are new."""
+        region = self._region_of[query]
+        if self._ended:
+            return []
+        region.strategy, region.restart_at, region.failure = self._strategy(), now, None
+        commands: list[Command] = []
+        if region.phase in (_Phase.ACTIVE, _Phase.FAILED):
+            region.phase, region.stop_by = _Phase.STOPPING, now + self._stop_timeout
+            for each in region.queries:
+                each.state = QueryState.RESTARTING
+            commands = self._stop(region)
+        return self._unless_over([*commands, *self._advance(region, now)])
+
+    def region(self, query: str) -> tuple[tuple[str, ...], int]:
+        """Return the queries that start together with this one, and the number of their present start."""
+        region = self._region_of[query]
+        return tuple(each.name for each in region.queries), region.attempt
+
+    def restarted(self, query: str, before: int) -> Failure | bool:
+        """Return whether a region that was to start again runs now, or the failure that has come in between.
+
+        Args:
+            query: of the region.
+            before: number of its start before that.
+        """
+        region = self._region_of[query]
+        if region.failure is not None and (region.attempt > before or region.phase is _Phase.FAILED):
+            return region.failure
+        begun = region.attempt > before and region.phase is _Phase.ACTIVE
+        return begun and all(each.state in (QueryState.RUNNING, QueryState.FINISHED) for each in region.queries)
 
     def tick(self, now: float) -> list[Command]:
         """Do what is due: see :meth:`due`."""

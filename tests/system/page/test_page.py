@@ -189,7 +189,7 @@ def test_a_savepoint_is_taken_where_it_is_said(visit: Any, served: Served) -> No
 
 def test_a_wrong_token_is_said_in_the_dialog(visit: Any) -> None:
     page = visit("#/jobs/orders")
-    page.locator("button:has-text('Restart'):enabled").click()
+    page.locator("button:text-is('Restart'):enabled").click()
     page.fill("dialog input", "a-token-of-nobody")
     page.click("dialog button[type=submit]")
     page.wait_for_selector("dialog [role=alert]:has-text('Send a token')")

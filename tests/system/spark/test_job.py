@@ -14,8 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import ha.spark
 from ha.cli.commands import app
+from ha.leadership import restart_file
 from ha.leadership.leadership import Leadership
+from ha.leadership.restart_file import Answer, Wanted
 from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed
+from leader.job.requests import State
 from tests.system.spark.helpers import eventually, fence, leading
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.timeout(180)]
@@ -158,6 +161,51 @@ def test_a_poisoned_region_restarts_and_the_other_does_not_notice(
     assert after["follower"]["run_id"] != before["follower"]["run_id"]
     assert (bad.all(), fed.all(), well.all()) == ([1, 2, 3, 4],) * 3
     assert not spark.streams.active
+
+
+def test_an_operator_has_a_query_started_again_in_place(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a sidecar writes and reads for ``ha restart JOB --query clean``."""
+    path = tmp_path / "restart-1"
+    monkeypatch.setenv("HA_RESTART", str(path))
+    monkeypatch.setenv("HA_SETTLE", str(tmp_path / "settle-1"))
+    monkeypatch.setattr("ha.spark.supervision.job.supervised", lambda _: True)
+    declared, shown = declare(job, hdfs_uri, **NEVER), Shown(job, hdfs_uri)
+    leaderships, taken = list[Leadership](), {name: Taken() for name in ("clean", "sums", "other")}
+
+    def ask(identity: str, query: str) -> Answer:
+        restart_file.ask(path, Wanted(identity, query))
+        eventually(lambda: (found := restart_file.answered(path, identity)) is not None and found.state.final, 60)
+        answer = restart_file.answered(path, identity)
+        assert answer is not None
+        return answer
+
+    def declare_query(name: str, reads: list[str], writes: list[str]) -> None:
+        @declared.query(reads=reads, writes=writes, name=name)
+        def query(spark: SparkSession, leadership: Leadership) -> Any:
+            leaderships.append(leadership)
+            return numbers(spark, tmp_path / name).writeStream.foreachBatch(adding(taken[name]))
+
+    declare_query("clean", ["in"], ["rows"])
+    declare_query("sums", ["rows"], [])
+    declare_query("other", ["in"], [])
+    for name in taken:
+        feed(tmp_path / name, 1, 1)
+    with running(declared, spark, leaderships):
+        eventually(lambda: all(each.all() == [1] for each in taken.values()), 60)
+        eventually(lambda: set(shown.states().values()) == {"RUNNING"})
+        before = shown()
+        assert ask("one", "missing").said == "It has no query 'missing': it has clean, sums, other."
+        assert ask("two", "clean") == Answer("two", State.DONE, "Started again: clean, sums.")
+        eventually(lambda: [shown()[name]["restarts"] for name in taken] == [1, 1, 0])
+        after = shown()
+        assert [after[name]["run_id"] != before[name]["run_id"] for name in taken] == [True, True, False]
+        for name in taken:
+            feed(tmp_path / name, 2, 2)
+        eventually(lambda: all(each.all() == [1, 2] for each in taken.values()), 60)
+        assert {each.epoch for each in leaderships} == {1}
+    assert not restart_file.able(path)
 
 
 def test_a_job_whose_queries_have_all_finished_returns(

@@ -220,9 +220,12 @@ class Scene:
     def restart(self) -> None:
         self.request("restart")
 
+    def restart_query(self) -> None:
+        self.request("restart-query")
+
     def request(self, verb: str) -> None:
         identity = f"{len(self.accepted) + len(self.asked)}-{verb}"
-        arguments = {"from": "before"} if verb == "restart-from" else {}
+        arguments = {"restart-from": {"from": "before"}, "restart-query": {"query": "clean"}}.get(verb, {})
         self.asked.append(Request(identity, verb, self.epoch, "", arguments))
         self.sidecar._act(Requested("orders"))
 
@@ -331,6 +334,7 @@ ASKS: list[Callable[[Scene], None]] = [
     Scene.savepoint,
     Scene.stop_with_savepoint,
     Scene.restart_from,
+    Scene.restart_query,
 ]
 ENDS: list[Callable[[Scene], None]] = [Scene.revoke, Scene.believe_no_more, Scene.ask, Scene.signal]
 EVENTS: list[Callable[[Scene], None]] = [

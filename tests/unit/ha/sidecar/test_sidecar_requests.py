@@ -1,5 +1,6 @@
 """Operators' requests to a sidecar, on a test clock: to stop, cancel and restart its job, and to take savepoints."""
 
+from ha.leadership import restart_file
 from ha.sidecar.savepoint_work import Restore
 from leader.job.failed_attempts import Attempts
 from leader.job.requests import State
@@ -71,6 +72,41 @@ def test_requests_that_are_found_together_are_carried_out_one_by_one() -> None:
         made.grant()
         assert (made.leads, made.started, made.sidecar._leadership.exit_code) == (False, [], 0)
         assert made.answers == [("0-stop", State.DONE), ("1-restart", State.REFUSED)], "the job has ended"
+
+
+def test_the_restart_of_a_query_holds_up_nothing() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.restart_query()
+        assert made.answers == [("0-restart-query", State.REFUSED)], "the program does not know how"
+        restart_file.enable(made.sidecar._command.restart_file)
+        made.restart_query()
+        made.restart_query()
+        assert made.answers[1:] == [("2-restart-query", State.REFUSED)], "one at a time"
+        made.savepoint()
+        made.restart()
+        assert (made.runs, made.asked_to_end, len(made.answers)) == (True, True, 2)
+        made.restart_query()
+        assert made.answers[2:] == [("5-restart-query", State.REFUSED)], "the command is about to end"
+        made.fail()
+        assert made.answers[3:] == [("1-restart-query", State.FAILED), ("4-restart", State.DONE)]
+        made.restart_query()
+        made.revoke()
+        made.fail()
+        assert [state for name, state in made.answers[5:] if name == "6-restart-query"] == [State.REFUSED]
+
+
+def test_what_the_program_says_of_a_restart_is_heard_by_the_clock() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        path = made.sidecar._command.restart_file
+        restart_file.enable(path)
+        made.restart_query()
+        restart_file.answer(path, restart_file.Answer("0-restart-query", State.DONE, "Started again: clean."))
+        assert made.answers == []
+        made.tick()
+        assert (made.answers, made.answered) == ([("0-restart-query", State.DONE)], ["Started again: clean."])
+        assert made.runs
 
 
 def test_a_savepoint_holds_up_nothing() -> None:

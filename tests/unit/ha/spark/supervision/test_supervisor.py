@@ -323,3 +323,96 @@ def test_what_is_said_of_a_batch_that_is_over_changes_nothing() -> None:
     assert overdue(made, "b", 102.0) == []
     made.tick(100.0 + STOP_TIMEOUT)
     assert overdue(made, "a", 200.0) == []
+
+
+# --- restarts that an operator asks for
+
+
+def test_an_operator_has_a_region_started_again_at_once_and_the_others_go_on() -> None:
+    made = supervisor(("a", "b"), ("other",), attempts=0)
+    assert made.region("b") == (("a", "b"), 1)
+    assert made.restart("b", 100.0) == [Stop("a", 1), Stop("b", 1)]
+    assert states(made) == {"a": "RESTARTING", "b": "RESTARTING", "other": "RUNNING"}
+    assert made.restarted("b", 1) is False
+    assert stopped(made, "b", 101.0) == []
+    assert stopped(made, "a", 101.0) == [Start(("a", "b"), 2)]
+    assert made.started("a", 2, "a-2") == []
+    assert made.restarted("b", 1) is False, "its neighbour has not started yet"
+    assert made.started("b", 2, "b-2") == []
+    assert made.restarted("b", 1) is True
+    assert [made.queries[name].restarts for name in ("a", "b", "other")] == [1, 1, 0]
+
+
+def test_a_query_that_does_not_stop_for_it_is_given_up() -> None:
+    made = supervisor(("a",))
+    made.restart("a", 100.0)
+    assert made.tick(100.0 + STOP_TIMEOUT - 0.001) == []
+    (end,) = made.tick(100.0 + STOP_TIMEOUT)
+    assert isinstance(end, End)
+    assert made.stuck
+    assert isinstance(made.restarted("a", 1), Failure)
+    assert made.restart("a", 200.0) == []
+
+
+def test_one_that_waits_for_its_restart_does_not_wait_and_has_all_its_attempts_again() -> None:
+    made = supervisor(("a",), attempts=1)
+    failed(made, "a", 100.0)
+    assert made.restart("a", 101.0) == [Start(("a",), 2)]
+    run(made, "a", 2)
+    assert made.restarted("a", 1) is True
+    assert failed(made, "a", 102.0, 2) == []
+    assert made.tick(102.0 + DELAY) == [Start(("a",), 3)]
+
+
+def test_one_that_stops_for_its_restart_starts_as_soon_as_it_has_stopped() -> None:
+    made = supervisor(("a", "b"))
+    assert failed(made, "a", 100.0) == [Stop("b", 1)]
+    assert made.restart("a", 101.0) == []
+    assert made.due() == 100.0 + STOP_TIMEOUT
+    assert stopped(made, "b", 101.5) == [Start(("a", "b"), 2)]
+
+
+def test_one_that_was_given_up_starts_again() -> None:
+    made = supervisor(("a", "b"), ("other",), attempts=0, keep_others=True)
+    assert failed(made, "a", 100.0) == [Stop("b", 1)]
+    assert states(made)["a"] == "FAILED"
+    assert made.restart("a", 101.0) == [Stop("b", 1)], "it has not stopped yet"
+    assert stopped(made, "b", 102.0) == [Start(("a", "b"), 2)]
+    run(made, ("a", "b"), 2)
+    assert made.restarted("a", 1) is True
+    assert failed(made, "a", 103.0, 2) == [Stop("b", 2)]
+    assert stopped(made, "b", 103.0, 2) == []
+    assert made.restart("b", 104.0) == [Start(("a", "b"), 3)], "it has stopped"
+
+
+def test_one_whose_queries_have_finished_starts_again() -> None:
+    made = supervisor(("a",), ("other",))
+    stopped(made, "a", 100.0)
+    assert states(made)["a"] == "FINISHED"
+    assert made.restart("a", 101.0) == [Start(("a",), 2)]
+    assert made.restarted("a", 1) is False
+    run(made, "a", 2)
+    stopped(made, "a", 102.0, 2)
+    assert made.restarted("a", 1) is True, "it has run, and finished"
+
+
+def test_one_that_is_just_starting_is_stopped_as_soon_as_it_has_started() -> None:
+    made = Supervisor([("a",)], NoRestart, STOP_TIMEOUT)
+    made.begin()
+    assert made.restart("a", 100.0) == []
+    assert made.started("a", 1, "a-1") == [Stop("a", 1)]
+    assert stopped(made, "a", 101.0) == [Start(("a",), 2)]
+
+
+def test_a_failure_after_it_is_told() -> None:
+    made = supervisor(("a",), ("other",))
+    failed(made, "a", 100.0)
+    made.tick(100.0 + DELAY)
+    run(made, "a", 2)
+    made.restart("a", 110.0)
+    assert made.restarted("a", 2) is False, "the failure before does not count"
+    stopped(made, "a", 111.0, 2)
+    failed(made, "a", 112.0, 3)
+    found = made.restarted("a", 2)
+    assert isinstance(found, Failure)
+    assert found.error == "boom"

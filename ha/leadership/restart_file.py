@@ -1,0 +1,92 @@
+"""Restart file: a sidecar asks its program to start a query again, and the program says how far that has come.
+
+    <restart>.able      the program understands
+    <restart>           what the sidecar asks for
+    <restart>.answer    how far that has come, or how it has ended
+
+There is one of each for each run of the program. A later request replaces an earlier one.
+"""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from leader.job.requests import State
+
+T = TypeVar("T")
+
+ABLE, ANSWER = ".able", ".answer"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is asked for.
+
+    Attributes:
+        id: of the operator's request.
+        query: name of the query.
+    """
+
+    id: str
+    query: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the program says about the request of that id."""
+
+    id: str
+    state: State
+    said: str
+
+
+def able(path: Path) -> bool:
+    """Whether the program understands."""
+    return _beside(path, ABLE).exists()
+
+
+def enable(path: Path) -> None:
+    """Say that this program understands."""
+    _beside(path, ABLE).touch()
+
+
+def disable(path: Path) -> None:
+    """Say that it does so no more."""
+    _beside(path, ABLE).unlink(missing_ok=True)
+
+
+def ask(path: Path, wanted: Wanted) -> None:
+    """Ask the program."""
+    _write(path, wanted)
+
+
+def asked(path: Path) -> Wanted | None:
+    """Return what the sidecar asks for; None if it does not."""
+    return _read(path, Wanted)
+
+
+def answer(path: Path, said: Answer) -> None:
+    """Answer the sidecar."""
+    _write(_beside(path, ANSWER), said)
+
+
+def answered(path: Path, identity: str) -> Answer | None:
+    """Return the program's newest answer to a request; None without one."""
+    found = _read(_beside(path, ANSWER), Answer)
+    return found if found is not None and found.id == identity else None
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(f"{path.name}{ending}")
+
+
+def _write(path: Path, value: msgspec.Struct) -> None:
+    staged = _beside(path, ".staged")
+    staged.write_bytes(msgspec.json.encode(value))
+    staged.replace(path)
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
