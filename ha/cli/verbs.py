@@ -173,6 +173,12 @@ VERBS = {
         "job.",
         changes=True,
     ),
+    "promote": Verb(
+        "ha.cli.promote",
+        "promote",
+        "Make the replica of JOB, below this root, the job: it goes on here from its newest complete batch.",
+        changes=True,
+    ),
     "clean": Verb(
         "ha.cli.clean",
         "clean",
@@ -214,7 +220,7 @@ SECTIONS = {
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
-        *("savepoint", "rewind", "export", "adopt", "replicate", "sweep", "output"),
+        *("savepoint", "rewind", "export", "adopt", "replicate", "promote", "sweep", "output"),
     ),
     "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
 }

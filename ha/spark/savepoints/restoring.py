@@ -133,7 +133,7 @@ def complete(directory: FencedDirectory, location: Callable[[str], str]) -> Mani
         return None
     manifest = decoded(directory.read(f"{ready}/tree/{MANIFEST}"), "the staged savepoint")
     if newer_than(directory, manifest):
-        _discard_outputs(directory)
+        discard_outputs(directory)
     queries = QueryCheckpoints(directory)
     staged = {entry.name for entry in directory.list(f"{ready}/tree/{SPARK}")}
     saved = {each.name for each in manifest.queries}
@@ -179,7 +179,13 @@ def _id(directory: FencedDirectory, query: str) -> str:
         return ""
 
 
-def _discard_outputs(directory: FencedDirectory) -> None:
+def discard_outputs(directory: FencedDirectory) -> None:
+    """Move the notes of published batches into the trash: a number then says nothing of what was published.
+
+    Raises:
+        Fenced: another leader has taken over.
+        StoreError: the store refused the change, or its outcome stayed unknown.
+    """
     if not any(entry.name == OUT for entry in directory.list()):
         return
     name = uuid.uuid4().hex[:8]

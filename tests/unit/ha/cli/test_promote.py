@@ -1,0 +1,154 @@
+"""``ha promote``: a replica becomes the job, cut to its newest closure; no replicator goes on, nor the old side."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import ha
+from ha.cli.commands import exit_code
+from ha.spark.replication import promoting
+from leader.job.admin import JobAdmin
+from leader.job.status import JobStatus
+from store.open import open_files
+from tests.unit.ha.cli.test_replicate import Sides, closure_of, sides
+
+__all__ = ["sides"]
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+def promote(sides: Sides, *more: str) -> int:
+    return exit_code(["promote", "orders", "--files", sides.there, *more])
+
+
+def job_files(sides: Sides, query: str = "daily", root: str = "there") -> dict[str, bytes]:
+    (home,) = (sides.folder / root / "orders").glob(f"0*/spark/{query}")
+    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+def status(root: str) -> ha.Status:
+    with open_files(root) as files:
+        return JobStatus(JobAdmin(files, None, 5.0).directory("orders")).read()
+
+
+def test_the_job_goes_on_from_the_newest_closure(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sides.replicate("--once") == 0
+    assert promote(sides, "--json") == 0
+    assert job_files(sides) == closure_of(3)
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert said["source"] == f"{sides.here}/orders"
+    (query,) = said["queries"]
+    assert (query["query"], query["batch"], query["newest"]) == ("daily", 3, 3)
+
+
+def test_what_an_interrupted_round_has_left_is_cut_off(sides: Sides) -> None:
+    assert sides.replicate("--once") == 0
+    (home,) = (sides.folder / "there/orders.replica").glob("0*/spark/daily")
+    state = "state/0/0/left"
+    for path in ("offsets/4", f"{state}/5_0000.changelog", "sources/0/4"):
+        (home / path).write_bytes(b"of the next batch")
+    assert promote(sides) == 0
+    assert job_files(sides) == closure_of(3)
+
+
+def test_dry_run_says_what_it_would_go_on_from(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sides.replicate("--once") == 0
+    capsys.readouterr()
+    assert promote(sides, "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "daily goes on after batch 3" in said
+    assert "nothing was changed" in said
+    assert not (sides.folder / "there/orders").exists()
+    sides.commit(4)
+    assert sides.replicate("--once") == 0, "nothing was marked"
+
+
+def test_the_replication_ends_and_can_begin_again(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sides.replicate("--once") == 0
+    assert promote(sides) == 0
+    sides.commit(4)
+    assert sides.replicate("--once") == 1
+    assert sides.replicate() == 1, "nor does one that goes on for ever"
+    assert "was promoted: it runs there now, and must not run here" in capsys.readouterr().err
+    assert sides.replicate("--status") == 0
+    assert ", promoted" in capsys.readouterr().out
+    assert sides.replicate("--once", "--again") == 0
+    assert sides.replica() == closure_of(4)
+    assert promote(sides) == 1
+    assert "has a checkpoint of query 'daily' already: add --replace" in capsys.readouterr().err
+    assert promote(sides, "--replace") == 0
+    assert job_files(sides) == closure_of(4)
+    assert exit_code(["trash", "restore", "orders", "--query", "daily", "--files", sides.there]) == 0
+    assert job_files(sides) == closure_of(3)
+
+
+def test_a_second_promotion_has_nothing_to_do(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    assert promote(sides) == 3
+    assert "There is no replica of job 'orders' here" in capsys.readouterr().err
+    assert sides.replicate("--once") == 0
+    assert promote(sides) == 0
+    assert promote(sides) == 1
+    assert "was promoted before" in capsys.readouterr().err
+    assert promote(sides, "--old-files", sides.here) == 0, "the old side is back"
+    assert status(sides.here) is ha.Status.CANCELED
+    assert job_files(sides) == closure_of(3)
+
+
+def test_an_interrupted_promotion_goes_on(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    sides.commit(2, "weekly")
+    assert sides.replicate("--once") == 0
+    move_in = promoting.move_in
+
+    def dies(*of: object) -> str:
+        if getattr(of[-1], "query", "") == "weekly":
+            raise KeyboardInterrupt
+        return move_in(*of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(promoting, "move_in", dies)
+    assert promote(sides) == 130
+    monkeypatch.undo()
+    assert promote(sides) == 0
+    assert job_files(sides) == closure_of(3)
+    assert job_files(sides, "weekly") == closure_of(2)
+
+
+def test_the_old_side_must_not_run_again_and_this_side_may(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sides.replicate("--once") == 0
+    assert promote(sides, "--old-files", sides.here) == 0
+    assert f"{sides.here} must not run again" in capsys.readouterr().out
+    assert status(sides.here) is ha.Status.CANCELED
+    # ... and back: the old side has what it had, and is not fenced any more.
+    there, sides.here, sides.there = sides.here, sides.there, sides.here
+    assert sides.replicate("--once") == 0
+    assert exit_code(["promote", "orders", "--files", there, "--replace", "--old-files", sides.here]) == 0
+    assert (status(sides.here), status(there)) == (ha.Status.CANCELED, ha.Status.CREATED)
+    assert job_files(sides, root="here") == closure_of(3)
+
+
+def test_an_old_side_that_does_not_answer_stops_the_promotion(sides: Sides) -> None:
+    assert sides.replicate("--once") == 0
+    assert promote(sides, "--old-files", (sides.folder / "nowhere").as_uri()) == 3
+    assert not (sides.folder / "there/orders").exists()
+    assert promote(sides, "--old-files", sides.there) == 1
+
+
+def test_a_leader_at_the_old_side_that_is_silent_is_overruled(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sides.replicate("--once") == 0
+    with sides.leading(sides.here):  # it takes no requests
+        assert promote(sides, "--old-files", sides.here, "--timeout", "2") == 0
+        assert "its leader has not answered in 2 s" in capsys.readouterr().out
+        assert status(sides.here) is ha.Status.CANCELED
+
+
+def test_a_replicator_that_runs_gives_way(sides: Sides) -> None:
+    command = [sys.executable, "-m", "ha.cli", "replicate", "orders", "--to", sides.there, "--files", sides.here]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert "daily is at batch 3" in other.stdout.readline()
+        assert promote(sides, "--timeout", "60") == 0
+        _, said = other.communicate(timeout=60)
+    assert other.returncode == 1
+    assert "was promoted" in said
+    assert job_files(sides) == closure_of(3)
