@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tests.system.simulation.drawing import draw
 from tests.system.simulation.many import Found, explore_all
-from tests.system.simulation.plan import draw
 from tests.system.simulation.report import report
 from tests.system.simulation.run import simulate
 

@@ -10,9 +10,13 @@ from leader.layout.contact import ContactAddress
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
 from tests.system.simulation.canary import S1, S3, Canary, of
+from tests.system.simulation.directed import (
+    draw_back_after_a_release,
+    draw_back_to_a_forgotten_name,
+    draw_sidecar_back,
+)
 from tests.system.simulation.guard import Guard
 from tests.system.simulation.host import Host
-from tests.system.simulation.plan import draw_back_after_a_release, draw_back_to_a_forgotten_name, draw_sidecar_back
 from tests.system.simulation.wires import Wires
 
 _next_commands = Election._next_commands

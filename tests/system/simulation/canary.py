@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from typing import Self
 from unittest.mock import patch
 
-from tests.system.simulation.plan import (
-    Plan,
-    draw,
-)
+from tests.system.simulation.drawing import draw
+from tests.system.simulation.plan import Plan
 
 Patch = AbstractContextManager[object]
 

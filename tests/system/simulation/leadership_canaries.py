@@ -22,11 +22,9 @@ from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand, ReadNode, Sync
 from store.outcome import Outcome
 from tests.system.simulation.canary import HAND, HEARD, PAUSES, S1, S3, Canary, of
-from tests.system.simulation.plan import (
-    Plan,
-    draw,
-    draw_lost_switch,
-)
+from tests.system.simulation.directed import draw_lost_switch
+from tests.system.simulation.drawing import draw
+from tests.system.simulation.plan import Plan
 
 # --- the holder's belief
 

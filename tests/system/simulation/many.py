@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tests.lanes import in_background
-from tests.system.simulation.plan import draw
+from tests.system.simulation.drawing import draw
 from tests.system.simulation.run import simulate
 
 CHUNK = 20

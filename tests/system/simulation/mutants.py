@@ -94,7 +94,7 @@ def hunt(mutant: Mutant, within: int) -> Catch:
     """Run seeds until one breaks something. This process must not have imported the protocol yet."""
     assert mutant.module not in sys.modules, "it would be imported without its wrong line"
     sys.meta_path.insert(0, _Finder(mutant))
-    from tests.system.simulation.plan import draw  # noqa: PLC0415
+    from tests.system.simulation.drawing import draw  # noqa: PLC0415
     from tests.system.simulation.run import simulate  # noqa: PLC0415
 
     for seed in range(within):

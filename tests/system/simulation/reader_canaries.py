@@ -11,7 +11,7 @@ from leader.lookup.leader_view import LeaderView, Verdict
 from leader.lookup.watch import Watch
 from tests.system.simulation import executor
 from tests.system.simulation.canary import R1, R2, R3, R4, Canary, of
-from tests.system.simulation.plan import (
+from tests.system.simulation.directed import (
     draw_agent_without_news,
     draw_frozen_question,
     draw_new_reader_without_hdfs,

@@ -8,7 +8,7 @@ from leader.layout.checkpoint_list import CheckpointList
 from leader.layout.information import LeaderInformation
 from leader.layout.znodes import DeleteNode, NodeCommand
 from tests.system.simulation.canary import KEPT, R2, S4, S5, Canary, of
-from tests.system.simulation.plan import draw_forgotten_batches
+from tests.system.simulation.directed import draw_forgotten_batches
 
 _peek = Checkpoints._peek
 

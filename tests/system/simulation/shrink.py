@@ -36,6 +36,7 @@ def shrink(plan: Plan, breaks: Callable[[Plan], bool]) -> Plan:
         {"end": "nothing"},
         {"jitter": 0.0},
         {"stubborn": False},
+        {"hangs": False},
         {"rates": plan.rates[:2]},
         {"rates": tuple(1.0 for _ in plan.rates)},
         {"agent": False},

@@ -75,12 +75,13 @@ class Sidecar(Process):
         republishes: bool = False,
         wires: Wires | None = None,
         guard: Guard | None = None,
+        hang: Callable[[Callable[[], None]], bool] = lambda _: False,
     ) -> None:
         super().__init__(world, name, files, ensemble, timing, wires, guard)
         self._tasks, self._record, self._found, self._stubborn = tasks, record, found, stubborn
         self._files = SimulatedBoundedFiles(self, tasks)
         self._clock = SimulatedClock(self)
-        self._republishes = republishes
+        self._republishes, self._hang = republishes, hang
         self._work_dice = world.dice(f"work {name}")
         self._copies = {job: MirrorRunner(self, checkpoints_path(job)) for job in JOBS[:jobs]}
         self._working: dict[str, str] = {}
@@ -114,14 +115,25 @@ class Sidecar(Process):
 
     def _look_within_margin(self, job: str) -> None:
         """Half of the stop margin is left: work must have been told to stop by now."""
+        self._judge_margin(job, told=self.participant(job).election.state.phase is not Phase.LEADING)
+
+    def _judge_margin(self, job: str, *, told: bool = True) -> None:
         state, now = self.participant(job).election.state, self.now()
         left = state.holds_until() - now
-        if left < self.timing.stop_margin * 0.99 and (state.phase is Phase.LEADING or state.is_leader(now)):
+        if left < self.timing.stop_margin * 0.99 and (state.is_leader(now) or not told):
             sentence = f"{self.name} still works {left:.3f} s before another can lead."
             self._found(Violation("S1", self.world.now, sentence))
 
+    def resume(self) -> None:
+        """Wake up. A thread of the application may be the first to run, and ask whether this process still leads."""
+        for job in self._working if self.paused else ():
+            self._judge_margin(job)
+        super().resume()
+
     def granted(self, job: str, grant: Grant) -> None:
         super().granted(job, grant)
+        if not self.holds(job):
+            self._found(Violation("S1", self.world.now, f"{self.name} was granted a lease that had run out."))
         self._record(Granted(self.world.now, job, self.name, grant.epoch, grant.session_id, grant.reason))
         self._working[job] = grant.session_id
         directory = LeaderDirectory(grant.epoch, grant.session_id)
@@ -138,7 +150,9 @@ class Sidecar(Process):
         self._working.pop(job, None)
         takes = self._dice.uniform(0, STOP_TAKES) if revoke.until is None else 0.0
         successor = self._successors.pop(job, "")
-        self.world.after(takes, lambda: self.run(lambda: self._give_back(job, successor)))
+        end = partial(self.run, partial(self._give_back, job, successor))
+        if revoke.until is None or not self._hang(end):
+            self.world.after(takes, end)
 
     def asked(self, job: str, successor: str) -> None:
         self.history.append((self.world.now, "asked", successor))

@@ -19,7 +19,7 @@ from leader.layout.lease import Lease, Mode
 from leader.layout.znodes import NodeCommand
 from leader.timing import PAST
 from tests.system.simulation.canary import Canary, Patch
-from tests.system.simulation.plan import draw_forged_names
+from tests.system.simulation.directed import draw_forged_names
 
 _FIELDS = 4
 _found: dict[str, ContactAddress] = {}

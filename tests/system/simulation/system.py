@@ -1,6 +1,7 @@
 """System under test: stores, sidecars and executors, with the history of their actions."""
 
 from collections import Counter
+from collections.abc import Callable
 
 from ha.history.events import Copied, Event, Fault, Stored, Violation
 from leader.layout.information import Record
@@ -59,6 +60,8 @@ class System:
         """The guards whose sidecars have been killed, by the name of the host."""
         self._shelf = Shelf()
         self._started: Counter[str] = Counter()
+        self._hung: Callable[[], None] | None = None
+        """Lets the driver that hangs end; None if none does."""
         for name in [*plan.contenders, *(f"r{number}" for number in range(plan.readers))]:
             self.world.at(self.world.random.uniform(0, 2), lambda name=name: self.start_again(name))  # type: ignore[misc]
             self.hosts[name] = Host(self.world, name, self.files, self.ensemble, plan.timing)
@@ -100,6 +103,20 @@ class System:
         guard = self._guards.pop(name, None)
         return guard if guard is not None and guard.command_runs and guard.lock_is_free else None
 
+    def _hang(self, end: Callable[[], None]) -> bool:
+        """Let a driver hang that is told to stop, unless another does."""
+        hangs = self.plan.hangs and self._hung is None
+        if hangs:
+            self._hung = end
+            self.note("a driver that is told to stop hangs", "hang-driver")
+        return hangs
+
+    def end_hung(self) -> None:
+        """Let the driver that hangs end, as if its process had been killed."""
+        hung, self._hung = self._hung, None
+        if hung is not None:
+            hung()
+
     def rush(self, name: str, guard: Guard) -> None:
         """Start a second sidecar on a host, which takes up the command of the first."""
         self._start_sidecar(name, guard)
@@ -120,6 +137,7 @@ class System:
             republishes=plan.republishes,
             wires=self.wires,
             guard=guard,
+            hang=self._hang,
         )
         sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
         sidecar.endpoints_ahead = plan.seed % 2 == 0

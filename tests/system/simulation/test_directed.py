@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.system.simulation.plan import (
-    Plan,
+from tests.system.simulation.directed import (
     draw_agent_without_news,
     draw_back_after_a_release,
     draw_back_to_a_forgotten_name,
@@ -16,6 +15,7 @@ from tests.system.simulation.plan import (
     draw_new_reader_without_hdfs,
     draw_sidecar_back,
 )
+from tests.system.simulation.plan import Plan
 from tests.system.simulation.run import simulate
 
 PLANS = (

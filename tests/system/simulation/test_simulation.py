@@ -12,8 +12,8 @@ from greenlet import greenlet
 
 from tests.system.simulation.__main__ import main as soak
 from tests.system.simulation.__main__ import summary
+from tests.system.simulation.drawing import CALM, PEERS, STORMY, draw
 from tests.system.simulation.many import explore_all
-from tests.system.simulation.plan import CALM, PEERS, STORMY, draw
 from tests.system.simulation.report import report
 from tests.system.simulation.run import simulate
 from tests.system.simulation.system import System

@@ -5,6 +5,9 @@ import random
 from collections.abc import Callable
 from itertools import count
 
+MANY, BUSY = 20_000, 0.5
+"""So many calls in so few seconds are made only by a process that wakes up again and again, and does nothing."""
+
 
 class Call:
     """A scheduled call."""
@@ -25,11 +28,15 @@ class World:
         self.seed = seed
         self.random = random.Random(seed)  # noqa: S311  # replayed, not secret
         self._calls: list[tuple[float, int, Call]] = []
-        self._count = count()
+        self._count = count(1)
+        self._looked_at = -1.0
 
     def at(self, when: float, callback: Callable[[], None]) -> Call:
-        call = Call(max(when, self.now), callback)
-        heapq.heappush(self._calls, (call.when, next(self._count), call))
+        call, number = Call(max(when, self.now), callback), next(self._count)
+        if number % MANY == 0:
+            assert self.now > self._looked_at + BUSY, "a process wakes up again and again, and does nothing"
+            self._looked_at = self.now
+        heapq.heappush(self._calls, (call.when, number, call))
         return call
 
     def after(self, delay: float, callback: Callable[[], None]) -> Call:
