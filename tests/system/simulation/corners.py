@@ -4,6 +4,7 @@ A share of all seeds takes one of them: faults that are drawn one by one meet th
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 from leader.timing import Timing
@@ -14,6 +15,14 @@ CORNERS = 0.12
 
 FAST = 4.0
 """The speed of a clock that errs by much more than the bound."""
+
+
+Draw = Callable[[int, random.Random], Plan]
+
+
+def always(draw: Draw) -> Callable[[int], Plan]:
+    """Return what draws one of these plans for every seed."""
+    return lambda seed: draw(seed, random.Random(f"{draw.__name__} {seed}"))  # noqa: S311
 
 
 def draw_corner(seed: int) -> Plan | None:
@@ -36,7 +45,7 @@ def _draw_plan(seed: int, dice: random.Random, numbers: tuple[int, ...], servers
     )
 
 
-def _draw_forgotten_renewal(seed: int, dice: random.Random) -> Plan:
+def draw_forgotten_renewal(seed: int, dice: random.Random) -> Plan:
     """Draw a renewal that is shown, forgotten and sent again; then its sender is cut off.
 
     Standbys count from when they first saw its name, and so must its sender.
@@ -49,7 +58,7 @@ def _draw_forgotten_renewal(seed: int, dice: random.Random) -> Plan:
     return replace(plan, steps=(step,))
 
 
-def _draw_lapse(seed: int, dice: random.Random) -> Plan:
+def draw_lapse(seed: int, dice: random.Random) -> Plan:
     """Draw a leader whose belief runs out while ZooKeeper is down, which nobody seizes for long; its driver hangs."""
     plan = _draw_plan(seed, dice, (0, 1, 2), dice.choice((1, 3)))
     at, timeout = round(dice.uniform(12, 16), 3), plan.timing.session_timeout
@@ -61,7 +70,7 @@ def _draw_lapse(seed: int, dice: random.Random) -> Plan:
     return replace(plan, hangs=True, steps=steps)
 
 
-def _draw_slept(seed: int, dice: random.Random) -> Plan:
+def draw_slept(seed: int, dice: random.Random) -> Plan:
     """Draw a new leader that sleeps for about a session timeout, then has ZooKeeper attest its lease, and is cut off.
 
     The quorum may end its session at that moment, because no server has told it yet that the leader is back.
@@ -78,7 +87,7 @@ def _draw_slept(seed: int, dice: random.Random) -> Plan:
     return replace(plan, jitter=0.02, steps=steps)
 
 
-def _draw_unruly_clock(seed: int, dice: random.Random) -> Plan:
+def draw_unruly_clock(seed: int, dice: random.Random) -> Plan:
     """Draw a standby whose clock is much too fast, so that it takes the lease from a leader who still believes."""
     plan = _draw_plan(seed, dice, (0, 1, 3), 0)
     rates = (1.0, FAST, 1.0)[: len(plan.rates)]
@@ -89,4 +98,4 @@ def _draw_unruly_clock(seed: int, dice: random.Random) -> Plan:
     return replace(plan, rates=rates, unruly=True, steps=tuple(steps))
 
 
-ALL = (_draw_forgotten_renewal, _draw_lapse, _draw_slept, _draw_unruly_clock)
+ALL: tuple[Draw, ...] = (draw_forgotten_renewal, draw_lapse, draw_slept, draw_unruly_clock)

@@ -21,7 +21,8 @@ from leader.layout.lease import ANYBODY, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand, ReadNode, Sync
 from store.outcome import Outcome
-from tests.system.simulation.canary import HAND, HEARD, PAUSES, S1, S3, Canary, of
+from tests.system.simulation.canary import FENCE, HAND, HEARD, L1, PAUSES, S1, S3, Canary, of
+from tests.system.simulation.corners import always, draw_forgotten_renewal, draw_lapse, draw_unruly_clock
 from tests.system.simulation.directed import draw_lost_switch
 from tests.system.simulation.drawing import draw
 from tests.system.simulation.plan import Plan
@@ -74,6 +75,18 @@ def _deadline_without_drift(_: Holding, lease: Lease, start: float) -> float:
 
 def _expiry_without_drift(self: RivalLease) -> float:
     return float("inf") if self.lease is None else self._since + self.lease.ttl
+
+
+def _send_anew(self: Holding, lease: Lease, start: float) -> None:
+    self._promises[lease] = start
+    self._highest = max(self._highest, lease.sequence)
+
+
+_lose = ElectionState.lose
+
+
+def _lose_to_others_only(self: ElectionState, now: float) -> list[Command]:
+    return [] if self.phase is Phase.STEPPING_DOWN and now >= self.holding.until() else _lose(self, now)
 
 
 # --- the session
@@ -137,6 +150,13 @@ def _record_listed_when_asked(
 ) -> list[Command]:
     asked: FilesOutcome = Outcome(outcome.value, outcome.error, outcome.started, outcome.started)
     return _record_listed(self, directory, asked, now)
+
+
+_seen = Responses._lease_seen_by_holder
+
+
+def _seized_and_kept(self: Responses, lease: Lease, now: float) -> list[Command]:
+    return [] if lease.owner != self._state.session_id else _seen(self, lease, now)
 
 
 def _leader_until_the_belief_ends(self: ElectionState, now: float) -> bool:
@@ -365,6 +385,19 @@ LEADERSHIP = (
         of(RivalLease, may_become=_may_become_although_paused),
         PAUSES,
         300,
+    ),
+    Canary(
+        "a renewal that is sent again counts anew", of(Holding, send=_send_anew), S1, 10, always(draw_forgotten_renewal)
+    ),
+    Canary(
+        "a belief that has run out is kept", of(ElectionState, lose=_lose_to_others_only), L1, 10, always(draw_lapse)
+    ),
+    Canary(
+        "a leader whose lease was seized goes on",
+        of(Responses, _lease_seen_by_holder=_seized_and_kept),
+        FENCE,
+        20,
+        always(draw_unruly_clock),
     ),
     Canary("a released lease is seized out of turn", of(RivalLease, _released_reason=_released_to_anybody), HAND, 100),
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.system.simulation.corners import ALL, always
 from tests.system.simulation.directed import (
     draw_agent_without_news,
     draw_back_after_a_release,
@@ -31,6 +32,6 @@ PLANS = (
 )
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.__name__)
+@pytest.mark.parametrize("plan", [*PLANS, *map(always, ALL)], ids=[each.__name__ for each in (*PLANS, *ALL)])
 def test_a_directed_plan_breaks_nothing(plan: Callable[[int], Plan]) -> None:
     assert [violation for seed in range(20) for violation in simulate(plan(seed)).violations] == []

@@ -239,6 +239,17 @@ def test_time_does_not_run_ahead_past_a_call_that_was_cancelled() -> None:
     assert (world.now, called) == (4.0, [3.0])
 
 
+def test_a_process_that_wakes_up_again_and_again_is_found() -> None:
+    world = World()
+
+    def again() -> None:
+        world.after(1e-6, again)
+
+    again()
+    with pytest.raises(AssertionError, match="wakes up again and again"):
+        world.run(1.0)
+
+
 def test_a_namenode_forgets_what_it_showed_and_answered_nobody() -> None:
     files, said, told = Namespace(), list[str](), list[str]()
     files.told = lambda _at, _operation, path, _target, _by: told.append(path)
