@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ha.agent.agent import Agent
+from ha.agent.ended_jobs import EndedJobs
 from ha.agent.processes import processes_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
@@ -49,7 +50,7 @@ def agent_of(stores: Stores, reader: Looks, jobs: Iterable[str], metrics: Metric
     settings = stores.settings
     agent = Agent(reader, stores.snapshots, jobs, audit=settings.audit, fresh=settings.fresh)
     if metrics is not None:
-        metrics.registry.register(_AgentMetrics(agent))
+        metrics.registry.register(_AgentMetrics(agent, EndedJobs(stores.files, stores.timing.call_timeout)))
     return agent
 
 
@@ -78,8 +79,8 @@ class StandaloneAgent:
 class _AgentMetrics(Collector):
     """Shows what an agent was told last of the jobs that it keeps."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, ended: EndedJobs) -> None:
+        self._agent, self._ended = agent, ended
 
     def collect(self) -> Iterable[Metric]:
         """See :class:`prometheus_client.registry.Collector`."""
@@ -100,12 +101,21 @@ class _AgentMetrics(Collector):
         led = GaugeMetricFamily(
             "ha_agent_job_led", "1 if that answer named a leader; 0 if it said that there is none.", labels=["job_name"]
         )
+        ended = GaugeMetricFamily(
+            "ha_agent_job_ended",
+            "1 if the job has ended for good in this state: FAILED, FINISHED or CANCELED.",
+            labels=["job_name", "state"],
+        )
         jobs = agent.warmer.jobs
+        self._ended.keep(jobs)
         for job in jobs:
             look = agent.warmer.latest(job)
             if look is not None:
                 age.add_metric([job], max(0.0, now() - look.started))
                 led.add_metric([job], look.answer is not None)
+                if (end := self._ended.end(job, look)) is not None:
+                    ended.add_metric([job, end.value], 1)
         yield GaugeMetricFamily("ha_agent_jobs", "Jobs that the agent keeps, at most 256.", len(jobs))
         yield age
         yield led
+        yield ended

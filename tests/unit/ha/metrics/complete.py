@@ -21,7 +21,7 @@ from ha.metrics.verification import QueryVerified, VerificationMetrics
 from leader.election.events import Grant, Rename
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
-from tests.unit.ha.led import session
+from tests.unit.ha.led import Led, session
 from tests.unit.ha.waiting import wait_until
 from tests.unit.store.tickets import cache, ticket
 
@@ -73,6 +73,10 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     try:
         agent.warmer.want(led)
         wait_until(lambda: agent.warmer.latest(led), what="the agent has looked")
+        _end(settings, "ended")
+        agent.warmer.want("ended")
+        shown = {"job_name": "ended", "state": "FAILED"}
+        wait_until(lambda: metrics.registry.get_sample_value("ha_agent_job_ended", shown), what="it has seen the end")
         with _ticket(), TemporaryDirectory() as folder:
             write(Path(folder, "1"), [CLEAN])
             reports = Reports(lambda run: Path(folder, str(run)), lambda: 1, lambda: True)
@@ -87,6 +91,16 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     finally:
         agent.close()
         stores.close()
+
+
+def _end(settings: Settings, job: str) -> None:
+    """Make a job that has failed."""
+    root = Path(settings.files.removeprefix("file://"))
+    made = Led(root)
+    made.claim(job, "a:1")
+    (home,) = (root / job).iterdir()
+    (home / "status=CREATED").rename(home / "status=FAILED~2")
+    made.release(job)
 
 
 @contextmanager

@@ -88,8 +88,12 @@ def test_the_status_of_an_agent_is_shown(answering: Answering, quick: Path, monk
     assert answering.shown.value("ha_leader_changes_total", **JOB) == 0
     led.claim("orders", "b:1")
     wait_until(lambda: answering.shown.value("ha_leader_changes_total", **JOB) == 1)
+    assert answering.shown.value("ha_agent_job_ended", **JOB, state="FAILED") == 0
+    (home,) = (quick / "orders").iterdir()
+    (home / "status=CREATED").rename(home / "status=FAILED~2")
     led.release("orders")
     wait_until(lambda: answering.shown.value("ha_agent_job_led", **JOB) == 0)
+    wait_until(lambda: answering.shown.value("ha_agent_job_ended", **JOB, state="FAILED") == 1)
     assert answering.shown.value("ha_lookups_total", source="none", outcome="no_leader") >= 1
 
     def refuse(_: LocalFiles, __: str) -> None:
