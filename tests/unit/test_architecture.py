@@ -281,3 +281,21 @@ def test_a_way_through_names_at_most_twelve_files_and_all_of_them_exist(way: str
     named = re.findall(r"^\d+\. `((?:ha|leader|store)/[\w/]+\.py)` ", walk, re.MULTILINE)
     assert 5 < len(named) == len(set(named)) <= 12
     assert not [each for each in named if not (ROOT / each).exists()]
+
+
+KAZOO = {"store.zookeeper.driver", "store.zookeeper.handler", "kazoo"}
+DRIVERS = {"store.local", "store.hdfs", "store.webhdfs", "hdfs", "hdfs_native"} | KAZOO
+UNCOUNTED = {
+    "ha.checkpoints.trees": "streams the bytes of a file within one counted call",
+    "ha.drill.": "compares with others, in processes of its own",
+}
+
+
+def test_only_the_store_itself_calls_a_driver() -> None:
+    """So every call of the product is counted."""
+    for name, path in MODULES.items():
+        if name.startswith(("store.", *UNCOUNTED)):
+            continue
+        used = set(imports(path))
+        assert not [each for each in used if each in DRIVERS or each.partition(".")[0] in DRIVERS], name
+        assert "driver_of" not in path.read_text(), name

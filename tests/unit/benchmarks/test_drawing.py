@@ -121,10 +121,9 @@ def test_curves_are_as_high_as_their_values_and_as_wide_as_seconds(figure: Calla
     assert list(np.asarray(one.get_data().edges)) == [-1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "picture", [bars("T", "u", {"a": 1.0}), dots("T", "u", {"a": [1.0]}), shares("T", "u", {"a": [1]})]
-)
-def test_a_picture_has_a_page_of_its_own_and_can_be_read_on_any(picture: str) -> None:
+@pytest.mark.parametrize(("draw", "values"), [(bars, 1.0), (dots, [1.0]), (shares, [1])])
+def test_a_picture_has_a_page_of_its_own_and_can_be_read_on_any(draw: Callable[..., str], values: Any) -> None:
+    picture = draw("T", "u", {"a": values})
     assert ET.fromstring(picture).tag.endswith("}svg")  # noqa: S314  # our own
     assert re.search(r"fill: #ffffff", picture)
 

@@ -20,7 +20,6 @@ from store.open import driver_of, open_files
 from store.outcome import Outcome
 from store.zookeeper import Get, ZooKeeper
 from tests.unit.ha.waiting import wait_until
-from tests.unit.test_architecture import MODULES, imports
 
 
 class Cost:
@@ -128,24 +127,6 @@ def test_a_listener_that_is_gone_is_forgotten() -> None:
     before = len(counting._listeners)
     del listener
     assert len(counting._listeners) == before - 1
-
-
-KAZOO = {"store.zookeeper.driver", "store.zookeeper.handler", "kazoo"}
-DRIVERS = {"store.local", "store.hdfs", "store.webhdfs", "hdfs", "hdfs_native"} | KAZOO
-UNCOUNTED = {
-    "ha.checkpoints.trees": "streams the bytes of a file within one counted call",
-    "ha.drill.": "compares with others, in processes of its own",
-}
-
-
-def test_only_the_store_itself_calls_a_driver() -> None:
-    """So every call of the product is counted."""
-    for name, path in MODULES.items():
-        if name.startswith(("store.", *UNCOUNTED)):
-            continue
-        used = set(imports(path))
-        assert not [each for each in used if each in DRIVERS or each.partition(".")[0] in DRIVERS], name
-        assert "driver_of" not in path.read_text(), name
 
 
 # --- as the NameNode counts

@@ -33,6 +33,7 @@ def test_every_route_of_the_api_is_described(served: Served) -> None:
     } == set(described)
 
 
+@pytest.mark.slow
 def test_the_api_does_what_its_document_says(served: Served, quick: Path) -> None:
     schemathesis = pytest.importorskip("schemathesis")  # here, because it takes long to import
     Led(quick).claim("orders", "a:1")

@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 import msgspec
+import pytest
 
 from ha.drill.outcome import Check, Outcome, Report
 from ha.drill.report.pages import render
@@ -137,6 +138,7 @@ def test_everything_is_only_text() -> None:
     assert page.said.count("<script>alert(1)</script>") > 10
 
 
+@pytest.mark.slow
 def test_forty_drills_are_less_than_a_megabyte_and_a_half() -> None:
     found, histories = many_drills(8)
     drawn = [timeline(each, histories[Key.of(each)]) for each in found.outcomes]

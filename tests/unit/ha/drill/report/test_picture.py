@@ -73,6 +73,7 @@ def test_a_fault_of_an_instant_is_seen_as_well() -> None:
     assert texts(picture, "broken") == ["1   from 10.0 s: kill -9"]
 
 
+@pytest.mark.slow
 def test_many_faults_at_once_do_not_collide() -> None:
     faults = [Span(f"host-{n} cut off from everything", BEGAN + 20 + n / 2, BEGAN + 60) for n in range(30)]
     picture = drawn(history(STORY), Span("w" * 300, BEGAN + 10, BEGAN + 15), *faults)
