@@ -143,6 +143,7 @@ class _LocalServices:
 @setting_option("cleanup", metavar="on|off")
 @setting_option("rerun", metavar="on|off")
 @setting_option("class_data", metavar="on|off")
+@setting_option("adopt_within", metavar="SECONDS")
 @setting_option("restart_strategy_type", "--restart-strategy", metavar="TYPE")
 @setting_option("liveness_probe", metavar="PROBE")
 @setting_option("liveness_period", metavar="SECONDS")
@@ -167,7 +168,8 @@ def run(
     Without COMMAND it runs the newest program that `ha submit` has stored, and takes a newer one with each start.
 
     COMMAND finds HA_JOB, HA_EPOCH, HA_SESSION_ID and HA_LEADER_DIRECTORY in its environment. Before the leadership
-    ends, COMMAND is asked to end (TERM) and then killed. It also dies with this process.
+    ends, COMMAND is asked to end (TERM) and then killed. It also dies with this process, unless another `ha run` with
+    the same COMMAND takes it up on this host within --adopt-within seconds.
 
     If COMMAND exits with 0, the job has finished. With any other exit code the leadership is given back, so that a
     standby takes over, unless the restart strategy starts COMMAND again.
@@ -179,6 +181,7 @@ def run(
     from ha.sidecar.savepoint_work import Restore  # noqa: PLC0415
     from ha.sidecar.sidecar import Sidecar  # noqa: PLC0415
     from ha.sidecar.stored_program import StoredProgram  # noqa: PLC0415
+    from ha.sidecar.succession import Succession  # noqa: PLC0415
     from ha.spark.savepoints.arguments import check_where  # noqa: PLC0415
 
     if discard_newer and savepoint is None:
@@ -188,18 +191,22 @@ def run(
         raise click.UsageError(f"There is no command {command[0]!r}: check its path.")
     configure(level=log_level, style=log_format)
     loaded = _announced(arguments)
-    process = ContendingProcess(loaded)
+    succession = Succession(job, command, spark=spark, savepoint=savepoint or "")
+    process = ContendingProcess(loaded, succession.liveness_socket)
     try:
         # Every mistake of a person's is found before the sidecar is made: it holds things that only its end gives back.
         published = check_endpoints(endpoints(given))
-        check_job(job)
         services = _LocalServices(process, "sidecar", loaded.listen or None)
         stored = None if command else StoredProgram(process.stores, job)
-        sidecar = Sidecar(process, job, command, published, again=again, spark=spark, stored=stored, restore=restore)
+        sidecar = Sidecar(
+            process, job, command, published,
+            again=again, spark=spark, stored=stored, restore=restore, succession=succession,
+        )  # fmt: skip
         with services:
             code = sidecar.run()
     finally:
         process.close()
+        succession.close()
     sys.exit(code)
 
 

@@ -34,6 +34,9 @@ RESTARTS = {
 }
 """The values that Flink allows for ``restart-strategy.type``, and the strategy that each one names."""
 
+LONGEST_ADOPTED = 400
+"""A leadership is taken up only if ``long_ttl`` is at most so many times ``short_ttl``; leader/election/adoption.py."""
+
 MOST_RETAINED = 1000
 """A NameNode lists no more checkpoints than this in one answer."""
 
@@ -45,6 +48,15 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         float,
         setting("Time between TERM and KILL when a sidecar stops its command and the lease is still kept.", "seconds"),
     ] = 10.0
+    adopt_within: Annotated[
+        float,
+        setting(
+            "Time that a command outlives a sidecar that was killed, for another `ha run` of the same job and command "
+            "to take it up on this host; never longer than the leadership lasts. 0: it is killed at once. "
+            "Each standby waits for this time as well, so set it only where a new sidecar is started at once.",
+            "seconds",
+        ),
+    ] = 0.0
     heartbeat_timeout: Annotated[
         float,
         setting(
@@ -181,6 +193,13 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         """Check these settings as well; it raises as the base does."""
         super().validate()
         check_seconds("stop_grace", self.stop_grace, 0.0)
+        check_seconds("adopt_within", self.adopt_within, 0.0)
+        if self.adopt_within and self.long_ttl > LONGEST_ADOPTED * self.short_ttl:
+            raise InvalidSettings(
+                f"adopt_within ({self.adopt_within:g} s), long_ttl ({self.long_ttl:g} s) and short_ttl "
+                f"({self.short_ttl:g} s) clash: a sidecar can be succeeded only if long_ttl is at most "
+                f"{LONGEST_ADOPTED} times short_ttl; set adopt_within to 0, or change one of the others."
+            )
         check_seconds("heartbeat_timeout", self.heartbeat_timeout, 0.0)
         if not 1 <= self.checkpoints_retained <= MOST_RETAINED:
             raise InvalidSettings(

@@ -70,9 +70,14 @@ def snapshot_directory(setting: str, files: str, zookeeper: Address | None) -> S
     if not boot:
         return None
     if setting:
-        return SnapshotDirectory(Path(setting), _cluster(files, zookeeper), boot, 0o755)
+        return SnapshotDirectory(Path(setting), cluster_of(files, zookeeper), boot, 0o755)
+    return SnapshotDirectory(own_base(), cluster_of(files, zookeeper), boot, 0o700)
+
+
+def own_base() -> Path:
+    """Return where this user's processes keep what they share on this host until it is started anew."""
     base = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path("/tmp")  # noqa: S108  # as above
-    return SnapshotDirectory(base / f"hybrid-ha-{os.geteuid()}", _cluster(files, zookeeper), boot, 0o700)
+    return base / f"hybrid-ha-{os.geteuid()}"
 
 
 def _boot() -> str:
@@ -90,7 +95,8 @@ def _namespace(kind: str) -> int:
         return 0
 
 
-def _cluster(files: str, zookeeper: Address | None) -> str:
+def cluster_of(files: str, zookeeper: Address | None) -> str:
+    """Return a word that is the same for all processes of this host that would ask the same stores."""
     ensemble = (sorted(zookeeper.servers), zookeeper.chroot) if zookeeper is not None else ()
     seen_from = "mnt" if files.startswith("file:") else "net"
     identity = (files, _namenodes(files), ensemble, _namespace(seen_from))

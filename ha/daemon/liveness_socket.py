@@ -20,6 +20,7 @@ from collections import deque
 from ha.config.addresses import bind, parse_listen
 from ha.config.leadership_settings import SUSPICION_ON
 from ha.config.settings import Settings
+from ha.config.stores import Stores
 from ha.listening.connections import Connection, Connections
 from ha.listening.limits import most_connections
 from ha.listening.throttle import throttle
@@ -48,15 +49,16 @@ throttle(_log.name)
 class LivenessSocket:
     """Greets each standby that connects, on a thread of its own, and tells it of releases; reads nothing."""
 
-    def __init__(self, bound: socket.socket, host: str, port: int) -> None:
+    def __init__(self, bound: socket.socket, host: str, port: int, process: str = "") -> None:
         """Start the thread.
 
         Args:
             bound: listens already; closed by :meth:`close`.
             host: IP address that other contenders connect to.
             port: port that they connect to; 0 for the one that is bound.
+            process: the word of a dead process whose socket and leadership are taken up; empty for a new one.
         """
-        self.contact = ContactAddress(host, port or bound.getsockname()[1], secrets.token_hex(16))
+        self.contact = ContactAddress(host, port or bound.getsockname()[1], process or secrets.token_hex(16))
         self._socket = bound
         self._socket.setblocking(False)
         self._stopped = threading.Event()
@@ -155,6 +157,12 @@ class LivenessSocket:
         self._connections.remove(self._known.pop(connection))
         self._selector.unregister(connection)
         connection.close()
+
+
+def new_liveness_socket(stores: Stores) -> LivenessSocket | None:
+    """Listen as the settings of these stores say, for standbys that use the same ZooKeeper; see below."""
+    zookeeper = stores.zookeeper
+    return open_liveness_socket(stores.settings, zookeeper.address.servers if zookeeper is not None else ())
 
 
 def open_liveness_socket(settings: Settings, servers: tuple[tuple[str, int], ...]) -> LivenessSocket | None:

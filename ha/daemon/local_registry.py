@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ha.config.snapshot_dir import SHARED_MEMORY, SnapshotDirectory, open_directory
+from ha.config.snapshot_dir import SnapshotDirectory, open_directory, own_base
 from store.clock import now
 
 PROCESSES = "processes"
@@ -46,8 +46,7 @@ _log = logging.getLogger("ha")
 
 def registry_directory() -> SnapshotDirectory:
     """Return the directory of the sockets: one for all processes of this user, whatever their settings."""
-    base = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path("/tmp")  # noqa: S108  # checked for its owner
-    return SnapshotDirectory(base / f"hybrid-ha-{os.geteuid()}", PROCESSES, "", 0o700)
+    return SnapshotDirectory(own_base(), PROCESSES, "", 0o700)
 
 
 class LocalRegistry:

@@ -6,8 +6,9 @@ from typing import Any
 
 from ha.agent.standalone import reader_of
 from ha.config.settings import Settings
+from ha.config.stores import Stores
 from ha.daemon.eligibility import Eligibility
-from ha.daemon.liveness_socket import open_liveness_socket
+from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
 from ha.leadership.notices import NoticeQueue
 from ha.leadership.standalone import await_release
 from ha.metrics.contending import ContendingMetrics, LeadershipStatus
@@ -36,8 +37,14 @@ class ContendingProcess:
     come to the listener that was given to :meth:`join`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, liveness_socket: Callable[[Stores], LivenessSocket | None] | None = None
+    ) -> None:
         """Start the contender's thread; connect to ZooKeeper in the background.
+
+        Args:
+            settings: all of them.
+            liveness_socket: opens the process's liveness socket; None for a new one, as the settings say.
 
         Raises:
             InvalidSettings: an address is not one, or is in use, or two durations clash.
@@ -48,8 +55,7 @@ class ContendingProcess:
         self._listeners: dict[str, NoticeQueue] = {}
         self.metrics = Metrics()
         self.stores = self.metrics.stores.open(settings)
-        zookeeper = self.stores.zookeeper
-        self.liveness_socket = open_liveness_socket(settings, zookeeper.address.servers if zookeeper else ())
+        self.liveness_socket = (liveness_socket or new_liveness_socket)(self.stores)
         self.runtime = Runtime(settings.contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
         contending = ContendingMetrics(self.metrics.registry, self.metrics.changes, settings.contender)
         twins = TwinWatch(settings.contender, self._refuse_twin)
@@ -77,6 +83,10 @@ class ContendingProcess:
     def contend(self, job: str, endpoints: Mapping[str, str]) -> None:
         """Try to become the leader of the job, with endpoints that are published as soon as it is granted."""
         self.runtime.post(lambda: self._contender.contend(job, dict(endpoints)))
+
+    def adopt(self, job: str, leader: LeaderDirectory, endpoints: Mapping[str, str]) -> None:
+        """Take up a leadership whose process has died on this host; the listener is told of a grant or a revocation."""
+        self.runtime.post(lambda: self._contender.adopt(job, leader, dict(endpoints)))
 
     def step_down(self, job: str, reason: str) -> None:
         """End the leadership of the job, if this process leads it; the listener is told of the revocation."""

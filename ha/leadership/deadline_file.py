@@ -23,17 +23,26 @@ ATTEMPTS = 1000
 class DeadlineWriter:
     """The sidecar's end. A counter is odd while the numbers change, so that readers notice a half-written record."""
 
-    def __init__(self, path: Path) -> None:
-        """Create the file, which grants nothing yet."""
+    def __init__(self, path: Path, *, resume: bool = False) -> None:
+        """Create the file, which grants nothing yet; or resume that of a dead process, and leave what it says.
+
+        Raises:
+            OSError: there is no such file to resume, or it has another size.
+        """
         self.path = path
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | (0 if resume else os.O_CREAT | os.O_TRUNC), 0o600)
         try:
-            os.ftruncate(descriptor, _LAYOUT.size)
+            if resume:
+                _check_size(descriptor, path)
+            else:
+                os.ftruncate(descriptor, _LAYOUT.size)
             self._map = mmap.mmap(descriptor, _LAYOUT.size)
         finally:
             os.close(descriptor)
-        self._count = 0
-        self.write(float("-inf"), float("-inf"))
+        count, _, _ = _LAYOUT.unpack_from(self._map)
+        self._count = count + count % 2  # odd if the dead process was writing
+        if not resume:
+            self.write(float("-inf"), float("-inf"))
 
     def write(self, leads_until: float, holds_until: float) -> None:
         """Publish both deadlines, in seconds of the boot clock.
@@ -63,10 +72,7 @@ class DeadlineReader:
             OSError: there is no such file, or it is too short or too long for a deadline file.
         """
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != _LAYOUT.size:
-                wrong = "short" if size < _LAYOUT.size else "long"
-                raise OSError(errno.EINVAL, f"The deadline file is too {wrong}", str(path))
+            _check_size(file.fileno(), path)
             self._map = mmap.mmap(file.fileno(), _LAYOUT.size, access=mmap.ACCESS_READ)
 
     def read(self) -> tuple[float, float]:
@@ -83,3 +89,10 @@ class DeadlineReader:
     def is_leader(self) -> bool:
         """Whether the sidecar leads now."""
         return now() < self.read()[0]
+
+
+def _check_size(descriptor: int, path: Path) -> None:
+    size = os.fstat(descriptor).st_size
+    if size != _LAYOUT.size:
+        wrong = "short" if size < _LAYOUT.size else "long"
+        raise OSError(errno.EINVAL, f"The deadline file is too {wrong}", str(path))

@@ -1,17 +1,16 @@
 """The command of a sidecar: started before or after the grant, told of the grant, asked to end, and killed in time.
 
-:class:`Command` is the command over all its runs. :class:`GuardedCommand` is one run: the two processes that
-:mod:`ha.sidecar.guard` describes.
+:class:`Command` is the command over all its runs. :class:`ha.sidecar.guarded_command.GuardedCommand` is one run, or
+:class:`ha.sidecar.orphan.Orphan` one that was taken up from a dead sidecar.
 """
 
 import logging
 import os
-import signal
-import subprocess
-import sys
+import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -24,10 +23,13 @@ from ha.leadership import grant_file, remedy_file
 from ha.leadership.deadline_file import DeadlineWriter
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.guard import JVM_ENDED
+from ha.sidecar.guarded_command import GuardedCommand
 from ha.sidecar.heartbeat import Beat, read
 from ha.sidecar.memory import descendants, memory_of
+from ha.sidecar.orphan import DEADLINE, Orphan
 from ha.sidecar.spark_overlay import spark_environment
 from ha.sidecar.stored_program import StoredProgram
+from ha.sidecar.succession import Succession
 from ha.sidecar.thread_dumps import first_of, thread_dumps
 from leader.job.programs import Program
 from leader.layout.names import LeaderDirectory
@@ -57,81 +59,6 @@ class CommandState(Enum):
     """It has failed and will be started again within this leadership."""
 
 
-class GuardedCommand:
-    """One run of a command under a guard, which kills it when the leadership or the sidecar is gone."""
-
-    def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        deadline: Path,
-        held: Sequence[int] = (),
-        grant: Path | None = None,
-        place: Path | None = None,
-    ) -> None:
-        """Start the guard, which starts the command.
-
-        Args:
-            command: program and arguments.
-            environment: added to this process's own.
-            deadline: the file of the :class:`ha.leadership.deadline_file.DeadlineWriter`.
-            held: descriptors that the guard keeps open until the command's whole process group is gone.
-            grant: the deadline counts from when this file exists; None if the job is granted already.
-            place: the command's working directory; None for this process's own.
-        """
-        # -P: a directory called `ha` in the user's working directory must not be imported instead of this package.
-        interpreter = [sys.executable, "-P", "-m", "ha.sidecar.guard"]
-        arguments = [*interpreter, str(deadline), *([str(grant)] if grant else []), "--", *command]
-        self._guard = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, env={**os.environ, **environment}, pass_fds=held, cwd=place
-        )
-        self._pipe_lock = threading.Lock()
-        self._asked_to_end = False
-
-    @property
-    def pid(self) -> int:
-        """Process id of the guard."""
-        return self._guard.pid
-
-    def wait(self) -> int:
-        """Wait until the command has ended; returns its exit code, or 128 + signal if a signal ended it.
-
-        The result is 128 + TERM if the command ended with 0 after it was asked to end: its work is not finished.
-        """
-        code = self._guard.wait()
-        self.abandon()
-        if code == 0 and self._asked_to_end:
-            code = -signal.SIGTERM
-        return code if code >= 0 else 128 - code
-
-    def terminate(self) -> None:
-        """Send TERM to the command's whole process group."""
-        self._asked_to_end = True
-        self._send(b"T")
-
-    def kill(self) -> None:
-        """Kill the command's whole process group."""
-        self._send(b"K")
-
-    def abandon(self) -> None:
-        """Close the pipe to the guard, as the end of this process does: a command that still runs is killed."""
-        pipe = self._guard.stdin
-        assert pipe is not None, "the guard was started with a pipe"
-        with self._pipe_lock:
-            pipe.close()
-
-    def _send(self, letter: bytes) -> None:
-        pipe = self._guard.stdin
-        assert pipe is not None, "the guard was started with a pipe"
-        with self._pipe_lock:  # once the descriptor is closed, its number may be another file's
-            if pipe.closed:
-                return
-            try:
-                os.write(pipe.fileno(), letter)
-            except BrokenPipeError:
-                return  # the guard has ended, and the command with it
-
-
 @dataclass(slots=True, eq=False)
 class _Run:
     """One run of the command.
@@ -144,7 +71,7 @@ class _Run:
         code: its exit code, once it has ended.
     """
 
-    child: GuardedCommand
+    child: GuardedCommand | Orphan
     grant: Path | None
     epoch: int
     kill_at: float = NEVER
@@ -164,8 +91,9 @@ class Command:
         stored: StoredProgram | None = None,
         spark: bool = False,
         class_data: ClassData | None = None,
+        succession: Succession | None = None,
     ) -> None:
-        """Prepare; nothing is started yet.
+        """Prepare; nothing is started or taken up yet.
 
         Args:
             process: its stores and settings are used.
@@ -175,6 +103,7 @@ class Command:
             stored: where the files of the program come from; None if it was never stored.
             spark: use Spark's own configuration to tell the command where its checkpoints are.
             class_data: an archive of Spark's classes, which the command uses if it is there; None not to.
+            succession: what is left to another sidecar, and by another one; None if the command ends with its sidecar.
         """
         self._process = process
         self._job = job
@@ -183,10 +112,13 @@ class Command:
         self._stored = stored
         self._ended = ended
         self._spark = spark
-        self._directory = tempfile.TemporaryDirectory(prefix="ha-", ignore_cleanup_errors=True)
-        self.deadline = DeadlineWriter(Path(self._directory.name, "deadline"))
+        self._succession = succession
+        orphan = succession.orphan if succession is not None else None
+        self._directory = Path(orphan.left.directory if orphan is not None else tempfile.mkdtemp(prefix="ha-"))
+        self.deadline = DeadlineWriter(self._directory / DEADLINE, resume=orphan is not None)
         self._run: _Run | None = None
         self.starts = 0
+        self._taken_up = 0
         self._restarting, self._start_at = False, 0.0
         self._since = now()
 
@@ -202,7 +134,7 @@ class Command:
 
     def report(self, run: int) -> Path:
         """Return the file in which a run reports on its queries; runs are numbered from 1."""
-        return Path(self._directory.name, f"queries-{run}")
+        return self._directory / f"queries-{run}"
 
     @property
     def jvm_ended(self) -> bool:
@@ -235,7 +167,7 @@ class Command:
 
     @property
     def _heartbeat(self) -> Path:
-        return Path(self._directory.name, f"heartbeat-{self.starts}")
+        return self._directory / f"heartbeat-{self.starts}"
 
     @property
     def restart_file(self) -> Path:
@@ -244,7 +176,7 @@ class Command:
 
     @property
     def _settle(self) -> Path:
-        return Path(self._directory.name, f"settle-{self.starts}")
+        return self._directory / f"settle-{self.starts}"
 
     @property
     def kill_at(self) -> float:
@@ -261,12 +193,12 @@ class Command:
         self.starts += 1
         self._restarting, self._since = False, now()
         Path(f"{self.deadline.path}{JVM_ENDED}").unlink(missing_ok=True)
-        grant = None if leader else Path(self._directory.name, f"grant-{self.starts}")
+        grant = None if leader else self._directory / f"grant-{self.starts}"
         environment = {**self.program.environment, **self._environment(leader, grant)}
         place = self._unpacked()
         options = self._class_data.options(os.environ) if self._class_data is not None else {}
         if self._spark or options:
-            overlay = Path(self._directory.name, f"spark-{self.starts}")
+            overlay = self._directory / f"spark-{self.starts}"
             jars = self._class_data.jars if self._class_data is not None and options else None
             environment |= spark_environment(overlay, {**os.environ, **environment}, jars, spark=self._spark)
             environment |= options
@@ -274,16 +206,48 @@ class Command:
             self._record_running(leader)
         liveness = self._process.liveness_socket
         held = [liveness.fileno()] if liveness is not None else []
-        child = GuardedCommand(self.program.command, environment, self.deadline.path, held, grant, place)
+        self._taken_up = 0
+        if leader is not None:
+            self._leave(leader, grant)
+        with self._succession.door() if self._succession is not None else nullcontext() as door:
+            command, deadline = self.program.command, self.deadline.path
+            child = GuardedCommand(command, environment, deadline, held, grant, place, door)
         self._run = run = _Run(child, grant, leader.epoch if leader else 0)
-        threading.Thread(target=self._wait, args=(run,), name="ha-wait", daemon=True).start()
+        self._await(run)
         _log.info("%s: the command %s, guarded by process %d.", self._job, "runs" if leader else "warms up", child.pid)
+
+    def take_up(self, orphan: Orphan) -> None:
+        """Take up a command whose sidecar is gone: from now on it is as if this process had started it."""
+        left = orphan.left
+        self.program, self.starts, self._taken_up, self._since = left.run.program, left.starts, left.taken_up + 1, now()
+        self._run = run = _Run(orphan, Path(left.grant) if left.grant else None, left.leader.epoch)
+        self._leave(left.leader, run.grant)
+        self._record_running(left.leader)
+        self._await(run)
+        _log.info("%s: the command that runs is taken up, guarded by process %d.", self._job, orphan.pid)
+
+    def _leave(self, leader: LeaderDirectory, grant: Path | None) -> None:
+        """Write down what a successor needs to take the present run up."""
+        if self._succession is not None:
+            liveness = self._process.liveness_socket
+            self._succession.leave(
+                leader=leader,
+                program=self.program,
+                directory=f"{self._directory}",
+                starts=self.starts,
+                grant=f"{grant or ''}",
+                contact=liveness.contact if liveness is not None else None,
+                taken_up=self._taken_up,
+            )
+
+    def _await(self, run: _Run) -> None:
+        threading.Thread(target=self._wait, args=(run,), name="ha-wait", daemon=True).start()
 
     def _unpacked(self) -> Path | None:
         """Return the working directory of the next run, with the files of its program; None for one never stored."""
         if self._stored is None:
             return None
-        self._stored.unpack(self.program, place := Path(self._directory.name, f"program-{self.starts}"))
+        self._stored.unpack(self.program, place := self._directory / f"program-{self.starts}")
         return place
 
     def grant(self, leader: LeaderDirectory) -> None:
@@ -295,6 +259,7 @@ class Command:
         run = self._run
         assert run is not None, "there is a command that waits"
         assert run.grant is not None, "a command that was started with a grant gets no other"
+        self._leave(leader, run.grant)
         grant_file.grant(run.grant, leader)
         run.epoch, self._since = leader.epoch, now()
         self._record_running(leader)
@@ -349,7 +314,7 @@ class Command:
         if self._run is not None:
             self._run.child.kill()
         self.deadline.close()
-        self._directory.cleanup()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def status(self) -> dict[str, Any]:
         """Return its state, the seconds since that began, its starts, its stored version, its processes and memory."""
@@ -368,6 +333,7 @@ class Command:
             "state": state.value,
             "seconds": round(max(0.0, now() - since), 1),
             "starts": self.starts,
+            "taken_up": self._taken_up,
             "version": self.program.version or None,
             "processes": processes,
             "memory_bytes": memory,

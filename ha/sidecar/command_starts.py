@@ -80,6 +80,11 @@ class CommandStarts:
         except OSError as error:  # on a host where no file can be written a driver cannot work either
             self._leadership.step_down("not-started", f"The command could not be told that it leads: {error.strerror}.")
 
+    def taken_up(self, leader: LeaderDirectory) -> None:
+        """The command runs already, under the leadership that goes on."""
+        self._granted_at = now()
+        self._hangs.begin(self._status.directory(leader))
+
     def _granted(self, leader: LeaderDirectory) -> bool:
         """Start the command, or tell the warm one; returns False if a newer version has to replace that first."""
         self._granted_at = now()

@@ -5,7 +5,8 @@
 The guard kills the command's whole process group when
 
 - the sidecar asks for it;
-- the sidecar is gone: its end of the pipe closes;
+- the sidecar is gone: its end of the pipe closes. With a door (ha/sidecar/guard_orders.py) a successor has some seconds
+  to come, within the deadline, if the command was granted the job;
 - the deadline in the sidecar's deadline file passes, which ends the driver of a frozen sidecar in time. The deadline of
   a warm command counts only from when its grant file exists;
 - the command's JVM has ended. The variable HA_SPARK_JVM names a file that will contain its process id. Without its JVM
@@ -14,9 +15,10 @@ The guard kills the command's whole process group when
 If the guard itself is killed, the kernel kills the command (parent-death signal). The guard imports little besides the
 standard library, so that it stays small.
 
-Run it as ``python -m ha.sidecar.guard DEADLINE [GRANT] -- COMMAND...``. It reads letters from standard input: ``T``
-asks the group to end, ``K`` kills it. Its exit code is the command's, 128 + signal if a signal ended the command, and
-127 if the command cannot be started.
+Run it as ``python -m ha.sidecar.guard DEADLINE [OPTION=VALUE...] -- COMMAND...``; the options are ``grant``, a path,
+and ``door``, ``within`` and ``listener`` as :class:`ha.sidecar.guard_orders.Orders` describes them. It reads letters
+from standard input: ``T`` asks the group to end, ``K`` kills it. Its exit code is the command's, 128 + signal if a
+signal ended the command, and 127 if the command cannot be started.
 """
 
 import ctypes
@@ -26,10 +28,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from ha.leadership.deadline_file import DeadlineReader
+from ha.sidecar.guard_orders import NEVER, TERMINATE, Orders
 from store.clock import now
 
 PR_SET_PDEATHSIG = 1
@@ -47,11 +52,11 @@ JVM_ENDED = ".jvm-ended"
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit code."""
     end = arguments.index("--")
-    deadline = DeadlineReader(Path(arguments[0]))
-    grant = Path(arguments[1]) if end > 1 else None
+    options = dict(each.split("=", 1) for each in arguments[1:end])
     command = arguments[end + 1 :]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the sidecar decides, also when a terminal is closed
+    watch = _Watch(Path(arguments[0]), options)
     # This process adopts and reaps the command's orphans. In a container there may be no other process that does, and
     # a group in which only zombies are left looks alive.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -61,34 +66,63 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"ha: {command[0]} cannot be started: {error.strerror}.\n")
         return 127
-    ended = os.pidfd_open(child.pid)
-    control = sys.stdin.fileno()
-    jvm, jvm_file = -1, os.environ.get("HA_SPARK_JVM")
-    granted = False
-    while True:
-        if jvm_file and jvm < 0:
-            jvm = _ending_of(Path(jvm_file))
-        granted = granted or grant is None or grant.exists()
-        nap = min(LONGEST_PAUSE_S, max(0.0, deadline.read()[1] - now())) if granted else LONGEST_PAUSE_S
-        ready = select.select([ended, control, *([jvm] if jvm >= 0 else [])], [], [], nap)[0]
-        _reap(child)
-        if ended in ready:
-            return _finish(child, deadline)
-        letter = os.read(control, 1) if control in ready else b""
-        if letter == b"T":
-            _signal(child, signal.SIGTERM)
-        elif control in ready:
-            _signal(child, signal.SIGKILL)
-            return _finish(child, deadline)
-        elif jvm in ready:
-            sys.stderr.write("ha: the command's JVM has ended: the command is killed.\n")
-            Path(f"{arguments[0]}{JVM_ENDED}").touch()
-            _signal(child, signal.SIGKILL)
-            return _finish(child, deadline)
-        elif granted and now() >= deadline.read()[1]:
-            sys.stderr.write("ha: the leadership is over and the sidecar does not react: the command is killed.\n")
-            _signal(child, signal.SIGKILL)
-            return _finish(child, deadline)
+    if (said := watch.until_the_end(child)) is not None:
+        _signal(child, signal.SIGKILL)
+        with suppress(OSError):  # whoever read it is gone, too
+            sys.stderr.write(said)
+            sys.stderr.flush()
+    code = _finish(child, watch.deadline)
+    watch.orders.report(code, granted=watch.granted, deadline=watch.deadline.read()[1])
+    return code
+
+
+class _Watch:
+    """Sees all that may end the command, beside itself."""
+
+    def __init__(self, deadline: Path, options: Mapping[str, str]) -> None:
+        self.deadline = DeadlineReader(deadline)
+        self._grant = Path(options["grant"]) if "grant" in options else None
+        door, within, listener = (float(options.get(each, -1)) for each in ("door", "within", "listener"))
+        self.orders = Orders(sys.stdin.fileno(), door=int(door), within=within, listener=int(listener))
+        self._jvm, self._jvm_file = -1, os.environ.get("HA_SPARK_JVM")
+        self._jvm_ended = Path(f"{deadline}{JVM_ENDED}")
+        self._granted = False
+
+    @property
+    def granted(self) -> bool:
+        """Whether the command was granted the job."""
+        self._granted = self._granted or self._grant is None or self._grant.exists()
+        return self._granted
+
+    def until_the_end(self, child: "subprocess.Popen[bytes]") -> str | None:
+        """Return None when the command has ended, and a text to be shown, or an empty one, when it is to be killed."""
+        ended = os.pidfd_open(child.pid)
+        while True:
+            if self._jvm_file and self._jvm < 0:
+                self._jvm = _ending_of(Path(self._jvm_file))
+            nap = min(LONGEST_PAUSE_S, max(0.0, self._until() - now()))
+            waits = [ended, self.orders.fileno(), *([self._jvm] if self._jvm >= 0 else [])]
+            ready = select.select(waits, [], [], nap)[0]
+            _reap(child)
+            if ended in ready:
+                return None
+            letter = self.orders.take(granted=self.granted) if waits[1] in ready else b""
+            if letter == TERMINATE:
+                _signal(child, signal.SIGTERM)
+            elif letter:
+                return ""
+            elif self._jvm in ready:
+                self._jvm_ended.touch()
+                return "ha: the command's JVM has ended: the command is killed.\n"
+            elif now() >= self._until():
+                gone = self.orders.until <= now()
+                why = (
+                    "sidecar is gone and no other came" if gone else "leadership is over and the sidecar does not react"
+                )
+                return f"ha: the {why}: the command is killed.\n"
+
+    def _until(self) -> float:
+        return min(self.deadline.read()[1], self.orders.until) if self.granted else NEVER
 
 
 def _prepare(guard: int) -> None:
@@ -149,5 +183,6 @@ def _finish(child: "subprocess.Popen[bytes]", deadline: DeadlineReader) -> int:
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
     os._exit(code)  # the sidecar waits for this end to give the lease back, and Python's own takes milliseconds

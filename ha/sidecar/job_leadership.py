@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ha.daemon.process import ContendingProcess
 from ha.sidecar.command import Command
-from ha.sidecar.phase import Ending, Leading, Phase, Standby
+from ha.sidecar.phase import Ending, Leading, Phase, Reconciling, Standby
 from ha.sidecar.savepoints import Savepoints
 from leader.layout.names import LeaderDirectory
 from store.clock import now
@@ -79,10 +79,15 @@ class JobLeadership:
     def end_phase(self) -> None:
         """From now on the command is not started again."""
         self._savepoints.end()
-        if isinstance(self.phase, Leading):
+        if isinstance(self.phase, Leading | Reconciling):
             self.phase = Ending(self.phase.leader)
         elif isinstance(self.phase, Standby):
             self.phase = Standby()
+
+    def take_up(self, leader: LeaderDirectory) -> None:
+        """Take up the leadership of a sidecar that has died on this host, instead of contending."""
+        self.phase = Reconciling(leader)
+        self._process.adopt(self._job, leader, self._endpoints)
 
     def give_back(self) -> None:
         """Give the lease back, and contend again unless the sidecar ends."""

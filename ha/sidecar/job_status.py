@@ -87,6 +87,26 @@ class JobStatusUpdater:
         self._relocate_checkpoints(leader)
         return True
 
+    def reconcile(self, leader: LeaderDirectory, taken_up: Callable[[], None]) -> None:
+        """Say RECONCILING while the running command is taken up, then RUNNING again.
+
+        Any other state is the program's, or that of a request which is carried out again, and stays. A failure is only
+        logged: the command runs anyway.
+        """
+        status = JobStatus(self.directory(leader))
+        self._run_again = set()
+        try:
+            if status.read() is Status.RUNNING:
+                status.change(Status.RUNNING, Status.RECONCILING)
+        except (StoreError, NotLeader) as error:
+            self._unknown(error)
+        taken_up()
+        try:
+            if status.read() is Status.RECONCILING:
+                status.change(Status.RECONCILING, Status.RUNNING)
+        except (StoreError, NotLeader) as error:
+            self._unknown(error)
+
     def restore(self, leader: LeaderDirectory, where: str) -> bool:
         """Put the job back to the savepoint that was staged; tries until the lease ends. Returns whether it was done.
 

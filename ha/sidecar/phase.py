@@ -1,10 +1,13 @@
 """Phase: what a sidecar is doing. It is always in one phase.
 
-    Standby    nothing is granted                       a warm standby's command may run, or be about to start
-    Leading    granted; the command is to run           the command runs, or waits to be started again
-    Ending     granted; the command is to run no more   the lease is given back once the command has ended
+    Standby       nothing is granted                       a warm standby's command may run, or be about to start
+    Reconciling   a dead sidecar's leadership is taken up  its command runs on, until that sidecar's deadline
+    Leading       granted; the command is to run           the command runs, or waits to be started again
+    Ending        granted; the command is to run no more   the lease is given back once the command has ended
 
-    Standby --granted--> Leading --revoked, or no restart--> Ending --the command has ended--> Standby
+    Standby ------granted--> Leading --revoked, or no restart--> Ending --the command has ended--> Standby
+    Reconciling --granted--> Leading
+    Reconciling --revoked--> Ending
 
 Apart from the phase there is the exit code: once it is set, the sidecar ends as soon as it is a standby without a
 running command.
@@ -26,6 +29,17 @@ class Standby:
     """
 
     start_at: float = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciling:
+    """The leadership of a sidecar that has died on this host is being taken up, and nothing is granted yet.
+
+    Attributes:
+        leader: the leadership.
+    """
+
+    leader: LeaderDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +70,4 @@ class Ending:
     successor: str = ""
 
 
-Phase = Standby | Leading | Ending
+Phase = Standby | Reconciling | Leading | Ending

@@ -27,11 +27,12 @@ from ha.sidecar.job_leadership import JobLeadership
 from ha.sidecar.job_status import NOTE_S, SHORT_NOTE_S, JobStatusUpdater
 from ha.sidecar.newest_program import NewestProgram
 from ha.sidecar.operator_work import OperatorWork
-from ha.sidecar.phase import Ending, Leading, Standby
+from ha.sidecar.phase import Ending, Leading, Reconciling, Standby
 from ha.sidecar.probes import probe_of
 from ha.sidecar.savepoint_work import Restore
 from ha.sidecar.savepoints import Savepoints
 from ha.sidecar.stored_program import StoredProgram
+from ha.sidecar.succession import Succession
 from ha.sidecar.verification import Verification
 from ha.spark.checkpoint_publisher import SidecarPublisher
 from ha.spark.query_reports import QueryReports
@@ -67,6 +68,7 @@ class Sidecar:
         spark: bool = False,
         stored: StoredProgram | None = None,
         restore: Restore | None = None,
+        succession: Succession | None = None,
     ) -> None:
         """Prepare; it does not contend before :meth:`run`.
 
@@ -79,6 +81,7 @@ class Sidecar:
             spark: use Spark's own configuration to tell the command where its checkpoints are; not if it is warm.
             stored: each start of the command takes its newest version.
             restore: a savepoint that the job starts from.
+            succession: what is taken over from a sidecar that was killed, and left to the next one; None for nothing.
 
         Raises:
             InvalidName: the job or an endpoint has a name that is not allowed.
@@ -93,10 +96,15 @@ class Sidecar:
         self._job = check_job(job)
         self._endpoints = check_endpoints(endpoints)
         self._leads_until = float("-inf")
+        self._ended_early = False
         self._notices = NoticeQueue(self._believed)
         ended, saved = (partial(self._notices.put, Wake(what)) for what in (CHILD_ENDED, SAVEPOINT_ENDED))
         self._class_data = ClassData(program.command, settings.files) if settings.class_data == CLASS_DATA_ON else None
-        self._command = Command(process, job, program, ended, stored=stored, spark=spark, class_data=self._class_data)
+        self._orphan = succession.orphan if succession is not None else None
+        self._command = Command(
+            process, job, program, ended,
+            stored=stored, spark=spark, class_data=self._class_data, succession=succession,
+        )  # fmt: skip
         process.commands[job] = self._command.status
         self._status = JobStatusUpdater(process, job, again=again)
         self._restore = restore
@@ -132,12 +140,18 @@ class Sidecar:
         if self._class_data is not None:
             self._class_data.begin()
         self._verification.begin()
-        self._status.look()
         self._process.join(self._job, self._notices)
-        self._process.contend(self._job, self._endpoints)
-        _log.info("%s: contending as %s.", self._job, self._settings.contender)
-        self._starts.warm_up()
         leadership = self._leadership
+        if self._orphan is not None:
+            self._command.take_up(self._orphan)
+            leader = self._orphan.left.leader
+            leadership.take_up(leader)
+            _log.info("%s: taking up epoch %d as %s.", self._job, leader.epoch, self._settings.contender)
+        else:
+            self._status.look()
+            self._process.contend(self._job, self._endpoints)
+            _log.info("%s: contending as %s.", self._job, self._settings.contender)
+            self._starts.warm_up()
         try:
             while leadership.exit_code is None or self._command.runs or not leadership.stands_by:
                 next_at = min(self._command.kill_at, self._start_at)
@@ -153,7 +167,7 @@ class Sidecar:
     @property
     def _start_at(self) -> float:
         phase = self._leadership.phase
-        return NEVER if isinstance(phase, Ending) else phase.start_at
+        return NEVER if isinstance(phase, Ending | Reconciling) else phase.start_at
 
     # --- what happens
 
@@ -197,9 +211,12 @@ class Sidecar:
 
     def _granted(self, grant: Grant) -> None:
         leader = LeaderDirectory(grant.epoch, grant.session_id)
+        taken_up = isinstance(self._leadership.phase, Reconciling)
         self._leadership.phase = Ending(leader)  # until it is clear that the command is to run
         if self._leadership.exit_code is not None:
             self._leadership.step_down("stopped", "The sidecar is stopping.")
+        elif taken_up:
+            self._taken_up(leader)
         elif self._status.begin(leader):
             self._leadership.phase = phase = Leading(leader, self._settings.restart_strategy(random.random))
             self._operators.begin(leader)
@@ -218,14 +235,35 @@ class Sidecar:
             self._leadership.exit_code = 0
             self._leadership.step_down("has-finished", "The job has finished.")
 
+    def _taken_up(self, leader: LeaderDirectory) -> None:
+        """The leadership of the dead sidecar goes on under this one, and so does its command."""
+        self._leadership.phase = Leading(leader, self._settings.restart_strategy(random.random))
+
+        def take_up() -> None:
+            self._operators.begin(leader)
+            if self._publisher is not None:
+                self._publisher.begin(leader)
+            self._starts.taken_up(leader)
+
+        self._status.reconcile(leader, take_up)
+        self._operators.look()  # the dead one may have accepted some that it has not answered
+        self._tell_of_the_end()
+
+    def _tell_of_the_end(self) -> None:
+        """The command had ended before it was known whether it is taken up: now its end can be handled."""
+        if self._ended_early:
+            self._ended_early = False
+            self._notices.put(Wake(CHILD_ENDED))
+
     def _revoked(self, revoke: Revoke) -> None:
         phase = self._leadership.phase
         if isinstance(phase, Standby) or revoke.session_id != phase.leader.session_id:
             return
-        self._leadership.record_end("revoked")
+        self._leadership.record_end("not-taken-up" if isinstance(phase, Reconciling) else "revoked")
         self._leadership.end_phase()
         if self._command.runs:
             self._leadership.stop_command(revoke.until)
+            self._tell_of_the_end()
         else:
             self._give_back()
 
@@ -294,6 +332,9 @@ class Sidecar:
             self._command.terminate(now())
 
     def _command_ended(self) -> None:
+        if isinstance(self._leadership.phase, Reconciling):
+            self._ended_early = True
+            return
         self._operators.command_ended()
         jvm_ended, remedy = self._command.jvm_ended, self._command.remedy
         code, finished = self._command.end()

@@ -220,7 +220,7 @@ def test_importing_ha_alone_loads_nothing_of_ours() -> None:
     assert ours == {"ha"}
 
 
-def test_the_guard_loads_only_the_standard_library_and_three_small_modules_of_ours() -> None:
+def test_the_guard_loads_only_the_standard_library_and_four_small_modules_of_ours() -> None:
     found = loaded_by("import ha.sidecar.guard")
     foreign = {name for name in found if name.partition(".")[0] not in sys.stdlib_module_names | OWN}
     started = loaded_by("pass")
@@ -231,6 +231,7 @@ def test_the_guard_loads_only_the_standard_library_and_three_small_modules_of_ou
         "ha.leadership.deadline_file",
         "ha.sidecar",
         "ha.sidecar.guard",
+        "ha.sidecar.guard_orders",
         "store",
         "store.clock",
     }

@@ -38,6 +38,7 @@ def unit(path: Path) -> configparser.ConfigParser:
 
 
 SERVICES = [path for path in UNITS if path.suffix == ".service"]
+DROP_IN = FOLDER / "systemd" / "ha-run-adopt.conf"
 
 
 def test_a_pod_has_the_time_to_give_its_lease_back() -> None:
@@ -51,6 +52,14 @@ def test_a_service_has_the_time_to_give_its_lease_back(path: Path) -> None:
     assert int(service["TimeoutStopSec"]) >= Settings().stop_grace + RELEASE_S
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert service["KillMode"] == "mixed", "TERM is for the sidecar, which ends its command itself"
+
+
+def test_a_sidecar_that_was_killed_comes_back_while_its_command_waits() -> None:
+    service = unit(DROP_IN)["Service"]
+    (name, within), (pause, kill) = service["Environment"].split("="), (service["RestartSec"], service["KillMode"])
+    assert name in {each.variable for each in reference()}
+    assert int(pause.removesuffix("ms")) / 1000 < float(within) / 2
+    assert kill == "process", "systemd must not kill the guard"
 
 
 def test_two_pods_never_share_a_node_and_never_leave_together() -> None:
@@ -95,7 +104,11 @@ def test_probes_ask_for_what_is_served() -> None:
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     for path in UNITS:
         text = path.read_text().replace("/opt/hybrid-ha/bin/ha", "/bin/true")
-        (tmp_path / path.name.replace("@", "@orders")).write_text(text)
-    command = ["systemd-analyze", "verify", *map(str, sorted(tmp_path.iterdir()))]
+        place = tmp_path / path.name.replace("@", "@orders")
+        if path == DROP_IN:
+            place = tmp_path / "ha-run@orders.service.d" / "adopt.conf"
+            place.parent.mkdir()
+        place.write_text(text)
+    command = ["systemd-analyze", "verify", *(str(each) for each in sorted(tmp_path.iterdir()) if each.is_file())]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -121,3 +121,37 @@ def test_a_record_without_the_counter_would_be_torn(path: Path) -> None:
     os.close(descriptor)
     leads, holds = reader.read()
     assert holds != leads + 1
+
+
+def test_a_file_of_a_dead_process_says_what_it_said_until_its_successor_writes(path: Path) -> None:
+    dead, reader = DeadlineWriter(path), DeadlineReader(path)
+    dead.write(now() + 100, now() + 200)
+    said = reader.read()
+    writer = DeadlineWriter(path, resume=True)
+    assert reader.read() == said
+    writer.write(now() + 300, now() + 400)
+    assert reader.read()[0] > said[1]
+    writer.close()
+    assert not path.exists()
+
+
+def test_a_process_that_died_while_it_wrote_has_left_no_leadership(path: Path) -> None:
+    dead, reader = DeadlineWriter(path), DeadlineReader(path)
+    dead.write(now() + 100, now() + 200)
+    content = path.read_bytes()
+    path.write_bytes(struct.pack("<Q", 3) + content[8:])
+    reader = DeadlineReader(path)
+    writer = DeadlineWriter(path, resume=True)
+    assert reader.read() == (NEVER, NEVER)
+    writer.write(now() + 300, now() + 400)
+    assert reader.is_leader()
+    writer.close()
+
+
+@pytest.mark.parametrize("size", [None, 0, 23, 25])
+def test_no_other_file_is_resumed(path: Path, size: int | None) -> None:
+    if size is not None:
+        path.write_bytes(bytes(size))
+    with pytest.raises(OSError, match=r"No such file|too short|too long"):
+        DeadlineWriter(path, resume=True)
+    assert path.exists() == (size is not None)

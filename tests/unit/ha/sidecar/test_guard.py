@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ha.leadership.deadline_file import DeadlineWriter
-from ha.sidecar.command import GuardedCommand
 from ha.sidecar.guard import JVM_ENDED
+from ha.sidecar.guarded_command import GuardedCommand
 from store.clock import now
 from tests.unit.ha.programs import alive
 from tests.unit.ha.waiting import PATIENCE, wait_until
