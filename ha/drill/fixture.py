@@ -183,8 +183,11 @@ class Fixture:
         return self.contenders[name]
 
     def finish(self) -> None:
-        """Stop the input, and wait until the job has counted everything and all of its contenders have ended."""
-        self.over = now()
+        """Stop the input, and wait until the job has counted everything and all of its contenders have ended.
+
+        A second call does nothing.
+        """
+        self.over = min(self.over, now())
         (self.folder / STOP).touch()
         self.wait_for("the feeder's end", lambda: not self._feeder_runs(), END_LIMIT_S)
         left = [each for name, each in self.contenders.items() if name not in self.lost]

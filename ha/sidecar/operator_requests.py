@@ -1,12 +1,14 @@
 """OperatorRequests: the sidecar's end of what operators ask for, as to stop the job, or to take a savepoint of it."""
 
 import logging
+import threading
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 from leader.errors import NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.requests import Request, Requests, State
+from store.clock import BOOT_CLOCK
 from store.errors import StoreError
 
 STOP, CANCEL, RESTART = "stop", "cancel", "restart"
@@ -20,6 +22,9 @@ SAVES = (SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
 
 QUERY = "query"
 """The argument of a request to restart a query: its name."""
+
+ANSWER_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Before each further try to write an answer: an operator waits for it, and the store may be what has failed."""
 
 _log = logging.getLogger("ha")
 
@@ -124,7 +129,22 @@ class OperatorRequests:
 
     def _answer(self, request: Request, state: State, said: str, result: Mapping[str, Any] | None = None) -> None:
         _log.info("%s: the request to %s is %s: %s", self._job, request.verb, state.value, said)
-        try:
-            self._requests.answer(request, state, said, result)
-        except (StoreError, NotLeader) as error:
-            _log.warning("%s: the operator who asked to %s is not answered: %s", self._job, request.verb, error)
+
+        def answered() -> bool:
+            try:
+                self._requests.answer(request, state, said, result)
+            except StoreError as error:
+                _log.warning("%s: the operator who asked to %s is not answered: %s", self._job, request.verb, error)
+                return False
+            except NotLeader as error:  # the next leader answers
+                _log.warning("%s: the operator who asked to %s is not answered: %s", self._job, request.verb, error)
+            return True
+
+        def later() -> None:
+            for pause in ANSWER_PAUSES_S:
+                BOOT_CLOCK.sleep(pause)
+                if answered():
+                    return
+
+        if not answered() and state.final:
+            threading.Thread(target=later, name="ha-answer", daemon=True).start()

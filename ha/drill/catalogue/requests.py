@@ -176,6 +176,8 @@ def _under_fire(fixture: Fixture) -> None:
         complete = sorted(found.get(name) or []) == ["counts", "totals", "words"]
         detail = f"{what}: {'complete' if complete else 'in part' if there else 'not there'}, exit code {code}"
         check(fixture, "a savepoint is complete or not there", complete if there else code != 0, detail)
+    waiting = [name for name, each in saving.items() if "The request stays" in each.log()]
+    check(fixture, "whoever asks is answered", not waiting, f"{', '.join(waiting) or 'nobody'} was not")
     check(fixture, "an undisturbed savepoint is there", f"{len(FIRE)}" in whole, f"{', '.join(whole)} are complete")
     fixture.finish()
     for name in whole:
