@@ -66,7 +66,11 @@ class CommandSettings(HttpSettings, frozen=True, kw_only=True):
         ),
     ] = 50.0
     checkpoints_retained: Annotated[
-        int, setting("Number of completed checkpoints of each query that the leader keeps: 1 to 1,000.")
+        int,
+        setting(
+            "Number of completed checkpoints of each query that the leader keeps: 1 to 1,000. "
+            "Spark is told to retain at least these batches."
+        ),
     ] = RETAINED
     exceptions_retained: Annotated[
         int, setting("Number of failures of a job that `ha exceptions` shows; the leader keeps them: 1 to 1,000.")

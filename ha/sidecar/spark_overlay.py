@@ -15,6 +15,7 @@ from pathlib import Path
 from ha.config.sources import load
 from ha.sidecar.spark_submit import properties_of
 from ha.spark.locations import told_to_executors
+from ha.spark.retention import MIN_BATCHES, SPARKS, enough
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
 
@@ -63,9 +64,10 @@ def spark_environment(
     for entry in sorted(users.iterdir()) if users is not None else ():
         if entry.name not in {DEFAULTS, SHELL}:
             (overlay / entry.name).symlink_to(entry.absolute())
-    ours = _leaders(environment) if spark else {}
+    theirs = properties_of(users / DEFAULTS) if users is not None else {}
+    ours = _leaders(environment, theirs) if spark else {}
     if jars is not None:
-        further = properties_of(users / DEFAULTS).get(CLASS_PATH) if users is not None else None
+        further = theirs.get(CLASS_PATH)
         ours[CLASS_PATH] = ":".join(filter(None, (f"{jars}/*", further)))
     lines = [f"{name} {value.translate(_ESCAPES)}" for name, value in ours.items()]
     (overlay / DEFAULTS).write_text("\n".join([_content(users, DEFAULTS), *lines, ""]))  # the later of two lines counts
@@ -80,12 +82,16 @@ def spark_environment(
     return known | ({"HA_SPARK_JVM": str(jvm)} if spark else {})
 
 
-def _leaders(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Spark under a leader directory."""
+def _leaders(environment: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Spark under a leader directory, given the user's."""
+    settings = load({}, environment)
+    retained, wanted = theirs.get(MIN_BATCHES, ""), enough(settings.checkpoints_retained)
+    few = (int(retained) if retained.isdecimal() else SPARKS) < wanted
     return {
+        **({MIN_BATCHES: f"{wanted}"} if few else {}),
         "spark.sql.streaming.checkpointLocation": f"{environment['HA_LEADER_DIRECTORY']}/{SPARK}",
         "spark.ha.job": environment["HA_JOB"],
-        **told_to_executors(load({}, environment), environment["HA_JOB"]),
+        **told_to_executors(settings, environment["HA_JOB"]),
     }
 
 

@@ -23,6 +23,7 @@ from ha.spark.heartbeat import Heartbeat
 from ha.spark.locations import checkpoint_location
 from ha.spark.query_events import Ended, publish_checkpoints
 from ha.spark.query_reports import QueryReports, ReportFile
+from ha.spark.retention import for_retained
 from ha.spark.session import Jvm, configured, explain, stop_queries
 from ha.spark.state_defaults import for_session
 from ha.spark.worker.task import JOB_PROPERTY
@@ -89,6 +90,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         self._kept: set[str] = set()
         """Run ids of the queries whose failures are among the job's exceptions; an error that names one is the same."""
         self._heartbeat_timeout = loaded.heartbeat_timeout
+        self._published = loaded.checkpoints_retained
         self._leadership: Leadership | None = None
         self.reports: QueryReports | None = None
         """For the sidecar's metrics; None before the block, and without a sidecar."""
@@ -120,6 +122,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                 stack.enter_context(Heartbeat(Path(path), self._heartbeat_timeout, self._jvm.pid, self._jvm.answer))
             _relocate_checkpoints(leadership)
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
+            chosen |= for_retained(self._spark, leadership.job, self._published)
             stack.enter_context(configured(self._spark, {**chosen, **for_session(self._spark, leadership)}))
             if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_QUERIES")):
                 self.reports = QueryReports()

@@ -2,6 +2,7 @@
 
 import json
 
+from ha.rewind.plan import Plan, encoded
 from store.local import LocalFiles
 from tests.unit.ha.noting import ENDS, NOTES, Notes, run, state
 from tests.unit.ha.programs import Workplace
@@ -40,6 +41,25 @@ def test_what_spark_has_noted_of_a_checkpoint_s_place_follows_before_the_command
     looked = run(workplace, "b", LOOKS, "--again")
     assert looked.wait() == 0, looked.said
     assert notes.all()[-1][1] == f"/{SCHEMA}"
+
+
+def test_a_rewind_that_was_decided_is_completed_before_the_command_starts(workplace: Workplace, notes: Notes) -> None:
+    assert run(workplace, "a", ENDS).wait() == 0
+    files, home = LocalFiles(workplace.jobs), f"orders/{state(workplace)[0].name}"
+    for folder in ("spark/daily", "rewinding", "rewinding/daily", "rewinding/daily/decided"):
+        files.make_directory(f"{home}/{folder}")
+    files.make_directory(f"{home}/rewinding/daily/decided/tree")
+    files.write(f"{home}/spark/daily/old", b"")
+    files.write(f"{home}/rewinding/daily/decided/tree/new", b"")
+    files.write(f"{home}/rewinding/daily/decided/plan", encoded(Plan("daily", 7, "0123abcd", 1, [])))
+    looks = NOTES + "note(os.listdir(os.environ['HA_LEADER_DIRECTORY'].removeprefix('file://') + '/spark/daily'))"
+    looked = run(workplace, "b", looks, "--again")
+    assert looked.wait() == 0, looked.said
+    assert "query daily is put back to batch 7" in looked.said
+    assert notes.all()[-1][1] == ["new"]
+    present = f"orders/{state(workplace)[0].name}"
+    trashed = {each.name for each in files.list(f"{present}/trash/0123abcd/rewound=daily")}
+    assert trashed == {"checkpoint", "plan"}
 
 
 def test_a_command_is_started_also_if_that_cannot_be_read(workplace: Workplace, notes: Notes) -> None:

@@ -80,3 +80,18 @@ def test_jars_come_first_on_the_class_path(tmp_path: Path, users: str, class_pat
     assert lines[-1] == f"spark.driver.extraClassPath {class_path}", "the later of two counts"
     assert not any("checkpointLocation" in line for line in lines)
     assert (overlay / "spark-env.sh").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("theirs", "listed", "told"),
+    [("", "10", None), ("", "99", None), ("", "100", "101"), ("10", "10", "11"), ("11", "10", None), ("x", "10", None)],
+)
+def test_spark_retains_what_is_listed(tmp_path: Path, theirs: str, listed: str, told: str | None) -> None:
+    users = tmp_path / "conf"
+    users.mkdir()
+    name = "spark.sql.streaming.minBatchesToRetain"
+    (users / "spark-defaults.conf").write_text(f"{name} {theirs}\n" if theirs else "")
+    _, overlay = written(tmp_path, SPARK_CONF_DIR=str(users), HA_CHECKPOINTS_RETAINED=listed)
+    lines = (overlay / "spark-defaults.conf").read_text().splitlines()
+    ours = [line.split()[1] for line in lines if line.startswith(name)][1 if theirs else 0 :]
+    assert ours == ([told] if told else [])
