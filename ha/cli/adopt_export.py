@@ -151,7 +151,12 @@ def _holder(job: str, files: str | None, zookeeper: str | None) -> str:
     except NoLeader:
         return ""
     if lease.mode is Mode.RELEASED:
-        return ""
+        return (
+            f"Job {job!r} is paused, so nobody may lead it: stop all processes that contend for it, and give "
+            f"`ha resume {job}` first."
+            if lease.paused
+            else ""
+        )
     return (
         f"Job {job!r} is led by {lease.contender} at epoch {directory.epoch}: stop all processes that contend for it, "
         "or do this in its program."

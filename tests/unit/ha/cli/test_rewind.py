@@ -126,3 +126,13 @@ def test_of_several_queries_the_user_says_whose_outputs_they_are(
 def test_there_is_no_such_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["rewind", "strangers", "sums", "--to", "3"]) == 3
     assert "strangers" in capsys.readouterr().err
+
+
+def test_a_paused_job_is_resumed_first(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["pause", "orders"]) == 0
+    asked = ["rewind", "orders", "sums", "--to", "3", "--outputs", "keep", "--yes", "--timeout", "0.2"]
+    assert exit_code(asked) == 1
+    assert "is paused, so nobody may lead it: stop all processes" in capsys.readouterr().err
+    assert exit_code(["resume", "orders"]) == 0
+    assert exit_code(asked[:-2]) == 0
+    assert job.exists()
