@@ -10,6 +10,10 @@ _STATE = (
     "its checkpoint was made by another program; run that program again, or give the query another name, so that it "
     "begins anew"
 )
+_SOURCES = (
+    "its checkpoint knows another number of sources; run the program with those that it had, or give the query another "
+    "name, so that it begins anew"
+)
 _MISSING = "add what is missing to the program's files or packages, and start it again"
 
 _TRACEBACK = "Traceback (most recent call last):\n"
@@ -19,6 +23,7 @@ HOPELESS = (
     (re.compile(r"\[STATE_STORE_\w*(?:NOT_COMPATIBLE|MISMATCH\w*)\]"), _STATE),
     (re.compile(r"\[STREAMING_STATEFUL_OPERATOR_\w+"), _STATE),
     (re.compile(r"\[STATE_STORE_UNSUPPORTED_OPERATION\w*"), _STATE),
+    (re.compile(r"There are \[\d+\] sources in the checkpoint offsets and now there are"), _SOURCES),
     (re.compile(r"\[STREAMING_CHECKPOINT_MISSING_METADATA_FILE"), "restore the checkpoint's metadata file"),
     (re.compile(r"\b(?:ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError)\b"), _MISSING),
     (re.compile(r"\b(?:ModuleNotFoundError|DATA_SOURCE_NOT_FOUND)\b"), _MISSING),

@@ -19,6 +19,7 @@ from ha.leadership import remedy_file
 from ha.leadership.leadership import Leadership
 from ha.rewind.completing import settle
 from ha.spark.failures import failure
+from ha.spark.frozen import warn_of_frozen
 from ha.spark.heartbeat import Heartbeat
 from ha.spark.locations import checkpoint_location
 from ha.spark.query_events import Ended, publish_checkpoints
@@ -124,6 +125,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
             chosen |= for_retained(self._spark, leadership.job, self._published)
             stack.enter_context(configured(self._spark, {**chosen, **for_session(self._spark, leadership)}))
+            warn_of_frozen(self._spark, leadership)
             if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_QUERIES")):
                 self.reports = QueryReports()
                 stack.enter_context(ReportFile(Path(path), self.reports))

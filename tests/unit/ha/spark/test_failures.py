@@ -55,6 +55,7 @@ def test_one_line(text: str, line: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        "assertion failed: There are [1] sources in the checkpoint offsets and now there are [2] sources requested by",
         "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match",
         "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided",
         "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming",

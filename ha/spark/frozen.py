@@ -1,0 +1,55 @@
+"""Frozen settings: says before the queries start which settings of the session a checkpoint overrules.
+
+Spark takes some settings from a query's checkpoint, the number of state partitions for instance. What the session says
+otherwise has no effect on that query, and of that there is one line of Spark's, deep in its log.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+
+from pyspark.sql import SparkSession
+
+from ha.checkpoints import contents
+from ha.checkpoints.contents import Unreadable
+from ha.leadership.leadership import Leadership
+from ha.spark.commit_log import newest_batch, queries
+from leader.layout.names import SPARK
+from store.errors import Invalid, NotFound
+
+_log = logging.getLogger("ha")
+
+
+def differing(frozen: Mapping[str, str], session: Mapping[str, str]) -> list[str]:
+    """Return what a checkpoint overrules, as ``name=value here, value there``, sorted by name."""
+    return [
+        f"{name}={frozen[name]} ({session[name]} in the session)"
+        for name in sorted(frozen.keys() & session.keys())
+        if frozen[name] != session[name]
+    ]
+
+
+def warn_of_frozen(spark: SparkSession, leadership: Leadership) -> None:
+    """Log, for each query with state, which settings of the session have no effect on it. Costs two lists and a read.
+
+    Raises:
+        Fenced: another leader has taken over.
+        StoreError: the store did not answer.
+    """
+    session = getattr(spark.conf, "getAll", {})  # what was set, without defaults; Spark 4 and newer
+    for query in queries(leadership) if session else ():
+        if found := differing(_frozen(leadership, query), session):
+            _log.warning(
+                "%s: query %r goes on with the settings of its checkpoint: %s. To change them, give it another name, "
+                "so that it begins anew.", leadership.job, query, ", ".join(found),
+            )  # fmt: skip
+
+
+def _frozen(leadership: Leadership, query: str) -> dict[str, str]:
+    place = f"{SPARK}/{query}"
+    if "state" not in leadership.names(place):
+        return {}
+    newest = newest_batch(leadership.names(f"{place}/offsets"))
+    with suppress(Invalid, NotFound, Unreadable):
+        return contents.offsets(leadership.own.read(f"{place}/offsets/{newest}")).settings
+    return {}

@@ -1,0 +1,59 @@
+"""Frozen settings: one sentence for each query whose checkpoint overrules the session."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import ha
+from ha.leadership.leadership import Leadership
+from ha.spark.frozen import differing, warn_of_frozen
+from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
+from tests.unit.ha.checkpoints.test_closure import until_batch
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def session(**settings: str) -> Any:
+    return SimpleNamespace(
+        conf=SimpleNamespace(getAll={f"spark.sql.shuffle.{name}": v for name, v in settings.items()})
+    )
+
+
+@pytest.fixture
+def leadership() -> Iterator[Leadership]:
+    """A job with a query that has state."""
+    with ha.lead("orders") as leadership:
+        folder = Path(urlsplit(leadership.path("spark/daily")).path)
+        for path, data in until_batch(ROCKSDB_IDS, 5).files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        yield leadership
+
+
+def test_what_is_overruled_is_said_once_with_both_values(
+    leadership: Leadership, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_frozen(session(partitions="977"), leadership)
+    (said,) = [each.getMessage() for each in caplog.records if "goes on with" in each.getMessage()]
+    assert said.startswith("orders: query 'daily' goes on with the settings of its checkpoint: ")
+    assert f"{PARTITIONS}=" in said
+    assert "(977 in the session)" in said
+
+
+def test_what_was_not_set_or_is_the_same_is_not_said(leadership: Leadership, caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_frozen(session(), leadership)
+    warn_of_frozen(session(other="1"), leadership)
+    warn_of_frozen(SimpleNamespace(conf=object()), leadership)  # type: ignore[arg-type]  # an older Spark
+    Path(urlsplit(leadership.path("spark/daily/offsets/5")).path).write_text("damaged")
+    warn_of_frozen(session(partitions="977"), leadership)
+    assert "goes on with" not in caplog.text
+
+
+def test_differences() -> None:
+    assert differing({"a": "1", "b": "2", "c": "3"}, {"b": "2", "a": "9", "d": "4"}) == ["a=1 (9 in the session)"]
