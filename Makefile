@@ -27,7 +27,7 @@ test: lint  ## everything: gates, unit, contract, protocol, integration and Spar
 	$(PYTEST)
 
 unit: install  ## what needs no servers and starts no programs, in less than a minute
-	$(PYTEST) -m "$(WITHOUT)" tests/unit
+	$(PYTEST) --hypothesis-profile=unit -m "$(WITHOUT)" tests/unit
 
 bench: install  ## what it costs, beside what people use today: build/benchmarks; make bench BENCH='lookup --quick'
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -26,9 +26,11 @@ ROOT_WITHIN_S = 30.0
 
 # By default Hypothesis gives an example 0.2 s, and the making of ten examples 1 s. On a loaded machine that fails a
 # test of which nothing is wrong. Each run has the same examples: a test that fails here fails everywhere.
+# `make unit` tries a quarter of them.
 hypothesis.settings.register_profile(
     "repeated", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+hypothesis.settings.register_profile("unit", hypothesis.settings.get_profile("repeated"), max_examples=25)
 hypothesis.settings.load_profile("repeated")
 
 
