@@ -172,7 +172,7 @@ class Command:
     @property
     def restart_file(self) -> Path:
         """The file of :mod:`ha.leadership.restart_file` of the present run."""
-        return Path(self._directory.name, f"restart-{self.starts}")
+        return self._directory / f"restart-{self.starts}"
 
     @property
     def _settle(self) -> Path:
