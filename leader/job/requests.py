@@ -14,12 +14,16 @@ from typing import Any
 import msgspec
 
 from leader.job.fenced_directory import FencedDirectory
+from leader.job.grants import began_after_ms
 from leader.job.versioned_files import VersionedFiles
-from leader.layout.names import REQUESTS
+from leader.layout.names import HISTORY, REQUESTS
 from store.errors import Conflict, StoreError
 
 KEPT = 20
 """Answered requests that stay for people to read; older ones are removed."""
+
+MOST_FORGOTTEN = 100
+"""Removed requests that one leader forgets: each has left an empty directory behind."""
 
 
 class State(Enum):
@@ -81,6 +85,7 @@ class Requests:
         """Connect to nothing yet; ``directory`` is the leader directory as the caller last saw it."""
         self._directory = directory
         self._files = VersionedFiles(directory, REQUESTS, "a request")
+        self._forgot = False
         self._accepted: set[str] = set()
         """Those that this leader carries out, or has. One that is accepted by nobody else was left in between."""
 
@@ -141,6 +146,17 @@ class Requests:
         with suppress(StoreError):  # they are only there to be read
             for identity in answered[:-KEPT]:
                 self._files.remove(identity)
+            if len(answered) >= KEPT and not self._forgot:  # otherwise none was ever removed
+                self._forget_removed()
+
+    def _forget_removed(self) -> None:
+        """Forget, once, the requests that earlier leaders have removed.
+
+        Those of this leader stay: a request of it that the store executes late would be a new one without them.
+        """
+        self._forgot = True
+        began_ms = began_after_ms(self._directory.list(HISTORY), self._directory.leader.epoch)
+        self._files.forget_removals(began_ms, MOST_FORGOTTEN)
 
     def refuse(self, said: str) -> None:
         """Refuse all open requests."""

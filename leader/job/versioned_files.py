@@ -160,6 +160,21 @@ class VersionedFiles:
             if each == name:
                 self._directory.delete(entry.path)
 
+    def forget_removals(self, before_ms: int, most: int) -> None:
+        """Delete what says that files were removed, if nothing can bring them back.
+
+        Args:
+            before_ms: the present leader had not begun by then, by the store's clock: what was sent before its claim
+                finds no path any more.
+            most: names that are forgotten at once.
+        """
+        entries = sorted(self._entries(), key=lambda each: each[1])
+        present = newest(entries)
+        gone = [name for name, entry in present.items() if entry.is_directory and entry.at_ms < before_ms][:most]
+        for name, entry in entries:  # the removal last: until then it counts
+            if name in gone:
+                self._directory.delete(entry.path)
+
     def _change(self, name: str, data: bytes | None, expected: int | None) -> int:
         base = f"{self._folder}/{check_word(name, self._what)}"
         for _ in range(ATTEMPTS):

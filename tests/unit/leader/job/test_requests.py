@@ -1,15 +1,19 @@
 """Requests: asked by name, accepted once behind the fence, and never executed by the leader of another epoch."""
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from leader.errors import Fenced, InvalidName
 from leader.job.requests import KEPT, Request, Requests, State
+from leader.job.versioned_files import VersionedFiles
+from leader.layout.names import LeaderDirectory
 from store.errors import StoreError
 from tests.unit.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, Place
-from tests.unit.leader.owned import FIRST, SECOND, Owned
+from tests.unit.leader.owned import FIRST, HOME, SECOND, Owned
 
 ENDS = [State.DONE, State.REFUSED, State.FAILED]
 
@@ -152,6 +156,69 @@ def test_answered_requests_are_kept_for_a_while(hurt: Owned) -> None:
     assert list(leader.accept()) == []
     kept = [each for each in range(KEPT + 3) if leader.load(f"{each:03d}") is not None]
     assert kept == list(range(3, KEPT + 3))
+
+
+# --- what is left of removed requests
+
+
+def removals(owned: Owned, directory: LeaderDirectory = FIRST) -> list[str]:
+    """The empty directories that say that requests were removed."""
+    entries = owned.direct.list(f"orders/{directory.name}/requests")
+    return sorted(each.name.partition("=")[0] for each in entries if each.is_directory)
+
+
+def removed(owned: Owned, place: Place, *, seconds: float) -> None:
+    """Have a leader remove three requests, so long before its line of history."""
+    leader = Requests(owned.own)
+    for number in range(KEPT + 3):
+        leader.ask(f"{number:03d}", "cancel", "")
+    carried_out(leader)
+    list(leader.accept())
+    assert removals(owned) == ["000", "001", "002"], "a leader does not forget its own"
+    owned.direct.make_directory(f"{HOME}/history/{FIRST.name}~released~a")
+    line = Path(place.root, HOME, "history", f"{FIRST.name}~released~a").stat().st_mtime
+    for each in owned.direct.list(f"{HOME}/requests"):
+        if each.is_directory:
+            os.utime(Path(place.root, HOME, "requests", each.name), (line - seconds, line - seconds))
+
+
+def test_the_next_leader_forgets_the_requests_that_were_removed(hurt: Owned, place: Place) -> None:
+    removed(hurt, place, seconds=1.0)
+    new = Requests(hurt.claim())
+    assert list(new.accept()) == []
+    assert removals(hurt, SECOND) == []
+    assert len(hurt.names("requests", SECOND)) == KEPT
+
+
+def test_what_may_have_been_removed_under_this_leader_stays(hurt: Owned, place: Place) -> None:
+    removed(hurt, place, seconds=0.0)
+    assert list(Requests(hurt.claim()).accept()) == []
+    assert removals(hurt, SECOND) == ["000", "001", "002"]
+
+
+def test_a_leader_forgets_only_once_and_only_so_many(
+    hurt: Owned, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leader.job.requests.MOST_FORGOTTEN", 2)
+    removed(hurt, place, seconds=1.0)
+    new = Requests(hurt.claim())
+    list(new.accept())
+    list(new.accept())
+    assert len(removals(hurt, SECOND)) == 1
+
+
+def test_a_removal_is_forgotten_after_all_that_it_has_removed(hurt: Owned, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, deleted = VersionedFiles(hurt.own, "requests", "a request"), list[str]()
+    for name in ("gone", "here"):
+        files.put(name, b"1")
+    files.remove("gone")
+    hurt.direct.write(f"{HOME}/requests/gone=1", b"a crash has left it")
+    (at_ms,) = [each.modified_ms for each in hurt.own.list("requests") if each.is_directory]
+    monkeypatch.setattr(hurt.own, "delete", deleted.append)
+    files.forget_removals(at_ms, 9)
+    assert deleted == []
+    files.forget_removals(at_ms + 1, 9)
+    assert deleted == ["requests/gone=1", "requests/gone=2"]
 
 
 def test_which_states_are_the_end() -> None:
