@@ -17,6 +17,7 @@ MODULES = (
     "benchmarks.scale",
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
+    "benchmarks.spark.outputs",
     "benchmarks.spark.failover",
     "benchmarks.spark.hangs",
     "benchmarks.spark.first_call",

@@ -20,7 +20,7 @@ myst_heading_anchors = 4
 """Headings down to this level can be linked to, by the names that a forge gives them."""
 
 NAVIGATION = {
-    "Start": ["examples", "jobs", "workers"],
+    "Start": ["examples", "jobs", "outputs", "workers"],
     "Operate": [
         "operations",
         "checkpoints",

@@ -51,8 +51,8 @@ _NO_CONNECTION = re.compile(
     r"\(os error (?:99|101|111|113)\)$|^failed to lookup address information|^Connection refused"
 )
 
-_OBSERVERS = "dfs.client.failover.proxy.provider"
-_ACTIVE_ONLY = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+OBSERVERS = "dfs.client.failover.proxy.provider"
+ACTIVE_ONLY = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
 
 
 def _classify(error: BaseException) -> StoreError:
@@ -230,7 +230,7 @@ def _connect(authority: str, config: Mapping[str, str], turn: int) -> "Client":
         order = f"dfs.ha.namenodes.{authority}"
         settings[order] = known[order]
         # An observer NameNode may be behind, and the protocol must read the present state.
-        settings[f"{_OBSERVERS}.{authority}"] = _ACTIVE_ONLY
+        settings[f"{OBSERVERS}.{authority}"] = ACTIVE_ONLY
     # Ask each NameNode once and report at once: by default hdfs-native tries for three minutes.
     settings["dfs.client.failover.max.attempts"] = str(len(nodes) - 1)
     settings["dfs.client.failover.sleep.base.millis"] = "0"

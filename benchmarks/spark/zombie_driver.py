@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -69,12 +69,15 @@ class Gate:
 class Late(ha.spark.Output):
     """Output that waits at the gate just before it publishes: rows and state are written."""
 
-    gate: Gate
-    case: str
+    def wait_at(self, gate: Gate, case: str) -> None:
+        """Wait there."""
+        publish = self._journal.publish
 
-    def _publish(self, staged: str, batch_id: int) -> bool:
-        self.gate.pass_through(self.case, batch_id)
-        return super()._publish(staged, batch_id)
+        def late(attempt: str, batch_id: int) -> bool:
+            gate.pass_through(case, batch_id)
+            return publish(attempt, batch_id)
+
+        cast("Any", self._journal).publish = late
 
 
 def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable[[DataFrame, int], None]:
@@ -82,7 +85,7 @@ def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable
     name, source, target = case["name"], case["format"], case["target"]
     output = Late(leadership, target, name, source=source) if case["fenced"] else None
     if output is not None:
-        output.gate, output.case = gate, name
+        output.wait_at(gate, name)
 
     def write(batch: DataFrame, batch_id: int) -> None:
         if case["asleep"] == "writing":

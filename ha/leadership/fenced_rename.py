@@ -105,7 +105,7 @@ class FencedRename:
             InvalidSettings: no rename leads to the target: it is in another file system, or in a job's directory.
         """
         self._epoch = leadership.epoch
-        self.root, self.inside, self.outside = _common(leadership.directory, outside)
+        self.root, self.inside, self.outside = common_root(leadership.directory, outside)
         self._files = leadership.open_files(self.root)
         self._parents: set[str] = set()
         leader = LeaderDirectory(leadership.epoch, leadership.session_id)
@@ -294,7 +294,7 @@ def _pause() -> None:
     BOOT_CLOCK.sleep(RETRY_S)
 
 
-def _common(inside: str, outside: str) -> tuple[str, str, str]:
+def common_root(inside: str, outside: str) -> tuple[str, str, str]:
     """Return a root that contains both, and their paths below it.
 
     Raises:

@@ -1,9 +1,10 @@
 """Output report: what a driver counts of its outputs, in a small file beside its query report.
 
 The driver replaces the file after each batch; the sidecar shows it (:mod:`ha.metrics.outputs`). The driver does not
-load Prometheus for it.
+load Prometheus for it. Outputs of the format ``ha`` are published by processes of Spark: each has a file of its own.
 """
 
+import glob
 import logging
 import threading
 from bisect import bisect_left
@@ -27,6 +28,9 @@ BOUNDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.
 
 MOST_OUTPUTS = 64
 """Outputs of one program in a report."""
+
+STAGED = ".staged"
+"""Ends the name of a report that is being written."""
 
 _log = logging.getLogger("ha")
 
@@ -69,9 +73,20 @@ class OutputReport(msgspec.Struct):
 _decoder = msgspec.json.Decoder(list[OutputReport])
 
 
-def path_beside(queries: Path) -> Path:
-    """Return where the report of the outputs is, beside that of the queries."""
-    return queries.with_name(f"{queries.name}.outputs")
+def path_beside(queries: Path, folder: str = "") -> Path:
+    """Return where the report of the outputs is, beside that of the queries.
+
+    Args:
+        queries: that one.
+        folder: of the output, if another process than the program publishes it.
+    """
+    return queries.with_name(f"{queries.name}.outputs{'-' if folder else ''}{folder}")
+
+
+def paths_beside(queries: Path) -> list[Path]:
+    """Return the reports of all outputs that are there."""
+    found = queries.parent.glob(f"{glob.escape(queries.name)}.outputs*")
+    return sorted(path for path in found if path.suffix != STAGED)[:MOST_OUTPUTS]
 
 
 def read(path: Path) -> list[OutputReport]:
@@ -101,6 +116,13 @@ class OutputReports:
         self._lock = threading.Lock()
         self._failing = False
 
+    def resume(self, path: Path) -> None:
+        """Write to this file from now on, and add to what another process has counted in it."""
+        with self._lock:
+            self.path = path
+            for each in read(path):
+                self._outputs.setdefault(each.name, OutputReport(each.name)).add(each)
+
     def counted(self, name: str, created: int, renamed: int, ignored: int, failed: int) -> None:
         """Files of an output have come to their places, or they cannot; then its batch does not become complete."""
         with self._lock:
@@ -125,7 +147,7 @@ class OutputReports:
         if self.path is None:
             return
         with self._lock:
-            staged = self.path.with_name(f"{self.path.name}.staged")
+            staged = self.path.with_name(f"{self.path.name}{STAGED}")
             try:
                 staged.write_bytes(msgspec.json.encode(list(self._outputs.values())))
                 staged.replace(self.path)

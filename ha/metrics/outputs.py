@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ha.metrics.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, path_beside, read
+from ha.metrics.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, paths_beside, read
 from ha.metrics.queries import Reports
 
 LABELS = ["job_name", "output"]
@@ -32,11 +32,12 @@ class OutputMetrics(Collector):
         newest = self._reports.runs()
         with self._lock:
             for run in range(self._folded + 1, newest):
-                path = path_beside(self._reports.path(run))
-                _add(self._kept, read(path))
-                path.unlink(missing_ok=True)
+                for path in paths_beside(self._reports.path(run)):
+                    _add(self._kept, read(path))
+                    path.unlink(missing_ok=True)
             self._folded = max(self._folded, newest - 1)
-            present = read(path_beside(self._reports.path(newest))) if newest else []
+            paths = paths_beside(self._reports.path(newest)) if newest else []
+            present = [each for path in paths for each in read(path)]
             counted: dict[str, OutputReport] = {}
             _add(counted, self._kept.values())
             _add(counted, present)

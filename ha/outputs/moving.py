@@ -66,14 +66,25 @@ class Moving:
 
     # --- records
 
-    def take_stock(self, attempt: str) -> Record:
+    def take_stock(self, attempt: str, wrote: Record | None = None) -> Record:
         """Return what an attempt consists of, and keep it beside its rows.
 
+        Args:
+            attempt: its folder.
+            wrote: what it has to consist of; other files are deleted. None if whatever is there belongs to it.
+
         Raises:
-            NotFound: its rows are gone.
+            NotFound: its rows are gone, or some of what was written.
         """
         self._looked_at = now()
-        record = self.look(f"{attempt}/{layout.ROWS}")
+        rows = f"{attempt}/{layout.ROWS}"
+        record = self.look(rows)
+        if wrote is not None:
+            if missing := wrote.without(record).paths():
+                raise NotFound(f"{len(missing)} of the {wrote.files} files written are gone: {missing[:MOST_NAMED]}")
+            for path in record.without(wrote).paths():  # by tasks that were repeated, and may go on
+                self._renames.remove(f"{rows}/{path}")
+            record = wrote
         self.keep(attempt, written(FILES, record))
         return record
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ha.spark.query_events import publish_checkpoints
     from ha.spark.rehearsal import Rehearsal, warm_up
     from ha.spark.session import explain
+    from ha.spark.sink.data_source import register_format
     from ha.spark.supervision.job import Job
     from ha.spark.worker.worker import call, checkpoint, connect, job_master, report
 
@@ -39,6 +40,7 @@ _PLACES = {
     "job_master": "ha.spark.worker.worker",
     "lead": "ha.spark.lead_session",
     "publish_checkpoints": "ha.spark.query_events",
+    "register_format": "ha.spark.sink.data_source",
     "report": "ha.spark.worker.worker",
     "warm_up": "ha.spark.rehearsal",
 }
@@ -62,6 +64,7 @@ __all__ = [
     "job_master",
     "lead",
     "publish_checkpoints",
+    "register_format",
     "report",
     "warm_up",
 ]

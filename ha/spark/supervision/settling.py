@@ -14,6 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from ha.leadership.leadership import Leadership
+from ha.spark.sink.leader_home import SETTLING
 from ha.spark.supervision.flow import Edges, readers_first
 from store.clock import BOOT_CLOCK, now
 from store.errors import Invalid
@@ -87,6 +88,7 @@ def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph
     if wanted.drain and _drain(queries, graph, end):
         path.with_name(f"{path.name}{DRAINED}").touch()
     leadership.settling.set()
+    path.with_name(f"{path.name}{SETTLING}").touch()  # for the format ha, which is in other processes
     ending = [
         threading.Thread(target=_end, args=(each, end), name="ha-settle", daemon=True) for each in queries.values()
     ]

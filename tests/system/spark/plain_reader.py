@@ -193,7 +193,7 @@ class FaultyStore:
             self._do(change)
 
 
-@dataclass
+@dataclass(eq=False)
 class Home:
     """As much of a leadership as an output needs."""
 
@@ -202,6 +202,15 @@ class Home:
     session_id: str
     job: str = "orders"
     settling: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def own(self) -> "Home":
+        """The leader directory as a store."""
+        return self
+
+    def list(self) -> list[Entry]:
+        """Return no entries: nobody has begun to put a query back."""
+        return []
 
     @property
     def name(self) -> str:
@@ -324,9 +333,9 @@ class Run:
             self.store.alive = True
             if self.drivers > most_drivers // 2:
                 self.store.rate = 0.0
-            output: Output | None = None
+            output: Any = None
             try:
-                output = Output(cast("Leadership", home), f"file://{ROOT}/{OUT}", partition_by=self._by)
+                output = self._open(home)
                 while batch < self.batches:
                     output.write(cast("DataFrame", self._batch(batch)), batch)
                     self.reader.whole(batch)
@@ -344,9 +353,11 @@ class Run:
         self.reader.check_complete()
         return self
 
-    @property
-    def _by(self) -> list[str]:
-        return ["day"] if self.partitioned else []
+    def _open(self, home: Home) -> Any:
+        """Start a driver."""
+        return Output(
+            cast("Leadership", home), f"file://{ROOT}/{OUT}", partition_by=["day"] if self.partitioned else []
+        )
 
     def _lead(self, before: Home | None) -> Home:
         """Claim the leader directory; what was not acknowledged of the old one may be gone by then."""

@@ -178,9 +178,9 @@ def test_rows_that_are_deleted_before_the_decision_are_written_again(
     with output(leadership, tmp_path) as made:
         look = Moving.take_stock
 
-        def too_late(moving: Moving, attempt: str) -> object:
+        def too_late(moving: Moving, attempt: str, wrote: None) -> object:
             shutil.rmtree(next((own_folder(leadership) / "staged").iterdir()))
-            return look(moving, attempt)
+            return look(moving, attempt, wrote)
 
         with monkeypatch.context() as patch:
             patch.setattr(Moving, "take_stock", too_late)
@@ -196,9 +196,9 @@ def test_a_driver_that_is_fenced_before_the_decision_is_told_so(
     """Its rows have gone with its leader directory: nobody has cleaned up."""
     look = Moving.take_stock
 
-    def too_late(moving: Moving, attempt: str) -> object:
+    def too_late(moving: Moving, attempt: str, wrote: None) -> object:
         fence(leadership)
-        return look(moving, attempt)
+        return look(moving, attempt, wrote)
 
     with output(leadership, tmp_path) as made:
         monkeypatch.setattr(Moving, "take_stock", too_late)
@@ -277,7 +277,8 @@ def moving_of(leadership: Leadership, tmp_path: Path) -> Moving:
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> OutputReports:
     reports = OutputReports()
-    monkeypatch.setattr("ha.spark.output.REPORTS", reports)
+    for module in ("ha.spark.output", "ha.outputs.journal"):
+        monkeypatch.setattr(f"{module}.REPORTS", reports)
     return reports
 
 
@@ -411,5 +412,5 @@ def test_not_every_folder_is_remembered(
     with output(leadership, tmp_path) as made:
         for number in range(3):
             assert made.write(batch(DAYS), number)
-        assert len(made._renames._parents) == 2
+        assert len(made._journal._renames._parents) == 2
     assert len(found(tmp_path)) == 12

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
+from ha.outputs.journal import Journal
 from ha.outputs.moving import Moving
 from ha.outputs.record import Record
 from ha.spark import Output
@@ -82,13 +83,13 @@ def test_a_batch_that_is_complete_whatever_is_missing_is_found(monkeypatch: pyte
 
 
 def test_a_replay_that_is_published_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = Output._settle
+    settle = Journal.settle
 
-    def forgetful(output: Output, attempt: str = "") -> None:
-        settle(output, attempt)
-        output._newest -= 1
+    def forgetful(journal: Journal, attempt: str = "", *, shared: bool = False) -> None:
+        settle(journal, attempt, shared=shared)
+        journal._newest -= 1
 
-    monkeypatch.setattr(Output, "_settle", forgetful)
+    monkeypatch.setattr(Journal, "settle", forgetful)
     assert found()
 
 

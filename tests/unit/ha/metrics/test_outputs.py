@@ -105,3 +105,19 @@ def test_a_report_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: py
     reports.counted("clean", 1, 1, 0, 0)
     reports.show()
     assert read(reports.path) == [OutputReport("clean", 0, {"created": 1, "renamed": 1, "ignored": 0, "failed": 0})]
+
+
+def test_outputs_that_another_process_publishes_are_shown_beside_the_programs(driver: Driver) -> None:
+    first = driver.run()
+    first.counted("clean", 10, 10, 0, 0)
+    first.show()
+    for counted in (1, 2):  # one process after the other
+        other = OutputReports()
+        other.resume(path_beside(driver.folder / "queries-1", "clean-0123"))
+        other.counted("clean", counted, counted, 0, 0)
+        other.show()
+    (driver.folder / "queries-1.outputs-other.staged").write_bytes(b"half")
+    assert driver.value("ha_output_files_total", outcome="created") == 13
+    driver.run().show()
+    assert driver.value("ha_output_files_total", outcome="created") == 13
+    assert not path_beside(driver.folder / "queries-1", "clean-0123").exists()

@@ -167,7 +167,7 @@ def test_a_rewind_is_undone_and_that_as_well(job: Job, choice: str) -> None:
 def test_what_is_decided_and_not_complete_follows_too(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     before = job.seen
     with job.output() as output, monkeypatch.context() as patch:
-        patch.setattr(output._moving, "move", lambda *_: (_ for _ in ()).throw(ConnectionLost("dead")))
+        patch.setattr(output._journal._moving, "move", lambda *_: (_ for _ in ()).throw(ConnectionLost("dead")))
         with pytest.raises(ConnectionLost):
             output.write(batch({"day=1": "half"}), 7)
     job.rewind(6 - 1, ASIDE)

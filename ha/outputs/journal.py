@@ -1,0 +1,219 @@
+"""Journal: publishes the batches of one output, each once, whoever has written their rows.
+
+:class:`ha.spark.Output` and the format ``ha`` both write an attempt below ``staged`` and hand it over. One rename
+decides it, with a record of its files. Then each of its partitions is moved to its place by one rename, and a last
+rename says that the batch is complete: see :mod:`ha.outputs.layout`. A driver that does a batch again finds it decided,
+drops its own rows, and moves the rest of what was decided. See decisions 17, 36 and 51.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from ha.leadership.fenced_rename import FencedRename, LeaderHome, common_root, make_parents
+from ha.metrics.output_report import DECIDE, MOVE, RECORD, REPORTS
+from ha.outputs import layout
+from ha.outputs.moving import Moved, Moving
+from ha.outputs.record import TARGET, Record, Target
+from leader.errors import OutputLost
+from leader.layout.names import OUT
+from leader.layout.packed_names import written
+from store.errors import AlreadyExists, NotFound, StoreError
+
+OWNER = "owner="
+"""Begins the name of the folder in ``staged`` that says which journal has settled last."""
+
+SEALED = "-sealed"
+"""Ends the name of an attempt to which no task can add a file any more."""
+
+_log = logging.getLogger("ha")
+
+
+class Journal:
+    """The journal of one output, for the leader that owns it. It settles before its first batch, and after a failure.
+
+    Attributes:
+        staged: URI of the folder below which attempts are written, each as ``<attempt>/rows``.
+    """
+
+    def __init__(self, home: LeaderHome, uri: str, name: str) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            home: the leader directory.
+            uri: directory in which the batches appear.
+            name: of the output.
+
+        Raises:
+            InvalidSettings: no rename leads to that directory.
+        """
+        self.staged = staged_below(home.directory, uri, name)
+        self._renames = FencedRename(home, uri)
+        folder = layout.home(name, self._renames.outside)
+        self._moving = Moving(self._renames, f"{self._renames.inside}/{folder}", name)
+        self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}")
+        self._name, self._owner = name, f"{OWNER}{uuid.uuid4().hex}"
+        self._newest, self._settled = -1, False
+        self._shifts: list[str] = []
+
+    def publish(self, attempt: str, batch_id: int, wrote: Record | None = None) -> bool:
+        """Publish what was written of a batch; returns False, and drops it, if the batch was decided before.
+
+        Args:
+            attempt: where that is, below :attr:`staged`; a name that is never used again.
+            batch_id: number that Spark gave to the batch; its id is higher if the query was put back.
+            wrote: the files that belong to it, if tasks may still add others: those are deleted. And other processes
+                may have published meanwhile; if one has, this journal settles again. None if only this process
+                publishes, and all that is there belongs to the batch.
+
+        Raises:
+            AlreadyExists: the output has such a batch, and this job did not put it there.
+            Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
+            OutputLost: files of the batch are gone.
+            StoreError: it is not known whether the batch was published: write it again.
+        """
+        try:
+            if not self._settled or (wrote is not None and not self._alone(attempt)):
+                self.settle(attempt, shared=wrote is not None)
+            self._settled = False  # until all of it has succeeded
+            published = self._publish(attempt, self._id(batch_id), wrote)
+            self._settled = True
+        finally:
+            REPORTS.show()
+        return published
+
+    def abandon(self, attempt: str, batch_id: int) -> bool:
+        """Drop an attempt, unless it was decided: its publication may have raised all the same.
+
+        Returns:
+            Whether the batch is decided; then the next try of it completes it.
+        """
+        self._settled = False
+        decided = self._renames.exists(self._moving.at(layout.ready(self._id(batch_id))))
+        for each in (attempt, f"{attempt}{SEALED}"):
+            self._renames.remove(self._at_staged(each))
+        return decided
+
+    def settle(self, attempt: str = "", *, shared: bool = False) -> None:
+        """Drop everything that is staged, except one attempt, and complete the decided batches.
+
+        Args:
+            attempt: that one.
+            shared: leave a mark, by which :meth:`publish` sees whether another process has settled since.
+        """
+        renames, at = self._renames, self._moving.at
+        renames.do(lambda files: make_parents(files, renames.outside))
+        renames.make_folders(f"{renames.inside}/{OUT}", at("").rstrip("/"))
+        names = [entry.name for entry in renames.list(at("").rstrip("/"))]
+        self._shifts = [each for each in names if each.startswith(layout.SHIFT)]
+        renames.make_folders(at(layout.STAGED), at(layout.READY))
+        renames.sweep()
+        for entry in renames.list(at(layout.STAGED)):
+            if entry.name != attempt:  # so that a late rename of it finds nothing
+                renames.remove(self._at_staged(entry.name))
+        if shared:
+            renames.make_folders(self._at_staged(self._owner))
+        if decided := self._ids(layout.READY):
+            renames.acknowledge()  # a NameNode may forget a decision that it shows
+            decided = self._ids(layout.READY)
+        if layout.DONE not in names:
+            for batch_id in decided:  # by a version that kept no records
+                self._moving.record_anew(batch_id)
+            renames.make_folders(at(layout.DONE))
+        self._moving.keep(at("").rstrip("/"), written(TARGET, self._target))
+        for batch_id in decided:
+            self._counted(lambda batch_id=batch_id: self._moving.finish(batch_id))  # type: ignore[misc]
+        self._newest = max(self._newest, self._newest_done())
+        self._settled = True
+
+    def close(self) -> None:
+        """Let go of the file system."""
+        self._renames.close()
+
+    def _id(self, batch: int) -> int:
+        return batch + layout.shift(batch, self._shifts)
+
+    def _alone(self, attempt: str) -> bool:
+        """Whether nobody has settled or left anything since this journal has settled."""
+        names = {entry.name for entry in self._renames.list(self._moving.at(layout.STAGED))}
+        return names - {attempt} == {self._owner}
+
+    def _publish(self, attempt: str, batch_id: int, wrote: Record | None) -> bool:
+        newest, renames = self._newest, self._renames
+        if batch_id < newest:
+            _log.warning(
+                "Batch %d of output %s is dropped: it has come to batch %d. If the query has begun anew, give its "
+                "output another directory.", batch_id, self._name, newest,
+            )  # fmt: skip
+        if batch_id <= newest:
+            with suppress(StoreError):  # the next driver drops it
+                renames.remove(self._at_staged(attempt))
+            return False
+        with REPORTS.timed(self._name, RECORD):
+            staged, record = self._stock(attempt, batch_id, wrote)
+        with REPORTS.timed(self._name, DECIDE):
+            if not renames.move(staged, self._moving.at(layout.ready(batch_id))):
+                raise AlreadyExists(f"Batch {batch_id} of output {self._name!r} was decided meanwhile.")
+        self._newest = batch_id
+        with REPORTS.timed(self._name, MOVE):
+            self._counted(lambda: self._moving.move(batch_id, record))
+        return True
+
+    def _stock(self, attempt: str, batch_id: int, wrote: Record | None) -> tuple[str, Record]:
+        try:
+            staged = self._at_staged(attempt) if wrote is None else self._sealed(attempt, wrote)
+            return staged, self._moving.take_stock(staged, wrote)
+        except NotFound as error:
+            self._renames.check()  # or all of it has gone with the leader directory
+            raise NotFound(
+                f"What Spark has written of batch {batch_id} of output {self._name!r} is gone: does a clean-up delete "
+                "below the leader directory? Nothing was decided, so the query does the batch again."
+            ) from error
+
+    def _sealed(self, attempt: str, wrote: Record) -> str:
+        """Rename an attempt, so that a task that still runs creates its files where nobody looks; return its path."""
+        sealed = self._at_staged(f"{attempt}{SEALED}")
+        if wrote.files:
+            self._renames.move(self._at_staged(attempt), sealed)
+        else:  # no task has created anything
+            self._renames.make_folders(sealed, f"{sealed}/{layout.ROWS}")
+        return sealed
+
+    def _at_staged(self, name: str) -> str:
+        return self._moving.at(f"{layout.STAGED}/{name}")
+
+    def _counted(self, move: Callable[[], Moved]) -> None:
+        """Move a batch, and count what becomes of its files."""
+        try:
+            moved = move()
+        except OutputLost as error:
+            lost = max(1, error.lost)  # the record itself may be what is lost
+            REPORTS.counted(self._name, lost, 0, 0, lost)
+            raise
+        REPORTS.counted(self._name, moved.created, moved.renamed, moved.ignored, moved.failed)
+
+    def _newest_done(self) -> int:
+        """Return the newest complete batch; a thousand that has just begun may be empty."""
+        for bucket in reversed(self._ids(layout.DONE)):
+            if done := self._ids(f"{layout.DONE}/{bucket}"):
+                return done[-1]
+        return -1
+
+    def _ids(self, folder: str) -> list[int]:
+        return layout.ids([entry.name for entry in self._renames.list(self._moving.at(folder))])
+
+
+def staged_below(directory: str, uri: str, name: str) -> str:
+    """Return the URI of the folder below which attempts of an output are written.
+
+    Args:
+        directory: URI of the leader directory.
+        uri: directory in which the batches appear.
+        name: of the output.
+
+    Raises:
+        InvalidSettings: no rename leads there.
+    """
+    return f"{directory}/{layout.home(name, common_root(directory, uri)[2])}/{layout.STAGED}"

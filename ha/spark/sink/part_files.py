@@ -1,0 +1,143 @@
+"""PartFiles: the files that one task writes, one for each partition, from batches of Arrow.
+
+Rows are kept until there are many, so that the files of Parquet and ORC have large groups of them. Memory and open
+files are bounded: a partition that is closed for that gets another file if more rows of it come.
+"""
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ha.spark.sink.encoders import Encoder, open_encoder
+from ha.spark.sink.options import SinkOptions
+from store.streams import Stream, Streams
+
+MOST_OPEN = 100
+"""Files that a task has open at a time."""
+
+MOST_BYTES = 64 << 20
+"""Of rows that a task keeps in memory, as Arrow counts them."""
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a partition whose column has none, or an empty text."""
+
+ESCAPED = {*map(chr, range(1, 0x20)), "\x7f", *"\"#%'*/:=?\\{[]^"}
+"""Characters that Spark escapes in the names of partitions."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A file that is being written."""
+
+    name: str
+    stream: Stream
+    encoder: Encoder
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+
+
+class PartFiles:
+    """The files of one try of one task."""
+
+    def __init__(self, uri: str, options: SinkOptions, task: int) -> None:
+        """Open nothing before there are rows.
+
+        Args:
+            uri: of the folder that holds the partitions.
+            options: format, compression and columns of the partitions.
+            task: number of the task, for the names.
+        """
+        self._uri, self._options = uri, options
+        self._streams: Streams | None = None
+        self._prefix = f"part-{task:05d}-{uuid.uuid4().hex}"
+        self._count = 0
+        self._kept = 0
+        self._open: dict[str, _Open] = {}
+        """By partition; the one that was used last is the last."""
+        self._done: dict[str, dict[str, int]] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch."""
+        for partition, rows in split(batch, self._options.partition_by):
+            file = self._open.pop(partition, None)
+            if file is None:
+                if len(self._open) >= MOST_OPEN:
+                    self._close(next(iter(self._open)))
+                file = self._create(partition, rows.schema)
+            self._open[partition] = file
+            file.rows.append(rows)
+            self._kept += rows.nbytes
+        if self._kept >= MOST_BYTES:
+            for file in self._open.values():
+                self._flush(file)
+            self._kept = 0
+
+    def finish(self) -> dict[str, dict[str, int]]:
+        """Close the files; return the bytes of each, by its partition and its name."""
+        while self._open:
+            self._close(next(iter(self._open)))
+        return self._done
+
+    def _create(self, partition: str, schema: pa.Schema) -> _Open:
+        if self._streams is None:
+            self._streams = Streams(self._uri)
+        kind, compression = self._options.format, self._options.compression
+        squeezed = "" if compression == "none" else f".{compression}"
+        name = f"{self._prefix}-{self._count}{squeezed}.{'txt' if kind == 'text' else kind}"
+        self._count += 1
+        stream = self._streams.create(f"{partition}/{name}".lstrip("/"))
+        return _Open(name, stream, open_encoder(kind, stream, schema, compression))
+
+    def _flush(self, file: _Open) -> None:
+        if file.rows:
+            file.encoder.write(pa.Table.from_batches(file.rows))
+            file.rows = []
+
+    def _close(self, partition: str) -> None:
+        file = self._open.pop(partition)
+        self._flush(file)
+        file.encoder.close()
+        file.stream.close()
+        self._done.setdefault(partition, {})[file.name] = file.stream.size
+
+
+def split(batch: pa.RecordBatch, columns: tuple[str, ...]) -> list[tuple[str, pa.RecordBatch]]:
+    """Return the rows of each partition, without its columns, by the partition's path."""
+    if not batch.num_rows:
+        return []
+    if not columns:
+        return [("", batch)]
+    rest = batch.select([name for name in batch.schema.names if name not in columns])
+    paths = _paths(batch, columns).dictionary_encode()
+    if len(paths.dictionary) == 1:
+        return [(paths.dictionary[0].as_py(), rest)]
+    order = pc.sort_indices(paths.indices)
+    ordered, counts = rest.take(order), pc.value_counts(paths.indices.take(order))
+    found, start = [], 0
+    for each in counts.to_pylist():
+        found.append((paths.dictionary[each["values"]].as_py(), ordered.slice(start, each["counts"])))
+        start += each["counts"]
+    return found
+
+
+def _paths(batch: pa.RecordBatch, columns: tuple[str, ...]) -> Any:
+    parts = []
+    for name in columns:
+        values = pc.cast(batch.column(name), pa.string()).dictionary_encode()
+        texts = [f"{escaped(name)}={value_name(each)}" for each in values.dictionary.to_pylist()]
+        texts.append(f"{escaped(name)}={NULL}")
+        indices = pc.fill_null(values.indices, len(texts) - 1)
+        parts.append(pa.array(texts, pa.string()).take(indices))
+    return pc.binary_join_element_wise(*parts, "/")
+
+
+def value_name(value: str) -> str:
+    """Return a value as the name of a partition has it."""
+    return escaped(value) or NULL
+
+
+def escaped(text: str) -> str:
+    """Return a text as Spark escapes it in the names of partitions."""
+    return "".join(f"%{ord(each):02X}" if each in ESCAPED else each for each in text)

@@ -1,0 +1,128 @@
+"""HaWriter: writes one batch in the tasks, and commits it in a process of the driver's host.
+
+A task that is repeated, or that runs twice, writes files of other names. Only files in the messages of which Spark has
+taken one from each task belong to the batch: the journal deletes the others, and a task that still runs adds none.
+
+The process that commits is Spark's. It serves many batches, and another one may take its place at any time: so it keeps
+a journal, which notices that. Spark calls ``abort`` after a ``commit`` that has raised, too, and then the batch may
+have been decided.
+"""
+
+import logging
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from ha.metrics.output_report import REPORTS, path_beside
+from ha.outputs import layout
+from ha.outputs.journal import Journal, staged_below
+from ha.outputs.record import Record
+from ha.spark.sink.leader_home import LeaderHome
+from ha.spark.sink.options import SinkOptions
+from leader.errors import NotLeader
+from store.errors import StoreError
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+_log = logging.getLogger("ha")
+
+_journals: dict[tuple[LeaderHome, str, str], Journal] = {}
+"""The journal of this process; of another leader or output it would be another process's turn."""
+
+
+class Written(WriterCommitMessage):
+    """What a task has written.
+
+    Attributes:
+        attempt: of the batch.
+        partitions: by the partition's path, of each file its bytes.
+    """
+
+    def __init__(self, attempt: str, partitions: dict[str, dict[str, int]]) -> None:
+        """Tell the driver."""
+        self.attempt, self.partitions = attempt, partitions
+
+
+class HaWriter(DataSourceStreamArrowWriter):
+    """One is made for each batch, on the driver, and pickled for the tasks; another one commits."""
+
+    def __init__(self, home: LeaderHome, options: SinkOptions) -> None:
+        """Connect to nothing.
+
+        Raises:
+            InvalidSettings: no rename leads to the output.
+        """
+        self._home, self._options = home, options
+        self._attempt = uuid.uuid4().hex
+        staged = staged_below(home.directory, options.path, options.name)
+        self._folder = staged.split("/")[-2]
+        self._rows = f"{staged}/{self._attempt}/{layout.ROWS}"
+
+    def write(self, iterator: "Iterator[RecordBatch]") -> Written:
+        """Write the rows of one task."""
+        from ha.spark.sink.part_files import PartFiles  # noqa: PLC0415  # the process that commits needs no Arrow
+
+        task = TaskContext.get()
+        files = PartFiles(self._rows, self._options, task.partitionId() if task is not None else 0)
+        for batch in iterator:
+            files.add(batch)
+        return Written(self._attempt, files.finish())
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Publish the batch, if it was not published before.
+
+        Raises:
+            AlreadyExists: the output has such a batch, and this job did not put it there.
+            Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
+            OutputLost: files of the batch are gone.
+            StoreError: it is not known whether the batch was published; the query does it again.
+        """
+        written = _of(messages)
+        self._journal().publish(_attempt_of(written) or self._attempt, batchId, _record_of(written))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Drop what was written, unless the batch was decided; what cannot be dropped the next commit finds."""
+        if not (attempt := _attempt_of(_of(messages))):
+            return  # no task has told its place
+        try:
+            if self._journal().abandon(attempt, batchId):
+                _log.warning(
+                    "Batch %d of output %s has failed after it was decided: the query's next start completes it.",
+                    batchId, self._options.name,
+                )  # fmt: skip
+        except (StoreError, NotLeader) as error:  # the error that Spark aborts for is the one to see
+            _log.warning("What was written of batch %d is dropped later: %s", batchId, error)
+
+    def _journal(self) -> Journal:
+        key = (self._home, self._options.path, self._options.name)
+        if key not in _journals:
+            while _journals:
+                _journals.popitem()[1].close()
+            if path := os.environ.get("HA_QUERIES"):
+                REPORTS.resume(path_beside(Path(path), self._folder))
+            _journals[key] = Journal(*key)
+        return _journals[key]
+
+
+def _of(messages: list[WriterCommitMessage | None]) -> list[Written]:
+    return [each for each in messages if isinstance(each, Written)]
+
+
+def _attempt_of(written: list[Written]) -> str:
+    attempts = {each.attempt for each in written}
+    assert len(attempts) <= 1, "the tasks of a batch have the same writer"
+    return next(iter(attempts), "")
+
+
+def _record_of(written: list[Written]) -> Record:
+    partitions: dict[str, dict[str, int]] = {}
+    for each in written:
+        for partition, files in each.partitions.items():
+            partitions.setdefault(partition, {}).update(files)
+    return Record(dict(sorted(partitions.items())))

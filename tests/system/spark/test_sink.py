@@ -1,0 +1,249 @@
+"""The format ``ha``: through crashes, repeated tasks and zombies in a simulated store, and with a real Spark."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from ha.leadership import fenced_rename
+from ha.leadership.leadership import Leadership
+from ha.metrics.output_report import OutputReports, paths_beside, read
+from ha.outputs.journal import Journal
+from ha.outputs.moving import Moving
+from ha.spark import Output, register_format
+from ha.spark.sink import writer
+from ha.spark.sink.leader_home import LeaderHome, home_of
+from ha.spark.sink.options import options_of
+from ha.spark.sink.writer import HaWriter, Written
+from store.bounded import BoundedFiles
+from store.errors import ConnectionLost, NotFound
+from tests.system.spark.helpers import fence, leading, names
+from tests.system.spark.plain_reader import FAULTS
+from tests.system.spark.sink_run import SinkRun
+from tests.system.spark.test_output_loss import Counted
+
+SEEDS = 150
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
+    before, writer._journals = writer._journals, {}
+    yield
+    writer._journals = before
+
+
+def test_each_batch_once_through_crashes_repeated_tasks_and_zombies() -> None:
+    met: set[str] = set()
+    strangers = replayed = aborted = 0
+    for seed in range(SEEDS):
+        run = SinkRun(seed)
+        run.go()
+        assert not run.reader.wrong, (seed, run.reader.wrong[:3])
+        assert run.lost is None, f"{seed}: nobody has deleted anything. {run.lost}"
+        assert len(run.reader.complete) == run.batches
+        met |= set(run.store.met)
+        strangers, replayed = strangers + run.met_strangers, replayed + run.replayed
+        aborted += run.aborted
+    assert met == {*FAULTS, "ok"}
+    assert strangers > SEEDS
+    assert replayed > SEEDS // 2
+    assert aborted > SEEDS // 2
+
+
+# --- canaries
+
+
+def found(seeds: int = 400) -> bool:
+    """Whether a mistake that was built in shows up."""
+    for seed in range(seeds):
+        run = SinkRun(seed)
+        try:
+            run.go()
+        except AssertionError:
+            return True
+        if run.reader.wrong or run.lost is not None:
+            return True
+    return False
+
+
+def test_a_journal_that_believes_whatever_lies_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    stock = Moving.take_stock
+    monkeypatch.setattr(Moving, "take_stock", lambda moving, attempt, _: stock(moving, attempt))
+    assert found()
+
+
+def test_an_attempt_that_is_open_to_zombies_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Journal, "_sealed", lambda journal, attempt, _: journal._at_staged(attempt))
+    assert found()
+
+
+def test_a_process_that_thinks_it_is_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Journal, "_alone", lambda *_: True)
+    assert found()
+
+
+def test_an_abort_that_deletes_what_was_decided_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def delete(journal: Any, _: str, batch: int) -> bool:
+        journal._renames.remove(journal._moving.at(f"ready/{batch}"))
+        return False
+
+    monkeypatch.setattr(Journal, "abandon", delete)
+    assert found()
+
+
+# --- with a real Spark
+
+
+ODD = ["a b", "x/y:z", "50%", "ä,=", ""]
+"""Values that file systems and Spark do not like in names."""
+
+
+def run(spark: SparkSession, source: Path, target: str, checkpoint: str, kind: str) -> None:
+    lines = spark.readStream.schema("line string, part string, seen timestamp").parquet(str(source))
+    if kind == "text":
+        lines = lines.drop("seen")
+    sink = lines.writeStream.format("ha").option("path", target).option("format", kind).option("partitionBy", "part")
+    query = sink.option("checkpointLocation", checkpoint).start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.hdfs
+@pytest.mark.timeout(180)
+def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
+    """Each format is read as it was written, below partitions that have the same names as with Output."""
+    moment = "2026-01-02 03:04:05.678901"
+    frame = spark.createDataFrame([("x", value) for value in ODD], "line string, part string")
+    stamped = frame.selectExpr("line", "part", f"timestamp '{moment}' seen").coalesce(1)
+    stamped.write.parquet(str(tmp_path / "in"))
+    with leading(job, hdfs_uri) as leadership:
+        register_format(spark, leadership)
+        with Output(leadership, f"{hdfs_uri}-out/{job}/usual", source="parquet", partition_by=["part"]) as output:
+            output.write(stamped, 0)
+        for kind in ("parquet", "orc", "text"):
+            target = f"{hdfs_uri}-out/{job}/{kind}"
+            run(spark, tmp_path / "in", target, leadership.path(f"spark/{kind}"), kind)
+            assert names(target) == names(f"{hdfs_uri}-out/{job}/usual")
+            schema = "value string" if kind == "text" else "line string, seen timestamp"
+            found = spark.read.format(kind).schema(f"{schema}, part string, batch int").load(target)
+            expected = [("x", value, 0) if kind == "text" else ("x", moment, value, 0) for value in sorted(ODD)]
+            shown = found if kind == "text" else found.withColumn("seen", found.seen.cast("string"))
+            assert sorted(map(tuple, shown.fillna("").collect())) == expected
+        fence(leadership)
+        stamped.write.mode("append").parquet(str(tmp_path / "in"))
+        with pytest.raises(StreamingQueryException, match=r"Epoch 1 of job .* is over"):
+            run(spark, tmp_path / "in", target, str(tmp_path / "another"), "text")
+    assert names(f"{target}/part=50%25") == ["batch=0"]
+
+
+# --- tasks and commits on a local directory, without a Spark
+
+
+@pytest.fixture
+def leadership(tmp_path: Path) -> Iterator[Leadership]:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        yield leadership
+
+
+def writer_of(leadership: Leadership, tmp_path: Path, **given: str) -> HaWriter:
+    """Return what Spark makes anew for each batch, and for each commit."""
+    home = home_of(leadership)
+    return HaWriter(home, options_of({"path": f"{tmp_path}/out", "format": "text", **given}, home.directory))
+
+
+def wrote(by: HaWriter, rows: dict[str, list[Any]]) -> Written:
+    return by.write(iter([pa.RecordBatch.from_pydict(rows)]))
+
+
+@pytest.mark.parametrize(("partitions", "usual"), [(0, 7), (1, 6 + 2), (4, 6 + 2 * 4)])
+def test_calls_of_a_batch(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int, usual: int
+) -> None:
+    """Two more than with Output, for the list of what is staged and for the seal."""
+    monkeypatch.setattr(
+        LeaderHome, "open_files", lambda _, uri: BoundedFiles(lambda: Counted(uri.removeprefix("file://")), uri=uri)
+    )
+    rows: dict[str, list[Any]] = {"value": ["x"] * max(1, partitions)}
+    if partitions:
+        rows["part"] = [*range(partitions)]
+    spent = []
+    for number in range(4):
+        tasks, commits = (writer_of(leadership, tmp_path, partitionBy="part" * bool(partitions)) for _ in "12")
+        message = wrote(tasks, rows)
+        Counted.calls = 0
+        commits.commit([message, None], number)
+        spent.append(Counted.calls)
+    assert spent[2:] == [usual, usual]
+
+
+def test_a_batch_without_rows_is_complete(leadership: Leadership, tmp_path: Path) -> None:
+    nothing: list[list[Any]] = [[], [None], [wrote(writer_of(leadership, tmp_path), {"value": []})]]
+    for number, messages in enumerate(nothing):
+        writer_of(leadership, tmp_path).commit(messages, number)
+    (own,) = (Path(leadership.directory.removeprefix("file://")) / "out").iterdir()
+    assert sorted(each.name for each in (own / "done" / "0").iterdir()) == ["0", "1", "2"]
+
+
+def test_a_file_that_is_gone_before_the_decision_is_missed(leadership: Leadership, tmp_path: Path) -> None:
+    """Its task has told of it, so the batch is not published without it."""
+    tasks = writer_of(leadership, tmp_path)
+    messages: list[Any] = [wrote(tasks, {"value": [text]}) for text in ("one", "two")]
+    next(Path(tasks._rows.removeprefix("file://")).iterdir()).unlink()
+    with pytest.raises(NotFound, match="What Spark has written of batch 0 of output 'output' is gone"):
+        writer_of(leadership, tmp_path).commit(messages, 0)
+    writer_of(leadership, tmp_path).abort(messages, 0)
+    assert list((tmp_path / "out").iterdir()) == []
+    again = writer_of(leadership, tmp_path)
+    writer_of(leadership, tmp_path).commit([wrote(again, {"value": ["one"]})], 0)
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["batch=0"]
+
+
+def test_an_abort_after_a_decision_keeps_the_batch(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = wrote(writer_of(leadership, tmp_path), {"value": ["first"]})
+    with monkeypatch.context() as patch:
+        patch.setattr(Moving, "move", lambda *_: (_ for _ in ()).throw(ConnectionLost("no answer")))
+        with pytest.raises(ConnectionLost):
+            writer_of(leadership, tmp_path).commit([message], 0)
+    writer_of(leadership, tmp_path).abort([message], 0)
+    assert "Batch 0 of output output has failed after it was decided" in caplog.text
+    second = wrote(writer_of(leadership, tmp_path), {"value": ["second"]})
+    writer_of(leadership, tmp_path).commit([second], 0)
+    (file,) = (tmp_path / "out" / "batch=0").iterdir()
+    assert file.read_text() == "first\n"
+
+
+def test_an_abort_that_knows_nothing_leaves_it_to_the_next_commit(leadership: Leadership, tmp_path: Path) -> None:
+    lost = writer_of(leadership, tmp_path)
+    wrote(lost, {"value": ["nobody's"]})
+    writer_of(leadership, tmp_path).abort([None], 0)
+    message = wrote(writer_of(leadership, tmp_path), {"value": ["rows"]})
+    writer_of(leadership, tmp_path).commit([message], 0)
+    assert not Path(lost._rows.removeprefix("file://")).exists()
+
+
+def test_what_a_sidecar_is_told(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HA_QUERIES", str(tmp_path / "queries-1"))
+    monkeypatch.setattr("ha.outputs.journal.REPORTS", reports := OutputReports())
+    monkeypatch.setattr(writer, "REPORTS", reports)
+    message = wrote(writer_of(leadership, tmp_path), {"value": ["rows"]})
+    writer_of(leadership, tmp_path).commit([message], 0)
+    (path,) = paths_beside(tmp_path / "queries-1")
+    assert read(path)[0].files["renamed"] == 1
+
+
+def test_another_leader_has_another_journal(leadership: Leadership, tmp_path: Path) -> None:
+    first = writer_of(leadership, tmp_path)._journal()
+    assert writer_of(leadership, tmp_path)._journal() is first
+    assert writer_of(leadership, tmp_path, name="other")._journal() is not first
+    assert len(writer._journals) == 1
