@@ -16,6 +16,7 @@ from ha.rewind.plan import APART, BACK, CHECKPOINT, DECIDED, PLAN, TREE, Plan, R
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import OUT, REWINDING, REWOUND, SPARK, TRASH
 from store.errors import NotFound
+from store.paths import parent
 
 _settled: "weakref.WeakSet[Leadership]" = weakref.WeakSet()
 _settling = threading.Lock()
@@ -71,7 +72,7 @@ class _Completing:
         directory, place = self._directory, self._place
         names = self._names(place)
         if PLAN not in names:  # it is in the trash already, as the last of all
-            directory.delete(place)
+            directory.delete(parent(place))
             return None
         plan = decoded(directory.read(f"{place}/{PLAN}"))
         trash = f"{TRASH}/{plan.trash}/{REWOUND}{plan.query}"
@@ -93,7 +94,7 @@ class _Completing:
                     aside.bring_back(f"{renames.inside}/{place}/{BACK}/{output.folder}")
         self._show_checkpoint(plan)
         directory.rename(f"{place}/{PLAN}", f"{trash}/{PLAN}")
-        directory.delete(place)
+        directory.delete(parent(place))
         return plan
 
     def _take_back(self, plan: Plan) -> None:

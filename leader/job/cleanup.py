@@ -16,10 +16,10 @@ from leader.job.results import Results
 from leader.job.status import JobStatus, StatusEntry
 from leader.job.swept_files import swept_from
 from leader.job.versioned_files import NumberedEntry, newest, numbered
-from leader.layout.names import BLOBS, GRAPH, OUT, REWOUND, SEQUENCE, SPARK, TRASH
+from leader.layout.names import BLOBS, GRAPH, OUT, REWINDING, REWOUND, SEQUENCE, SPARK, TRASH
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
 
-FOLDERS = (GRAPH, BLOBS, SPARK, OUT)
+FOLDERS = (GRAPH, BLOBS, SPARK, OUT, REWINDING)
 """The folders that are cleaned up, in order: a folder that points to another one goes first."""
 
 _TRASH = re.compile(r"[0-9a-f]{8}")

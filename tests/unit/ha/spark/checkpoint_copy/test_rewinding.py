@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ from urllib.parse import urlsplit
 import pytest
 
 from ha.leadership import fenced_rename
+from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
+from ha.outputs.setting_aside import SettingAside
 from ha.rewind import completing
 from ha.rewind.completing import complete, settle
 from ha.rewind.plan import Plan
-from ha.rewind.published import ASIDE, KEEP
+from ha.rewind.published import ASIDE, KEEP, Published
 from ha.spark import Output, checkpoint_location
 from ha.spark.checkpoint_copy.rewinding import Rewinding
 from leader.errors import NoLeader
 from leader.job.cleanup import Cleanup
+from leader.job.status import Status
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, Conflict, ConnectionLost, Invalid, NotFound, StoreError
 from store.local import LocalFiles
@@ -273,6 +277,49 @@ def test_whoever_leads_next_completes_it_before_a_query_or_an_output(job: Job, m
         begin()
         assert (job.seen, job.state[0]) == (numbered("old", range(4)), after(3))
         put(job, before)
+
+
+def test_a_job_that_is_cleaned_up_is_not_put_back_any_more(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("ha.spark.checkpoint_copy.rewinding.complete", lambda *_: None)
+        job.rewind(3, KEEP)
+    job.leadership.status.change(Status.CREATED, Status.RUNNING)
+    job.leadership.status.change(Status.RUNNING, Status.FINISHED)
+    cleanup = Cleanup(job.leadership.own)
+    cleanup.clean()
+    assert complete(job.leadership, job.leadership.own) == []
+    cleanup.restore()
+    assert [plan.batch for plan in complete(job.leadership, job.leadership.own)] == [3]
+    assert job.state[0] == after(3)
+    with pytest.raises(NotFound, match="nothing to undo"):
+        Rewinding(job.files, JOB, "other", job.leadership.own.leader).undo(job.leadership)
+
+
+def test_a_thousand_is_looked_at_only_if_it_has_a_later_batch(job: Job) -> None:
+    (out,) = job.home.glob("out/clean-*")
+    for each in (998, 999, 1000):
+        shutil.copytree(out / "done/0/5", out / f"done/{each // 1000}/{each}")
+    with closing(FencedRename(job.leadership, (job.root / "out/clean").as_uri())) as renames:
+        aside = SettingAside(renames, f"{renames.inside}/out/{out.name}", "clean")
+        assert sorted(aside._batches(998)) == [999, 1000]
+        assert sorted(aside._batches(999)) == [1000]
+        assert sorted(aside._batches(1000)) == []
+
+
+@pytest.mark.parametrize(("to", "allowed"), [(998, False), (999, True)])
+def test_records_have_to_begin_right_after_the_batch(job: Job, to: int, allowed: bool) -> None:
+    (out,) = job.home.glob("out/clean-*")
+    (out / "done/0").rename(out / "done/1")
+    for old in sorted((out / "done/1").iterdir()):
+        old.rename(old.parent / f"{1000 + int(old.name)}")
+    published = Published(lambda: job.leadership.own)
+    (later,) = published.after(to, None)
+    assert (later.stays, later.ids[0]) == (to, 1000)
+    if allowed:
+        assert published.rewound(later, to, ASIDE).stays == to
+    else:
+        with pytest.raises(Invalid, match="its records begin at batch 1000"):
+            published.rewound(later, to, ASIDE)
 
 
 # --- crashes
