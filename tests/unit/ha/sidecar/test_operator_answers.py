@@ -1,0 +1,78 @@
+"""Answers to operators, while the store is away."""
+
+from pathlib import Path
+
+import pytest
+
+from ha.sidecar.operator_requests import OperatorRequests
+from leader.errors import Fenced
+from leader.job.admin import JobAdmin
+from leader.job.fenced_directory import FencedDirectory
+from leader.job.requests import Requests, State
+from store.bounded import BoundedFiles
+from store.errors import NotWritable
+from store.local import LocalFiles
+from tests.unit.ha.led import Led
+from tests.unit.ha.waiting import wait_until
+
+TRIES = 3
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FencedDirectory:
+    monkeypatch.setattr("ha.sidecar.operator_requests.ANSWER_PAUSES_S", (0.0,) * (TRIES - 1))
+    Led(tmp_path).claim("orders", "a:1")
+    return JobAdmin(BoundedFiles(lambda: LocalFiles(tmp_path, durable=False)), None, 5).directory("orders")
+
+
+@pytest.mark.parametrize(
+    ("errors", "state"),
+    [
+        ([], State.DONE),
+        ([NotWritable("standby")] * (TRIES - 1), State.DONE),
+        ([NotWritable("standby")] * TRIES, State.ACCEPTED),
+        ([Fenced("another one leads")], State.ACCEPTED),
+    ],
+)
+def test_an_answer_is_given_although_the_store_was_away(
+    directory: FencedDirectory, monkeypatch: pytest.MonkeyPatch, errors: list[Exception], state: State
+) -> None:
+    """As when a NameNode dies. Once fenced, the next leader answers."""
+    requests, answer, tried, left = Requests(directory), Requests.answer, list[str](), list(errors)
+
+    def away(self: Requests, *arguments: object) -> None:
+        tried.append("once")
+        if left:
+            raise left.pop()
+        answer(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Requests, "answer", away)
+    requests.ask("1", "restart")
+    made = OperatorRequests(directory)
+    assert [each.verb for each in made.take(lambda: True, lambda: ())] == ["restart"]
+    made.answer("The command has been started again.")
+    expected = min(len(errors) + 1, TRIES) if not isinstance(next(iter(errors), None), Fenced) else 1
+    wait_until(lambda: len(tried) == expected)
+
+    def found() -> State | None:
+        asked = requests.load("1")
+        return asked.state if asked is not None else None
+
+    wait_until(lambda: found() is state)
+
+
+def test_how_far_a_request_has_come_is_told_once(directory: FencedDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next news replace it."""
+    tried = list[str]()
+
+    def away(*_: object) -> None:
+        tried.append("once")
+        raise NotWritable("standby")
+
+    Requests(directory).ask("1", "savepoint")
+    made = OperatorRequests(directory)
+    (request,) = made.take(lambda: True, lambda: ())
+    monkeypatch.setattr(Requests, "answer", away)
+    monkeypatch.setattr("threading.Thread.start", lambda _: pytest.fail("nothing is tried again"))
+    made.tell(request, "half of it")
+    assert tried == ["once"]
