@@ -25,7 +25,7 @@ import ha.spark
 from ha.leadership.leadership import Leadership
 
 OUTCOMES = ("counts", "totals")
-"""What is counted; each of them counts every word of the input."""
+"""The counters; each of them counts every word of the input."""
 
 SETTINGS = {
     "spark.master": "local[3]",  # a batch that hangs keeps one busy
@@ -41,7 +41,7 @@ HANG_S = 3600.0
 
 
 class Trouble:
-    """What a drill wants to happen to the queries."""
+    """The faults that a drill wants in the queries."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder

@@ -109,7 +109,7 @@ class CheckpointReader:
 
     @property
     def known(self) -> Contents:
-        """What was read until now; of a long changelog only the head."""
+        """The contents that were read until now; of a long changelog only the head."""
         return self._known
 
     def rebuilt(self, path: str, origin: str) -> bytes:

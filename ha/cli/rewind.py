@@ -87,7 +87,7 @@ def rewind(
 
 
 class _Asked(NamedTuple):
-    """What is asked for; without a batch it is an undo."""
+    """A request to rewind; without a batch it is an undo."""
 
     job: str
     query: str

@@ -1,4 +1,4 @@
-"""What a drill asks about its job, by the commands that people use, and what it lets go wrong in the job's queries."""
+"""A drill's questions about its job, by the commands that people use, and the faults that it puts into its queries."""
 
 import json
 from collections.abc import Iterable, Mapping

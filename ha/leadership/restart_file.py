@@ -20,7 +20,7 @@ ABLE, ANSWER = ".able", ".answer"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is asked for.
+    """A request to restart queries.
 
     Attributes:
         id: of the operator's request.
@@ -32,7 +32,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the program says about the request of that id."""
+    """The program's answer to the request of that id."""
 
     id: str
     state: State

@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 class RewoundOutput(msgspec.Struct, frozen=True):
-    """What becomes of one output.
+    """The fate of one output.
 
     Attributes:
         name: given by the program.

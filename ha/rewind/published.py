@@ -19,7 +19,7 @@ EVERY = 1 << 62
 
 
 class Concerned(msgspec.Struct, frozen=True):
-    """What an output has published after the batch.
+    """The batches that an output has published after the one to go back to.
 
     Attributes:
         output: its name.

@@ -147,7 +147,7 @@ class _Kept(NamedTuple):
     name: str
     at_ms: int
     packed: str
-    """What a folder's name says; empty for a file."""
+    """The text in a folder's name; empty for a file."""
 
 
 def _numbered(entries: Sequence[Entry]) -> list[_Kept]:

@@ -75,7 +75,7 @@ class Attempts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one list of the folder says.
+    """One listing of the folder.
 
     Attributes:
         attempts: the failures so far, without the remedy.

@@ -34,7 +34,7 @@ CALL_TIMEOUT_S = 20.0
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """What a rewind, or an undo of one, would do.
+    """The plan of a rewind, or of the undo of one.
 
     Attributes:
         query: its name.

@@ -41,7 +41,7 @@ class Promotable:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a promotion goes on from.
+    """The starting point of a promotion.
 
     Attributes:
         source: URI of the job that was replicated; empty if no round has ended.

@@ -31,7 +31,7 @@ COPYING = "copying"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What one round has moved: files and bytes to the replica, files that went, and whether another line began."""
+    """The result of one round: files and bytes to the replica, files that went, and whether another line began."""
 
     files: int
     bytes: int

@@ -37,7 +37,7 @@ class Promoted(LeaderError):
 
 @dataclass(frozen=True, slots=True)
 class QueryRound:
-    """What one round has done for one query: what it has moved, and what it has cost the source."""
+    """The result of one round for one query: what it has moved, and what it has cost the source."""
 
     query: str
     batch: int | None

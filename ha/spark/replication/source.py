@@ -16,7 +16,7 @@ from store.errors import NotFound
 
 
 class Budget:
-    """What may be asked of the source's store, and what was asked; safe to use from several threads.
+    """The budget of calls of the source's store, and the calls so far; safe to use from several threads.
 
     Attributes:
         calls: number of lists and of files that were opened.

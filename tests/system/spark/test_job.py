@@ -166,7 +166,7 @@ def test_a_poisoned_region_restarts_and_the_other_does_not_notice(
 def test_an_operator_has_a_query_started_again_in_place(
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a sidecar writes and reads for ``ha restart JOB --query clean``."""
+    """Write and read as a sidecar does for ``ha restart JOB --query clean``."""
     path = tmp_path / "restart-1"
     monkeypatch.setenv("HA_RESTART", str(path))
     monkeypatch.setenv("HA_SETTLE", str(tmp_path / "settle-1"))

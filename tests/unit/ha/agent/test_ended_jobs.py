@@ -17,7 +17,7 @@ ENDED = [each for each in Status if each.globally_terminal]
 
 
 class Agent:
-    """What an agent knows, and a clock."""
+    """An agent's knowledge, and a clock."""
 
     def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = 100.0

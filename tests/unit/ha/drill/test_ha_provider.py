@@ -1,4 +1,4 @@
-"""What a drill's job is told."""
+"""The command line of a drill's job."""
 
 from ha.drill.ha_provider import HYBRID, WORD_COUNT, WORD_REGIONS, DrillJob
 

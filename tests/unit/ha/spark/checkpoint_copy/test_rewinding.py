@@ -80,7 +80,7 @@ class Job:
 
     @property
     def seen(self) -> dict[str, str]:
-        """What readers see of one partition, by batch."""
+        """One partition as readers see it, by batch."""
         return {
             path.removeprefix("day=1/"): rows for path, rows in found(self.root, "clean").items() if "day=1" in path
         }
@@ -103,7 +103,7 @@ def job(local: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def test_without_a_rewind_a_replay_is_dropped(job: Job) -> None:
-    """What a rewind is there for: going back by any other way loses rows in silence."""
+    """The reason for a rewind: going back by any other way loses rows in silence."""
     assert job.publish(range(4, 8), "new") == [False, False, False, True]
     assert job.seen == {**numbered("old", range(7)), "batch=7": "new7"}
 

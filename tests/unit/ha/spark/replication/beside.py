@@ -54,7 +54,7 @@ class OneThread:
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the product does side by side is done one after the other, so that a seed is a run."""
+    """Do one after the other what the product does side by side, so that a seed is a run."""
     for module in (trees, reading, copying):
         monkeypatch.setattr(module, "ThreadPoolExecutor", OneThread)
     monkeypatch.setattr(os, "fsync", bool)  # no power fails here
@@ -97,7 +97,7 @@ class Beside:
         self.spark = SimulatedSpark(kind, random)
         self.run = self.spark.run()
         self.lines: list[dict[str, set[bytes]]] = [{}]
-        """What each path has ever said, in each line of batches."""
+        """The contents that each path has ever had, in each line of batches."""
         self.kill_at: int | None = None
         self.steps_between = 0
         self.leap = 0
