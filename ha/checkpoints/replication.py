@@ -9,7 +9,7 @@ was moved last:
   as the source still is the same line of batches: see :func:`same_line`. Another line begins a new replica.
 - Afterwards goes what no closure that is kept needs. What names other files goes before them.
 
-Tried with a simulated Spark and deaths at every step (tests/unit/ha/checkpoints/test_replication.py).
+Tried with a simulated Spark and deaths at every call (tests/unit/ha/spark/replication/test_replica.py).
 """
 
 import re

@@ -4,11 +4,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
 
-from ha.checkpoints.replication import phases
-from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, SimulatedSpark
-from tests.unit.ha.checkpoints.test_closure import closed, runs
+from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS
 from tests.unit.ha.spark.replication.beside import RETAINED, Beside, one_thread
 
 __all__ = ["one_thread"]
@@ -71,17 +68,6 @@ def test_a_file_that_is_gone_ends_the_round_and_a_new_one_begins(tmp_path: Path)
     assert beside.lost == 1
     assert replica is not None
     level(beside)
-
-
-@given(runs)
-def test_a_round_ends_with_the_commit_and_begins_with_the_offsets(then: SimulatedSpark) -> None:
-    newest = then.newest()
-    if newest is None:
-        return
-    found = closed(then.files, newest)
-    moved = phases(found)
-    assert (moved[0], moved[-1]) == ([f"offsets/{newest}"], [f"commits/{newest}"])
-    assert sorted(path for phase in moved for path in phase) == sorted(found.files.keys() | found.rebuilt.keys())
 
 
 def level(beside: Beside) -> None:
