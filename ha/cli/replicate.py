@@ -24,6 +24,7 @@ from store.clock import BOOT_CLOCK
 from store.errors import Conflict, Invalid, NotFound, StoreError
 
 if TYPE_CHECKING:
+    from ha.metrics.replication import ReplicationMetrics
     from ha.spark.replication.replicator import QueryRound, Replicator
 
 TRIES = 10
@@ -62,6 +63,12 @@ LEASE_S = 10.0
     metavar="N",
     help="Keep what the newest N batches that were moved need.",
 )
+@click.option(
+    "--metrics-file",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write metrics for Prometheus's node exporter into this file after each round.",
+)
 @click.option("--again", is_flag=True, help="Begin once more after the replica was promoted.")
 @json_option
 @stores
@@ -75,6 +82,7 @@ def replicate(
     rate: int | None,
     calls: float | None,
     retain: int,
+    metrics_file: str | None,
     again: bool,
     as_json: bool,
     files: str | None,
@@ -98,6 +106,7 @@ def replicate(
                 _print_status(opened, job, to, as_json=as_json)
             return
         replication = _Replication(opened, job, to, queries, retain, Budget(calls, rate), as_json=as_json)
+        replication.metrics_file = metrics_file
         if once:
             with refusals_as_errors():
                 replication.once(again=again)
@@ -136,6 +145,8 @@ class _Replication:
         self._opened, self._job, self._to, self._queries = opened, job, to, queries
         self._retain, self._budget, self._as_json = retain, budget, as_json
         self._told: dict[str, str] = {}
+        self.metrics_file: str | None = None
+        self._metrics: ReplicationMetrics | None = None
 
     def once(self, *, again: bool) -> None:
         """Make rounds until one has nothing to complain of."""
@@ -147,8 +158,7 @@ class _Replication:
             self._replicator(leadership, again=again, told=told) as replicator,
         ):
             for _ in range(TRIES):
-                done = replicator.round()
-                self._print(done)
+                done = self._round(replicator)
                 if done and not any(each.problem for each in done):
                     return
         raise Conflict(
@@ -168,7 +178,7 @@ class _Replication:
                 ):
                     again = False
                     while True:
-                        self._print(replicator.round())
+                        self._round(replicator)
                         BOOT_CLOCK.sleep(interval)
             except Promoted:
                 raise
@@ -194,6 +204,23 @@ class _Replication:
             if again:
                 begin_again(directory)
             yield Replicator(source, there, leadership, directory, retained=self._retain, told=told)
+
+    def _round(self, replicator: "Replicator") -> "list[QueryRound]":
+        done = replicator.round()
+        self._print(done)
+        if self.metrics_file is not None:
+            from prometheus_client import CollectorRegistry  # noqa: PLC0415
+
+            from ha.metrics.replication import ReplicationMetrics  # noqa: PLC0415
+
+            self._metrics = self._metrics or ReplicationMetrics(CollectorRegistry(), self._job)
+            for each in replicator.report.queries:
+                self._metrics.set(each.name, each.level_at, each.behind)
+            try:
+                self._metrics.write(self.metrics_file)
+            except OSError as error:
+                raise LeaderError(f"{self.metrics_file} cannot be written: {error.strerror}.") from error
+        return done
 
     def _print(self, done: "list[QueryRound]") -> None:
         for each in done:

@@ -81,6 +81,8 @@ class Replicator:
         self._seen: dict[str, tuple[int, int]] = {}
         self._known: dict[str, Mapping[str, bytes | None]] = {}
         self._level_at: dict[str, float] = {}
+        self.report = ReplicaReport(source.uri, 0.0, [])
+        """Of the newest round."""
         self._said: tuple[float, list[ReplicatedQuery]] = (float("-inf"), [])
 
     def round(self) -> list[QueryRound]:
@@ -176,11 +178,12 @@ class Replicator:
             )
             for each in done
         ]
+        self.report = ReplicaReport(self._source.uri, at, queries)
         said_at, said = self._said
         same = [(each.name, each.batch, each.problem) for each in said]
         if same == [(each.name, each.batch, each.problem) for each in queries] and BOOT_CLOCK.now() < said_at + SAID_S:
             return
-        data, path = encoded(ReplicaReport(self._source.uri, at, queries)), self._directory.at(REPORT)
+        data, path = encoded(self.report), self._directory.at(REPORT)
         self._files.call("bulk_write", lambda files: files.write(path, data), CALL_TIMEOUT_S)
         self._said = (BOOT_CLOCK.now(), queries)
 

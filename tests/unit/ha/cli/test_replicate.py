@@ -99,6 +99,17 @@ def test_it_says_how_far_it_is(sides: Sides, capsys: pytest.CaptureFixture[str])
     assert (said["queries"][0]["batch"], said["queries"][0]["behind"]) == (3, 0)
 
 
+def test_metrics_are_written_into_a_file(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    path = sides.folder / "replica.prom"
+    assert sides.replicate("--once", "--metrics-file", str(path)) == 0
+    shown = dict(line.rsplit(" ", 1) for line in path.read_text().splitlines() if not line.startswith("#"))
+    labels = '{job_name="orders",query="daily"}'
+    assert shown[f"ha_replica_behind_batches{labels}"] == "0.0"
+    assert float(shown[f"ha_replica_level_timestamp_seconds{labels}"]) > 1e9
+    assert sides.replicate("--once", "--metrics-file", str(sides.folder / "nowhere/replica.prom")) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("to", "said"),
     [

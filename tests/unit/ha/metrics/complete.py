@@ -17,6 +17,7 @@ from ha.metrics.outputs import OutputMetrics
 from ha.metrics.process import Metrics
 from ha.metrics.queries import QueryMetrics, Reports
 from ha.metrics.query_report import QueryReport, write
+from ha.metrics.replication import ReplicationMetrics
 from ha.metrics.verification import QueryVerified, VerificationMetrics
 from leader.election.events import Grant, Rename
 from leader.layout.lease import Lease, Mode
@@ -82,6 +83,7 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
             reports = Reports(lambda run: Path(folder, str(run)), lambda: 1, lambda: True)
             QueryMetrics(metrics.registry, led, reports)
             VerificationMetrics(metrics.registry, led, lambda: True).found({"clean": QueryVerified(0, 0, True)})
+            ReplicationMetrics(metrics.registry, led).set("clean", 1000.0, 0)
             outputs = OutputReports()
             outputs.path = path_beside(Path(folder, "1"))
             outputs.counted("orders", 10, 9, 1, 0)
