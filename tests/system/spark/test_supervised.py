@@ -19,7 +19,7 @@ import ha
 from ha.drill.kill import descendants
 from ha.leadership.leadership import Leadership
 from tests.system.spark.conftest import SETTINGS
-from tests.system.spark.helpers import eventually, leading, names
+from tests.system.spark.helpers import eventually, files_of, leading, names
 from tests.system.spark.test_checkpoints import feed
 from tests.unit.ha.programs import alive
 
@@ -241,6 +241,19 @@ def test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm(
         assert successor.checkpoints.state().queries == {"lines": newest}, "the sidecar has published it, to the last"
         assert successor.status.read() is ha.Status.FINISHED
         assert successor.epoch == 2
+
+
+@pytest.mark.timeout(300)
+def test_the_format_needs_no_import_and_drops_what_repeated_tasks_have_written(driver: Driver) -> None:
+    for number in range(3):
+        feed(driver.source, number)
+    program = [sys.executable, str(DRIVERS / "sink.py"), driver.source.as_uri(), driver.target]
+    with driver.running([*RUN, driver.job, "--spark", "--", *program]) as process:
+        assert process.wait(270) == 0
+    assert driver.said.count("the first try of a task fails") >= 3
+    with files_of(driver.target) as do:
+        placed = do(lambda files: {each.name: len(files.list(f"part=s/{each.name}")) for each in files.list("part=s")})
+    assert placed == {"batch=0": 1, "batch=1": 1, "batch=2": 1}
 
 
 @pytest.mark.parametrize(
