@@ -38,6 +38,8 @@ def drill() -> None:
 @json_option
 def list_drills(as_json: bool) -> None:
     """Show all drills."""
+    from ha.drill.environment import Ability  # noqa: PLC0415  # only those who drill pay for it
+
     drills = list(_catalogue().values())
     if as_json:
         found = [
@@ -57,7 +59,8 @@ def list_drills(as_json: bool) -> None:
     for column in ("name", "runs in", "what it does"):
         table.add_column(column, no_wrap=column != "what it does")
     for each in drills:
-        table.add_row(each.name, "containers" if each.needs else "both", escape(each.title))
+        where = "sandbox" if Ability.RETURN in each.needs else "containers" if each.needs else "both"
+        table.add_row(each.name, where, escape(each.title))
     Console(highlight=False).print(table)
 
 

@@ -72,6 +72,7 @@ def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
 def show_history(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """Print the grants of JOB, oldest first: time, epoch, contender, why it got the lease, and how it ended.
 
+    At last come the operator who asked for that, and the contender that took it up after its sidecar had been killed.
     A dash stands for what is not over yet, "unrecorded" for what no leader has written down.
     """
     with job_admin(files, zookeeper) as admin:
@@ -81,7 +82,8 @@ def show_history(job: str, as_json: bool, files: str | None, zookeeper: str | No
         return
     for row in rows:
         row["by"] = f"by {row['by']}" if row["by"] else ""
-        click.echo("  ".join("-" if value is None else str(value) for value in row.values()).rstrip())
+        row["adopted_by"] = f"adopted by {row['adopted_by']}" if row["adopted_by"] else ""
+        click.echo("  ".join("-" if value is None else str(value) for value in row.values() if value != ""))
 
 
 @click.command()

@@ -46,7 +46,7 @@ class ContainerEnvironment(Environment):
     """Three ZooKeeper servers, two NameNodes with three JournalNodes, two DataNodes, each in its container."""
 
     name = "containers"
-    elsewhere = "this host's kernel lets no container filter packets"
+    elsewhere = "use the sandbox, or a host whose kernel lets containers filter packets"
 
     def __init__(self, folder: Path, packages: Sequence[Path] = ()) -> None:
         """Find the engine.
@@ -72,7 +72,9 @@ class ContainerEnvironment(Environment):
             raise DrillError("The images are not there: build them with `make images`.") from None
         except DockerException as error:
             raise DrillError(f"No Docker engine answers ({error}): start one with docker/engine.") from error
-        self.abilities = frozenset(Ability) - (set() if self._filters_packets() else {Ability.NETWORK})
+        # A container ends with its first process, so nothing outlives a sidecar there.
+        lacks = {Ability.RETURN} if self._filters_packets() else {Ability.RETURN, Ability.NETWORK}
+        self.abilities = frozenset(Ability) - lacks
 
     # --- as a whole
 

@@ -21,6 +21,7 @@ class Ability(StrEnum):
     HOST = "lose a whole host"
     CLOCK = "shift a host's clock"
     LIMITS = "fill disks and run out of memory"
+    RETURN = "start a sidecar beside a driver that a killed one has left"
 
 
 class DrillError(Exception):

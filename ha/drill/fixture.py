@@ -182,6 +182,11 @@ class Fixture:
         self.lost.discard(name)
         return self.contenders[name]
 
+    def succeed(self, name: str) -> Member:
+        """Start a contender beside what the killed one of that name has left, which runs on."""
+        self._others[f"{name}, killed {len(self._others)}"] = self.contenders.pop(name)
+        return self.contend(name)
+
     def finish(self) -> None:
         """Stop the input, and wait until the job has counted everything and all of its contenders have ended.
 

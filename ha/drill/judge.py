@@ -13,6 +13,7 @@ from ha.drill.outcome import Check, Span
 from ha.history.checker import check
 from ha.history.edits import TOLERANCE
 from ha.history.events import Ended, Event, Granted, LookedUp, Ran
+from leader.layout.names import ADOPTED
 from store.clock import now
 
 RECOVERY_SLACK_S = 3.0
@@ -130,6 +131,7 @@ class Judge:
 
     def _check_changes(self) -> None:
         grants = sorted((each for each in self._events if isinstance(each, Granted)), key=lambda each: each.at)
+        grants = [each for each in grants if each.reason != ADOPTED]  # that is the same leadership
         begun = self._faults[0].begins if self._faults else now()
         later = [each for each in grants if begun < each.at < self._over]
         least, most = self._drill.expected.changes

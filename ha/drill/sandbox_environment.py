@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import ha
 from ha.drill import kill
-from ha.drill.environment import DrillError, Environment, Member
+from ha.drill.environment import Ability, DrillError, Environment, Member
 from ha.sandbox import Sandbox, SandboxError
 from ha.sandbox.secured import STRANGER
 
@@ -99,6 +99,7 @@ class SandboxEnvironment(Environment):
     """Three ZooKeeper servers, two NameNodes with three JournalNodes, one DataNode, all on loopback."""
 
     name = "sandbox"
+    abilities = frozenset({Ability.RETURN})
     elsewhere = "a Docker engine and its containers can"
 
     def __init__(

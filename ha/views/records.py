@@ -24,6 +24,7 @@ class GrantRow(msgspec.Struct, frozen=True):
     reason: str
     ended: str | None
     by: str | None
+    adopted_by: str | None
 
 
 class FailureRow(msgspec.Struct, frozen=True):
@@ -64,6 +65,7 @@ def grants(admin: JobAdmin, job: str) -> list[GrantRow]:
             each.reason,
             each.ended or None,
             each.by or None,
+            each.adopted_by or None,
         )
         for each in admin.history(job)
     ]

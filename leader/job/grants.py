@@ -43,6 +43,7 @@ class PastGrant:
         ended: how the leadership ended, in one word; empty for the newest one, which may still last.
         by: the operator who asked for that end; empty if nobody did.
         at_ms: time of the grant, in milliseconds since 1970 by the file system's wall clock; for display only.
+        adopted_by: the contender that has taken the leadership up after its process had died; empty if none has.
     """
 
     epoch: int
@@ -52,6 +53,7 @@ class PastGrant:
     ended: str = ""
     by: str = ""
     at_ms: int = 0
+    adopted_by: str = ""
 
     @classmethod
     def parse(cls, name: str, at_ms: int) -> "PastGrant | None":
@@ -60,14 +62,15 @@ class PastGrant:
         if not match:
             return None
         reason, ended, by, contender = match[3], match[4], match[5], match[6]
-        return cls(int(match[1]), match[2], reason or UNRECORDED, contender, ended or "", by or "", at_ms)
+        adopted_by = contender if reason == ADOPTED else ""
+        return cls(int(match[1]), match[2], reason or UNRECORDED, contender, ended or "", by or "", at_ms, adopted_by)
 
 
 def read(entries: Iterable[Entry]) -> list[PastGrant]:
     """Read the entries of a job's history; returns the grants, oldest first. Names that do not parse are left out."""
     found: dict[tuple[int, str], PastGrant] = {}
     lines = filter(None, (PastGrant.parse(entry.name, entry.modified_ms) for entry in entries))
-    for line in sorted(lines, key=lambda each: each.reason == ADOPTED):  # the grant itself comes first
+    for line in sorted(lines, key=lambda each: (each.reason == ADOPTED, each.at_ms)):  # the grant itself comes first
         known = found.setdefault((line.epoch, line.session_id), line)
         found[line.epoch, line.session_id] = replace(
             known,
@@ -75,6 +78,7 @@ def read(entries: Iterable[Entry]) -> list[PastGrant]:
             at_ms=min(known.at_ms, line.at_ms),
             ended=known.ended or line.ended,
             by=known.by or line.by,
+            adopted_by=line.adopted_by or known.adopted_by,
         )
     return _complete(sorted(found.values(), key=lambda each: (each.epoch, each.session_id)))
 

@@ -4,6 +4,9 @@ from ha.drill.drill import Drill, Expected, bound
 from ha.drill.environment import Ability, DrillError
 from ha.drill.fixture import READERS, Fixture, Setup
 from ha.drill.ha_provider import NEXT_VERSION
+from ha.drill.outcome import Check
+from ha.history.events import Granted
+from leader.layout.names import ADOPTED
 from store.clock import now
 
 DRIVER_END_S = 8.0
@@ -16,6 +19,36 @@ def _kill_sidecar(fixture: Fixture) -> None:
     fixture.await_leader(epoch)
     fixture.contend(leader.name)
     fixture.await_batches()
+
+
+SUCCESSIONS = 3
+"""Kills of the sidecar, one after the other."""
+
+
+def _kill_sidecar_which_comes_back(fixture: Fixture) -> None:
+    name, epoch = fixture.leader.name, fixture.epoch
+    worst = max(_succession(fixture, name, number) for number in range(1, SUCCESSIONS + 1))
+    starts = fixture.contenders[name].log().count(": the command runs, guarded")
+    fixture.measures["slowest_succession_seconds"] = round(worst, 3)
+    detail = f"{starts} start of the driver, epoch {epoch} then and {fixture.epoch} now, at most {worst:.1f} s"
+    fixture.checks.append(Check("the driver ran on", starts == 1 and fixture.epoch == epoch, detail))
+
+
+def _succession(fixture: Fixture, name: str, number: int) -> float:
+    """Kill the sidecar, start it again, and return the seconds from then until it has taken up the leadership."""
+    member = fixture.contenders[name]
+    what = f"kill -9 of the leading sidecar, {name}, which is started again"
+    fixture.fault_at_once(what, lambda: fixture.lose(member, member.kill))
+    began = now()
+    fixture.succeed(name)
+    fixture.wait_for("a sidecar that takes the driver up", lambda: len(_adopted(fixture)) >= number)
+    fixture.await_batches()
+    return _adopted(fixture)[-1].at - began
+
+
+def _adopted(fixture: Fixture) -> list[Granted]:
+    fixture.observer.look()
+    return [each for each in fixture.observer.grants if each.reason == ADOPTED]
 
 
 def _kill_child(fixture: Fixture, kind: str, called: str) -> None:
@@ -125,6 +158,15 @@ DRILLS = (
         Expected((1, 1), bound("session timeout + 1 s", "session_timeout")),
         baselines=True,
         quick=True,
+    ),
+    Drill(
+        "sidecar-killed-and-back",
+        "kill -9 of the leading sidecar, three times; the next one on its host takes up the driver, which runs on",
+        "kills",
+        _kill_sidecar_which_comes_back,
+        needs=frozenset({Ability.RETURN}),
+        # So long that a small machine, on which the whole drill runs, has the time to start a sidecar.
+        setup=Setup(settings={"session_timeout": 20.0, "short_ttl": 20.0, "adopt_within": 20.0}),
     ),
     Drill(
         "kill-driver",

@@ -11,7 +11,7 @@ from tests.system.integration.waiting import until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(180)]
 
-PATIENT = {"session_timeout": "20", "short_ttl": "20", "long_ttl": "60", "adopt_within": "60"}
+PATIENT = {"session_timeout": "30", "short_ttl": "30", "long_ttl": "90", "adopt_within": "60"}
 """So long that a busy machine has the time to start a process."""
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ def test_the_same_command_goes_on_under_another_sidecar(job: str, tmp_path: Path
         assert team.contact() == where, "it greets with the old word, at the old port"
         assert team.settle() == before, "and ZooKeeper attests its session"
         assert team.lease()[1].attestation != token
-        until(lambda: not team.lives(token), "ZooKeeper has ended the session of the dead one")
         until(lambda: len(team.beats()) > beats + 3, "the command works")
         assert runs(command)
         assert team.settle_watched() == before, "nobody else has seized it"
@@ -42,11 +41,11 @@ def test_the_same_command_goes_on_under_another_sidecar(job: str, tmp_path: Path
         team.led_by("b")
         until(lambda: team.beats()[-1]["epoch"] == before.epoch + 1, "the next command runs")
         assert team.check_one_at_a_time() == [before.epoch, before.epoch + 1]
-        assert [(each.contender, each.reason) for each in team.grants()] == [
-            ("a", "released"),
-            ("a", "adopted"),
-            ("b", "released"),
+        assert [(each.contender, each.reason, each.adopted_by) for each in team.grants()] == [
+            ("a", "released", "a"),
+            ("b", "released", ""),
         ]
+        team["b"].terminate()
 
 
 def test_if_nobody_comes_the_standby_takes_over(job: str, tmp_path: Path, stores: dict[str, str]) -> None:
@@ -60,3 +59,4 @@ def test_if_nobody_comes_the_standby_takes_over(job: str, tmp_path: Path, stores
         assert team.lease()[0].epoch == before.epoch + 1
         assert team.reason() == "process-gone", "the listener was open until then"
         assert team.check_one_at_a_time()[0] == before.epoch
+        team["b"].terminate()

@@ -126,6 +126,9 @@ def is_shown(workplace: Workplace, second: Program) -> None:
     assert (shown["is_leader"], shown["epoch"]) == (True, 1)
     assert (shown["command"]["state"], shown["command"]["starts"], shown["command"]["taken_up"]) == ("running", 1, 1)
     wait_until(lambda: any("adopted~b" in each for each in grants(workplace)), what="a line in the history")
+    said = workplace.ha("history", "orders")
+    assert said.wait() == 0
+    assert said.output.read_text().endswith("adopted by b\n")
 
 
 def test_a_sidecar_may_be_killed_again_and_again(workplace: Workplace, notes: Notes) -> None:

@@ -41,6 +41,8 @@ def test_a_leadership_that_was_taken_up_is_the_grant_that_it_was() -> None:
     grant, taken_up = line(1, A, "expired", "a", 5), line(1, A, "adopted", "a.2", 9)
     assert ends(grant, taken_up) == ends(taken_up, grant) == [(1, "a", "expired", "", "")]
     assert ends(taken_up, line(1, A, "end.exit-3", "a.2", 12)) == [(1, "a.2", "adopted", "exit-3", "")]
+    twice = line(1, A, "adopted", "a.3", 11)
+    assert [each.adopted_by for each in read([twice, taken_up, grant, line(2, B, "released")])] == ["a.3", ""]
 
 
 def test_no_epoch_is_missing() -> None:
