@@ -132,7 +132,9 @@ class Replicator:
             commits = {}
         newest = newest_batch(commits)
         if newest is None:
-            return QueryRound(query, replica.batch, None)
+            if replica.batch is not None:
+                raise Conflict("It has no commits now.")  # its leader changes, or it begins anew
+            return QueryRound(query, None, None)
         seen = newest, commits[f"commits/{newest}"].modified_ms  # one that was put back comes to the same batch again
         if newest == replica.batch and seen == self._seen.get(query):
             return QueryRound(query, newest, newest, newest)
