@@ -1,7 +1,7 @@
 """Checks of R3, R4 and L2, which depend on the disturbances, and of mirrors (OWN: nobody deletes another's)."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ha.history.checker import beliefs
@@ -33,6 +33,8 @@ def check_conditions(system: System) -> Iterator[Violation]:
     yield from _reachable(system, published)
     yield from _corrected(system, published)
     yield from _changed(system, published)
+    yield from _exchanged(system)
+    yield from _gone_back(system, published)
     yield from _copies(system)
     yield from check_fenced(system)
     yield from check_hand_overs(system)
@@ -165,6 +167,45 @@ def _changed(system: System, published: list[Publication]) -> Iterator[Violation
             if system.disturbances.peace(since - SETTLING, event.ended, "journal", *asked):
                 old = dict(event.endpoints)
                 yield Violation("R4", event.ended, f"{event.reader} was told {old}, long after that had changed.")
+
+
+def _sorted(endpoints: Mapping[str, str]) -> str:
+    return str(sorted(endpoints.items()))
+
+
+def _exchanged(system: System) -> Iterator[Violation]:
+    """R1: an epoch that HDFS has confirmed to a reader keeps its session, whatever ZooKeeper says later."""
+    confirmed: dict[tuple[str, int], str] = {}
+    for event in _history(system):
+        if not isinstance(event, LookedUp) or event.outcome != "leader":
+            continue
+        known = confirmed.get((event.reader, event.epoch))
+        if event.verified and known is None:
+            confirmed[event.reader, event.epoch] = event.session_id
+        elif known not in (None, event.session_id) and system.disturbances.peace(0.0, event.ended, "journal"):
+            sentence = f"{event.reader} was told another session of epoch {event.epoch} than HDFS had confirmed."
+            yield Violation("R1", event.ended, sentence)
+
+
+def _gone_back(system: System, published: list[Publication]) -> Iterator[Violation]:
+    """R1: nor does a reader go back to a leader's former endpoints after HDFS has confirmed newer ones."""
+    confirmed: dict[tuple[str, int], int] = {}
+    numbers_of: dict[tuple[int, str], list[int]] = {}
+    for number, each in enumerate(published):
+        if each.information is not None:
+            known = each.information.epoch, _sorted(each.information.endpoints)
+            numbers_of.setdefault(known, []).append(number)
+    for event in _history(system):
+        if not isinstance(event, LookedUp) or event.outcome != "leader":
+            continue
+        key = event.reader, event.epoch
+        numbers = numbers_of.get((event.epoch, _sorted(event.endpoints)))
+        if not numbers or not system.disturbances.peace(0.0, event.ended, "journal"):
+            continue
+        if numbers[-1] < confirmed.get(key, 0):
+            yield Violation("R1", event.ended, f"{event.reader} was told endpoints that it knew to be former ones.")
+        elif event.verified:
+            confirmed[key] = max(confirmed.get(key, 0), numbers[0])
 
 
 def judged(system: System) -> list[Event]:

@@ -98,4 +98,19 @@ def draw_unruly_clock(seed: int, dice: random.Random) -> Plan:
     return replace(plan, rates=rates, unruly=True, steps=tuple(steps))
 
 
-ALL: tuple[Draw, ...] = (draw_forgotten_renewal, draw_lapse, draw_slept, draw_unruly_clock)
+def draw_record_without_hdfs(seed: int, dice: random.Random) -> Plan:
+    """Draw a stranger that writes an old record, or one of another session, while HDFS cannot refute it.
+
+    Readers know better: HDFS has told them before.
+    """
+    plan = _draw_plan(seed, dice, (0, 1, 2), dice.choice((1, 3)))
+    plan = replace(plan, readers=2, audit=4.0, republishes=True)
+    at = dice.uniform(20, 24)
+    records = ("tamper", ("leader", "older")), ("tamper", ("leader", "former")), ("forge", ("forged session",))
+    kind, how = dice.choice(records)
+    steps = [Step(9.0, "unseat", "", 4.0, (dice.choice(("resign", "crash")),)), Step(at, "failover", "", 5.0)]
+    steps += [Step(round(at + 0.2 * number, 3), kind, "", 0.0, how) for number in range(1, 24)]
+    return replace(plan, steps=tuple(steps))
+
+
+ALL: tuple[Draw, ...] = (draw_forgotten_renewal, draw_lapse, draw_slept, draw_unruly_clock, draw_record_without_hdfs)

@@ -308,6 +308,8 @@ class Hands:
             data = None
         elif how == "older" and system.copies.get(path):
             data = system.copies[path][0]
+        elif how == "former" and (copies := system.copies.get(path)):
+            data = next((each for each in reversed(copies) if each != copies[-1]), copies[-1])
         elif how == "newest" and system.copies.get(path):
             data = system.copies[path][-1]
         elif how == "forged" and what == "leader":
