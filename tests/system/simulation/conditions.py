@@ -11,7 +11,7 @@ from leader.layout.information import LeaderInformation, decode
 from leader.layout.znodes import leader_path
 from leader.lookup.rate_limit import JOB_PAUSE_S
 from tests.system.simulation.disturbances import place
-from tests.system.simulation.fenced import check_fenced
+from tests.system.simulation.fenced import check_fenced, check_granted
 from tests.system.simulation.hand_overs import check_hand_overs
 from tests.system.simulation.hands import FORGED_ADDRESS
 from tests.system.simulation.paused import check_paused
@@ -37,6 +37,7 @@ def check_conditions(system: System) -> Iterator[Violation]:
     yield from _gone_back(system, published)
     yield from _copies(system)
     yield from check_fenced(system)
+    yield from check_granted(system)
     yield from check_hand_overs(system)
     yield from check_paused(system)
     yield from check_retained(system)

@@ -17,6 +17,9 @@ FAST = 4.0
 """The speed of a clock that errs by much more than the bound."""
 
 
+TOO_LONG = 0.3
+"""Share of the new leaders that sleep until their lease has run out, before they know of their claim."""
+
 Draw = Callable[[int, random.Random], Plan]
 
 
@@ -84,6 +87,9 @@ def draw_slept(seed: int, dice: random.Random) -> Plan:
         Step(round(at + 0.1, 3), "unseat", "", 0.0, ("resign",)),
         Step(round(at + 0.5, 3), "fate", "", gone, ("switch to zookeeper", "answered", "0", "isolate")),
     )
+    if dice.random() < TOO_LONG:
+        over = round(plan.timing.short_ttl * dice.uniform(1.05, 1.3), 3)
+        steps = (Step(at, "fate", "", over, ("claim", "fine", "0", "pause")), steps[1])
     return replace(plan, jitter=0.02, steps=steps)
 
 

@@ -1,13 +1,24 @@
-"""Check of leaders whose lease was seized while they believed: they stop as soon as they look (FENCE)."""
+"""Check of leases that are over: nobody is granted one (S1), and a leader whose lease was seized stops (FENCE)."""
 
 from collections.abc import Iterator
 
 from ha.history.checker import beliefs
-from ha.history.events import Stored, Violation
+from ha.history.events import Granted, Stored, Violation
 from leader.layout.lease import Lease, Mode
-from leader.layout.names import RECORD
+from leader.layout.names import ADOPTED, RECORD
 from tests.system.simulation.disturbances import place
 from tests.system.simulation.system import System
+
+
+def check_granted(system: System) -> Iterator[Violation]:
+    """Yield each grant of a lease that had run out by the clock of its holder, since it was last changed."""
+    plan, ends = system.plan, dict[str, float]()
+    rates = dict(zip(plan.contenders, plan.rates, strict=True))
+    for event in system.history:
+        if isinstance(event, Stored) and (lease := Lease.parse(event.target.rpartition("/")[2])) is not None:
+            ends[lease.owner] = event.at + lease.ttl * (1 - plan.timing.drift) / rates.get(place(lease.contender), 1.0)
+        elif isinstance(event, Granted) and event.reason != ADOPTED and event.at > ends.get(event.session_id, event.at):
+            yield Violation("S1", event.at, f"{event.contender} was granted a lease that had run out.")
 
 
 def check_fenced(system: System) -> Iterator[Violation]:
