@@ -82,7 +82,7 @@ def draw_slept(seed: int, dice: random.Random) -> Plan:
     timeout = plan.timing.session_timeout
     at, gone = round(dice.uniform(10, 16), 3), round(2 * timeout, 3)
     slept = round(timeout * dice.uniform(0.75, 1.2), 3)
-    steps = (
+    steps: tuple[Step, ...] = (
         Step(at, "fate", "", slept, ("endpoint", "lost", "0", "pause")),
         Step(round(at + 0.1, 3), "unseat", "", 0.0, ("resign",)),
         Step(round(at + 0.5, 3), "fate", "", gone, ("switch to zookeeper", "answered", "0", "isolate")),
