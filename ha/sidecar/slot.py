@@ -8,11 +8,11 @@
 Two sidecars of a job have different slots. A new one takes the slot of one that is dead, so two never share a guard.
 """
 
+import errno
 import fcntl
 import os
 import socket
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,9 @@ from leader.layout.names import LeaderDirectory
 from store.zookeeper.address import Address
 
 LOCK, LEFT, DOOR = "lock", "left", "door"
+
+MOST = 1000
+"""Slots of one job; no host runs so many of its sidecars."""
 
 BACKLOG = 8
 
@@ -189,8 +192,11 @@ def take(place: SnapshotDirectory, job: str) -> tuple[Slot, socket.socket | None
             slot.give_back()
     if free is not None:
         return free, None
-    made = (_locked(place.path / f"{job}~{number}") for number in count() if number not in known)
-    return next(filter(None, made)), None
+    made = (_locked(place.path / f"{job}~{number}") for number in range(MOST) if number not in known)
+    free = next(filter(None, made), None)
+    if free is None:
+        raise OSError(errno.EAGAIN, "There is no free slot", str(place.path))
+    return free, None
 
 
 def _locked(path: Path) -> Slot | None:

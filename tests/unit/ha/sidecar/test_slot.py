@@ -108,6 +108,17 @@ def test_each_sidecar_has_a_slot_and_gives_it_back(host: Host) -> None:
     assert not list(host.place.path.iterdir()), "nothing is left"
 
 
+def test_a_host_without_a_free_slot_is_no_endless_search(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ha.sidecar.slot.MOST", 1)
+    only = host.take()
+    with pytest.raises(OSError, match="no free slot"):
+        host.take()
+    made = host.succeed()
+    with made.door() as door:
+        assert door is None, "its command ends with it"
+    only.close()
+
+
 def test_a_lock_that_was_removed_meanwhile_is_no_lock(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sidecars must not hold the same slot because one has opened the file that the other one removes."""
     path = host.take().path  # held for the whole test by this process
