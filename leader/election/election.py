@@ -98,7 +98,7 @@ class Election:
             times += [
                 until,
                 until - state.timing.stop_margin,
-                self._steps.renewal_due(),
+                self._steps.renewal_due(now),
                 state.schedule.announcement_due,
             ]
         return min((time for time in times if time > now), default=NEVER)

@@ -150,6 +150,14 @@ class ElectionState:
         """Whether this contender leads at that time. Nobody else is asked."""
         return now < self.leads_until()
 
+    def attested(self, now: float) -> bool:
+        """Whether a lease may rely on ZooKeeper from now on.
+
+        A process that was paused may not have been told yet that what ZooKeeper said is nearly over.
+        """
+        known, reserve = self.attestation, self.timing.call_timeout + self.timing.stop_margin
+        return known.usable and now < known.until - reserve
+
     def validate(self) -> None:
         """Assert what holds after every event; tests call this after each of them."""
         held, information = self.holding.current, self.information

@@ -33,15 +33,15 @@ class Steps:
             return self._look()
         return self._act(now) if now >= state.schedule.retry_at and state.directory is not None else None
 
-    def renewal_due(self) -> float:
-        """Boot-clock seconds of the next renewal of the lease that is held."""
+    def renewal_due(self, now: float) -> float:
+        """Boot-clock seconds of the next renewal of the lease that is held, as far as can be said now."""
         holding = self._state.holding
         held = holding.current
         if held is None:
             return NEVER
         if held != holding.present:
             return PAST  # a renewal is listed that was never acknowledged
-        if held.mode is Mode.ZOOKEEPER and held != self._wanted():
+        if held.mode is Mode.ZOOKEEPER and held != self._wanted(now):
             return PAST
         # The way back to ZooKeeper waits for the next renewal, so that a flapping ZooKeeper costs no extra writes.
         return holding.started(held) + held.ttl / RENEWALS_PER_TTL
@@ -56,7 +56,7 @@ class Steps:
     def _act(self, now: float) -> PendingOperation | None:
         match self._state.phase:
             case Phase.STANDBY if self._state.adopting is not None:
-                return self._change_lease(self._wanted(), now)
+                return self._change_lease(self._wanted(now), now)
             case Phase.STANDBY:
                 return self._seize(now)
             case Phase.CLAIMING:
@@ -107,12 +107,12 @@ class Steps:
             return None
         if state.claim_is_listed:
             # The claim was executed, as it seems. A change below it is acknowledged only if that is true.
-            return self._change_lease(self._wanted(), now)
+            return self._change_lease(self._wanted(now), now)
         mine = LeaderDirectory(state.directory.epoch + 1, state.session_id)
         return PendingOperation(Rename(state.directory.name, mine.name), directory=mine)
 
     def _renew(self, now: float) -> PendingOperation | None:
-        return self._change_lease(self._wanted(), now) if now >= self.renewal_due() else None
+        return self._change_lease(self._wanted(now), now) if now >= self.renewal_due(now) else None
 
     def _announce(self, now: float) -> PendingOperation | None:
         state = self._state
@@ -131,7 +131,7 @@ class Steps:
 
     # --- changes of a lease that is held
 
-    def _wanted(self) -> Lease | None:
+    def _wanted(self, now: float) -> Lease | None:
         """The lease as it should be: attested by ZooKeeper if that can be relied on, else by renewals alone."""
         state = self._state
         held, attestation = state.holding.present, state.attestation
@@ -140,7 +140,7 @@ class Steps:
         if held.successor == LOOK and state.adopting is None:  # the leader has been told
             held = structs.replace(held, successor="")
         held = structs.replace(held, contender=state.contender)  # it is another one's only if that is being adopted
-        if attestation.usable and attestation.token is not None:
+        if state.attested(now) and attestation.token is not None:
             ttl_ms = state.timing.long_ttl_ms
             return structs.replace(held, mode=Mode.ZOOKEEPER, ttl_ms=ttl_ms, attestation=attestation.token)
         return structs.replace(held, mode=Mode.HDFS, ttl_ms=state.timing.short_ttl_ms, attestation="")

@@ -4,6 +4,7 @@ import pytest
 
 from leader.election.election import Election
 from leader.election.events import (
+    Attested,
     Command,
     Contend,
     FilesCommand,
@@ -15,7 +16,7 @@ from leader.election.events import (
     Revoke,
     Tick,
 )
-from leader.layout.lease import Lease, Mode, first_lease
+from leader.layout.lease import Attestation, Lease, Mode, first_lease
 from leader.layout.names import LeaderDirectory
 from leader.timing import Timing
 from store.outcome import Outcome
@@ -114,3 +115,21 @@ def test_what_is_granted_too_late_is_granted_to_nobody() -> None:
     contending.answer()
     contending.now = contending.state.holds_until() - TOOK + 0.01  # the claim is answered after the lease has ended
     assert not any(isinstance(each, Grant) for each in contending.answer())
+
+
+@pytest.mark.parametrize(("left", "mode"), [(0.01, Mode.ZOOKEEPER), (-0.01, Mode.HDFS)])
+def test_a_leader_that_slept_does_not_rely_on_what_zookeeper_said_before(left: float, mode: Mode) -> None:
+    """Found by the simulator, seed 1634: nobody had told it yet, its lease was over at once, and it gave it back."""
+    contending = Contending(first_lease(A))
+    contending.answer()  # the seizure; now it claims
+    claimed = contending.now + TOOK
+    wakes = claimed + TIMING.renewal
+    until = wakes + TIMING.call_timeout + TIMING.stop_margin + left
+    contending.election.handle(Attested(Attestation("cafe0123-2002", until, usable=True)), contending.now)
+    contending.now = wakes - TOOK
+    assert any(isinstance(each, Grant) for each in contending.answer())
+    assert not any(isinstance(each, Revoke) for each in contending.commands)
+    assert isinstance(contending.sent, Rename)
+    lease = Lease.parse(contending.sent.destination.rpartition("/")[2])
+    assert lease is not None
+    assert lease.mode is mode
