@@ -64,7 +64,7 @@ def test_contents_are_compared_on_demand(checkpoint: Path, capsys: pytest.Captur
     uri = checkpoint.as_uri()
     assert exit_code(["verify", uri, "--checksums"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == (
-        "  35 files were read, 2,168 bytes: 20 agree with a check sum, 15 have none and have the right form"
+        "  35 files were read, 2,323 bytes: 20 agree with a check sum, 15 have none and have the right form"
     )
     delta = checkpoint / "state/0/1/left/4.delta"
     delta.write_bytes(delta.read_bytes()[:-30] + b"?" + delta.read_bytes()[-29:])

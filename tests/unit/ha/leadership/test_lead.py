@@ -42,11 +42,9 @@ def test_a_block_that_leads(quick: Path) -> None:
     assert record(quick)[1].released
 
 
-def test_a_failure_is_kept_although_the_store_was_away_when_it_came(
-    quick: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("quick")
+def test_a_failure_is_kept_although_the_store_was_away_when_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a NameNode dies: queries fail just then."""
-    assert quick.exists()
     monkeypatch.setattr("ha.leadership.leadership.KEEP_PAUSES_S", (0.0, 0.0))
     with ha.lead("orders", timeout=PATIENCE) as leadership:
         add, away = leadership.exceptions.add, [DeadlineExceeded("no answer"), NotWritable("standby")]

@@ -47,7 +47,9 @@ class Job:
     def sidecar(self, *, again: bool = False, **settings: Any) -> JobStatusUpdater:
         """Return the part of a sidecar that decides whether the job runs; it has not looked yet."""
         timing = SimpleNamespace(call_timeout=5.0, retry=0.01)
-        stores = SimpleNamespace(files=self.files, timing=timing, directory_uri=lambda *_: "file:///nowhere")
+        stores = SimpleNamespace(
+            files=self.files, timing=timing, directory_uri=lambda *_: "file:///nowhere", open=pytest.fail
+        )
         process: Any = SimpleNamespace(
             stores=stores, settings=Settings(**settings), holds_until=lambda _: now() + END_OF_LEASE_S
         )
