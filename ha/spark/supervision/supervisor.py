@@ -90,6 +90,8 @@ class _Region:
         self.phase = _Phase.ACTIVE
         self.attempt = 0
         self.failure: Failure | None = None
+        self.late = False
+        """It has failed only because queries had not stopped in time; once they have, it goes on."""
         self.restart_at = self.stop_by = 0.0
 
     @property
@@ -162,6 +164,8 @@ class Supervisor:
             commands = self._fail(region, failure, now)
         elif region.phase is _Phase.ACTIVE:
             found.state = QueryState.FINISHED
+        if region.late and not region.live:
+            self._go_on(region)
         return self._unless_over([*commands, *self._advance(region, now)])
 
     def overdue(self, query: str, attempt: int, failure: Failure, now: float, *, completed: bool) -> list[Command]:
@@ -188,6 +192,7 @@ class Supervisor:
         if self._ended:
             return []
         region.strategy, region.restart_at, region.failure = self._strategy(), now, None
+        region.late = False
         commands: list[Command] = []
         if region.phase in (_Phase.ACTIVE, _Phase.FAILED):
             region.phase, region.stop_by = _Phase.STOPPING, now + self._stop_timeout
@@ -220,6 +225,7 @@ class Supervisor:
         for region in self._regions:
             if region.phase is _Phase.STOPPING and now >= region.stop_by:
                 commands += self._give_up(region, self._stuck(region))
+                region.late = self._keep_others
                 self.stuck = self.stuck or not self._keep_others
             commands += self._advance(region, now)
         return self._unless_over(commands)
@@ -241,6 +247,8 @@ class Supervisor:
 
     def _fail(self, region: _Region, failure: Failure, now: float, *, counts: bool = True) -> list[Command]:
         if region.phase is _Phase.FAILED:
+            if region.late:  # and no restart would mend it
+                region.failure, region.late = failure, False
             return []
         delay = None if failure.remedy else region.strategy.failed(now) if counts else 0.0
         if delay is None:
@@ -250,6 +258,12 @@ class Supervisor:
         for query in region.queries:
             query.state = QueryState.RESTARTING
         return self._stop(region)
+
+    def _go_on(self, region: _Region) -> None:
+        """Its queries have stopped after all: it is started again when its strategy says."""
+        region.phase, region.late = _Phase.WAITING, False
+        for query in region.queries:
+            query.state = QueryState.RESTARTING
 
     def _advance(self, region: _Region, now: float) -> list[Command]:
         if region.live:

@@ -99,6 +99,37 @@ def test_a_region_that_does_not_stop_in_time_is_given_up() -> None:
     assert end == End(Failure("c", "c did not stop within 10 s, after a: boom"))
 
 
+def test_a_region_that_stops_too_late_goes_on_if_the_others_have() -> None:
+    """Seen in a drill: a query that a loaded machine stopped some seconds too late was lost for good."""
+    made = supervisor(("a", "b"), ("other",), keep_others=True)
+    failed(made, "a", 100.0)
+    assert made.tick(100.0 + STOP_TIMEOUT) == []
+    assert states(made) == {"a": "FAILED", "b": "FAILED", "other": "RUNNING"}
+    assert made.due() is None
+    assert stopped(made, "b", 130.0) == [Start(("a", "b"), 2)]
+    run(made, "ab", 2)
+    assert states(made) == dict.fromkeys(("a", "b", "other"), "RUNNING")
+
+
+def test_a_region_that_stops_too_late_waits_for_its_delay() -> None:
+    made = supervisor(("a", "b"), ("other",), delay=60.0, keep_others=True)
+    failed(made, "a", 100.0)
+    made.tick(100.0 + STOP_TIMEOUT)
+    assert stopped(made, "b", 130.0) == []
+    assert states(made) == {"a": "RESTARTING", "b": "RESTARTING", "other": "RUNNING"}
+    assert made.due() == 160.0
+    assert made.tick(160.0) == [Start(("a", "b"), 2)]
+
+
+def test_a_region_that_stops_too_late_for_a_reason_that_no_restart_mends_stays_failed() -> None:
+    made = supervisor(("a", "b"), ("other",), keep_others=True)
+    failed(made, "a", 100.0)
+    made.tick(100.0 + STOP_TIMEOUT)
+    assert failed(made, "b", 130.0, remedy="mend it") == []
+    assert states(made) == {"a": "FAILED", "b": "FAILED", "other": "RUNNING"}
+    assert stopped(made, "other", 140.0) == [End(Failure("b", "boom", "mend it"))]
+
+
 def test_failures_that_overlap_make_one_restart_and_do_not_postpone_it() -> None:
     made = supervisor(("a", "b"), attempts=1)
     failed(made, "a", 100.0)
