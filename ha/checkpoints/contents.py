@@ -28,11 +28,12 @@ class Unreadable(ValueError):
 
 
 class Offsets(msgspec.Struct, frozen=True):
-    """``offsets/N``: the settings that are frozen, and where each source has come to, by its directory."""
+    """``offsets/N``: the settings that are frozen, the batch's watermark and time, and each source's place."""
 
     settings: dict[str, str]
     watermark_ms: int
     sources: dict[str, Any]
+    time_ms: int = 0
 
     @property
     def partitions(self) -> int:
@@ -56,7 +57,8 @@ def offsets(data: bytes) -> Offsets:
             found[name] = None if said == "-" else msgspec.json.decode(said)
         except msgspec.DecodeError:  # a source may write what it likes
             found[name] = said
-    return Offsets(head.get("conf") or {}, int(head.get("batchWatermarkMs", 0)), found)
+    watermark, time = (int(head.get(each, 0)) for each in ("batchWatermarkMs", "batchTimestampMs"))
+    return Offsets(head.get("conf") or {}, watermark, found, time)
 
 
 def log_offset(offset: Any) -> int | None:

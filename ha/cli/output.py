@@ -18,6 +18,7 @@ from ha.config.stores import Stores
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs.moving import Moved, Moving
+from ha.outputs.partitions import Partitions
 from ha.outputs.reading import Condition, JournalBatch, JournalOutput, JournalReader
 from leader.errors import NoLeader, OutputLost
 from leader.job.admin import JobAdmin
@@ -164,7 +165,10 @@ def _repaired(
 ) -> Iterator[dict[str, object]]:
     parts = urlsplit(leadership.directory)
     with contextlib.closing(FencedRename(leadership, f"{parts.scheme}://{parts.netloc}{found.target}")) as renames:
-        moving = Moving(renames, f"{renames.inside}/{found.folder}", found.name)
+        home = f"{renames.inside}/{found.folder}"
+        partitions = Partitions(renames, home)
+        kept = partitions.load(make=False)
+        moving = Moving(renames, home, found.name, partitions.note if kept else None)
         for batch in found.unfinished:
             result, text = _repair(moving, batch, accept_loss=accept_loss, write_again=write_again)
             yield {"output": found.name, "batch": batch, "result": result, "text": text}

@@ -55,12 +55,20 @@ class OutputReport(msgspec.Struct):
         lost: files that are missing of the batch that cannot become complete; 0 if there is none.
         files: by outcome.
         steps: by step.
+        pending: partitions that are not committed; None without a partition commit.
+        committed: partitions that were committed, each as often as it was.
+        late: partitions of batches that were committed before their batch came.
+        late_files: files of them.
     """
 
     name: str
     lost: int = 0
     files: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
     steps: dict[str, Timing] = msgspec.field(default_factory=lambda: {step: Timing() for step in STEPS})
+    pending: int | None = None
+    committed: int = 0
+    late: int = 0
+    late_files: int = 0
 
     def add(self, other: "OutputReport") -> None:
         """Add what another run has counted."""
@@ -68,6 +76,10 @@ class OutputReport(msgspec.Struct):
             self.files[outcome] += other.files[outcome]
         for step in STEPS:
             self.steps[step].add(other.steps[step])
+        self.pending = other.pending if self.pending is None else self.pending
+        self.committed += other.committed
+        self.late += other.late
+        self.late_files += other.late_files
 
 
 _decoder = msgspec.json.Decoder(list[OutputReport])
@@ -130,6 +142,23 @@ class OutputReports:
             for outcome, count in zip(OUTCOMES, (created, renamed, ignored, failed), strict=True):
                 output.files[outcome] += count
             output.lost = failed
+
+    def pending(self, name: str, partitions: int) -> None:
+        """So many partitions of an output are not committed."""
+        with self._lock:
+            self._of(name).pending = partitions
+
+    def committed(self, name: str) -> None:
+        """A partition of an output was committed."""
+        with self._lock:
+            self._of(name).committed += 1
+
+    def late(self, name: str, partitions: int, files: int) -> None:
+        """A batch has so many files in partitions that were committed before."""
+        with self._lock:
+            output = self._of(name)
+            output.late += partitions
+            output.late_files += files
 
     @contextmanager
     def timed(self, name: str, step: str) -> Iterator[None]:

@@ -59,16 +59,42 @@ class OutputMetrics(Collector):
             for step, timing in each.steps.items():
                 buckets = list(zip(_EDGES, map(float, accumulate(timing.counts)), strict=True))
                 steps.add_metric([self._job, each.name, step], buckets, timing.seconds)
-        yield from (files, steps)
+        yield from (files, steps, *self._partitions(counted))
         if self._reports.running():
             lost = GaugeMetricFamily(
                 "ha_output_lost_files",
                 "Files of an output's newest batch that were deleted on their way, so that it cannot become complete.",
                 labels=LABELS,
             )
+            pending = GaugeMetricFamily(
+                "ha_output_pending_partitions",
+                "Partitions of an output with a partition commit that have rows and are not committed.",
+                labels=LABELS,
+            )
             for each in present:
                 lost.add_metric([self._job, each.name], each.lost)
-            yield lost
+                if each.pending is not None:
+                    pending.add_metric([self._job, each.name], each.pending)
+            yield from (lost, pending)
+
+    def _partitions(self, counted: dict[str, OutputReport]) -> Iterable[Metric]:
+        partitions = CounterMetricFamily(
+            "ha_output_partitions",
+            "Partitions of an output with a partition commit: committed, each time; late, in a batch that came after "
+            "they were committed, so that they are committed again.",
+            labels=[*LABELS, "outcome"],
+        )
+        late = CounterMetricFamily(
+            "ha_output_late_files",
+            "Files of an output in partitions that were committed before their batch came.",
+            labels=LABELS,
+        )
+        for each in counted.values():
+            if each.pending is not None:
+                partitions.add_metric([self._job, each.name, "committed"], each.committed)
+                partitions.add_metric([self._job, each.name, "late"], each.late)
+                late.add_metric([self._job, each.name], each.late_files)
+        return partitions, late
 
 
 def _add(kept: dict[str, OutputReport], reports: Iterable[OutputReport]) -> None:

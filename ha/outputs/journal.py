@@ -8,14 +8,17 @@ drops its own rows, and moves the rest of what was decided. See decisions 17, 36
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 from ha.leadership.fenced_rename import FencedRename, LeaderHome, common_root, make_parents
 from ha.metrics.output_report import DECIDE, MOVE, RECORD, REPORTS
 from ha.outputs import layout
+from ha.outputs.commit_trigger import Moment
+from ha.outputs.committing import Committing
 from ha.outputs.moving import Moved, Moving
+from ha.outputs.partition_commit import PartitionCommit, Policy
 from ha.outputs.record import TARGET, Record, Target
 from leader.errors import OutputLost
 from leader.layout.names import OUT
@@ -36,29 +39,46 @@ class Journal:
 
     Attributes:
         staged: URI of the folder below which attempts are written, each as ``<attempt>/rows``.
+        renames: lead from the leader directory to the output.
     """
 
-    def __init__(self, home: LeaderHome, uri: str, name: str) -> None:
+    def __init__(
+        self,
+        home: LeaderHome,
+        uri: str,
+        name: str,
+        commit: PartitionCommit | None = None,
+        policies: Mapping[str, Policy] | None = None,
+    ) -> None:
         """Connect to nothing yet.
 
         Args:
             home: the leader directory.
             uri: directory in which the batches appear.
             name: of the output.
+            commit: when partitions are committed, and how; None for never.
+            policies: those that it names, without ``success-file``.
 
         Raises:
             InvalidSettings: no rename leads to that directory.
         """
         self.staged = staged_below(home.directory, uri, name)
-        self._renames = FencedRename(home, uri)
-        folder = layout.home(name, self._renames.outside)
-        self._moving = Moving(self._renames, f"{self._renames.inside}/{folder}", name)
+        self.renames = self._renames = FencedRename(home, uri)
+        folder = f"{self._renames.inside}/{layout.home(name, self._renames.outside)}"
+        self._committing = Committing(self._renames, folder, name, commit, policies or {}) if commit else None
+        self._moving = Moving(self._renames, folder, name, self._committing.open if self._committing else None)
         self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}")
         self._name, self._owner = name, f"{OWNER}{uuid.uuid4().hex}"
         self._newest, self._settled = -1, False
         self._shifts: list[str] = []
 
-    def publish(self, attempt: str, batch_id: int, wrote: Record | None = None) -> bool:
+    def publish(
+        self,
+        attempt: str,
+        batch_id: int,
+        wrote: Record | None = None,
+        moment: Callable[[], Moment] | None = None,
+    ) -> bool:
         """Publish what was written of a batch; returns False, and drops it, if the batch was decided before.
 
         Args:
@@ -67,6 +87,7 @@ class Journal:
             wrote: the files that belong to it, if tasks may still add others: those are deleted. And other processes
                 may have published meanwhile; if one has, this journal settles again. None if only this process
                 publishes, and all that is there belongs to the batch.
+            moment: reads when the batch was; needed for a partition commit.
 
         Raises:
             AlreadyExists: the output has such a batch, and this job did not put it there.
@@ -78,11 +99,33 @@ class Journal:
             if not self._settled or (wrote is not None and not self._alone(attempt)):
                 self.settle(attempt, shared=wrote is not None)
             self._settled = False  # until all of it has succeeded
-            published = self._publish(attempt, self._id(batch_id), wrote)
+            published = self._publish(attempt, self._id(batch_id), wrote, moment)
+            if self._committing and moment and self._id(batch_id) == self._newest:  # and it is complete
+                self._committing.commit(self._newest, moment)
             self._settled = True
         finally:
             REPORTS.show()
         return published
+
+    def commit_pending(self) -> int:
+        """Commit every partition that is pending, because nothing comes any more; return how many.
+
+        Raises:
+            Fenced: another leader has taken over.
+            OutputLost: files of a batch are gone.
+            StoreError: a store did not answer; the next try does what is left.
+        """
+        if self._committing is None:
+            return 0
+        try:
+            if not self._settled:
+                self.settle()
+            self._settled = False  # until all of it has succeeded
+            committed = self._committing.commit(self._newest, None)
+            self._settled = True
+        finally:
+            REPORTS.show()
+        return committed
 
     def abandon(self, attempt: str, batch_id: int) -> bool:
         """Drop an attempt, unless it was decided: its publication may have raised all the same.
@@ -123,6 +166,8 @@ class Journal:
                 self._moving.record_anew(batch_id)
             renames.make_folders(at(layout.DONE))
         self._moving.keep(at("").rstrip("/"), written(TARGET, self._target))
+        if self._committing:
+            self._committing.load()
         for batch_id in decided:
             self._counted(lambda batch_id=batch_id: self._moving.finish(batch_id))  # type: ignore[misc]
         self._newest = max(self._newest, self._newest_done())
@@ -140,7 +185,7 @@ class Journal:
         names = {entry.name for entry in self._renames.list(self._moving.at(layout.STAGED))}
         return names - {attempt} == {self._owner}
 
-    def _publish(self, attempt: str, batch_id: int, wrote: Record | None) -> bool:
+    def _publish(self, attempt: str, batch_id: int, wrote: Record | None, moment: Callable[[], Moment] | None) -> bool:
         newest, renames = self._newest, self._renames
         if batch_id < newest:
             _log.warning(
@@ -153,11 +198,15 @@ class Journal:
             return False
         with REPORTS.timed(self._name, RECORD):
             staged, record = self._stock(attempt, batch_id, wrote)
+            if self._committing:
+                self._committing.check(record.partitions)
         with REPORTS.timed(self._name, DECIDE):
             if not renames.move(staged, self._moving.at(layout.ready(batch_id))):
                 raise AlreadyExists(f"Batch {batch_id} of output {self._name!r} was decided meanwhile.")
         self._newest = batch_id
         with REPORTS.timed(self._name, MOVE):
+            if self._committing:
+                self._committing.open(batch_id, record, moment)
             self._counted(lambda: self._moving.move(batch_id, record))
         return True
 

@@ -6,6 +6,7 @@
         staged/<attempt>/files=<part>~<of>~<text>          what it has written: a Record
         ready/<batch id>/                                  decided, by one rename of the attempt; rows are being moved
         done/<batch id // 1000>/<batch id>/files=...       every file of it was in its place; its record stays
+        partitions/...                                     what is to be committed: ha/outputs/partitions.py
         shift=<batch>~<by>                                 from this batch of the query on, ids are higher by so many
     <uri>/[<column>=<value>/...]batch=<batch id>           one rename for each partition: it appears as a whole
 
@@ -69,6 +70,11 @@ def hidden(name: str) -> bool:
 def ids(names: "list[str]") -> list[int]:
     """Return the numbers among these names, sorted."""
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and name == str(int(name)))
+
+
+def batches(names: "list[str]") -> list[int]:
+    """Return the batches in a partition, by the names in its folder."""
+    return ids([name.removeprefix("batch=") for name in names if name.startswith("batch=")])
 
 
 def shift(batch: int, names: Iterable[str]) -> int:

@@ -6,6 +6,7 @@ record that is in neither is lost, for a clean-up job has deleted it, and then t
 
 import posixpath
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -49,15 +50,18 @@ class Moved:
 class Moving:
     """The journal of one output, for the leader that owns it. Its methods raise what those of the renames do."""
 
-    def __init__(self, renames: FencedRename, home: str, name: str) -> None:
+    def __init__(
+        self, renames: FencedRename, home: str, name: str, opening: Callable[[int, Record], object] | None = None
+    ) -> None:
         """Connect to nothing yet.
 
         Args:
             renames: lead to the target.
             home: the output's folder, below the root of the renames.
             name: of the output, for messages.
+            opening: called with a batch that :meth:`finish` has found, before it moves anything.
         """
-        self._renames, self._home, self._name = renames, home, name
+        self._renames, self._home, self._name, self._opening = renames, home, name, opening
         self._looked_at = float("-inf")
 
     def at(self, path: str) -> str:
@@ -172,14 +176,25 @@ class Moving:
             AlreadyExists: the target has such a batch, and this job did not put it there.
             OutputLost: files of it are gone.
         """
-        record = self.record(batch)
-        renamed, proven = 0, False
+        try:
+            record = self.record(batch)
+        except OutputLost:
+            if (moved := self._finished(batch)) is None:
+                raise
+            return moved
+        return self._finish(batch, record, accept_loss=accept_loss)
+
+    def _finish(self, batch: int, record: Record, *, accept_loss: bool) -> Moved:
+        renamed, proven, opening = 0, False, self._opening
         for _ in range(ATTEMPTS):
             here, there = self._here(batch), self._there(batch, record)
             lost = record.without(here).without(there)
             if lost.files and not accept_loss:
                 raise self._gone(batch, record, lost)
             if here.partitions:
+                if opening is not None:
+                    opening(batch, record)
+                    opening = None
                 proven = True  # a rename that is acknowledged is such a change
                 for partition, files in here.partitions.items():
                     try:
@@ -237,6 +252,20 @@ class Moving:
             self._renames.make_folders(posixpath.dirname(target))
             self._renames.move(source, target)
             self._forget(batch)
+
+    def _finished(self, batch: int) -> Moved | None:
+        """Return the outcomes of a batch that a dead driver's last rename, executed late, has completed just now."""
+        folder = self.at(layout.done(batch))
+        if not self._renames.exists(folder):
+            return None
+        self._renames.acknowledge()
+        try:
+            record = read(FILES, Record, [entry.name for entry in self._renames.list(folder)])
+        except Unreadable:
+            return None
+        if record is None:
+            raise Unknown(f"Batch {batch} of output {self._name!r} was complete, and is not: write it again.")
+        return Moved(record.files, 0, record.files)
 
     def _forget(self, batch: int) -> None:
         buckets = layout.ids([entry.name for entry in self._renames.list(self.at(layout.DONE))])

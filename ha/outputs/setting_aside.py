@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs import layout
+from ha.outputs.partitions import Partitions
 from ha.outputs.record import FILES, Record
 from leader.errors import Unreadable
 from leader.layout.packed_names import read
@@ -31,6 +32,7 @@ class SettingAside:
             name: of the output, for messages.
         """
         self._renames, self._home, self._name = renames, home, name
+        self._partitions = Partitions(renames, home)
 
     def put_away(self, stays: int, trash: str) -> None:
         """Move the batches after one into a folder of the trash, those that are not complete included.
@@ -39,10 +41,12 @@ class SettingAside:
             Invalid: the record of a batch is damaged.
         """
         self._renames.make_folders(trash)
+        if self._partitions.load(make=False):
+            self._partitions.put_back(stays)  # a marker goes before the rows
         for batch, folder in sorted(self._batches(stays).items(), reverse=True):
             state = folder.removeprefix(f"{self._home}/").partition("/")[0]
             self._renames.make_folders(f"{trash}/{batch}")
-            for number, partition in enumerate(self._partitions(folder, batch)):
+            for number, partition in enumerate(self._partitions_of(folder, batch)):
                 with suppress(NotFound):  # not in its place yet, moved before a crash, or its readers have taken it
                     self._move(self._place(partition, batch), f"{trash}/{batch}/{number}")
             self._move(folder, f"{trash}/{batch}/{state}")
@@ -53,12 +57,16 @@ class SettingAside:
         Raises:
             Invalid: the record of a batch is damaged.
         """
+        known = self._partitions.load(make=False)
         for batch in layout.ids(self._names(trash)):
             names = self._names(f"{trash}/{batch}")
             state = next((each for each in STATES if each in names), None)
             if state is None:
                 continue
-            for number, partition in enumerate(self._partitions(f"{trash}/{batch}/{state}", batch)):
+            partitions = self._partitions_of(f"{trash}/{batch}/{state}", batch)
+            if known:
+                self._partitions.open(batch, partitions)
+            for number, partition in enumerate(partitions):
                 if f"{number}" in names:
                     self._move(f"{trash}/{batch}/{number}", self._place(partition, batch))
             folder = layout.done(batch) if state == layout.DONE else layout.ready(batch)
@@ -82,7 +90,7 @@ class SettingAside:
                 found |= {each: layout.done(each) for each in layout.ids(done)}
         return {batch: f"{self._home}/{folder}" for batch, folder in found.items() if batch > stays}
 
-    def _partitions(self, folder: str, batch: int) -> list[str]:
+    def _partitions_of(self, folder: str, batch: int) -> list[str]:
         try:
             record = read(FILES, Record, self._names(folder))
         except Unreadable as error:

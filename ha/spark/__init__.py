@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ha.jobmaster.master import JobMaster, NoEndpoint
+    from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
     from ha.spark.checkpoint_copy.adopting import Copied, adopt
     from ha.spark.checkpoint_copy.exporting import export
     from ha.spark.checkpoint_publisher import CheckpointPublisher
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "CheckpointPublisher": "ha.spark.checkpoint_publisher",
+    "CommittedPartition": "ha.outputs.partition_commit",
     "Copied": "ha.spark.checkpoint_copy.adopting",
     "Job": "ha.spark.supervision.job",
     "JobMaster": "ha.jobmaster.master",
     "NoEndpoint": "ha.jobmaster.master",
     "Output": "ha.spark.output",
+    "PartitionCommit": "ha.outputs.partition_commit",
     "Rehearsal": "ha.spark.rehearsal",
     "adopt": "ha.spark.checkpoint_copy.adopting",
     "call": "ha.spark.worker.worker",
@@ -47,11 +50,13 @@ _PLACES = {
 
 __all__ = [
     "CheckpointPublisher",
+    "CommittedPartition",
     "Copied",
     "Job",
     "JobMaster",
     "NoEndpoint",
     "Output",
+    "PartitionCommit",
     "Rehearsal",
     "adopt",
     "call",

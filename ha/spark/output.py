@@ -9,6 +9,7 @@ parents. See decisions 17 and 51.
 import os
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,12 +18,14 @@ from ha.leadership.leadership import Leadership
 from ha.metrics.output_report import REPORTS, WRITE, path_beside
 from ha.outputs import layout
 from ha.outputs.journal import Journal
+from ha.outputs.partition_commit import METASTORE, CommittedPartition, PartitionCommit
 from ha.rewind.completing import settle
-from leader.errors import NotLeader
+from ha.spark.batch_moment import BatchMoments
+from leader.errors import InvalidSettings, NotLeader
 from leader.layout.names import check_word
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _WRITER = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -47,6 +50,7 @@ class Output:
         source: str = "json",
         partition_by: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
+        commit: PartitionCommit | None = None,
     ) -> None:
         """Create the directories, complete the batches that an earlier driver decided, and drop those it did not.
 
@@ -58,12 +62,14 @@ class Output:
             source: Spark's name of the file format: parquet, json, text, ...
             partition_by: columns. Batches then appear below ``<column>=<value>/...``, each partition as a whole.
             options: for Spark's writer.
+            commit: when a partition is finished, and how that is told; default: never.
 
         Raises:
             AlreadyExists: the output has a batch that this job decided otherwise.
             Fenced: another leader has taken over.
             InvalidName: the output cannot have that name.
-            InvalidSettings: the output is in another file system, so no rename leads there.
+            InvalidSettings: the output is in another file system, so no rename leads there; or it has no partitions to
+                commit.
             OutputLost: files of a batch that was decided are gone.
             StoreError: the store did not answer.
         """
@@ -71,7 +77,12 @@ class Output:
         self._options = {**_WRITER, **(options or {})}
         self._name = check_word(name, "an output")
         self._settling = leadership.settling
-        self._journal = Journal(leadership, uri, name)
+        if commit is not None and not self._partition_by:
+            raise InvalidSettings(f"Output {name!r} has no partitions to commit: give partition_by, too.")
+        self._commit = commit
+        self._session: SparkSession | None = None
+        self._journal = Journal(leadership, uri, name, commit, {METASTORE: self._add_partition})
+        self._moments = BatchMoments(self._journal.renames)
         settle(leadership)  # an earlier leader may have begun to put the query back
         if supervised(leadership.job) and (path := os.environ.get("HA_QUERIES")):
             REPORTS.path = path_beside(Path(path))
@@ -114,7 +125,36 @@ class Output:
             writer = writer.partitionBy(*self._partition_by)
         with REPORTS.timed(self._name, WRITE):
             writer.save(f"{self._journal.staged}/{attempt}/{layout.ROWS}")
-        return self._journal.publish(attempt, batch_id)
+        if self._commit is None:
+            return self._journal.publish(attempt, batch_id)
+        self._session = batch.sparkSession
+        moment = cache(lambda: self._moments.read(batch, batch_id))
+        return self._journal.publish(attempt, batch_id, moment=moment)
+
+    def commit_pending(self) -> int:
+        """Commit every partition that is pending, whatever its trigger says; for the end of the input.
+
+        Call it when the query has ended, after ``awaitTermination()`` of one with ``trigger(availableNow=True)``.
+
+        Returns:
+            How many were committed.
+
+        Raises:
+            Fenced: another leader has taken over.
+            OutputLost: files of a batch are gone.
+            StoreError: a store did not answer; call it again.
+        """
+        return self._journal.commit_pending()
+
+    def _add_partition(self, partition: CommittedPartition) -> None:
+        from pyspark.sql import SparkSession  # noqa: PLC0415  # only this policy needs it
+
+        from ha.spark.metastore import add_partition  # noqa: PLC0415
+
+        session = self._session or SparkSession.getActiveSession()
+        if session is None or self._commit is None:
+            raise InvalidSettings("The policy metastore needs a Spark session on this thread.")
+        add_partition(session, self._commit.table, partition)
 
     def close(self) -> None:
         """Let go of the file system."""

@@ -263,7 +263,8 @@ class Reader:
         assert self.store is not None
         self.polls += 1
         nodes = self.store.tree.nodes
-        seen = {path: content for path, content in nodes.items() if content is not None and path.startswith(f"{OUT}/")}
+        files = {path: content for path, content in nodes.items() if content is not None and path.startswith(f"{OUT}/")}
+        seen = {path: content for path, content in files.items() if not layout.hidden(path.rpartition("/")[2])}
         if seen == self._last:
             return
         self._last = seen

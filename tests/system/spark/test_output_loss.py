@@ -109,6 +109,18 @@ def test_a_rename_of_a_dead_driver_that_is_executed_late_is_no_loss(
     assert sum(place.endswith("=7") for place in found(tmp_path)) == 4
 
 
+def test_a_last_rename_of_a_dead_driver_that_is_executed_late_is_no_loss(
+    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+) -> None:
+    folder = crashed(5)
+    shutil.move(folder, tmp_path / "away")
+    with pytest.raises(OutputLost):  # it is not complete
+        moving_of(leadership, tmp_path).finish(7)
+    shutil.move(tmp_path / "away", folder.parent.parent / "done" / "0" / "7")
+    moved = moving_of(leadership, tmp_path).finish(7)
+    assert (moved.created, moved.renamed, moved.ignored, moved.failed) == (4, 0, 4, 0)
+
+
 def test_what_is_restored_is_moved(crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path) -> None:
     folder = crashed(2)
     (folder / "rows" / "day=3").rename(tmp_path / "kept")

@@ -50,6 +50,25 @@ def test_files_by_what_became_of_them_over_two_runs(driver: Driver) -> None:
     assert driver.value("ha_output_files_total", outcome="created") == 14
 
 
+def test_partitions_over_two_runs(driver: Driver) -> None:
+    first = driver.run()
+    first.pending("clean", 3)
+    first.committed("clean")
+    first.late("clean", 1, 4)
+    first.show()
+    second = driver.run()
+    second.counted("clean", 1, 1, 0, 0)
+    second.show()
+    assert driver.value("ha_output_pending_partitions") is None, "this run has no partition commit"
+    assert driver.value("ha_output_partitions_total", outcome="committed") == 1
+    second.pending("clean", 2)
+    second.late("clean", 2, 5)
+    second.show()
+    assert driver.value("ha_output_pending_partitions") == 2
+    assert driver.value("ha_output_partitions_total", outcome="late") == 3
+    assert driver.value("ha_output_late_files_total") == 9
+
+
 def test_without_a_grant_only_counters_are_shown(driver: Driver) -> None:
     reports = driver.run()
     reports.counted("clean", 1, 1, 0, 0)

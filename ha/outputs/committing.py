@@ -1,0 +1,135 @@
+"""Committing: runs the policies of the partitions that are due, once all batches so far are complete.
+
+A marker is made below the leader directory and brought to its place by a rename, as batches are. So a driver that was
+replaced makes none. See :mod:`ha.outputs.partitions` for what is remembered, and decision 38.
+"""
+
+import logging
+import posixpath
+from collections.abc import Callable, Mapping
+
+from ha.leadership.fenced_rename import ATTEMPTS, FencedRename
+from ha.metrics.output_report import REPORTS
+from ha.outputs import layout
+from ha.outputs.commit_trigger import Moment, values_of
+from ha.outputs.partition_commit import SUCCESS_FILE, CommittedPartition, PartitionCommit, Policy
+from ha.outputs.partitions import Note, Partitions
+from ha.outputs.record import Record
+from store.errors import NotFound, Unknown
+
+_log = logging.getLogger("ha")
+
+
+class Committing:
+    """The partition commit of one output. What it raises, the query's next try repeats, after :meth:`load`."""
+
+    def __init__(
+        self,
+        renames: FencedRename,
+        home: str,
+        name: str,
+        settings: PartitionCommit,
+        policies: Mapping[str, Policy],
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            renames: lead to the target.
+            home: the output's folder, below the root of the renames.
+            name: of the output.
+            settings: when, and what.
+            policies: those that the settings name, without ``success-file``.
+        """
+        self._renames, self._name, self._settings, self._policies = renames, name, settings, policies
+        self._partitions = Partitions(renames, home, settings.marker)
+        self._since: dict[Note, int] = {}
+        self._timeless: set[str] = set()
+        self.load = self._partitions.load
+        self.check = self._partitions.check
+
+    def open(self, batch: int, record: Record, moment: Callable[[], Moment] | None = None) -> None:
+        """Note the partitions of a decided batch, before a row of it is moved.
+
+        Args:
+            batch: its id.
+            record: what it consists of.
+            moment: reads when it was; None if nobody knows.
+        """
+        new = [each for each in record.partitions if each not in self._partitions.pending]
+        since = moment().time_ms if new and moment is not None else 0
+        late = self._partitions.open(batch, record.partitions, since)
+        if late:
+            files = sum(len(record.partitions[each]) for each in late)
+            REPORTS.late(self._name, len(late), files)
+            _log.warning(
+                "Batch %d of output %s is late for %d partitions that were committed, %s first: they are committed "
+                "again.", batch, self._name, len(late), late[0],
+            )  # fmt: skip
+        REPORTS.pending(self._name, len(self._partitions.pending))
+
+    def commit(self, batch: int, moment: Callable[[], Moment] | None) -> int:
+        """Commit the partitions that are due; all batches up to this one are complete.
+
+        Args:
+            batch: the newest.
+            moment: reads when it was; None to commit all, because nothing comes any more.
+
+        Returns:
+            How many.
+        """
+        pending = sorted(self._partitions.pending.values())
+        due = pending
+        if pending and moment is not None:
+            at = moment()
+            due = [note for note in pending if self._due(note, at)]
+        committed = sum(self._commit(note, batch) for note in due)
+        REPORTS.pending(self._name, len(self._partitions.pending))
+        return committed
+
+    def _due(self, note: Note, moment: Moment) -> bool:
+        since = note.since_ms or self._since.setdefault(note, moment.time_ms)
+        try:
+            return self._settings.decides.due(note.partition, since, moment)
+        except ValueError as error:
+            if note.partition not in self._timeless:
+                self._timeless.add(note.partition)
+                _log.warning(
+                    "Partition %s of output %s is never committed by time, because its values are none: %s",
+                    note.partition, self._name, error,
+                )  # fmt: skip
+            return False
+
+    def _commit(self, note: Note, batch: int) -> bool:
+        place = posixpath.join(self._renames.outside, note.partition)
+        batches = layout.batches([entry.name for entry in self._renames.list(place)])
+        self._since.pop(note, None)
+        if not batches:  # its decision was undone, or somebody has deleted all of it
+            self._partitions.drop(note)
+            return False
+        uri = f"{self._renames.root.rstrip('/')}/{place}"
+        partition = CommittedPartition(note.partition, uri, values_of(note.partition), batches)
+        folder = self._partitions.begin(note)
+        for policy in self._settings.policy:
+            if policy == SUCCESS_FILE:
+                self._mark(folder, place)
+            else:
+                self._renames.check()  # no rename refuses the call of a driver that was replaced
+                call = self._policies[policy] if isinstance(policy, str) else policy
+                call(partition)
+        self._partitions.end(note, batch)
+        REPORTS.committed(self._name)
+        return True
+
+    def _mark(self, folder: str, place: str) -> None:
+        made, marker = f"{folder}/{self._settings.success_file}", f"{place}/{self._settings.success_file}"
+        for _ in range(ATTEMPTS):
+            try:
+                self._renames.do(lambda files: files.write(made, b""))
+                if self._renames.move(made, marker):
+                    return
+            except NotFound:  # a rename that was executed twice says so, too
+                self._renames.check()
+            self._renames.acknowledge()  # what is seen may be forgotten
+            if self._renames.exists(marker):
+                return
+        raise Unknown(f"It is not known whether {marker!r} was made: the query's next try makes it.")

@@ -1,0 +1,105 @@
+"""PartitionCommit: how an output says that a partition is finished, and to whom.
+
+The names beside the fields are those of Flink's file sink.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from ha.outputs.commit_trigger import PROCESS_TIME, TRIGGERS, Trigger, pattern
+from leader.errors import InvalidSettings
+
+SUCCESS_FILE, METASTORE = "success-file", "metastore"
+
+_MARKER = re.compile(r"[_.][A-Za-z0-9._-]{0,99}")
+"""Names that readers ignore."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedPartition:
+    """A partition that is finished, as a policy gets it.
+
+    Attributes:
+        path: relative to the output, such as ``day=1/hour=2``.
+        uri: of its directory.
+        values: of its columns, as texts.
+        batches: those that are in it.
+    """
+
+    path: str
+    uri: str
+    values: Mapping[str, str]
+    batches: Sequence[int]
+
+
+Policy = Callable[[CommittedPartition], object]
+
+
+@dataclass(frozen=True)
+class PartitionCommit:
+    """Says when a partition of an :class:`ha.spark.Output` is committed, and what happens then.
+
+    Attributes:
+        trigger: ``process-time``, by the time since the partition's first rows, or ``partition-time``, by the query's
+            watermark (``sink.partition-commit.trigger``).
+        delay: seconds after its first rows, or after the time at which it begins (``sink.partition-commit.delay``).
+        policy: what is done, in this order: ``success-file`` makes an empty file in it, ``metastore`` adds it to a
+            table, and a function of your own is called with a :class:`CommittedPartition`, possibly more than once
+            (``sink.partition-commit.policy.kind`` and ``.class``).
+        success_file: name of the file; it begins with ``_`` or a dot (``sink.partition-commit.success-file.name``).
+        table: of the session's catalog, for ``metastore``.
+        time: when a partition begins, for ``partition-time``: a pattern such as ``{day} {hour}:00`` that gives an ISO
+            date with or without a time, or a function of its values; default: all values with blanks between
+            (``partition.time-extractor.timestamp-pattern`` and ``.class``).
+        time_zone: of such times (``sink.partition-commit.watermark-time-zone``).
+    """
+
+    trigger: str = PROCESS_TIME
+    delay: float = 0.0
+    policy: Sequence[str | Policy] = (SUCCESS_FILE,)
+    success_file: str = "_SUCCESS"
+    table: str = ""
+    time: str | Callable[[Mapping[str, str]], datetime] = ""
+    time_zone: str = "UTC"
+    decides: Trigger = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check all of it.
+
+        Raises:
+            InvalidSettings: something is wrong.
+        """
+        if self.trigger not in TRIGGERS:
+            raise InvalidSettings(
+                f"A partition commit has no trigger {self.trigger!r}: choose {' or '.join(TRIGGERS)}."
+            )
+        if not 0 <= self.delay < float("inf"):
+            raise InvalidSettings(f"The delay of a partition commit is {self.delay}: give 0 or more seconds.")
+        if not self.policy or isinstance(self.policy, str):
+            raise InvalidSettings("A partition commit needs a list of policies, such as policy=['success-file'].")
+        for each in self.policy:
+            if not callable(each) and each not in (SUCCESS_FILE, METASTORE):
+                raise InvalidSettings(
+                    f"A partition commit has no policy {each!r}: choose {SUCCESS_FILE}, {METASTORE}, or a function."
+                )
+        if METASTORE in self.policy and not self.table:
+            raise InvalidSettings("The policy metastore needs to know the table: give table='database.table'.")
+        if not _MARKER.fullmatch(self.success_file) or self.success_file.startswith(".staging"):
+            raise InvalidSettings(
+                f"Readers would take a file {self.success_file!r} for rows: choose a name of letters and digits after "
+                "'_' or '.'."
+            )
+        try:
+            zone = ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise InvalidSettings(f"There is no time zone {self.time_zone!r} on this host.") from error
+        begins = pattern(self.time) if isinstance(self.time, str) else self.time
+        object.__setattr__(self, "decides", Trigger(self.trigger, round(self.delay * 1000), begins, zone))
+
+    @property
+    def marker(self) -> str:
+        """The name of the markers; empty if there are none."""
+        return self.success_file if SUCCESS_FILE in self.policy else ""
