@@ -200,6 +200,8 @@ class Journal:
             staged, record = self._stock(attempt, batch_id, wrote)
             if self._committing:
                 self._committing.check(record.partitions)
+                if moment:
+                    moment()  # what it cannot read is told before anything is decided
         with REPORTS.timed(self._name, DECIDE):
             if not renames.move(staged, self._moving.at(layout.ready(batch_id))):
                 raise AlreadyExists(f"Batch {batch_id} of output {self._name!r} was decided meanwhile.")

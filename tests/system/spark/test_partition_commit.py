@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from ha.cli.output import _repaired
 from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
@@ -23,6 +24,7 @@ from ha.outputs.journal import Journal
 from ha.outputs.moving import Moving
 from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
 from ha.outputs.partitions import MOST_BYTES, Note, Partitions
+from ha.outputs.reading import JournalOutput
 from ha.outputs.record import Record
 from ha.outputs.setting_aside import SettingAside
 from ha.spark import Output
@@ -329,6 +331,31 @@ def test_what_cannot_be_committed_is_refused(leadership: Leadership, tmp_path: P
         shutil.rmtree(Path(leadership.directory.removeprefix("file://"), "spark", "orders"))
         with pytest.raises(InvalidSettings, match="needs the query's checkpoint below the leader directory"):
             made.write(cast("DataFrame", one), 0)
+    assert found(tmp_path) == {}
+    assert not any("ready/" in each for each in left(leadership)), "nothing was decided"
+
+
+def test_a_batch_that_is_repaired_is_not_forgotten(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver has died after the decision, and ``ha output repair`` completes the batch."""
+    with output(leadership, tmp_path) as made:
+        write(made, leadership, 0, 5)
+        with monkeypatch.context() as patch:
+            patch.setattr(Partitions, "open", lambda *_: pytest.fail("died"))
+            with pytest.raises(pytest.fail.Exception):
+                write(made, leadership, 1, 6)
+    home = f"out/{own_folder(leadership).name}"
+    (row,) = _repaired(
+        leadership,
+        JournalOutput("output", home, f"{tmp_path}/out", [1], [0]),
+        accept_loss=False,
+        write_again=False,
+    )
+    assert row["result"] == "complete"
+    with output(leadership, tmp_path) as made:
+        assert made.commit_pending() == 2
+    assert marked(tmp_path) == [5, 6]
 
 
 def test_rows_that_are_put_away_take_markers_along(leadership: Leadership, tmp_path: Path) -> None:
@@ -435,6 +462,7 @@ def test_an_answer_that_is_lost_for_good_is_said(leadership: Leadership, tmp_pat
 
 
 @pytest.mark.spark
+@pytest.mark.hdfs
 @pytest.mark.timeout(300)
 def test_with_a_table_and_the_watermark_of_a_real_query(spark: SparkSession, job: str, tmp_path: Path) -> None:
     """Two drivers, one after the other; the second one has late rows."""
