@@ -270,7 +270,8 @@ def test_rows_that_come_after_a_commit_that_failed_half_way(leadership: Leadersh
     with output(leadership, tmp_path, later) as made:
         write(made, leadership, 2, 0)
     assert marked(tmp_path) == []
-    assert (notes(leadership, "committing"), len(notes(leadership, "pending"))) == ([], 1)
+    assert notes(leadership, "committing") == []
+    assert notes(leadership, "pending") == ["2~1000001000000~day=0"], "the time is that of its first rows"
 
 
 def test_a_driver_that_was_replaced_tells_nobody(leadership: Leadership, tmp_path: Path) -> None:
@@ -285,10 +286,36 @@ def test_a_driver_that_was_replaced_tells_nobody(leadership: Leadership, tmp_pat
 
 
 def test_a_driver_that_is_replaced_while_a_policy_runs_makes_no_marker(leadership: Leadership, tmp_path: Path) -> None:
-    commit = PartitionCommit(policy=[lambda _: fence(leadership), "success-file"])
+    told: list[CommittedPartition] = []
+    commit = PartitionCommit(policy=[lambda _: fence(leadership), told.append, "success-file"])
     with output(leadership, tmp_path, commit) as made, pytest.raises(Fenced):
         write(made, leadership, 1, 0)
+    assert (told, marked(tmp_path)) == ([], [])
+
+
+def test_a_query_that_has_begun_anew_commits_nothing(leadership: Leadership, tmp_path: Path) -> None:
+    """Its batches are dropped, so their watermark says nothing of what is there."""
+    with output(leadership, tmp_path) as made:
+        write(made, leadership, 3, 5)
+        old = DayBatch(leadership, 2, 5)
+        log = Path(leadership.directory.removeprefix("file://"), "spark", "orders", "offsets")
+        (log / "2").write_bytes(offsets(50))
+        assert not made.write(cast("DataFrame", old), 2)
     assert marked(tmp_path) == []
+
+
+def test_a_partition_of_whose_time_nobody_knows_waits_from_the_next_batch_on(
+    leadership: Leadership, tmp_path: Path
+) -> None:
+    commit = PartitionCommit(delay=2 * STEP_S)
+    with output(leadership, tmp_path, commit) as made:
+        write(made, leadership, 1, 5)
+    pending = own_folder(leadership) / "partitions" / "pending"
+    (pending / "1~1000001000000~day=5").rename(pending / "1~0~day=5")
+    with output(leadership, tmp_path, commit) as made:
+        for number, expected in ((2, []), (3, []), (4, [5])):
+            write(made, leadership, number, 9)
+            assert marked(tmp_path) == expected + ([9] if number == 4 else [])
 
 
 def test_a_partition_without_rows_is_not_committed(leadership: Leadership, tmp_path: Path) -> None:
