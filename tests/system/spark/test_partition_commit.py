@@ -293,6 +293,23 @@ def test_a_driver_that_is_replaced_while_a_policy_runs_makes_no_marker(leadershi
     assert (told, marked(tmp_path)) == ([], [])
 
 
+def test_a_marker_that_a_namenode_has_shown_and_forgotten_is_made_again(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move, shown = FencedRename.move, list[str]()
+
+    def show(renames: FencedRename, source: str, target: str) -> bool:
+        if target.endswith(f"out/day=0/{MARKER}") and not shown:
+            shown.append(target)
+            return False
+        return move(renames, source, target)
+
+    monkeypatch.setattr(FencedRename, "move", show)
+    with output(leadership, tmp_path) as made:
+        write(made, leadership, 1, 0)
+    assert (len(shown), marked(tmp_path)) == (1, [0])
+
+
 def test_a_query_that_has_begun_anew_commits_nothing(leadership: Leadership, tmp_path: Path) -> None:
     """Its batches are dropped, so their watermark says nothing of what is there."""
     with output(leadership, tmp_path) as made:
