@@ -134,6 +134,7 @@ def reaches(host: LostHost, port: int) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_lost_host_reaches_nobody() -> None:
     try:
         with network() as bridge, socket.create_server(("127.0.0.1", 0)) as server:

@@ -161,6 +161,7 @@ def test_a_client_with_an_agent_opens_no_session(led: Led, settings: Settings) -
     host.end()
 
 
+@pytest.mark.slow
 def test_the_next_leader_and_none_at_all(led: Led, host: Host, client: Client) -> None:
     led.claim("orders", "a:1")
     host.writing("orders")
@@ -341,6 +342,7 @@ def test_a_directory_that_cannot_be_written(led: Led, host: Host, client: Client
     wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["deletes", "renames"])
 def test_a_directory_that_somebody_takes_away_is_made_again(
     what: str, led: Led, host: Host, client: Client, settings: Settings

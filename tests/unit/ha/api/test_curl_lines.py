@@ -41,6 +41,7 @@ def run(line: str, served: Served) -> str:
     return done.stdout.decode()
 
 
+@pytest.mark.slow
 def test_each_line_is_answered(served: Served, quick: Path) -> None:
     Led(quick).claim("orders", "a:1")
     (leader,) = (quick / "orders").iterdir()

@@ -134,6 +134,7 @@ def test_an_old_side_that_does_not_answer_stops_the_promotion(sides: Sides) -> N
     assert promote(sides, "--old-files", sides.there) == 1
 
 
+@pytest.mark.slow
 def test_a_leader_at_the_old_side_that_is_silent_is_overruled(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
     assert sides.replicate("--once") == 0
     with sides.leading(sides.here):  # it takes no requests

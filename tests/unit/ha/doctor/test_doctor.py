@@ -230,6 +230,7 @@ def test_the_command_prints_a_line_for_each_check(quick: Path, capsys: pytest.Ca
     assert {"settings", "files", "java", "descriptors", "shared memory", "clock"} <= {check for _, check in checks}
 
 
+@pytest.mark.slow
 def test_json_and_the_exit_code(
     quick: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

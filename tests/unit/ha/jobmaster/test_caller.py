@@ -94,6 +94,7 @@ def test_the_address_of_the_old_leader_may_be_the_new_ones(lead: Lead, client: C
     assert len(second.executed) == 1
 
 
+@pytest.mark.slow
 def test_nobody_listens_until_the_deadline(lead: Lead, client: Client, job: str) -> None:
     master = lead()
     with socket.create_server(("127.0.0.1", 0)) as closed:

@@ -114,6 +114,7 @@ def test_one_that_says_nothing_is_waited_for_no_longer_than_asked(lead: Lead) ->
     assert now() - began >= 0.2
 
 
+@pytest.mark.slow
 def test_a_server_of_another_protocol_is_refused_until_the_deadline(lead: Lead, client: Client, job: str) -> None:
     leadership = lead().leadership
     with socket.create_server(("127.0.0.1", 0)) as server:

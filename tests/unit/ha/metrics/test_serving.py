@@ -75,6 +75,7 @@ def answering(quick: Path) -> Iterator[Answering]:
     made.close()
 
 
+@pytest.mark.slow
 def test_the_status_of_an_agent_is_shown(answering: Answering, quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     led = Led(quick)
     led.claim("orders", "a:1")

@@ -183,6 +183,7 @@ def test_a_takeover_that_has_begun_is_carried_through_before_another_begins(worl
         assert len(seized - claimed) <= MAX_FILE_CALLS
 
 
+@pytest.mark.slow
 def test_leases_that_are_held_are_renewed_before_a_slow_store_is_asked_about_others(world: World) -> None:
     """Without ZooKeeper a standby looks twice a second, so many standbys ask for more than the store can answer."""
     files = Namespace()

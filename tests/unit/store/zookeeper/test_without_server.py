@@ -80,6 +80,7 @@ def test_attempts_to_connect_are_bounded(black_hole: int) -> None:
         assert 0.2 <= now() - started < 30
 
 
+@pytest.mark.slow
 def test_close_is_bounded_while_connecting(black_hole: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT_S", 4.0)
     before = threading.active_count()

@@ -191,6 +191,7 @@ with ha.lead("orders", files=sys.argv[1], zookeeper="", short_ttl=2) as leadersh
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_while_it_copies_leaves_the_rest_to_the_next(near: Place) -> None:
     near.write("elsewhere", FILES)
     killed = subprocess.run([sys.executable, "-c", KILLED, near.jobs, near.source], timeout=60, check=False)

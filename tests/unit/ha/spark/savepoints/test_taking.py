@@ -310,6 +310,7 @@ def test_a_job_that_has_done_more_is_put_back_only_on_demand_and_that_can_be_und
     assert {query: quick.read(query) for query in quick.names(SPARK)} == before
 
 
+@pytest.mark.slow
 def test_a_leader_that_dies_halfway_leaves_it_to_the_next_one(quick: Job) -> None:
     quick.take("7")
     survived = 0
