@@ -15,6 +15,8 @@ from benchmarks.drawing import bars, curves, dots, shares
 from ha.drill.report.drawing import COLOURS, svg
 from tests.unit.benchmarks.drawn import texts
 
+pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
+
 
 @pytest.fixture
 def figure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:

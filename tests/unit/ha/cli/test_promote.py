@@ -16,7 +16,7 @@ from tests.unit.ha.cli.test_replicate import Sides, closure_of, sides
 
 __all__ = ["sides"]
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.slow]
 
 
 def promote(sides: Sides, *more: str) -> int:

@@ -12,7 +12,7 @@ from ha.spark import adopt
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import closed, until_batch
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.slow]
 
 
 class Sides:

@@ -11,7 +11,7 @@ from ha.spark import Output, adopt
 from tests.system.spark.batches import batch, found
 from tests.unit.ha.cli.test_sweep import checkpoint, written
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from ha.drill.report.picture import timeline
 from ha.drill.report.tables import Key
 from tests.unit.ha.drill.report.synthetic import Story, history, many_drills, outcome, report, skipped
 
+pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
+
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}&amp;'
 VOID = {"meta", "link", "br", "img", "input"}
 

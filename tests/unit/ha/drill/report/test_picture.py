@@ -19,6 +19,8 @@ from ha.history.events import Believed, Event, Fault
 from tests.unit.ha.drill.report.moments import boxes, drawn, drill, lookup, texts
 from tests.unit.ha.drill.report.synthetic import BEGAN, JOB, Story, history, outcome
 
+pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
+
 STORY = Story(seconds=86.0)
 HOSTILE = '"><script>alert(1)</script>&amp;$x_1$\0\u202e'
 

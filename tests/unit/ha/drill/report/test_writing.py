@@ -13,6 +13,8 @@ from ha.drill.report.tables import Key, read_events
 from ha.drill.report.writing import read, write
 from tests.unit.ha.drill.report.synthetic import BEGAN, Story, history, outcome, report, skipped
 
+pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
+
 STORY = Story(seconds=20, fault_at=5, healed_at=9)
 EVENTS = history(STORY)
 KILL = outcome("kill", STORY, what="kill")

@@ -32,6 +32,8 @@ from tests.system.spark.batches import batch, found
 from tests.unit.ha.spark.checkpoint_copy.place import JOB, QUERY, Place, checkpoint
 from tests.unit.ha.spark.checkpoint_copy.test_exporting import after
 
+pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
+
 State = tuple[dict[str, bytes], dict[str, str], set[str]]
 """Of the query: its checkpoint, what readers see, and where numbers are shifted."""
 

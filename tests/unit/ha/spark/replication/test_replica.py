@@ -10,7 +10,7 @@ from tests.unit.ha.spark.replication.beside import RETAINED, Beside, one_thread
 
 __all__ = ["one_thread"]
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -26,6 +26,8 @@ from store.errors import AlreadyExists, Conflict, Invalid
 from tests.unit.ha.spark.checkpoint_copy.place import Place, checkpoint
 from tests.unit.ha.spark.checkpoint_copy.test_exporting import after
 
+pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
+
 GRAPH = Graph("region", [GraphQuery("clean", [], ["rows"], 0), GraphQuery("sums", ["rows"], [], 0)])
 
 
