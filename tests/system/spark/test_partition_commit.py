@@ -4,7 +4,7 @@ import json
 import logging
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -18,14 +18,10 @@ from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.metrics import output_report
 from ha.metrics.output_report import OutputReport, OutputReports
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
-from ha.outputs.committing import Committing
-from ha.outputs.journal import Journal
-from ha.outputs.moving import Moving
+from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME
 from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
 from ha.outputs.partitions import MOST_BYTES, Note, Partitions
 from ha.outputs.reading import JournalOutput
-from ha.outputs.record import Record
 from ha.outputs.setting_aside import SettingAside
 from ha.spark import Output
 from ha.spark.locations import checkpoint_location
@@ -35,90 +31,13 @@ from store.errors import ConnectionLost
 from store.local import LocalFiles
 from tests.system.spark.batches import Batch, found, left, own_folder
 from tests.system.spark.helpers import fence, leading
-from tests.system.spark.marker_reader import MARKER, QUERY_ID, STEP_S, LedBatch, drawn, offsets
-
-SEEDS = 60
+from tests.system.spark.marker_reader import MARKER, QUERY_ID, STEP_S, LedBatch, offsets
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
     monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
-
-
-# --- with all faults of a store
-
-
-@pytest.mark.parametrize("trigger", [PARTITION_TIME, PROCESS_TIME])
-def test_through_crashes_at_every_call_and_all_that_becomes_of_answers(trigger: str) -> None:
-    for seed in range(SEEDS):
-        run = drawn(seed, trigger=trigger)
-        assert not run.reader.wrong, (seed, run.reader.wrong[:3])
-        assert run.lost is None, seed
-        assert {each.path for each in run.called} == run.marks.days.keys(), "every marked partition is told"
-
-
-def wrong(**arguments: Any) -> bool:
-    """Whether a mistake that was built in shows up."""
-    return any(drawn(seed, **arguments).reader.wrong for seed in range(200))
-
-
-def test_a_marker_that_stays_when_late_rows_come_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partitions, "_withdraw", lambda *_: None)
-    assert wrong(rate=0.0)
-
-
-def test_a_marker_that_is_gone_as_soon_as_it_looks_so_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FencedRename, "acknowledge", lambda _: None)
-    assert wrong()
-
-
-def test_a_commit_before_its_rows_are_moved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    open_all = Committing.open
-
-    def too_early(
-        committing: Committing, batch: int, record: Record, moment: Callable[[], Moment] | None = None
-    ) -> None:
-        open_all(committing, batch, record, moment)
-        committing.commit(batch, moment)
-
-    monkeypatch.setattr(Committing, "open", too_early)
-    assert wrong(rate=0.0)
-
-
-def test_the_watermark_of_a_batch_that_was_never_committed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    publish = Journal._publish
-
-    def too_early(journal: Journal, attempt: str, batch: int, record: None, moment: Callable[[], Moment]) -> bool:
-        assert journal._committing is not None
-        journal._committing.commit(journal._newest, moment)
-        return publish(journal, attempt, batch, record, moment)
-
-    monkeypatch.setattr(Journal, "_publish", too_early)
-    assert wrong(rate=0.0)
-
-
-def test_a_pending_partition_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = Partitions.load
-
-    def forgetful(partitions: Partitions, *, make: bool = True) -> bool:
-        result = load(partitions, make=make)
-        partitions.pending.clear()
-        return result
-
-    monkeypatch.setattr(Partitions, "load", forgetful)
-    assert wrong()
-
-
-def test_a_batch_that_is_finished_without_a_note_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Moving.__init__
-
-    def silent(moving: Moving, renames: FencedRename, home: str, name: str, opening: object = None) -> None:
-        del opening
-        made(moving, renames, home, name)
-
-    monkeypatch.setattr(Moving, "__init__", silent)
-    assert wrong()
 
 
 # --- on a local directory
