@@ -322,14 +322,16 @@ class Sidecar:
             self._hangs.end()
         elif (hang := self._hangs.look()) is not None:
             _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
-            dump = self._command.thread_dumps(hang.beat)
-            self._failures.tell(phase.leader, hang.cause, hang.said, dump).join(NOTE_S)
+            dump = self._command.thread_dumps(hang.beat)  # within seconds; the dead have no stacks
+            self._command.terminate(now())
+            self._command.kill_late()  # at once: the store may be slow, and what hangs may write when it wakes up
+            told = self._failures.tell(phase.leader, hang.cause, hang.said, dump)
             if self._leadership.may_run:
                 counted = self._failures.counted(phase.leader, hang.cause, self._starts.seconds)
                 self._leadership.exit_code = counted.exit_code
             self._leadership.record_end(hang.cause)
             self._leadership.end_phase()
-            self._command.terminate(now())
+            told.join(NOTE_S)  # the lease is given back after this, and then nothing can be kept any more
 
     def _command_ended(self) -> None:
         if isinstance(self._leadership.phase, Reconciling):

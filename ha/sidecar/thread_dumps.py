@@ -1,16 +1,17 @@
-"""Thread dumps of a driver that does not answer: its Python's and its JVM's, each within a bound."""
+"""Thread dumps of a driver that does not answer: its Python's and its JVM's, within one bound."""
 
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from store.clock import BOOT_CLOCK, now
 
 DUMP_S = 2.0
-"""Longest wait for the stacks of one process."""
+"""Longest wait for the stacks of a process; both are asked at once."""
 
 POLL_S = 0.05
 PYTHON_SIGNAL = signal.SIGUSR2
@@ -25,11 +26,12 @@ def thread_dumps(python: int, jvm: int, python_stacks: Path) -> str:
         jvm: process id of its JVM; 0 likewise.
         python_stacks: file into which the Python writes its stacks.
     """
-    parts = (
-        _dump("Python", python, lambda: _of_python(python, python_stacks)),
-        _dump("JVM", jvm, lambda: _of_jvm(jvm)),
-    )
-    return "\n\n".join(parts)
+    with ThreadPoolExecutor(2, "ha-stacks") as both:
+        parts = (
+            both.submit(_dump, "Python", python, lambda: _of_python(python, python_stacks)),
+            both.submit(_dump, "JVM", jvm, lambda: _of_jvm(jvm)),
+        )
+    return "\n\n".join(part.result() for part in parts)
 
 
 def first_of(program: str, pids: Iterable[int]) -> int:
