@@ -29,11 +29,20 @@ OUTCOMES = ("counts", "totals")
 
 SETTINGS = {
     "spark.master": "local[3]",  # a batch that hangs keeps one busy
-    # Hadoop's own patience, not that of the other examples: a query that fails is started again, and no driver ends.
+    # Hadoop's own patience, whatever its configuration files say: a query that fails is started again, and no driver
+    # ends. These are the defaults of its documentation.
     "spark.hadoop.dfs.client.failover.max.attempts": "15",
+    "spark.hadoop.dfs.client.failover.sleep.base.millis": "500",
+    "spark.hadoop.dfs.client.failover.sleep.max.millis": "15000",
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "5",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "400",
     "spark.hadoop.dfs.client.write.exclude.nodes.cache.expiry.interval.millis": "600000",
     "spark.hadoop.dfs.client.max.block.acquire.failures": "3",
+    "spark.hadoop.ipc.client.connect.timeout": "20000",
+    "spark.hadoop.ipc.client.connect.max.retries": "10",
+    "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "45",
+    "spark.hadoop.ipc.client.connect.retry.interval": "1000",
+    "spark.hadoop.ipc.client.rpc-timeout.ms": "120000",
 }
 
 POLL_S = 0.5

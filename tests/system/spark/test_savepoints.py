@@ -1,4 +1,4 @@
-"""Savepoints of real queries under real sidecars: taken while batches run, and started from under other names."""
+"""Savepoints of real queries under real sidecars: taken while batches run, and started from elsewhere."""
 
 import json
 import re
@@ -78,6 +78,11 @@ def driver(job: str, tmp_path: Path) -> Iterator[Driver]:
     sys.stdout.write(made.said[-8000:])
 
 
+def queries(driver: Driver, name: str) -> dict[str, dict[str, Any]]:
+    """Return a job's queries, by name."""
+    return {each["query"]: each for each in json.loads(ha(driver, "queries", name, "--json").stdout)["queries"]}
+
+
 def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Driver, tmp_path: Path) -> None:
     middle = tmp_path / "middle"
     first = Job(driver, driver.job, middle, tmp_path / "out")
@@ -104,6 +109,11 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
             for batch in re.findall(r"batch=(\d+)/", log.read_text())
         ]
         assert max(read) <= batches["clean"], "the reader has read nothing that its writer has not saved"
+        before = queries(driver, first.name)
+        first.asked("restart", "--query", "sums")
+        after = queries(driver, first.name)
+        assert all(after[each]["run_id"] != before[each]["run_id"] for each in ("clean", "sums")), "one region"
+        assert {each["state"] for each in after.values()} == {"RUNNING"}
         answer = first.asked("stop", "--savepoint", stopped)
         assert process.wait(60) == 0
     feeder.join()
@@ -113,6 +123,7 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
     published = {"clean": batches_of(middle)[-1], "sums": batches_of(first.out)[-1]}
     assert published == saved, "nothing was published that is not saved"
 
+    driver.root = (tmp_path / "elsewhere").as_uri()  # another cluster, which has never heard of the job
     second = Job(driver, f"{driver.job}-second", middle, first.out)
     with second.running("--from", stopped) as process:
         eventually(lambda: second.sums() == expected(FILES), 120)
