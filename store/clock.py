@@ -1,4 +1,4 @@
-"""The one clock that durations are measured with."""
+"""The one clock that durations are measured with, and the one by which operators date."""
 
 import threading
 import time
@@ -14,6 +14,15 @@ def now() -> float:
     lid or a suspended virtual machine; unlike the wall clock it cannot be set. All processes of one host share it.
     """
     return time.clock_gettime(_CLOCK)
+
+
+def wall() -> float:
+    """Return seconds since 1970 on the wall clock: for the end of a bar, which an operator has dated.
+
+    Nothing else may ask it. A bar keeps a contender from taking over and makes nobody lead, so a jump of this clock
+    moves no leader; see :mod:`leader.layout.bar`.
+    """
+    return time.time()
 
 
 class Clock(Protocol):

@@ -20,6 +20,7 @@ from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand
 from leader.observer import Observer
 from leader.timing import NEVER, Timing
+from store.clock import wall
 from store.outcome import Outcome
 
 MAX_FILE_CALLS = 16
@@ -37,6 +38,7 @@ class Contender:
         timing: Timing,
         *,
         new_session_id: Callable[[], str],
+        wall_clock: Callable[[], float],
         new_incarnation: Callable[[], str],
         address: ContactAddress | None = None,
         jitter: Callable[[], float] = lambda: 0.5,
@@ -50,6 +52,7 @@ class Contender:
             name: the contender's name.
             timing: all durations.
             new_session_id: gives a random UUID at every call.
+            wall_clock: gives the seconds since 1970.
             new_incarnation: gives a random word of 8 hexadecimal digits.
             address: where this process listens, for standbys; None if it neither listens nor suspects others.
             jitter: gives a random number from 0 to 1.
@@ -61,6 +64,7 @@ class Contender:
         self.participants: dict[str, Participant] = {}
         self._environment = environment
         self._new_session_id = new_session_id
+        self._wall = wall_clock
         self._attestor = SessionAttestor(
             drift=timing.drift,
             reserve=timing.call_timeout + timing.stop_margin,
@@ -95,6 +99,7 @@ class Contender:
             name,
             timing,
             new_session_id=lambda: str(uuid.uuid4()),
+            wall_clock=wall,
             new_incarnation=lambda: uuid.uuid4().hex[:8],
             address=address,
             jitter=lambda: uuid.uuid4().int / 2**128,
@@ -112,7 +117,7 @@ class Contender:
         """
         if job in self.participants:
             raise InvalidName(f"This process already contends for job {job!r}: name the job once.")
-        election = Election(job, self.name, self.timing, self._new_session_id, self._address)
+        election = Election(job, self.name, self.timing, self._new_session_id, self._wall, self._address)
         participant = Participant(
             self._shared, self._scheduler, election, listener, self._suspicion, self._observer, self._tell
         )

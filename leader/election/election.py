@@ -67,6 +67,7 @@ class Election:
         contender: str,
         timing: Timing,
         new_session_id: Callable[[], str],
+        wall: Callable[[], float],
         contact: ContactAddress | None = None,
     ) -> None:
         """Start as a standby that does not contend.
@@ -76,13 +77,14 @@ class Election:
             contender: this contender's name, for people and for switch-overs.
             timing: all durations.
             new_session_id: gives a random UUID at every call.
+            wall: gives the seconds since 1970, for bars only; see :mod:`leader.layout.bar`.
             contact: where this process listens; None if it neither listens nor suspects others.
 
         Raises:
             InvalidName: the job or the contender has no valid name.
         """
         self.state = ElectionState(job, contender, timing, new_session_id(), contact)
-        self._responses = Responses(self.state)
+        self._responses = Responses(self.state, wall)
         self._steps = Steps(self.state, new_session_id)
 
     def wake_at(self, now: float) -> float:
@@ -90,7 +92,7 @@ class Election:
         state = self.state
         times = state.schedule.due_times()
         if state.phase is Phase.STANDBY:
-            times += [state.rival.expiry(), state.rival.check_due, state.rival.hearing_ends()]
+            times += [state.rival.expiry(), state.rival.check_due, state.rival.hearing_ends(), state.barred_until]
         elif state.phase is Phase.RELEASING:
             times.append(state.schedule.give_up_at)
         else:

@@ -3,14 +3,18 @@
 Only what was acknowledged is held, claimed and believed. A listing only says where the next operation begins.
 """
 
+from collections.abc import Callable
+
 from leader.election.adoption import LEAP, refusal
 from leader.election.events import Command, CreateJob, HandOverRequested, ListJob, ListRecord, Log, RequestsFound
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.layout import contact, names
+from leader.layout.bar import barred_until, bars
 from leader.layout.information import Record
 from leader.layout.lease import LOOK, PAUSED, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from leader.layout.pause import present
+from leader.timing import PAST
 from store.errors import AlreadyExists, NotFound, StoreError
 from store.outcome import Outcome
 
@@ -20,8 +24,9 @@ FilesOutcome = Outcome[list[str] | None]
 class Responses:
     """Applies the answers to one election's operations, in the order in which they come."""
 
-    def __init__(self, state: ElectionState) -> None:
+    def __init__(self, state: ElectionState, wall: Callable[[], float]) -> None:
         self._state = state
+        self._wall = wall
         self._failures = FailureLog()
         self._forged: set[LeaderDirectory] = set()
         """Directories in the job's that look like a leader directory but hold no lease, while there are others."""
@@ -161,7 +166,7 @@ class Responses:
                 state.schedule.look_from_top = True
             return [Log(f"The record in {directory.name} holds no lease; it looks again.")]
         state.rival.observe(record.lease, outcome.ended, contact.holders(record, directory))
-        said = self._paused(record)
+        said = self._paused(record) + self._barred(record, now)
         if state.adopting is not None:
             return said + self._lease_seen_by_adopter(state.adopting, record.lease, now)
         if state.phase is Phase.STANDBY:
@@ -176,6 +181,15 @@ class Responses:
         if state.paused == before:
             return []
         return [Log(f"The job is {state.paused}: nobody takes over." if state.paused else "The job is not paused now.")]
+
+    def _barred(self, record: Record, now: float) -> list[Command]:
+        """Note until when this contender is barred, and say so, or that it is so no more."""
+        state, before = self._state, self._state.barred_until
+        state.barred_until = barred_until(record, state.contender, now, self._wall())
+        if (state.barred_until > now) == (before > PAST):
+            return []
+        found = bars(record).get(state.contender)
+        return [Log(f"This contender is {found}: it does not take over." if found else "It is barred no more.")]
 
     def _lease_seen_by_standby(self, lease: Lease, now: float) -> None:
         state = self._state

@@ -100,6 +100,8 @@ class ElectionState:
         """Whether the job's directory is to be created."""
         self.paused: Pause | None = None
         """The pause of the job, for people; None if it is not paused, as far as this contender has seen."""
+        self.barred_until = PAST
+        """Boot-clock seconds until which an operator keeps this contender from taking over, as far as it has seen."""
         self.stop_demanded = False
         """Whether the work that is being stopped was given a time by which it must have stopped."""
 

@@ -74,14 +74,16 @@ class Steps:
         A name that says *released* may be seized by anybody, and the rename is executed only if that name is there.
         """
         state = self._state
-        if state.directory is None or now < max(state.schedule.retry_at, state.schedule.held_off_until):
+        if state.directory is None:
+            return None
+        if now < max(state.schedule.retry_at, state.schedule.held_off_until, state.barred_until):
             return None
         return self._take(released, "released", now)
 
     def _seize(self, now: float) -> PendingOperation | None:
         state = self._state
         theirs, reason = state.rival.lease, state.rival.expired_reason(now)
-        if theirs is None or reason is None or now < state.schedule.held_off_until:
+        if theirs is None or reason is None or now < max(state.schedule.held_off_until, state.barred_until):
             return None
         if theirs.paused and reason != "own":  # whoever led when it was paused may lead on, after an outage too
             return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from tenacity import (
     RetryError,
@@ -29,6 +30,8 @@ from store.files import Files
 from store.outcome import doubts
 from store.zookeeper import Children, Connection, Get, Set, ZooKeeper
 
+T = TypeVar("T")
+
 ATTEMPTS = 10
 """Tries to change a lease that its leader renews at the same time."""
 
@@ -54,6 +57,11 @@ class JobAdmin:
         self._files = files
         self._zookeeper = zookeeper
         self._timeout = call_timeout
+
+    def call(self, name: str, change: Callable[[Files], T]) -> T:
+        """Make some calls to the file system beside all jobs, within the call time-out; metrics count them by name."""
+        found: T = self._files.call(name, change, self._timeout)
+        return found
 
     def jobs(self) -> list[str]:
         """Return the names of all jobs, sorted."""

@@ -69,8 +69,9 @@ def _check_endpoint(name: str, address: str, count: int) -> None:
 
 
 CONTACT = "contact~"
-PAUSE = "paused~"
 """Begins the name of an entry that says where the leader's process listens."""
+PAUSE = "paused~"
+BAR = "barred~"
 
 REMEMBERED = 1024
 """Parsed names that are kept: a reader of a record has read most of its names before."""
@@ -128,12 +129,14 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
         entries: all endpoint entries, including those of earlier epochs.
         contacts: names of all contact entries, likewise; :mod:`leader.layout.contact` reads them, for standbys only.
         pauses: names of what operators have said of pauses; :mod:`leader.layout.pause` reads them.
+        bars: names of entries that bar a contender; :mod:`leader.layout.bar` reads them.
     """
 
     lease: Lease | None
     entries: frozenset[EndpointEntry]
     contacts: frozenset[str] = frozenset()
     pauses: frozenset[str] = frozenset()
+    bars: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, entry_names: Iterable[str]) -> "Record":
@@ -144,7 +147,7 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
     @lru_cache(maxsize=REMEMBERED)
     def _parse(cls, entry_names: tuple[str, ...]) -> "Record":
         lease: Lease | None = None
-        entries, contacts, pauses = set(), set(), set()
+        entries, contacts, pauses, bars = set(), set(), set(), set()
         for name in entry_names:
             if found := Lease.parse(name):
                 # Only damage from outside makes two leases of one sequence. The name decides: lists have no order.
@@ -155,7 +158,9 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
                 contacts.add(name)
             elif name.startswith(PAUSE):
                 pauses.add(name)
-        return cls(lease, frozenset(entries), frozenset(contacts), frozenset(pauses))
+            elif name.startswith(BAR):
+                bars.add(name)
+        return cls(lease, frozenset(entries), frozenset(contacts), frozenset(pauses), frozenset(bars))
 
     @lru_cache(maxsize=REMEMBERED)  # noqa: B019  # records are values, and few
     def published(self, job: str, directory: names.LeaderDirectory) -> LeaderInformation | None:

@@ -7,6 +7,7 @@
                 endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
                 contact~<epoch>~<session id>~<escaped address>~<port>~<process>
                 paused~<seconds since 1970>~<escaped operator>~<escaped reason>
+                barred~<contender>~<until, seconds since 1970>~<escaped operator>~<escaped reason>
             checkpoints/next=<id>         counter
             checkpoints/<query>=<batch>~<id>~<writing>~<duration ms>~<rows>~<state rows>~<state bytes>~<offsets>
             status=<state>[~cleaning-<trash>|~cleaned-<trash>][~<sequence>]

@@ -151,11 +151,13 @@ def test_no_wall_clock_decides_anything(package: str) -> None:
     for path in modules(package):
         read = clocks(path)
         if path == ROOT / "store" / "clock.py":
-            assert read == {("time", "clock_gettime")}, "the one clock"
+            assert read == {("time", "clock_gettime"), ("time", "time")}, "the one clock, and the one of operators"
         elif path == ROOT / "store" / "kerberos.py":
             assert read == {("time", "time")}, "a ticket is dated by it; what it says is only shown"
         else:
             assert not read, f"{path.relative_to(ROOT)} reads {read}"
+            asks = "store.clock import wall" in path.read_text()
+            assert not asks or path.name == "contender.py", "bars alone end by the wall clock"
 
 
 def test_of_what_people_run_only_displays_read_the_wall_clock() -> None:

@@ -95,7 +95,7 @@ class Minds:
 
     def new(self, contender: str, session_id: str, token: str) -> Mind:
         """Return a standby that has just begun to contend."""
-        election = Election("job", contender, self._timing, lambda: session_id)
+        election = Election("job", contender, self._timing, lambda: session_id, lambda: 0.0)
         return self._react(election, [Attested(self._attestation(token)), Contend()]).mind
 
     def handle(self, mind: Mind, happening: Happening, fresh: str) -> Reaction:

@@ -13,7 +13,7 @@ forgotten:
 - when it has seen a lease renewed: the poll interval that follows from it makes no difference, because the search
   tries every delay of a look anyhow;
 - until when a line of history waits for endpoints: the model has none;
-- a leadership to be taken up, and versions left out for it: the model has none;
+- a leadership to be taken up, and versions left out for it, and bars: the model has none;
 - the failure that was logged last, and other words for people.
 """
 
@@ -45,11 +45,12 @@ OURS, THEIRS = (ContactAddress("10.0.0.1", port, f"{port:032x}") for port in (1,
 
 _KNOWN = {
     Election: "state _responses _steps",
-    Responses: "_state _failures _forged _several",
+    Responses: "_state _failures _forged _several _wall",
     Steps: "_state _new_session_id",
     ElectionState: """
         job contender timing phase contending session_id directory attestation rival holding announcement schedule
         pending contact seize_reason successor job_missing stop_demanded doubted paused adopting
+        barred_until
     """,
     PollSchedule: """
         _timing sent_at look_due look_from_top look_again looked_at retry_at held_off_until give_up_at announcement_due
@@ -206,7 +207,7 @@ class Freezer:
 
     def thaw(self, frozen: Frozen, new_session_id: Callable[[], str]) -> Election:
         """Return the election again, at the time ``NOW``."""
-        election = Election(self.job, frozen.contender, self.timing, lambda: frozen.session_id)
+        election = Election(self.job, frozen.contender, self.timing, lambda: frozen.session_id, lambda: 0.0)
         election._steps._new_session_id = new_session_id
         state, schedule = election.state, election.state.schedule
         state.phase, state.contending, state.directory = frozen.phase, frozen.contending, frozen.directory

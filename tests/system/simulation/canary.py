@@ -57,5 +57,5 @@ def of(owner: object, **replaced: object) -> Callable[[], list[Patch]]:
 
 S1, S3, S4, S5 = frozenset({"S1"}), frozenset({"S3"}), frozenset({"S4"}), frozenset({"S5"})
 R1, R2, R3, R4 = frozenset({"R1"}), frozenset({"R2"}), frozenset({"R3"}), frozenset({"R4"})
-HAND, KEPT, HEARD, PAUSES = (frozenset({each}) for each in ("HAND", "KEPT", "HEARD", "PAUSED"))
+HAND, KEPT, HEARD, PAUSES, BARS = (frozenset({each}) for each in ("HAND", "KEPT", "HEARD", "PAUSED", "BARRED"))
 L1, FENCE = frozenset({"L1"}), frozenset({"FENCE"})

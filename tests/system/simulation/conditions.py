@@ -10,6 +10,7 @@ from ha.history.tree import Publication, publications
 from leader.layout.information import LeaderInformation, decode
 from leader.layout.znodes import leader_path
 from leader.lookup.rate_limit import JOB_PAUSE_S
+from tests.system.simulation.barred import check_barred
 from tests.system.simulation.disturbances import place
 from tests.system.simulation.fenced import check_fenced, check_granted
 from tests.system.simulation.hand_overs import check_hand_overs
@@ -40,6 +41,7 @@ def check_conditions(system: System) -> Iterator[Violation]:
     yield from check_granted(system)
     yield from check_hand_overs(system)
     yield from check_paused(system)
+    yield from check_barred(system)
     yield from check_retained(system)
     if system.plan.calm:
         yield from _calm(system)

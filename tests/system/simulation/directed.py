@@ -110,6 +110,23 @@ def draw_forged_names(seed: int) -> Plan:
     return replace(plan, steps=steps)
 
 
+def draw_barred(seed: int) -> Plan:
+    """Draw a contender that an operator bars, and a leader that goes meanwhile, or once the bar is over."""
+    dice = random.Random(f"barred {seed}")  # noqa: S311
+    timing = Timing(**TIMINGS[2])
+    rates = tuple(dice.choice((1 - timing.drift, 1 + timing.drift)) for _ in range(dice.choice((2, 3))))
+    plan = Plan(
+        seed, timing=timing, rates=rates, servers=dice.choice((0, 1)), suspicion=dice.random() < 0.5, end="crash"
+    )
+    at, seconds = dice.uniform(8, 12), dice.uniform(20, 40)
+    goes = at + dice.uniform(1.0, seconds / 2)
+    steps = (
+        Step(at, "bar", dice.choice(plan.contenders), seconds),
+        Step(goes, "unseat", "", dice.uniform(5, 20), (dice.choice(UNSEAT),)),
+    )
+    return replace(plan, steps=steps)
+
+
 def draw_sidecar_back(seed: int) -> Plan:
     """Draw sidecars that are killed while their commands run on, at each step, and others that take these up."""
     dice = random.Random(f"sidecar back {seed}")  # noqa: S311

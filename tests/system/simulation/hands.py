@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from leader.election.events import FilesCommand
+from leader.layout.bar import Bar
 from leader.layout.information import LeaderInformation, decode, encode
 from leader.layout.lease import LOOK, Lease, Mode
 from leader.layout.names import RECORD, newest
@@ -427,6 +428,16 @@ class Hands:
 
     def _pause_job(self, step: Step) -> None:
         self._for(step, "an operator pauses the job", partial(self._mark, Lease.as_paused), self._resume_job)
+
+    def _bar(self, step: Step) -> None:
+        """Bar a contender; the bar ends by itself."""
+        system, directory = self._system, newest(self._system.files.list(JOB))
+        if directory is not None and not system.files.safe_mode:
+            until = int(system.world.now + step.seconds)
+            system.note(f"an operator bars {step.target} until {until} s", step.kind)
+            entry = Bar(step.target, until, "operator").name
+            system.files.make(f"{JOB}/{directory.name}/{RECORD}/{entry}", "operator")
+            self._mark(Lease.asked_to_look)
 
     def _resume_job(self) -> None:
         paused = (lease := self._system.lease) is not None and lease.paused

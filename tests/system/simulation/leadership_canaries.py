@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from leader.election import attestation
+from leader.election import attestation, responses
 from leader.election.attestation import SessionAttestor
 from leader.election.election import Election
 from leader.election.events import Command, Grant, HandOverRequested, Rename, RequestsFound
@@ -16,14 +16,16 @@ from leader.election.rival import RivalLease
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.election.steps import Steps
 from leader.election.suspicion import ProcessMonitor
+from leader.layout.bar import bars
 from leader.layout.contact import ContactAddress
+from leader.layout.information import Record
 from leader.layout.lease import ANYBODY, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import Node, NodeCommand, ReadNode, Sync
 from store.outcome import Outcome
-from tests.system.simulation.canary import FENCE, HAND, HEARD, L1, PAUSES, S1, S3, Canary, of
+from tests.system.simulation.canary import BARS, FENCE, HAND, HEARD, L1, PAUSES, S1, S3, Canary, of
 from tests.system.simulation.corners import always, draw_forgotten_renewal, draw_lapse, draw_unruly_clock
-from tests.system.simulation.directed import draw_lost_switch
+from tests.system.simulation.directed import draw_barred, draw_lost_switch
 from tests.system.simulation.drawing import draw
 from tests.system.simulation.plan import Plan
 
@@ -206,6 +208,19 @@ def _may_become_although_paused(self: RivalLease, released: Lease) -> bool:
     return self.lease is not None and self.owner == released.owner and released.sequence > self.lease.sequence
 
 
+# --- bars
+
+
+def _bars_ignored(_: Responses, record: Record, now: float) -> list[Command]:
+    del record, now
+    return []
+
+
+def _barred_for_ever(record: Record, contender: str, now: float, wall: float) -> float:
+    del now, wall
+    return float("inf") if contender in bars(record) else float("-inf")
+
+
 # --- fast suspicion
 
 
@@ -386,6 +401,8 @@ LEADERSHIP = (
         PAUSES,
         300,
     ),
+    Canary("a barred contender seizes", of(Responses, _barred=_bars_ignored), BARS, 20, draw_barred),
+    Canary("a bar never ends", of(responses, barred_until=_barred_for_ever), L1, 30, draw_barred),
     Canary(
         "a renewal that is sent again counts anew", of(Holding, send=_send_anew), S1, 10, always(draw_forgotten_renewal)
     ),

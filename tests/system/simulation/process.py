@@ -51,6 +51,7 @@ class Process(Host):
             name,
             timing,
             new_session_id=world.uuid,
+            wall_clock=lambda: world.now,
             new_incarnation=lambda: f"{world.random.getrandbits(32):08x}",
             address=self._listen(),
             jitter=self._dice.random,

@@ -9,6 +9,7 @@ from tests.system.simulation.directed import (
     draw_agent_without_news,
     draw_back_after_a_release,
     draw_back_to_a_forgotten_name,
+    draw_barred,
     draw_forged_names,
     draw_forgotten_batches,
     draw_frozen_question,
@@ -20,6 +21,7 @@ from tests.system.simulation.plan import Plan
 from tests.system.simulation.run import simulate
 
 PLANS = (
+    draw_barred,
     draw_agent_without_news,
     draw_forged_names,
     draw_back_after_a_release,

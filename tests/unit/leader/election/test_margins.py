@@ -34,7 +34,7 @@ class Contending:
     """An election whose commands are answered by hand."""
 
     def __init__(self, lease: Lease) -> None:
-        self.election = Election("orders", "b", TIMING, numbered())
+        self.election = Election("orders", "b", TIMING, numbered(), lambda: 0.0)
         self.state = self.election.state
         self.now = 100.0
         self.commands = self.election.handle(Contend(), self.now)

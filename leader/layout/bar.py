@@ -1,0 +1,89 @@
+"""Bar: a contender that is not to take a job over for a while, as the name of one entry of the record. Pure.
+
+Every standby lists the record before it seizes the lease, and a claim takes the entry along. So a bar costs nothing,
+and survives every change of leader.
+"""
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+
+from leader.errors import InvalidName
+from leader.layout import names
+from leader.layout.information import BAR, Record
+from leader.layout.lease import check_contender
+from leader.timing import PAST
+from store.files import MAX_COMPONENT_BYTES
+
+_ENTRY = re.compile(rf"{BAR}([^~]+)~(0|[1-9][0-9]{{0,10}})~([A-Za-z0-9._-]*)~([A-Za-z0-9._-]*)")
+
+
+class Bar(msgspec.Struct, frozen=True, order=True):
+    """One contender that is barred.
+
+    Attributes:
+        contender: its name.
+        until: seconds since 1970 by the wall clock, when the bar ends by itself.
+        by: who has barred it; may be empty.
+        reason: as that one has given it; may be empty.
+    """
+
+    contender: str
+    until: int
+    by: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        by = f" by {self.by}" if self.by else ""
+        until = f"{datetime.fromtimestamp(self.until, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return f"barred{by} until {until}" + (f" ({self.reason})" if self.reason else "")
+
+    @property
+    def name(self) -> str:
+        """The entry's name.
+
+        Raises:
+            InvalidName: the contender has no valid name, or the reason is too long or cannot be shown.
+        """
+        if not self.reason.isprintable():
+            raise InvalidName("The reason has characters that cannot be shown: give it in one line.")
+        fixed = f"{BAR}{check_contender(self.contender)}~{self.until}~{names.escape(self.by)}~"
+        escaped = names.escape(self.reason)
+        if len(fixed) + len(escaped) > MAX_COMPONENT_BYTES:
+            raise InvalidName(
+                f"The reason is too long: it takes {len(escaped)} bytes, of which a letter takes one and any other "
+                f"character three or more, and {MAX_COMPONENT_BYTES - len(fixed)} are allowed."
+            )
+        return fixed + escaped
+
+    @classmethod
+    def parse(cls, name: str) -> "Bar | None":
+        """Read a name; None if it was not written here."""
+        match = _ENTRY.fullmatch(name)
+        try:
+            found = match and cls(
+                check_contender(match[1]), int(match[2]), names.unescape(match[3]), names.unescape(match[4])
+            )
+        except InvalidName:
+            return None
+        return found if found and f"{found.by}{found.reason}".isprintable() else None
+
+
+def bars(record: Record) -> dict[str, Bar]:
+    """All bars of a job by contender, those that are over included; of several for one contender the last to end."""
+    return {each.contender: each for each in sorted(filter(None, map(Bar.parse, record.bars)))}
+
+
+def barred_until(record: Record, contender: str, now: float, wall: float) -> float:
+    """When a contender may take over again: seconds of the clock of ``now``; the distant past if it is not barred.
+
+    Args:
+        record: the job's record.
+        contender: the contender's name.
+        now: boot-clock seconds.
+        wall: seconds since 1970 at that moment. A bar is an order of an operator and no promise to anybody, so it is
+            enough that the clocks of the hosts are right to a minute or so.
+    """
+    bar = bars(record).get(contender)
+    return PAST if bar is None or bar.until <= wall else now + bar.until - wall
