@@ -39,12 +39,17 @@ ABILITIES: Mapping[str, tuple[str, ...]] = {
 
 DRILLS: Mapping[str, tuple[str, ...]] = {"drills": ("tests/unit/ha/drill/",)}
 SECURED: Mapping[str, tuple[str, ...]] = {
+    "tickets": ("tests/unit/store/test_kerberos.py",),
+    "secured ZooKeeper": ("tests/system/zookeeper/test_secured.py", "tests/unit/store/zookeeper/test_security.py"),
+    # Not those that start a server again: the oldest Spark has not the jars of the sandbox's.
     "secured stores": (
         f"{STORES}::test_a_job_is_led_and_found_and_a_stranger_of_the_realm_has_no_effect",
         f"{STORES}::test_encrypted_webhdfs_reads_and_writes_with_a_ticket_and_believes_only_its_authority",
-    )
+        f"{STORES}::test_checkpoints_are_adopted_and_exported_with_a_ticket_but_not_over_encrypted_webhdfs",
+        f"{STORES}::test_the_doctor_asks_namenodes_over_https_with_a_ticket",
+    ),
 }
-"""Further demands on the cell with the oldest packages: it has the other extras, and the last one if it can."""
+"""Further demands on the cell with the oldest packages: it has the other extras, and Kerberos's if it can."""
 
 QUICK: Mapping[str, tuple[str, ...]] = {
     "lead": (f"{SYSTEM}/test_lead.py::test_any_number_of_queries_are_led_and_published",),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.matrix.__main__ import ABILITIES, GREEN, RED, abilities, asked, green, table
+from ha.sandbox import realm
+from tests.matrix.__main__ import ABILITIES, DRILLS, GREEN, QUICK, RED, SECURED, abilities, asked, green, table
 from tests.matrix.places import PYTHONS, SPARKS, cell_of, extras, oldest, requirements
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,24 @@ def test_what_a_cell_is_asked_for() -> None:
     assert asked(another, quick=False) == ABILITIES
     assert {*ABILITIES, "drills"} <= asked(oldest_cell, quick=False).keys()
     assert {"lead", "`Output`", "`kill -9`", "drills"} == asked(oldest_cell, quick=True).keys()
+
+
+@pytest.mark.parametrize(("lacks", "secured"), [("", True), ("krb5kdc is not installed", False)])
+def test_the_oldest_cell_is_asked_for_secured_stores_where_a_realm_runs(
+    lacks: str, monkeypatch: pytest.MonkeyPatch, *, secured: bool
+) -> None:
+    monkeypatch.setattr(realm, "missing", lambda: lacks)
+    monkeypatch.setattr(shutil, "which", {"krb5-config": "/usr/bin/krb5-config"}.get)
+    wanted = asked(cell_of(PYTHONS[0], SPARKS[0]), quick=False)
+    assert (SECURED.keys() <= wanted.keys()) is secured
+    assert not SECURED.keys() & asked(cell_of(PYTHONS[0], SPARKS[1]), quick=False).keys()
+
+
+def test_every_test_that_the_matrix_names_exists() -> None:
+    named = [test for group in (ABILITIES, DRILLS, SECURED, QUICK) for tests in group.values() for test in tests]
+    for path, _, test in (each.partition("::") for each in named):
+        assert (ROOT / path).exists(), path
+        assert not test or f"def {test.partition('[')[0]}(" in (ROOT / path).read_text(), test
 
 
 def test_an_ability_is_there_if_all_its_tests_pass_and_one_ran() -> None:
