@@ -90,6 +90,7 @@ def list_drills(as_json: bool) -> None:
     help="Directory for logs, histories and the sandbox.",
 )
 @click.option("--keep", is_flag=True, help="Leave the servers running afterwards.")
+@json_option
 @click.pass_context
 def run_drills(
     context: click.Context,
@@ -102,6 +103,7 @@ def run_drills(
     merge: bool,
     folder: Path,
     keep: bool,
+    as_json: bool,
     providers: tuple[str, ...] = (OWN,),
 ) -> None:
     """Run drills; exit with 1 if one failed, or if none could be run.
@@ -110,12 +112,12 @@ def run_drills(
     Then the drill breaks something and mends it, and the job counts to the end. Its history and output are judged.
     """
     from ha.drill.ha_provider import PROVIDERS  # noqa: PLC0415  # only those who drill pay for it
-    from ha.drill.report.writing import write  # noqa: PLC0415
+    from ha.drill.report.writing import encode, write  # noqa: PLC0415
     from ha.drill.runner import report as put_together  # noqa: PLC0415
     from ha.drill.runner import run_series, skip_series  # noqa: PLC0415
 
     chosen = _chosen(names, every=every, quick=quick)
-    teller = _Teller()
+    teller = _Teller(aside=as_json)
     by = [PROVIDERS[name] for name in providers]
     if secure and against == "containers":
         raise click.UsageError("--secure runs in the sandbox: leave out --against containers.")
@@ -144,6 +146,8 @@ def run_drills(
             teller.step("Taking the servers down")
             environment.down()
     teller.summary(found, report)
+    if as_json:
+        click.echo(encode(found), nl=False)
     ours = [each.status for each in found if each.provider == by[0].name]  # the others are there for comparison
     if "failed" in ours or set(ours) <= {"skipped"}:
         context.exit(1)
@@ -162,10 +166,10 @@ def _earlier(report: Path | None) -> "list[Outcome]":
 
 
 class _Teller:
-    """Prints progress and verdicts on the terminal."""
+    """Prints progress and verdicts on the terminal; ``aside`` on standard error, where JSON is the result."""
 
-    def __init__(self) -> None:
-        self._console = Console(highlight=False, soft_wrap=True)
+    def __init__(self, *, aside: bool = False) -> None:
+        self._console = Console(highlight=False, soft_wrap=True, stderr=aside)
         self._began = time.monotonic()
 
     def step(self, sentence: str) -> None:

@@ -51,7 +51,7 @@ def write(report: Report, histories: Histories, folder: Path) -> Report:
         for key, outcome in zip(keys, report.outcomes, strict=True)
     ]
     report = msgspec.structs.replace(report, outcomes=outcomes)
-    _replace(folder / "report.json", lambda path: path.write_bytes(_encode(report)))
+    _replace(folder / "report.json", lambda path: path.write_bytes(encode(report)))
     _replace(folder / "report.md", lambda path: _write_text(path, pages.table(report)))
     text = pages.render(report, _pictures(outcomes, found))
     _replace(folder / "index.html", lambda path: _write_text(path, text))
@@ -93,8 +93,9 @@ def _pictures(outcomes: Sequence[Outcome], found: Mapping[Key, Sequence[Event]])
     return {Key.of(each): timeline(each, found[Key.of(each)], longest[each.drill]) for each in ran}
 
 
-def _encode(report: Report) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(report))), indent=2) + b"\n"
+def encode(result: Report | Sequence[Outcome]) -> bytes:
+    """Return a report, or the outcomes alone, as JSON for people and machines."""
+    return msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(result))), indent=2) + b"\n"
 
 
 def _finite(value: Any) -> Any:

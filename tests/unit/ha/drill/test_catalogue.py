@@ -81,6 +81,16 @@ def test_containers_without_an_engine_are_reported_as_not_run(tmp_path: Path) ->
     assert all(each.status == "skipped" and "No Docker engine answers" in each.reason for each in found)
 
 
+def test_json_is_the_whole_output_and_the_progress_goes_beside_it(tmp_path: Path) -> None:
+    arguments = ["drill", "run", "lose-host", "--against", "containers", "--folder", f"{tmp_path}/drills", "--json"]
+    told = CliRunner().invoke(app, arguments, env={"DOCKER_HOST": "unix:///nonexistent/docker.sock"})
+    assert told.exit_code == 1
+    (outcome,) = json.loads(told.stdout)
+    assert (outcome["drill"], outcome["status"]) == ("lose-host", "skipped")
+    assert "No Docker engine answers" in outcome["reason"]
+    assert "1 skipped" in told.stderr
+
+
 @pytest.mark.parametrize("refusal", [DockerException("no such network"), ReadTimeout("60 s")], ids=["docker", "http"])
 def test_what_the_engine_refuses_ends_one_drill_and_not_all(refusal: Exception) -> None:
     with pytest.raises(DrillError, match="The Docker engine did not do its part: "), engine():
