@@ -19,8 +19,8 @@ def now() -> float:
 def wall() -> float:
     """Return seconds since 1970 on the wall clock: for the end of a bar, which an operator has dated.
 
-    Nothing else may ask it. A bar keeps a contender from taking over and makes nobody lead, so a jump of this clock
-    moves no leader; see :mod:`leader.layout.bar`.
+    Nothing else may decide by it. A bar keeps a contender from taking over and makes nobody lead, so a jump of this
+    clock moves no leader; see :mod:`leader.layout.bar`.
     """
     return time.time()
 

@@ -37,7 +37,8 @@ wait_option = click.option(
 def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
     """List all jobs: state, epoch, mode and holder of the lease, and all contenders.
 
-    Below: who has paused which job, when and why; and when a job that keeps failing is tried again.
+    Below: who has paused which job, when and why; which contenders are barred from it, because their host is drained;
+    and when a job that keeps failing is tried again.
     """
     with job_admin(files, zookeeper) as admin:
         rows = summaries(admin)
@@ -57,6 +58,12 @@ def list_jobs(as_json: bool, files: str | None, zookeeper: str | None) -> None:
             said = f"paused by {pause.by or 'an operator'} since {pause.at or 'a time that is not known'}"
             why = f" ({printable(pause.reason)})" if pause.reason else ""
             click.echo(f"{row.job}: {said}{why}: nobody takes over until `ha resume {row.job}`")
+        for each in row.barred:
+            why = f" ({printable(each.reason)})" if each.reason else ""
+            click.echo(
+                f"{row.job}: {each.contender} is barred by {each.by or 'an operator'} until {each.until}{why}: it does "
+                f"not take over before, unless you `ha undrain {each.contender}`"
+            )
         if row.next_try is not None:
             tries = row.next_try
             click.echo(

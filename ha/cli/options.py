@@ -19,17 +19,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 class Seconds(click.FloatRange):
-    """A timeout, such as ``10``, ``10 s`` or ``1 min``: greater than 0 and at most a day."""
+    """A duration, such as ``10``, ``10 s`` or ``1 min``: greater than 0 and at most a day, if nothing else is said."""
 
-    def __init__(self) -> None:
-        super().__init__(min=0, max=LONGEST_S, min_open=True)
+    def __init__(self, longest: int = LONGEST_S) -> None:
+        super().__init__(min=0, max=longest, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the text; "nan" is refused too, although no comparison with a bound does so."""
         known = seconds_of(value) if isinstance(value, str) else None
         seconds: float = super().convert(value if known is None else known, param, ctx)
         if math.isnan(seconds):
-            self.fail(f"{seconds} is not in the range 0<x<={LONGEST_S}.", param, ctx)
+            self.fail(f"{seconds} is not in the range 0<x<={self.max:.0f}.", param, ctx)
         return seconds
 
 

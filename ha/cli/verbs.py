@@ -102,6 +102,13 @@ VERBS = {
     "resume": Verb(
         "ha.cli.pausing", "resume", "End the pause of JOB: standbys take over again when they must.", changes=True
     ),
+    "drain": Verb(
+        "ha.cli.drain",
+        "drain",
+        "Move all leaderships off HOST, and keep it from leading until `ha undrain HOST`.",
+        changes=True,
+    ),
+    "undrain": Verb("ha.cli.drain", "undrain", "Let HOST lead again.", changes=True),
     "savepoint": Verb(
         "ha.cli.savepoint",
         "savepoint",
@@ -218,6 +225,7 @@ SECTIONS = {
     "Run a job": ("run", "submit", "daemon", "agent"),
     "Look": ("list", "status", "leader", "watch", "queries", "exceptions", "history"),
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
+    "Operate a host": ("drain", "undrain"),
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
         *("savepoint", "rewind", "export", "adopt", "replicate", "promote", "sweep", "output"),

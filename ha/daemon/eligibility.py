@@ -9,11 +9,14 @@ import threading
 from collections.abc import Callable
 
 from leader.contender.runtime import Runtime
+from leader.job.barring import bar_if_drained
+from leader.layout.bar import Bar
 from leader.layout.tree import check_writable
 from leader.timing import Timing
 from store.bounded import BoundedFiles
-from store.clock import now
+from store.clock import now, wall
 from store.errors import PermissionDenied
+from store.files import Files
 from store.outcome import Outcome
 
 AGAIN_S = 30.0
@@ -49,6 +52,19 @@ class Eligibility:
                 self._call_later(lambda: self.check(job))
 
         self._files.submit("probe", lambda driver: check_writable(driver, job), self._timing.call_timeout, answered)
+
+    def look_for_drain(self, job: str, contender: str) -> None:
+        """Bar this process from the job in the background if its host is drained; nothing is asked again."""
+
+        def answered(outcome: Outcome[Bar | None]) -> None:
+            order = outcome.result() if outcome.done else None
+            if order is not None:
+                _log.warning("%s: this host is %s, so it takes nothing over.", job, order)
+
+        def look(driver: Files) -> Bar | None:
+            return bar_if_drained(driver, job, contender, wall())
+
+        self._files.submit("drained", look, self._timing.call_timeout, answered)
 
     def _note(self, job: str, outcome: Outcome[None]) -> None:
         """Take an answer. A store that does not answer, or is in safe mode, says nothing about this process."""

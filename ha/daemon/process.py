@@ -17,6 +17,7 @@ from leader.contender.contender import Contender
 from leader.contender.participant import Participant
 from leader.contender.runtime import Runtime
 from leader.contender.twins import TwinWatch, twin_sentence
+from leader.election.state import ElectionState
 from leader.job.grants import record_end
 from leader.layout.information import decode
 from leader.layout.names import LeaderDirectory
@@ -79,6 +80,7 @@ class ContendingProcess:
         self._listeners[job] = listener
         self.runtime.ask(lambda: self._contender.join(job, listener), JOIN_WITHIN_S)
         self._eligibility.check(job)
+        self._eligibility.look_for_drain(job, self.settings.contender)
 
     def contend(self, job: str, endpoints: Mapping[str, str]) -> None:
         """Try to become the leader of the job, with endpoints that are published as soon as it is granted."""
@@ -136,7 +138,11 @@ class ContendingProcess:
             lambda: {job: _status(each) for job, each in self._contender.participants.items()}, ANSWER_WITHIN_S
         )
         return {
-            job: {**each, "not_eligible": self._eligibility.obstacle(job), "command": self._command(job)}
+            job: {
+                **each,
+                "not_eligible": self._eligibility.obstacle(job) or each["not_eligible"],
+                "command": self._command(job),
+            }
             for job, each in found.items()
         }
 
@@ -167,6 +173,13 @@ class ContendingProcess:
         return self.commands[job]() if job in self.commands else None
 
 
+def _barred(election: ElectionState, at: float) -> str | None:
+    if at >= election.barred_until or election.is_leader(at):
+        return None
+    seconds = election.barred_until - at
+    return f"An operator has drained this host: it takes nothing over for {seconds:.0f} s, or until `ha undrain`."
+
+
 def _status(participant: Participant) -> dict[str, Any]:
     election, at = participant.election.state, now()
     until, lease, information = election.leads_until(), election.lease, election.information
@@ -182,6 +195,7 @@ def _status(participant: Participant) -> dict[str, Any]:
         "session_id": election.directory.session_id if election.directory else None,
         "endpoints": dict(information.endpoints) if information else {},
         "lease": {"mode": lease.mode.value, "sequence": lease.sequence, "holder": lease.contender} if lease else None,
+        "not_eligible": _barred(election, at),
         "paused": f"{election.paused}" if election.paused is not None else None,
         "zookeeper": election.attestation.usable,
         "copy_epoch": copied.epoch if copied is not None else None,

@@ -1,5 +1,6 @@
 """Jobs at a glance: state, epoch, lease, contenders and checkpoints, as ``ha list`` and the HTTP API show them."""
 
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -11,7 +12,9 @@ from leader.job.admin import JobAdmin
 from leader.job.failed_attempts import FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import Status, pick
+from leader.layout.bar import bars
 from leader.layout.checkpoint import Checkpoint, CheckpointEntry
+from leader.layout.information import Record
 from leader.layout.lease import Mode
 from leader.layout.names import CHECKPOINTS, check_job
 from leader.layout.pause import Pause, present
@@ -28,6 +31,15 @@ class JobPause(msgspec.Struct, frozen=True):
 
     by: str | None
     at: str | None
+    reason: str | None
+
+
+class BarredContender(msgspec.Struct, frozen=True):
+    """A contender that an operator keeps from taking a job over, as `ha drain` does, and until when."""
+
+    contender: str
+    until: str
+    by: str | None
     reason: str | None
 
 
@@ -63,6 +75,7 @@ class JobSummary(msgspec.Struct, frozen=True):
         rows_per_second: that the newest batches of all its queries went through, together; null if no query says it.
         paused: set while an operator has paused it: nobody takes over.
         next_try: set while its leader waits, because the job keeps failing.
+        barred: contenders that may not take it over now.
     """
 
     job: str
@@ -75,6 +88,7 @@ class JobSummary(msgspec.Struct, frozen=True):
     rows_per_second: float | None = None
     paused: JobPause | None = None
     next_try: NextTry | None = None
+    barred: tuple[BarredContender, ...] = ()
 
 
 def summaries(admin: JobAdmin) -> list[JobSummary]:
@@ -131,6 +145,7 @@ def _look(admin: JobAdmin, job: str) -> JobSummary:
         _rows_per_second(newest),
         _paused(present(record)),
         _next_try(directory) if held and found is not None and found.status is Status.RESTARTING else None,
+        _barred(record),
     )
 
 
@@ -164,6 +179,15 @@ def _paused(pause: Pause | None) -> JobPause | None:
     if pause is None:
         return None
     return JobPause(pause.by or None, at_time(pause.at * 1000) if pause.at else None, pause.reason or None)
+
+
+def _barred(record: Record) -> tuple[BarredContender, ...]:
+    """Those whose time is not over, by this host's clock."""
+    found = [each for _, each in sorted(bars(record).items()) if each.until > time.time()]
+    return tuple(
+        BarredContender(each.contender, at_time(each.until * 1000), each.by or None, each.reason or None)
+        for each in found
+    )
 
 
 def _state(stored: Status | None, *, led: bool) -> str | None:

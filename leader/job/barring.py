@@ -7,6 +7,7 @@ A bar (:mod:`leader.layout.bar`) keeps one contender from taking one job over. A
 from contextlib import suppress
 
 from leader.job.admin import JobAdmin, attempts
+from leader.layout import tree
 from leader.layout.bar import Bar, bars
 from leader.layout.information import Record
 from leader.layout.lease import Mode
@@ -50,6 +51,24 @@ def undrain(files: Files, host: str, besides: str = "") -> bool:
                 files.delete(f"{DRAINED}/{name}")
         return bool(gone)
     return False
+
+
+def bar_if_drained(files: Files, job: str, contender: str, wall: float) -> Bar | None:
+    """Bar a contender from a job if its host is drained now; for a process that begins to contend: one list.
+
+    Returns:
+        the order, and None if there is none. A job that does not exist yet is not barred.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    order = drained(files).get(contender)
+    if order is None or order.until <= wall:
+        return None
+    with suppress(NotFound):
+        leader = tree.find(files, job)
+        files.make_directory(f"{job}/{leader.name}/{RECORD}/{order.name}")
+    return order
 
 
 def bar(admin: JobAdmin, job: str, wanted: Bar) -> None:

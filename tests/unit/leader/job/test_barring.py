@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from leader.errors import InvalidName, NoLeader
 from leader.job.admin import JobAdmin
-from leader.job.barring import bar, drain, drained, unbar, undrain
+from leader.job.barring import bar, bar_if_drained, drain, drained, unbar, undrain
 from leader.layout.bar import Bar, bars
 from leader.layout.information import Record
 from leader.layout.lease import LOOK, Lease, Mode
@@ -115,6 +115,18 @@ def test_a_shorter_drain_replaces_a_longer_one(operations: JobAdmin, led: Place)
     for each in (BAR, replace(BAR, until=BAR.until - 100)):
         operations.call("drain", lambda files, wanted=each: drain(files, wanted))  # type: ignore[misc]
     assert operations.call("drained", drained)["b"].until == BAR.until - 100
+
+
+@pytest.mark.parametrize(("wall", "barred"), [(BAR.until - 0.1, True), (BAR.until, False)])
+def test_a_process_that_begins_on_a_drained_host_bars_itself(
+    operations: JobAdmin, led: Place, wall: float, *, barred: bool
+) -> None:
+    operations.call("drain", lambda files: drain(files, BAR))
+    assert bar_if_drained(led.direct, "orders", "c", wall) is None
+    assert bar_if_drained(led.direct, "payments", "b", wall) == (BAR if barred else None)
+    assert bar_if_drained(led.direct, "orders", "b", wall) == (BAR if barred else None)
+    assert bars(record(led)) == ({"b": BAR} if barred else {})
+    assert lease(led) == LEASE, "it has decided nothing yet"
 
 
 def test_nothing_was_drained_where_there_is_no_such_folder(operations: JobAdmin, led: Place) -> None:

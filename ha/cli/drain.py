@@ -1,0 +1,93 @@
+"""``ha drain`` and ``ha undrain``: take all leaderships off a host for a while."""
+
+import json
+import sys
+
+import click
+import msgspec
+
+from ha.cli.operate import job_admin, operator
+from ha.cli.options import Seconds, json_option, printable, stores
+from ha.drain.drain import Drained, HostDrain
+from ha.drain.drain import undrain as put_back
+from leader.layout.bar import Bar
+from leader.layout.lease import check_contender
+from store.clock import wall
+
+LONGEST_S = 90 * 86_400
+"""The longest drain: a host that is away for longer should have no contenders."""
+
+
+@click.command()
+@click.argument("host")
+@click.option("--reason", default="", metavar="TEXT", help="Say why, in one line: `ha list` shows it.")
+@click.option(
+    "--for",
+    "lasts",
+    type=Seconds(LONGEST_S),
+    default="1 d",
+    show_default=True,
+    metavar="DURATION",
+    help="After this time the host may lead again, by its own clock, if nobody has called `ha undrain`.",
+)
+@click.option(
+    "--timeout", type=Seconds(), default="5 min", show_default=True, metavar="SECONDS", help="Give up after this time."
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 100),
+    default=8,
+    show_default=True,
+    help="This many leaderships move at the same time.",
+)
+@json_option
+@stores
+def drain(
+    host: str,
+    reason: str,
+    lasts: float,
+    timeout: float,
+    concurrency: int,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
+) -> None:
+    """Move all leaderships off HOST, and keep it from leading until `ha undrain HOST`.
+
+    HOST is the name under which its processes contend: see `ha list`. Each job is handed to another contender, and has
+    moved when that one has completed a batch. A job that nobody else contends for stays where it is.
+
+    The exit code is 1 if HOST still leads a job at the end. Give the command again to go on.
+    """
+    order = Bar(check_contender(host), int(wall() + lasts), operator(), reason)
+    _ = order.name  # a reason that is too long is refused before anything is done
+    with job_admin(files, zookeeper) as admin:
+        done = HostDrain(admin, order, wall(), lambda line: click.echo(line, err=True)).run(timeout, concurrency)
+    click.echo(json.dumps(msgspec.to_builtins(done)) if as_json else _said(done))
+    sys.exit(1 if done.left else 0)
+
+
+@click.command()
+@click.argument("host")
+@json_option
+@stores
+def undrain(host: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+    """Let HOST lead again. Nothing moves by itself; no error if it is not drained."""
+    with job_admin(files, zookeeper) as admin:
+        known, jobs = put_back(admin, check_contender(host))
+    if as_json:
+        click.echo(json.dumps({"host": host, "drained": known, "jobs": jobs}))
+    elif known or jobs:
+        click.echo(f"{host} may lead again. It was barred from {len(jobs)} jobs.")
+    else:
+        click.echo(f"{host} was not drained.")
+
+
+def _said(done: Drained) -> str:
+    if done.left and not done.barred:
+        said = [f"{done.host} is not drained, and nothing has moved:"]
+    elif done.left:
+        said = [f"{done.host} is barred from {done.barred} jobs, {len(done.moved)} have moved, and this is left:"]
+    else:
+        said = [f"{done.host} leads nothing: it is barred from {done.barred} jobs, and {len(done.moved)} have moved."]
+    return "\n".join([*said, *(f"  {each.job}: {printable(each.why)}" for each in done.left)])

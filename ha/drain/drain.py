@@ -1,0 +1,249 @@
+"""Drain: bars a host's contender from its jobs, and moves the leaderships that it holds, a few at a time.
+
+Asking again goes on where an interrupted drain has stopped: bars are written once, and what has moved is not led by the
+host any more. See decision 60.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import msgspec
+
+from ha.drain.plan import Plan, Seen, least_loaded, plan
+from leader.errors import Fenced, LeaderError, NoLeader
+from leader.job import barring
+from leader.job.admin import JobAdmin
+from leader.layout.bar import Bar, bars
+from leader.layout.checkpoint import CheckpointEntry
+from leader.layout.lease import ANYBODY, Mode
+from leader.layout.names import CHECKPOINTS, LeaderDirectory
+from store.clock import BOOT_CLOCK, Clock
+from store.errors import StoreError
+
+READERS = 8
+"""Jobs that are looked at, or barred, at the same time."""
+
+POLL_S = 0.5
+"""Seconds between two looks for a completed batch."""
+
+LOOKS = 3
+"""Tries while leaders claim a job between two calls."""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """One leadership that has moved.
+
+    Attributes:
+        job: its name.
+        epoch: of the next leadership.
+        to: the contender that leads it.
+        seconds: from the request to a completed batch of it, or to its grant if the job has never completed any.
+        checkpoint: id of that batch's checkpoint; null if the job has none.
+    """
+
+    job: str
+    epoch: int
+    to: str
+    seconds: float
+    checkpoint: int | None
+
+
+class Left(msgspec.Struct, frozen=True):
+    """One job that the host still leads, or whose next leader has not completed a batch, and why."""
+
+    job: str
+    why: str
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """How a drain has ended: it is complete if nothing is left."""
+
+    host: str
+    barred: int
+    moved: list[Moved]
+    left: list[Left]
+
+
+class HostDrain:
+    """The drain of one host."""
+
+    def __init__(
+        self,
+        admin: JobAdmin,
+        order: Bar,
+        wall: float,
+        tell: Callable[[str], None] = lambda _: None,
+        clock: Clock = BOOT_CLOCK,
+    ) -> None:
+        """Do nothing yet.
+
+        Args:
+            admin: of the stores.
+            order: the host, as its contenders are named; until when, by whom and why.
+            wall: seconds since 1970 now, to tell which other bars are over.
+            tell: takes a line for people; called from several threads.
+            clock: measures and waits.
+        """
+        self._admin, self._order, self._wall, self._tell, self._clock = admin, order, wall, tell, clock
+        self._host = order.contender
+        self._lock = threading.Lock()
+        self._leads: Counter[str] = Counter()
+        self._drained: set[str] = set()
+
+    def run(self, timeout: float, concurrency: int) -> Drained:
+        """Drain the host.
+
+        Args:
+            timeout: seconds for all of it.
+            concurrency: leaderships that move at the same time.
+
+        Raises:
+            StoreError: the file system does not answer; ask again.
+        """
+        deadline = self._clock.now() + timeout
+        self._drained = self._in_force(self._admin.call("drained", barring.drained).values()) - {self._host}
+        seen = self._look(self._admin.jobs())
+        wanted = plan(seen, self._host, self._drained)
+        self._leads = Counter(each.holder for each in seen if each.holder)
+        stuck = [Left(each.job, "no other contender may lead it: start one elsewhere") for each in wanted.stuck]
+        if stuck and not wanted.move:
+            return Drained(self._host, 0, [], stuck)
+        self._admin.call("drain", lambda files: barring.drain(files, self._order))
+        done: list[Moved | Left] = [*stuck, *self._bar(wanted)]
+        with ThreadPoolExecutor(concurrency, "ha-drain") as crew:
+            done += crew.map(lambda each: self._move(each, deadline), wanted.move)
+        done += self._back(wanted, done, deadline)
+        moved = [each for each in done if isinstance(each, Moved)]
+        return Drained(self._host, len(wanted.bar), moved, [each for each in done if isinstance(each, Left)])
+
+    def _back(self, wanted: Plan, done: Iterable[Moved | Left], deadline: float) -> list[Moved | Left]:
+        """Look once more: a release that was heard may have been seized here before the bar was read."""
+        left = {each.job for each in done if isinstance(each, Left)}
+        again = [each for each in self._look(each.job for each in wanted.bar) if each.holder == self._host]
+        return [self._move(each, deadline) for each in again if each.job not in left]
+
+    # --- looking
+
+    def _look(self, jobs: Iterable[str]) -> list[Seen]:
+        with ThreadPoolExecutor(READERS, "ha-drain") as crew:
+            return [each for each in crew.map(self._seen, jobs) if each is not None]
+
+    def _seen(self, job: str) -> Seen | None:
+        """Look at a job; None if it has gone, or holds no lease."""
+        for _ in range(LOOKS):
+            with suppress(Fenced):  # a leader has claimed the job between two calls
+                try:
+                    return self._look_once(job)
+                except NoLeader:
+                    return None
+        return self._look_once(job)
+
+    def _look_once(self, job: str) -> Seen:
+        leader, record = self._admin.record(job)
+        lease = record.lease
+        assert lease is not None, "a record that was returned has a lease"
+        return Seen(
+            job,
+            leader.epoch,
+            lease.contender if lease.mode is not Mode.RELEASED else None,
+            self._admin.contenders(job),
+            frozenset(self._in_force(bars(record).values()) - {self._host}),
+            self._checkpoint(job, leader),
+        )
+
+    def _checkpoint(self, job: str, leader: LeaderDirectory) -> int:
+        entries = self._admin.directory(job, leader).list(CHECKPOINTS)
+        found = filter(None, (CheckpointEntry.parse(entry.name) for entry in entries))
+        return max((each.checkpoint.id for each in found), default=0)
+
+    def _in_force(self, found: Iterable[Bar]) -> set[str]:
+        return {each.contender for each in found if each.until > self._wall}
+
+    # --- changing
+
+    def _bar(self, wanted: Plan) -> list[Left]:
+        """Bar the host from its jobs; returns those where that failed and that it may lead later."""
+
+        def one(seen: Seen) -> Left | None:
+            try:
+                barring.bar(self._admin, seen.job, self._order)
+            except (LeaderError, StoreError) as error:
+                return Left(seen.job, f"it is not barred: {error}")
+            return None
+
+        with ThreadPoolExecutor(READERS, "ha-drain") as crew:
+            failed = list(filter(None, crew.map(one, wanted.bar)))
+        self._tell(f"{self._host} is barred from {len(wanted.bar) - len(failed)} jobs and leads {len(wanted.move)}.")
+        return failed
+
+    def _move(self, seen: Seen, deadline: float) -> Moved | Left:
+        """Move one leadership, and wait for a batch of the next one."""
+        try:
+            began, after = self._clock.now(), self._hand_over(seen, deadline)
+            if after is None:
+                return Left(seen.job, "nobody has taken it over in time: see `ha list` and its leader's log")
+            if not after.checkpoint or self._completes(after, deadline):
+                return self._moved(after, began)
+        except (LeaderError, StoreError) as error:
+            return Left(seen.job, f"{error}")
+        return Left(seen.job, f"{after.holder} leads it and has completed no batch in time")
+
+    def _moved(self, after: Seen, began: float) -> Moved:
+        seconds = round(self._clock.now() - began, 3)
+        newest = self._seen(after.job) or after
+        moved = Moved(after.job, newest.epoch, newest.holder or after.holder or "", seconds, newest.checkpoint or None)
+        batch = f", completed a batch after {seconds:g} s" if moved.checkpoint else ""
+        self._tell(f"{moved.job}: {moved.to} leads epoch {moved.epoch}{batch}")
+        return moved
+
+    def _hand_over(self, seen: Seen, deadline: float) -> Seen | None:
+        """Ask until another contender leads; None if that takes too long."""
+        now: Seen | None = seen
+        while now is not None and self._clock.now() < deadline:
+            if now.holder not in (self._host, None):
+                return now
+            if now.holder is None:
+                self._clock.sleep(POLL_S)
+            else:
+                with suppress(NoLeader):  # it has just given its lease back
+                    before = self._admin.ask_to_hand_over(seen.job, self._successor(now), self._order.by)
+                    self._admin.handed_over(seen.job, before, max(0.0, deadline - self._clock.now()))
+            now = self._seen(seen.job)
+        return None
+
+    def _successor(self, seen: Seen) -> str:
+        candidates = seen.successors(self._host, self._drained)
+        if not candidates:
+            return ANYBODY  # nobody knows them; the bar keeps the job from coming back here
+        with self._lock:
+            return least_loaded(candidates, self._leads)
+
+    def _completes(self, after: Seen, deadline: float) -> bool:
+        """Wait for a batch that no earlier leader has completed: one more than there was after the change."""
+        while self._clock.now() < deadline:
+            now = self._seen(after.job)
+            if now is not None and now.checkpoint > after.checkpoint:
+                return True
+            self._clock.sleep(POLL_S)
+        return False
+
+
+def undrain(admin: JobAdmin, host: str) -> tuple[bool, list[str]]:
+    """Let a host take over again; returns whether it was drained, and the jobs from which it was barred.
+
+    Raises:
+        StoreError: the file system does not answer; ask again.
+    """
+    known = admin.call("undrain", lambda files: barring.undrain(files, host))
+
+    def one(job: str) -> str | None:
+        try:
+            return job if barring.unbar(admin, job, host) else None
+        except NoLeader:
+            return None
+
+    with ThreadPoolExecutor(READERS, "ha-drain") as crew:
+        return known, list(filter(None, crew.map(one, admin.jobs())))

@@ -1,0 +1,41 @@
+"""``ha drain`` and ``ha undrain`` with real sidecars: the host leads nothing, and takes nothing over."""
+
+import json
+import signal
+
+from tests.unit.ha.cli.test_pausing import asked, listed
+from tests.unit.ha.cli.test_status import LASTING, shown
+from tests.unit.ha.noting import STAYS, UNHURRIED, Notes, run
+from tests.unit.ha.programs import Workplace
+from tests.unit.ha.waiting import wait_until
+
+
+def test_a_host_is_drained_and_takes_over_again_only_when_it_may(workplace: Workplace, notes: Notes) -> None:
+    first = run(workplace, "a", STAYS, **UNHURRIED)
+    notes.until(1, first)
+    second = run(workplace, "b", STAYS, **UNHURRIED)
+    second.until_said("contending as b")
+    said = asked(workplace, "drain", "a", "--reason", "new disks", "--for", "1 h")
+    assert "orders: b leads epoch 2" in said
+    assert "a leads nothing: it is barred from 1 jobs, and 1 have moved." in said
+    assert notes.until(3, second)[::3] == ("b", 2)
+    (barred,) = listed(workplace)["barred"]
+    assert (barred["contender"], barred["reason"]) == ("a", "new disks")
+    assert "orders: a is barred by " in asked(workplace, "list")
+    # Its process goes and comes again: it reads that its host is drained.
+    first.send(signal.SIGKILL)
+    again = run(workplace, "a", STAYS, **LASTING)
+    again.until_said("this host is barred by")
+    wait_until(lambda: shown(workplace, again)[0]["jobs"][0]["not_eligible"], what="it knows")
+    second.send(signal.SIGKILL)
+    again.until_said("it does not take over")
+    assert listed(workplace)["epoch"] == 2
+    assert "a may lead again. It was barred from 1 jobs." in asked(workplace, "undrain", "a")
+    assert notes.until(4, again)[::3] == ("a", 3)
+    assert json.loads(asked(workplace, "undrain", "a", "--json")) == {"host": "a", "drained": False, "jobs": []}
+
+
+def test_bad_input_is_refused_in_one_sentence(workplace: Workplace) -> None:
+    assert "is not a name of a contender" in asked(workplace, "drain", "no name", code=2)
+    assert "The reason is too long" in asked(workplace, "drain", "a", "--reason", "x" * 300, code=2)
+    assert "is not in the range" in asked(workplace, "drain", "a", "--for", "100 d", code=2)
