@@ -13,6 +13,7 @@ MODULES = (
     "benchmarks.takeover",
     "benchmarks.availability",
     "benchmarks.thousand_jobs",
+    "benchmarks.draining",
     "benchmarks.checkpoints",
     "benchmarks.scale",
     "benchmarks.spark.zombie",
