@@ -217,14 +217,24 @@ def test_a_namenode_that_was_just_restarted_is_ready_when_it_can_take_over(box: 
         active, other = in_their_roles(box)
         box.kill(active)
         box.failover(other)
+        assert roles(box) == {active: None, other: "active"}
         box.start(active)
         box.wait_ready(active)
+        assert roles(box) == {active: "standby", other: "active"}, "a start moves no role"
+
+
+def roles(box: Sandbox) -> dict[str, str | None]:
+    """The role of each NameNode, None of one that is down: asked until all that run have answered."""
+    while True:
+        found = [server for server in box.status() if server.kind == "namenode"]
+        if all(server.role for server in found if server.state == "up"):
+            return {server.name: server.role for server in found}
 
 
 def in_their_roles(box: Sandbox) -> tuple[str, str]:
     """The active NameNode, and the other one."""
-    active = next(name for name in iter(box.active_namenode, "") if name is not None)
-    return active, next(name for name in ("namenode-1", "namenode-2") if name != active)
+    found = {role: name for name, role in roles(box).items()}
+    return found["active"], found["standby"]
 
 
 def test_a_leader_outlives_its_ticket_and_every_switch_of_the_namenode(box: Sandbox, tmp_path: Path) -> None:
