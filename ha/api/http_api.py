@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Scope
 from ha.agent.http_feed import Feed, fields
 from ha.api import page, probes, requests
 from ha.api.events import Events
+from ha.api.hosts import Hosts
 from ha.api.operations import PREFIX, document, encoded
 from ha.api.operations import routes as operation_routes
 from ha.api.process import ApiStores, StatusSource
@@ -55,6 +56,7 @@ class HttpApi:
             *probes.operations(process),
             *reads.operations(),
             *requests.operations(self._stores),
+            *Hosts(self._stores).operations(),
             *self._events.operations(),
         ]
         described = document(offered, _version())

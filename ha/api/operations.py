@@ -31,6 +31,7 @@ AGAIN_S = "1"
 _PARAMETERS = {
     "job": ("path", "Name of the job.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"),
     "query": ("path", "Name of the query.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"),
+    "host": ("path", "Name of the host's contenders.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
     "id": ("path", "Id of the request.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
 }
 _JOB_QUERY = ("query", "One of the jobs of this process; needed if it has several.", _PARAMETERS["job"][2])

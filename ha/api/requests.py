@@ -63,7 +63,7 @@ def operations(stores: ApiStores) -> list[Operation]:
 
     async def post(request: HttpRequest) -> Response:
         try:
-            asked = _decoder.decode(await _body(request))
+            asked = _decoder.decode(await read_body(request))
             async with turn:
                 return await run_in_threadpool(_ask, stores, request, asked)
         except msgspec.MsgspecError as error:
@@ -98,13 +98,22 @@ def operations(stores: ApiStores) -> list[Operation]:
 
 def _ask(stores: ApiStores, request: HttpRequest, asked: Asked) -> Response:
     job = request.path_params["job"]
-    client = _FREE.sub("-", request.client.host) if request.client else "somebody"
-    by = f"http-from-{client}"[:64]
-    made = ask(stores.admin(), job, asked.verb, asked.id, by, asked.reason, arguments=asked.arguments)
+    made = ask(stores.admin(), job, asked.verb, asked.id, asker(request), asked.reason, arguments=asked.arguments)
     return encoded(made, 202, {"Location": f"{PREFIX}/jobs/{job}/requests/{made.id}"})
 
 
-async def _body(request: HttpRequest) -> bytes:
+def asker(request: HttpRequest) -> str:
+    """Who asks, for people."""
+    client = _FREE.sub("-", request.client.host) if request.client else "somebody"
+    return f"http-from-{client}"[:64]
+
+
+async def read_body(request: HttpRequest) -> bytes:
+    """Read a body of JSON, of bounded length.
+
+    Raises:
+        HTTPException: it is something else, or too long.
+    """
     said = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if said != JSON:
         raise HTTPException(415, f"Send the body as {JSON}.")

@@ -27,6 +27,7 @@ def test_every_route_of_the_api_is_described(served: Served) -> None:
         "/readyz",
         "/standby",
         "/api/v1/events",
+        *(f"/api/v1/hosts/{{host}}{rest}" for rest in ("", "/drain", "/undrain")),
         *(f"/api/v1/jobs{rest}" for rest in ("", "/{job}", "/{job}/events", "/{job}/requests", "/{job}/requests/{id}")),
         *(f"/api/v1/jobs/{{job}}/{part}" for part in ("queries", "exceptions", "history", "checkpoints")),
         "/api/v1/jobs/{job}/checkpoints/{query}",

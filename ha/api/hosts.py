@@ -1,0 +1,161 @@
+"""Hosts: POST to drain one and to let it lead again, as a platform's maintenance robot does, and GET for how far it is.
+
+A drain runs on a thread of this process. If this process ends meanwhile, whoever asked asks again, here or elsewhere:
+what has moved stays moved.
+"""
+
+import logging
+import threading
+from typing import Annotated
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ha.api.operations import PREFIX, Operation, encoded, trouble
+from ha.api.process import ApiStores
+from ha.api.requests import asker, read_body
+from ha.drain.drain import Drained, HostDrain, undrain
+from ha.listening.problems import problem
+from ha.views.jobs import at_time
+from leader.errors import LeaderError
+from leader.job import barring
+from leader.layout.bar import Bar
+from leader.layout.lease import check_contender
+from store.clock import wall
+from store.errors import StoreError
+
+TIMEOUT_S = 300.0
+CONCURRENCY = 8
+LONGEST_S = 90 * 86_400
+
+_log = logging.getLogger("ha")
+
+
+class DrainAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A drain in the body of a POST."""
+
+    reason: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,40}\Z")] = ""
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)] = 86_400
+    """After this time the host may lead again, if nobody has said so before."""
+
+
+class Undrained(msgspec.Struct, frozen=True):
+    """A host that may lead again: whether it was drained, and the jobs from which it was barred."""
+
+    host: str
+    drained: bool
+    jobs: list[str]
+
+
+class HostState(msgspec.Struct, frozen=True):
+    """A host, as far as drains are concerned.
+
+    Attributes:
+        host: its name, as its processes contend.
+        barred_until: when it may lead again; null if it is not drained.
+        by: who has drained it; null if nobody has.
+        reason: as that one has given it.
+        running: whether this process is draining it now.
+        result: how the last drain by this process has ended; null if there was none.
+        error: why the last one has failed; null if it has not.
+    """
+
+    host: str
+    barred_until: str | None = None
+    by: str | None = None
+    reason: str | None = None
+    running: bool = False
+    result: Drained | None = None
+    error: str | None = None
+
+
+class Hosts:
+    """The drains of one process; at most one for each host at a time."""
+
+    def __init__(self, stores: ApiStores) -> None:
+        """Drain nothing yet."""
+        self._stores = stores
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        self._ended: dict[str, Drained | str] = {}
+
+    def operations(self) -> list[Operation]:
+        """Return what can be asked of a host."""
+        decoder = msgspec.json.Decoder(DrainAsked)
+
+        async def drain(request: Request) -> Response:
+            try:
+                asked = decoder.decode(await read_body(request))
+                return await run_in_threadpool(self._drain, request, asked)
+            except msgspec.MsgspecError as error:
+                return problem(400, f"The body cannot be used: {error}.")
+            except Exception as error:
+                found = trouble(error)
+                if found is None:
+                    raise
+                return found
+
+        path, refusals = f"{PREFIX}/hosts/{{host}}", (400, 500)
+        return [
+            Operation(path, self._get, "Whether a host is drained, and how far that is.", HostState, refusals=refusals),
+            Operation(
+                f"{path}/drain",
+                drain,
+                "Move all leaderships off a host, and keep it from leading; asking while that goes on asks once.",
+                HostState,
+                status=202,
+                refusals=(*refusals, 413, 415),
+                body=DrainAsked,
+                method="POST",
+            ),
+            Operation(
+                f"{path}/undrain", self._undrain, "Let a host lead again.", Undrained, refusals=refusals, method="POST"
+            ),
+        ]
+
+    def _get(self, request: Request) -> HostState:
+        return self._state(_host(request))
+
+    def _drain(self, request: Request, asked: DrainAsked) -> Response:
+        host = _host(request)
+        order = Bar(host, int(wall() + asked.seconds), asker(request), asked.reason)
+        _ = order.name  # refused before anything begins
+        with self._lock:
+            begins = host not in self._running
+            self._running.add(host)
+        if begins:
+            threading.Thread(target=self._run, args=(order,), name="ha-drain", daemon=True).start()
+        return encoded(self._state(host), 202, {"Location": f"{PREFIX}/hosts/{host}"})
+
+    def _run(self, order: Bar) -> None:
+        host = order.contender
+        try:
+            ended: Drained | str = HostDrain(self._stores.admin(), order, wall()).run(TIMEOUT_S, CONCURRENCY)
+        except (LeaderError, StoreError, TimeoutError) as error:
+            ended = f"{error}"
+        with self._lock:
+            self._running.discard(host)
+            self._ended[host] = ended
+        _log.info("drain of %s, asked for by %s: %s", host, order.by, ended)
+
+    def _undrain(self, request: Request) -> Undrained:
+        host = _host(request)
+        known, jobs = undrain(self._stores.admin(), host)
+        return Undrained(host, known, jobs)
+
+    def _state(self, host: str) -> HostState:
+        order = self._stores.admin().call("drained", barring.drained).get(host)
+        with self._lock:
+            running, ended = host in self._running, self._ended.get(host)
+        result = ended if isinstance(ended, Drained) and not running else None
+        error = ended if isinstance(ended, str) and not running else None
+        if order is None or order.until <= wall():
+            return HostState(host, running=running, result=result, error=error)
+        until = at_time(order.until * 1000)
+        return HostState(host, until, order.by or None, order.reason or None, running, result, error)
+
+
+def _host(request: Request) -> str:
+    return check_contender(request.path_params["host"])
