@@ -47,7 +47,7 @@ def test_each_line_is_answered(served: Served, quick: Path) -> None:
     (leader,) = (quick / "orders").iterdir()
     until_batch(HDFS, 2).write_to(leader / "spark/daily")
     served.contends["orders"] = status("orders", leads=True, epoch=1)
-    assert len(LINES) == 14
+    assert len(LINES) == 17
     for line in LINES:
         said = run(line, served)
         if "/events" in line:
