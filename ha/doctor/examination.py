@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from ha.config.exposure import exposures
 from ha.config.sources import DEFAULT, Gathered
 from ha.config.stores import Stores
+from ha.doctor.drained import check_drained
 from ha.doctor.file_system import check_file_system
 from ha.doctor.finding import Finding, ok, warning
 from ha.doctor.host import check_host
@@ -32,6 +33,7 @@ def examine(gathered: Gathered, jobs: Sequence[str] = (), consent: Consent | Non
     try:
         timeout = settings.timing.call_timeout * PATIENCE
         yield from check_file_system(stores.files, timeout)
+        yield from check_drained(stores.files, settings.contender, timeout)
         for job in jobs:
             yield from check_job_directory(stores.files, job, timeout, settings.timing.long_ttl_ms, consent)
         yield from check_namenodes(stores.files.uri, settings.webhdfs_ca)

@@ -8,16 +8,20 @@ import pytest
 from msgspec.structs import replace
 
 from ha.cli import exit_code
+from ha.doctor.drained import check_drained
 from ha.doctor.file_system import check_file_system
 from ha.doctor.finding import Finding, Level
 from ha.doctor.host import FEWEST_DESCRIPTORS, _clock, _descriptors, _ticket
 from ha.doctor.job_directory import Consent, check_job_directory
+from leader.job.barring import drain
 from leader.layout import tree as job
+from leader.layout.bar import Bar
 from leader.layout.information import Record
 from leader.layout.lease import Lease, Mode, first_lease
 from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
 from store.bounded import BoundedFiles
+from store.clock import wall
 from store.errors import Invalid
 from store.files import Entry
 from store.local import LocalFiles
@@ -197,6 +201,14 @@ def test_a_job_that_does_not_exist(files: BoundedFiles) -> None:
     files.call("make", lambda driver: driver.make_root(), 5.0)
     (found,) = examined(files)
     assert (found.level, found.remedy) == (Level.WARNING, "The first contender creates it.")
+
+
+@pytest.mark.parametrize(("left", "level"), [(60, Level.WARNING), (-1, Level.OK)])
+def test_a_host_that_is_drained(files: BoundedFiles, left: int, level: Level) -> None:
+    order = Bar("a", int(wall()) + left, "ada", "new disks")
+    files.call("drain", lambda driver: drain(driver, order), 5.0)
+    assert levels(check_drained(files, "a", 5.0)) == {"drained": level}
+    assert levels(check_drained(files, "b", 5.0)) == {"drained": Level.OK}
 
 
 def test_bounds_of_the_host() -> None:
