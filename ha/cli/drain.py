@@ -10,6 +10,7 @@ from ha.cli.operate import job_admin, operator
 from ha.cli.options import Seconds, json_option, printable, stores
 from ha.drain.drain import Drained, HostDrain
 from ha.drain.drain import undrain as put_back
+from ha.drain.executors import Master, Worker
 from leader.layout.bar import Bar
 from leader.layout.lease import check_contender
 from store.clock import wall
@@ -40,6 +41,13 @@ LONGEST_S = 90 * 86_400
     show_default=True,
     help="This many leaderships move at the same time.",
 )
+@click.option(
+    "--master-ui",
+    metavar="URL",
+    help="Web interface of the master of a standalone cluster of Spark, such as http://master:8080: its workers on "
+    "HOST are decommissioned, too.",
+)
+@click.option("--worker-host", metavar="NAME", help="HOST as that cluster names it.  [default: HOST]")
 @json_option
 @stores
 def drain(
@@ -48,6 +56,8 @@ def drain(
     lasts: float,
     timeout: float,
     concurrency: int,
+    master_ui: str | None,
+    worker_host: str | None,
     as_json: bool,
     files: str | None,
     zookeeper: str | None,
@@ -57,14 +67,19 @@ def drain(
     HOST is the name under which its processes contend: see `ha list`. Each job is handed to another contender, and has
     moved when that one has completed a batch. A job that nobody else contends for stays where it is.
 
-    The exit code is 1 if HOST still leads a job at the end. Give the command again to go on.
+    The exit code is 1 if HOST still leads a job at the end, or one of its executors still runs. Give the command again
+    to go on.
     """
     order = Bar(check_contender(host), int(wall() + lasts), operator(), reason)
     _ = order.name  # a reason that is too long is refused before anything is done
     with job_admin(files, zookeeper) as admin:
         done = HostDrain(admin, order, wall(), lambda line: click.echo(line, err=True)).run(timeout, concurrency)
-    click.echo(json.dumps(msgspec.to_builtins(done)) if as_json else _said(done))
-    sys.exit(1 if done.left else 0)
+    workers = Master(master_ui).decommission(worker_host or host, timeout) if master_ui is not None else []
+    if as_json:
+        click.echo(json.dumps({**msgspec.to_builtins(done), "workers": msgspec.to_builtins(workers)}))
+    else:
+        click.echo(_said(done, workers, decommissioned=master_ui is not None))
+    sys.exit(1 if done.left or workers else 0)
 
 
 @click.command()
@@ -83,11 +98,15 @@ def undrain(host: str, as_json: bool, files: str | None, zookeeper: str | None) 
         click.echo(f"{host} was not drained.")
 
 
-def _said(done: Drained) -> str:
+def _said(done: Drained, workers: list[Worker], *, decommissioned: bool) -> str:
     if done.left and not done.barred:
         said = [f"{done.host} is not drained, and nothing has moved:"]
     elif done.left:
         said = [f"{done.host} is barred from {done.barred} jobs, {len(done.moved)} have moved, and this is left:"]
     else:
         said = [f"{done.host} leads nothing: it is barred from {done.barred} jobs, and {len(done.moved)} have moved."]
-    return "\n".join([*said, *(f"  {each.job}: {printable(each.why)}" for each in done.left)])
+    said += [f"  {each.job}: {printable(each.why)}" for each in done.left]
+    said += [f"  {printable(each.id)} is {printable(each.state)} and uses {each.cores} cores" for each in workers]
+    if decommissioned and not workers:
+        said.append("No executor of the cluster runs there.")
+    return "\n".join(said)

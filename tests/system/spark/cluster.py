@@ -36,9 +36,13 @@ def clean_environment() -> dict[str, str]:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[str]:
-    """Start a master and a worker of two cores; yields ``spark://host:port``."""
-    port, interface = free_ports(2)
+def standalone(folder: Path, interface: int | None = None) -> Iterator[str]:
+    """Start a master and a worker of two cores; yields ``spark://host:port``.
+
+    The master's web interface listens on the port ``interface``, and lets everybody decommission workers.
+    """
+    (port,) = free_ports(1)
+    interface = interface or free_ports(1)[0]
     address = f"spark://{LOOPBACK}:{port}"
     with ExitStack() as stack:
         common = ("--host", LOOPBACK)
@@ -65,7 +69,14 @@ def standalone(folder: Path) -> Iterator[str]:
 @contextmanager
 def _daemon(folder: Path, name: str, arguments: tuple[str, ...], said: str) -> Iterator[None]:
     log = folder / f"{name}.log"
-    command = [str(find_java().path), *FLAGS, "-cp", f"{HOME / 'jars'}/*", *arguments]
+    command = [
+        str(find_java().path),
+        *FLAGS,
+        "-Dspark.decommission.enabled=true",
+        "-cp",
+        f"{HOME / 'jars'}/*",
+        *arguments,
+    ]
     # Without it the launcher of executors looks for a source tree; Spark's own scripts set it.
     scala = next((HOME / "jars").glob("spark-core_*.jar")).name.removeprefix("spark-core_").partition("-")[0]
     process = spawn(command, {**clean_environment(), "SPARK_SCALA_VERSION": scala}, log)

@@ -1,0 +1,74 @@
+"""Decommissioning a host's workers: what is asked, what is waited for, and how refusals are told."""
+
+import json
+
+import pytest
+
+from ha.drain.executors import Master
+from store.errors import ConnectionLost, PermissionDenied
+
+
+def worker(state: str, cores: int = 0, host: str = "a") -> dict[str, object]:
+    return {"id": f"worker-{host}", "host": host, "state": state, "coresused": cores, "port": 1}
+
+
+class Interface:
+    """A master's web interface, of which each answer is the next one."""
+
+    def __init__(self, *shown: list[dict[str, object]], refuses: int = 200) -> None:
+        self.shown, self.refuses = list(shown), refuses
+        self.asked: list[str] = []
+        self.at = 0.0
+
+    def __call__(self, method: str, url: str) -> tuple[int, bytes]:
+        self.asked.append(f"{method} {url}")
+        if method == "POST":
+            return self.refuses, b""
+        return 200, json.dumps({"workers": self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]}).encode()
+
+    def now(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.at += seconds
+
+    def wait(self, *_: object) -> bool:
+        raise AssertionError("nobody waits for an event here")
+
+
+def test_it_waits_until_the_executors_have_ended() -> None:
+    others = worker("ALIVE", 2, host="b")
+    shown = [worker("ALIVE", 2)], [worker("DECOMMISSIONED", 2), others], [worker("DECOMMISSIONED"), others]
+    interface = Interface(*shown)
+    assert Master("http://m:8080/", interface).decommission("a", 60.0, interface) == []
+    assert interface.asked.count("POST http://m:8080/workers/kill/?host=a") == 1
+    assert interface.at == 1.0
+
+
+def test_what_still_runs_at_the_end_is_told() -> None:
+    interface = Interface([worker("DECOMMISSIONED", 2)])
+    (left,) = Master("http://m:8080", interface).decommission("a", 5.0, interface)
+    assert (left.id, left.cores, interface.at) == ("worker-a", 2, 5.0)
+    assert not any(each.startswith("POST") for each in interface.asked), "it was decommissioned before"
+
+
+@pytest.mark.parametrize("state", ["DEAD", "DECOMMISSIONED", "UNKNOWN"])
+def test_a_host_without_a_living_worker_is_done(state: str) -> None:
+    interface = Interface([worker(state)])
+    assert Master("http://m:8080", interface).decommission("a", 5.0, interface) == []
+
+
+@pytest.mark.parametrize("status", [401, 403, 405])
+def test_a_master_that_refuses_says_what_it_needs(status: int) -> None:
+    interface = Interface([worker("ALIVE")], refuses=status)
+    with pytest.raises(PermissionDenied, match=r"spark\.decommission\.enabled"):
+        Master("http://m:8080", interface).decommission("a", 5.0, interface)
+
+
+def test_what_is_no_master_is_told() -> None:
+    with pytest.raises(ConnectionLost, match="answered 404"):
+        Master("http://m:8080", lambda *_: (404, b"")).workers("a")
+    with pytest.raises(ConnectionLost, match="no master's web interface"):
+        Master("http://m:8080", lambda *_: (200, b"<html>")).workers("a")
+    with pytest.raises(ConnectionLost, match="does not answer"):
+        Master("http://127.0.0.1:1").workers("a")
