@@ -8,9 +8,13 @@ when a file called ``_STOP`` lies in the input directory and everything there ha
 
 With ``--faults DIR``, a batch of a query that finds a file DIR/QUERY does what it says: ``fail`` once, ``poison`` until
 the file is gone, or ``hang`` once, in a task of Spark.
+
+With ``--steady``, ``words`` has state in RocksDB and writes with the format ``ha``. Then no part of it is in this
+program, so it goes on when the program dies under ``ha run --engine``.
 """
 
 import argparse
+import logging
 import os
 import threading
 import time
@@ -44,6 +48,8 @@ SETTINGS = {
     "spark.hadoop.ipc.client.connect.retry.interval": "1000",
     "spark.hadoop.ipc.client.rpc-timeout.ms": "120000",
 }
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 POLL_S = 0.5
 HANG_S = 3600.0
@@ -92,10 +98,19 @@ def declared(options: argparse.Namespace) -> ha.spark.Job:
         return rows.writeStream.trigger(processingTime=f"{options.interval} seconds").foreachBatch(publish)
 
     def words(spark: SparkSession, leadership: Leadership) -> DataStreamWriter:
-        return publishing(read(spark), leadership, "words")
+        return steady(spark) if options.steady else publishing(read(spark), leadership, "words")
+
+    def steady(spark: SparkSession) -> DataStreamWriter:
+        files = spark.readStream.option("maxFilesPerTrigger", options.max_files).text(options.input, wholetext=True)
+        split = sql.posexplode(sql.split(sql.lower(files["value"]), r"[^\p{Alnum}']+")).alias("place", "word")
+        each = files.select("_metadata.file_name", split).dropDuplicates(["file_name", "place"])  # there are none
+        writer = each.where("word <> ''").select("word").coalesce(1).writeStream.format("ha")
+        known = {"path": published, "format": "text", "name": "words"}
+        return writer.options(**known).trigger(processingTime=f"{options.interval} seconds")
 
     def counts(spark: SparkSession, leadership: Leadership) -> DataStreamWriter:
-        rows = spark.readStream.schema("word string, batch long").json(published)
+        reader = spark.readStream.schema("word string, batch long")
+        rows = reader.csv(published) if options.steady else reader.json(published)
         return publishing(rows.groupBy("word").count(), leadership, "counts").outputMode("complete")
 
     def totals(spark: SparkSession, leadership: Leadership) -> DataStreamWriter:
@@ -126,10 +141,14 @@ def main() -> None:
     known = parser("Count words in two regions.", "directory that text files are moved into")
     known.add_argument("--faults", type=Path, metavar="DIR", help="where drills say what is to go wrong")
     known.add_argument("--release", default="1", metavar="N", help="is printed at the start")
+    known.add_argument("--steady", action="store_true", help="let words have state, and no code in this program")
     known.add_argument("--only", default="", metavar="QUERY", help="run no other query")
     options = known.parse_args()
     print(f"This is release {options.release}.", flush=True)
-    spark = session(os.environ["HA_JOB"], **SETTINGS)
+    logging.basicConfig()
+    logging.getLogger("ha").setLevel(logging.INFO)
+    stores = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB} if options.steady else {}
+    spark = session(os.environ["HA_JOB"], **SETTINGS, **stores)
     end = threading.Thread(target=end_in_order, args=(spark, Idle(options.input)), daemon=True)
     end.start()
     declared(options).run(spark)

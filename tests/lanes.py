@@ -28,7 +28,8 @@ LANES = {
     "tests/system/exhaustive/": "searches",  # each file takes both cores
     "tests/system/simulation/": "searches",
     # Each test starts drivers with JVMs of their own: one test at a time, or they starve each other.
-    **_files("tests/system/spark", "drivers", "marathon", "supervised", "zombie", "word_count", "worker_clusters"),
+    **_files("tests/system/spark", "drivers", "engine", "marathon", "supervised", "zombie", "word_count"),
+    **_files("tests/system/spark", "drivers", "worker_clusters"),
     "tests/system/drills/test_sandbox.py": "drivers",
     "tests/system/deploying/": "drivers",
     "tests/system/spark/": "session",  # the other files share one driver

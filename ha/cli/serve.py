@@ -131,6 +131,12 @@ class _LocalServices:
     "leader's directory, and publish each completed batch.",
 )
 @click.option(
+    "--engine",
+    is_flag=True,
+    help="COMMAND is a PySpark program that uses ha.spark.Job or ha.spark.lead: keep its JVM and its queries running "
+    "when it dies, and start only the program again.",
+)
+@click.option(
     "--from",
     "savepoint",
     metavar="URI|NAME",
@@ -156,6 +162,7 @@ def run(
     command: tuple[str, ...],
     again: bool,
     spark: bool,
+    engine: bool,
     savepoint: str | None,
     discard_newer: bool,
     given: tuple[str, ...],
@@ -186,12 +193,17 @@ def run(
 
     if discard_newer and savepoint is None:
         raise click.UsageError("--discard-newer says what happens with --from: give that as well.")
+    if spark and engine:
+        raise click.UsageError(
+            "--engine is for a program that uses ha.spark.Job or ha.spark.lead, and --spark for one that does not: "
+            "leave one of them out."
+        )
     restore = Restore(check_where(savepoint), discard_newer, once=True) if savepoint is not None else None
     if command and shutil.which(command[0]) is None:
         raise click.UsageError(f"There is no command {command[0]!r}: check its path.")
     configure(level=log_level, style=log_format)
     loaded = _announced(arguments)
-    succession = Succession(job, command, spark=spark, savepoint=savepoint or "")
+    succession = Succession(job, command, spark=spark, engine=engine, savepoint=savepoint or "")
     process = ContendingProcess(loaded, succession.liveness_socket)
     try:
         # Every mistake of a person's is found before the sidecar is made: it holds things that only its end gives back.
@@ -200,7 +212,7 @@ def run(
         stored = None if command else StoredProgram(process.stores, job)
         sidecar = Sidecar(
             process, job, command, published,
-            again=again, spark=spark, stored=stored, restore=restore, succession=succession,
+            again=again, spark=spark, engine=engine, stored=stored, restore=restore, succession=succession,
         )  # fmt: skip
         with services:
             code = sidecar.run()

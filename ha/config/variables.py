@@ -16,6 +16,7 @@ OWN = frozenset(
         "HA_CONFIG",  # the file of settings
         # A sidecar tells its command:
         "HA_BELIEF",
+        "HA_ENGINE",
         "HA_EPOCH",
         "HA_GRANT",
         "HA_HEARTBEAT",

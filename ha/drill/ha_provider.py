@@ -20,15 +20,19 @@ class Program:
         file: its name.
         outcomes: folders of its output, each of which counts every word; empty: the output itself does.
         breakable: whether a drill can tell it what is to go wrong, in :attr:`DrillJob.faults`.
+        options: further arguments.
     """
 
     file: str
     outcomes: tuple[str, ...] = ()
     breakable: bool = False
+    options: tuple[str, ...] = ()
 
 
 WORD_COUNT = Program("word_count.py")
 WORD_REGIONS = Program("word_regions.py", ("counts", "totals"), breakable=True)
+STEADY_WORDS = Program("word_regions.py", ("counts", "totals"), options=("--steady",))
+"""One of its queries has state and no ``foreachBatch``: it can go on without the program."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class DrillJob:
             given["dwell"] = self.dwell
         if self.program.breakable:
             given["faults"] = self.faults
-        return [part for name, value in given.items() for part in (f"--{name}", str(value))]
+        return [*(part for name, value in given.items() for part in (f"--{name}", str(value))), *self.program.options]
 
 
 Contend = Callable[[DrillJob, str], list[str]]
@@ -105,9 +109,9 @@ class HaProvider:
     package: Path | None = None
 
 
-def _sidecar(module: str) -> Contend:
+def _sidecar(module: str, *further: str) -> Contend:
     def contend(job: DrillJob, name: str) -> list[str]:
-        options = ["run", job.name, "--contender", name, "--endpoint", f"jobmaster={name}:6123"]
+        options = ["run", job.name, *further, "--contender", name, "--endpoint", f"jobmaster={name}:6123"]
         return ["python", "-m", module, *options, "--", "python", job.driver, *job.arguments()]
 
     return contend
@@ -119,6 +123,9 @@ def _read(job: str, every: float, timeout: float) -> list[str]:
 
 NEXT_VERSION = _sidecar("ha.cli.next_version")
 """The command of a contender of this project's next version."""
+
+WITH_ENGINE = _sidecar("ha.cli", "--engine")
+"""The command of a contender whose driver's queries outlive it."""
 
 HYBRID = HaProvider(
     "hybrid-ha", _sidecar("ha.cli"), _read, ("python", "-m", "ha.drill.clients", "results"), keeps_guarantees=True

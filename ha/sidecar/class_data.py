@@ -51,6 +51,7 @@ _OURS = (
     "HA_SETTLE",
     "HA_RESTART",
     "HA_SPARK_JVM",
+    "HA_ENGINE",
 )
 """Variables of a sidecar around this one: the training is no part of its job."""
 

@@ -22,6 +22,9 @@ from ha.daemon.process import ContendingProcess
 from ha.leadership import grant_file, remedy_file
 from ha.leadership.deadline_file import DeadlineWriter
 from ha.sidecar.class_data import ClassData
+from ha.sidecar.engine import engine_command
+from ha.sidecar.engine_state import EngineState
+from ha.sidecar.engine_state import read as read_engine
 from ha.sidecar.guard import JVM_ENDED
 from ha.sidecar.guarded_command import GuardedCommand
 from ha.sidecar.heartbeat import Beat, read
@@ -90,6 +93,7 @@ class Command:
         *,
         stored: StoredProgram | None = None,
         spark: bool = False,
+        engine: bool = False,
         class_data: ClassData | None = None,
         succession: Succession | None = None,
     ) -> None:
@@ -102,6 +106,7 @@ class Command:
             ended: called on a thread of its own when a run has ended, with all processes that it started here.
             stored: where the files of the program come from; None if it was never stored.
             spark: use Spark's own configuration to tell the command where its checkpoints are.
+            engine: start the program under an engine, so that its queries go on without it.
             class_data: an archive of Spark's classes, which the command uses if it is there; None not to.
             succession: what is left to another sidecar, and by another one; None if the command ends with its sidecar.
         """
@@ -111,7 +116,7 @@ class Command:
         self.program = program
         self._stored = stored
         self._ended = ended
-        self._spark = spark
+        self._spark, self._with_engine = spark, engine
         self._succession = succession
         orphan = succession.orphan if succession is not None else None
         self._directory = Path(orphan.left.directory if orphan is not None else tempfile.mkdtemp(prefix="ha-"))
@@ -142,6 +147,11 @@ class Command:
         return self._run is not None and Path(f"{self.deadline.path}{JVM_ENDED}").exists()
 
     @property
+    def engine(self) -> EngineState:
+        """The state of the present run's engine; an empty one if there is none."""
+        return read_engine(self._engine_file) if self._with_engine and self._run is not None else EngineState()
+
+    @property
     def remedy(self) -> str:
         """The remedy that the present run has named for its failure, which no restart mends; mostly empty."""
         return remedy_file.read(self.report(self.starts)) if self._run is not None else ""
@@ -168,6 +178,10 @@ class Command:
     @property
     def _heartbeat(self) -> Path:
         return self._directory / f"heartbeat-{self.starts}"
+
+    @property
+    def _engine_file(self) -> Path:
+        return self._directory / f"engine-{self.starts}"
 
     @property
     def restart_file(self) -> Path:
@@ -211,6 +225,8 @@ class Command:
             self._leave(leader, grant)
         with self._succession.door() if self._succession is not None else nullcontext() as door:
             command, deadline = self.program.command, self.deadline.path
+            if self._with_engine:
+                command = engine_command(command, self._engine_file, self._process.settings)
             child = GuardedCommand(command, environment, deadline, held, grant, place, door)
         self._run = run = _Run(child, grant, leader.epoch if leader else 0)
         self._await(run)
@@ -334,6 +350,7 @@ class Command:
             "seconds": round(max(0.0, now() - since), 1),
             "starts": self.starts,
             "taken_up": self._taken_up,
+            **({"program_starts": self.engine.starts} if self._with_engine else {}),
             "version": self.program.version or None,
             "processes": processes,
             "memory_bytes": memory,
@@ -359,6 +376,7 @@ class Command:
             "HA_ZOOKEEPER": settings.zookeeper,
             "HA_SNAPSHOTS": settings.snapshots,
             "HA_SPARK_JVM": "",
+            "HA_ENGINE": "",
         }
 
     def _record_running(self, leader: LeaderDirectory) -> None:

@@ -61,16 +61,17 @@ class CommandFailures:
         self._counters.failed()
         return self._status.add_exception(leader, cause, said, dump)
 
-    def after(self, phase: Leading, cause: str, seconds: float, remedy: str = "") -> Decision:
+    def after(self, phase: Leading, cause: str, seconds: float, remedy: str = "", *, gave_up: bool = False) -> Decision:
         """Decide what follows the end of a command that was to run on, and has run for so many seconds.
 
-        A failure that no restart mends is no matter of the restart strategy; ``remedy`` says what is to be done.
+        A failure that no restart mends is no matter of the restart strategy; ``remedy`` says what is to be done. Nor is
+        one after which the command's engine ``gave_up``: it has used that strategy itself.
         """
         if remedy:
             return self.counted(phase.leader, cause, seconds, remedy)
-        delay = phase.strategy.failed(now())
+        delay = None if gave_up else phase.strategy.failed(now())
         if delay is None:
-            if not isinstance(phase.strategy, NoRestart):
+            if gave_up or not isinstance(phase.strategy, NoRestart):
                 _log.warning("%s: the restart strategy gives up here; another contender may try.", self._job)
             return self.counted(phase.leader, cause, seconds)
         if not self._status.fail(phase.leader):

@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     # a group in which only zombies are left looks alive.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
-        prepare = partial(_prepare, os.getpid())
+        prepare = partial(die_with, os.getpid())
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=prepare)  # noqa: PLW1509
     except OSError as error:
         sys.stderr.write(f"ha: {command[0]} cannot be started: {error.strerror}.\n")
@@ -125,11 +125,12 @@ class _Watch:
         return min(self.deadline.read()[1], self.orders.until) if self.granted else NEVER
 
 
-def _prepare(guard: int) -> None:
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends, and let signals do what they usually do."""
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != guard:
-        os._exit(128 + signal.SIGKILL)  # the guard was killed before this process asked for the signal
+    if os.getppid() != parent:
+        os._exit(128 + signal.SIGKILL)  # the parent was killed before this process asked for the signal
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

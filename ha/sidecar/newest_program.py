@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Sequence
 
+from ha.sidecar.engine import parts
 from ha.sidecar.spark_overlay import DEFAULTS, check_command, users_configuration
 from ha.sidecar.spark_submit import check_place
 from ha.sidecar.stored_program import StoredProgram
@@ -16,18 +17,27 @@ _log = logging.getLogger("ha")
 class NewestProgram:
     """The command that was given to the sidecar, or the newest one that is stored."""
 
-    def __init__(self, stored: StoredProgram | None, command: Sequence[str], *, spark: bool, warm: bool) -> None:
+    def __init__(
+        self,
+        stored: StoredProgram | None,
+        command: Sequence[str],
+        *,
+        spark: bool = False,
+        engine: bool = False,
+        warm: bool = False,
+    ) -> None:
         """Look at nothing yet.
 
         Args:
             stored: None if the command was given.
             command: program and arguments, if they were given.
             spark: whether Spark's own configuration tells the command where its checkpoints are.
+            engine: whether the program runs under an engine.
             warm: whether the command starts before the grant.
         """
         self._stored = stored
         self._given = Program(list(command))
-        self._spark, self._warm = spark, warm
+        self._spark, self._engine, self._warm = spark, engine, warm
 
     def first(self) -> Program:
         """Return the program to begin with.
@@ -57,6 +67,8 @@ class NewestProgram:
         environment = {**os.environ, **program.environment}
         users = users_configuration(environment)
         check_place(program.command, environment, users / DEFAULTS if users is not None else None)
+        if self._engine:
+            parts(program.command, environment)
         if self._spark:
             check_command(program.command, warm=self._warm)
         return program

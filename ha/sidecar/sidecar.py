@@ -20,6 +20,7 @@ from ha.metrics.queries import QueryMetrics, Reports
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import NEVER, Command
 from ha.sidecar.command_starts import CommandStarts
+from ha.sidecar.engine_watch import EngineWatch
 from ha.sidecar.escalation import Escalation
 from ha.sidecar.failures import CommandFailures, Decision, end_of_command
 from ha.sidecar.hangs import HangWatch
@@ -66,6 +67,7 @@ class Sidecar:
         *,
         again: bool = False,
         spark: bool = False,
+        engine: bool = False,
         stored: StoredProgram | None = None,
         restore: Restore | None = None,
         succession: Succession | None = None,
@@ -79,6 +81,7 @@ class Sidecar:
             endpoints: published while leading.
             again: run the command even if the job had ended before this process contended.
             spark: use Spark's own configuration to tell the command where its checkpoints are; not if it is warm.
+            engine: start the program under an engine, so that its queries go on without it.
             stored: each start of the command takes its newest version.
             restore: a savepoint that the job starts from.
             succession: what is taken over from a sidecar that was killed, and left to the next one; None for nothing.
@@ -90,7 +93,7 @@ class Sidecar:
         """
         self._process, self._settings = process, process.settings
         settings, stores = process.settings, process.stores
-        programs = NewestProgram(stored, command, spark=spark, warm=settings.standby == WARM)
+        programs = NewestProgram(stored, command, spark=spark, engine=engine, warm=settings.standby == WARM)
         program = programs.first()
         asks = probe_of(settings.liveness_probe, stores) if settings.liveness_probe else None
         self._job = check_job(job)
@@ -103,7 +106,7 @@ class Sidecar:
         self._orphan = succession.orphan if succession is not None else None
         self._command = Command(
             process, job, program, ended,
-            stored=stored, spark=spark, class_data=self._class_data, succession=succession,
+            stored=stored, spark=spark, engine=engine, class_data=self._class_data, succession=succession,
         )  # fmt: skip
         process.commands[job] = self._command.status
         self._status = JobStatusUpdater(process, job, again=again)
@@ -113,6 +116,7 @@ class Sidecar:
         self._escalation = Escalation(self._status, job, settings.failover_max_attempts)
         self._counters = CommandCounters(process.metrics.registry, job)
         self._failures = CommandFailures(job, self._status, self._escalation, self._counters)
+        self._engine = EngineWatch(job, self._command, self._failures, self._counters)
         self._hangs = HangWatch(settings, self._command, asks)
         self._starts = CommandStarts(
             settings, job, programs, self._leadership, self._status, self._command, self._hangs, self._failures
@@ -244,6 +248,7 @@ class Sidecar:
             if self._publisher is not None:
                 self._publisher.begin(leader)
             self._starts.taken_up(leader)
+            self._engine.begin()
 
         self._status.reconcile(leader, take_up)
         self._operators.look()  # the dead one may have accepted some that it has not answered
@@ -320,7 +325,9 @@ class Sidecar:
         phase = self._leadership.phase
         if not isinstance(phase, Leading):
             self._hangs.end()
-        elif (hang := self._hangs.look()) is not None:
+            return
+        self._engine.look(phase.leader)
+        if (hang := self._hangs.look()) is not None:
             _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
             dump = self._command.thread_dumps(hang.beat)  # within seconds; the dead have no stacks
             self._command.terminate(now())
@@ -338,7 +345,7 @@ class Sidecar:
             self._ended_early = True
             return
         self._operators.command_ended()
-        jvm_ended, remedy = self._command.jvm_ended, self._command.remedy
+        jvm_ended, remedy, gave_up = self._command.jvm_ended, self._command.remedy, self._command.engine.gave_up
         code, finished = self._command.end()
         _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
         phase = self._leadership.phase
@@ -353,7 +360,7 @@ class Sidecar:
         ):
             return
         finished = finished or self._operators.ends_the_job
-        self._ended(phase, code, finished=finished, jvm_ended=jvm_ended, remedy=remedy)
+        self._ended(phase, code, finished=finished, jvm_ended=jvm_ended, remedy=remedy, gave_up=gave_up)
 
     def _ended(
         self,
@@ -363,6 +370,7 @@ class Sidecar:
         finished: bool = True,
         jvm_ended: bool = False,
         remedy: str = "",
+        gave_up: bool = False,
     ) -> None:
         if finished:
             if self._publisher is not None:
@@ -376,7 +384,7 @@ class Sidecar:
         if code and isinstance(phase, Leading):
             told = self._failures.tell(phase.leader, cause, f"The command has ended with {code}: see its output.")
             if self._leadership.may_run:
-                decision = self._failures.after(phase, cause, self._starts.seconds, remedy)
+                decision = self._failures.after(phase, cause, self._starts.seconds, remedy, gave_up=gave_up)
             if decision.delay is None:
                 told.join(SHORT_NOTE_S)
         if decision.delay is not None and isinstance(phase, Leading):

@@ -45,12 +45,14 @@ class Run(msgspec.Struct, frozen=True):
         spark: whether Spark's own configuration tells the command where its checkpoints are.
         place: the directory in which the sidecar was started.
         savepoint: the one that the job began from; empty for none.
+        engine: whether the program runs under an engine.
     """
 
     program: Program
     spark: bool = False
     place: str = ""
     savepoint: str = ""
+    engine: bool = False
 
 
 class Left(msgspec.Struct, frozen=True):

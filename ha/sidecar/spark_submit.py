@@ -1,4 +1,4 @@
-"""Deploy mode: where ``spark-submit`` starts the driver, read from a command line as ``spark-submit`` reads it.
+"""The command line of ``spark-submit``, read as ``spark-submit`` reads it: its options, and where the driver runs.
 
 A guard watches over processes of its own host. With ``--deploy-mode cluster`` the driver runs on another one.
 """
@@ -42,7 +42,7 @@ def deploy_mode(command: Sequence[str], environment: Mapping[str, str], defaults
     names = [Path(word).name for word in command]
     if SUBMIT not in names:
         return ""
-    options = _options(command[names.index(SUBMIT) + 1 :])
+    options, _ = options_of(command[names.index(SUBMIT) + 1 :])
     properties = dict(each.split("=", 1) for name, each in options if name in {"--conf", "-c"} and "=" in each)
     given = dict(options)
     files = [Path(given["--properties-file"])] if "--properties-file" in given else []
@@ -57,16 +57,17 @@ def deploy_mode(command: Sequence[str], environment: Mapping[str, str], defaults
     return next(filter(None, found), "").strip()
 
 
-def _options(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the options before the application, which has options of its own."""
-    found = []
-    rest = iter(words)
-    for word in rest:
-        if not word.startswith("-"):
-            break
-        name, equals, value = word.partition("=")
-        found.append((name, value if equals else "" if name in _FLAGS else next(rest, "")))
-    return found
+def options_of(words: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
+    """Return the options before the application, which has options of its own, and the number of their words."""
+    found: list[tuple[str, str]] = []
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        name, equals, value = words[place].partition("=")
+        apart = not equals and name not in _FLAGS
+        place += 1
+        found.append((name, words[place] if apart and place < len(words) else value))
+        place += apart
+    return found, min(place, len(words))
 
 
 def properties_of(file: Path) -> dict[str, str]:

@@ -30,19 +30,23 @@ _log = logging.getLogger("ha")
 class Succession:
     """One sidecar's slot, and the command that waits there to be taken up."""
 
-    def __init__(self, job: str, command: Sequence[str], *, spark: bool = False, savepoint: str = "") -> None:
+    def __init__(
+        self, job: str, command: Sequence[str], *, spark: bool = False, engine: bool = False, savepoint: str = ""
+    ) -> None:
         """Look at nothing yet.
 
         Args:
             job: the job's name.
             command: program and arguments; none for the program that is stored.
             spark: whether Spark's own configuration tells the command where its checkpoints are.
+            engine: whether the program runs under an engine.
             savepoint: the one that the job begins from; empty for none.
 
         Raises:
             InvalidName: the job's name is not allowed.
         """
         self._job, self._command, self._spark, self._savepoint = check_job(job), list(command), spark, savepoint
+        self._engine = engine
         self._within = 0.0
         self._slot: Slot | None = None
         self.orphan: Orphan | None = None
@@ -126,7 +130,7 @@ class Succession:
             self._slot.close()
 
     def _run(self, program: Program) -> Run:
-        return Run(program, self._spark, f"{Path.cwd()}", self._savepoint)
+        return Run(program, self._spark, f"{Path.cwd()}", self._savepoint, self._engine)
 
     def _program(self, stores: Stores) -> Program:
         return Program(self._command) if self._command else StoredProgram(stores, self._job).newest()

@@ -2,13 +2,18 @@
 
 ``job_master``, ``report``, ``checkpoint``, ``call`` and ``connect`` are for code in Python workers, and the others for
 the driver. Imports are lazy, so a worker imports neither the driver's modules nor PySpark.
+
+One thing is not: in a program that ``ha run --engine`` has started, this import prepares PySpark for the JVM that is
+there. So it stands before the session is built.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ha.jobmaster.master import JobMaster, NoEndpoint
     from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
+    from ha.spark.attaching import adopt_or_start
     from ha.spark.checkpoint_copy.adopting import Copied, adopt
     from ha.spark.checkpoint_copy.exporting import export
     from ha.spark.checkpoint_publisher import CheckpointPublisher
@@ -33,6 +38,7 @@ _PLACES = {
     "PartitionCommit": "ha.outputs.partition_commit",
     "Rehearsal": "ha.spark.rehearsal",
     "adopt": "ha.spark.checkpoint_copy.adopting",
+    "adopt_or_start": "ha.spark.attaching",
     "call": "ha.spark.worker.worker",
     "checkpoint": "ha.spark.worker.worker",
     "checkpoint_location": "ha.spark.locations",
@@ -59,6 +65,7 @@ __all__ = [
     "PartitionCommit",
     "Rehearsal",
     "adopt",
+    "adopt_or_start",
     "call",
     "checkpoint",
     "checkpoint_location",
@@ -90,3 +97,9 @@ def __getattr__(name: str) -> Any:
         ) from error
     # Kept, because workers use these names for every row.
     return globals().setdefault(name, getattr(module, name))
+
+
+if os.environ.get("HA_ENGINE"):
+    from ha.spark.attaching import prepare
+
+    prepare()

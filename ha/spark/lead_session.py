@@ -16,8 +16,11 @@ import ha.leadership.lead
 from ha.config.query_settings import END
 from ha.config.sources import load
 from ha.leadership import remedy_file
+from ha.leadership.exit_codes import JVM_ENDED
 from ha.leadership.leadership import Leadership
+from ha.metrics.query_report import read as read_reports
 from ha.rewind.completing import settle
+from ha.spark.attaching import attached, reconcile, reconciled
 from ha.spark.failures import failure
 from ha.spark.frozen import warn_of_frozen
 from ha.spark.heartbeat import Heartbeat
@@ -34,9 +37,6 @@ from store.errors import StoreError
 
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 """Setting of Spark: each query keeps its checkpoint below it, in a directory of the query's name."""
-
-JVM_ENDED = 70
-"""Exit code of a supervised program whose JVM has ended; ``EX_SOFTWARE`` of sysexits.h."""
 
 _log = logging.getLogger("ha")
 
@@ -87,6 +87,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         self._stop_margin, self._stop_grace = loaded.timing.stop_margin, loaded.stop_grace
         self._end_at_failure = loaded.failed_query == END
         self._query_ended: Callable[[Ended], object] = self._report
+        self._supervises = False
         self._failed: QueryFailed | None = None
         self._kept: set[str] = set()
         """Run ids of the queries whose failures are among the job's exceptions; an error that names one is the same."""
@@ -100,10 +101,12 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
     def watch(self, ended: Callable[[Ended], object]) -> None:
         """Have the ends of queries told to this function instead of logging them. Call it before the block.
 
+        Who calls it also says when the queries of a program that has died are adopted, and the job is RUNNING again.
+
         Args:
             ended: Spark waits for it, so it must return at once.
         """
-        self._query_ended = ended
+        self._query_ended, self._supervises = ended, True
 
     def __enter__(self) -> Leadership:
         """Wait for the grant, and return the leadership.
@@ -121,17 +124,24 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                 raise self._without_jvm()
             if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_HEARTBEAT")):
                 stack.enter_context(Heartbeat(Path(path), self._heartbeat_timeout, self._jvm.pid, self._jvm.answer))
-            _relocate_checkpoints(leadership)
+            if attached():
+                reconcile(leadership)
+            if not self._spark.streams.active:  # else the program that has started them has done so
+                _relocate_checkpoints(leadership)
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
             chosen |= for_retained(self._spark, leadership.job, self._published)
             stack.enter_context(configured(self._spark, {**chosen, **for_session(self._spark, leadership)}))
             warn_of_frozen(self._spark, leadership)
             if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_QUERIES")):
                 self.reports = QueryReports()
+                if attached():
+                    self.reports.resume(read_reports(Path(path)))
                 stack.enter_context(ReportFile(Path(path), self.reports))
             stack.enter_context(publish_checkpoints(self._spark, leadership, self._query_ended, self.reports))
             leadership.on_revoked(lambda: self._stop_queries(self._stop_margin))
             stack.callback(lambda: self._stop_queries(self._stop_grace))
+            if attached() and not self._supervises:
+                reconciled(leadership)
             self._inside = stack.pop_all()
         return leadership
 

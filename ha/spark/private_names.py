@@ -5,6 +5,7 @@ Versions 3.5 to 4.3 have them: see ``docs/versions.md``. A test compares this li
 
 import logging
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -60,6 +61,41 @@ def java_listener(listener: Any) -> Any:
         InvalidSettings: this version of PySpark has no such name.
     """
     return _named(SparkContext, "_jvm").PythonStreamingQueryListenerWrapper(listener)
+
+
+def contexts_from(create: Callable[[Any, Any], Any]) -> None:
+    """Have each new context be made by a function of py4j's view of the JVM and Spark's configuration.
+
+    Raises:
+        InvalidSettings: this version of PySpark has no such name.
+    """
+    _named(SparkContext, "_initialize_context")
+
+    def initialize(self: SparkContext, jconf: Any) -> Any:
+        return create(_named(self, "_jvm"), jconf)
+
+    SparkContext._initialize_context = initialize  # type: ignore[method-assign]  # noqa: SLF001
+
+
+def python_listeners(streams: Any) -> list[Any]:
+    """Return the listeners of the JVM's ``StreamingQueryManager`` that call Python."""
+    listed = streams.listListeners()
+    return [each for each in listed if each.getClass().getName().endswith("PythonStreamingQueryListenerWrapper")]
+
+
+def python_batches(session: Any) -> list[Any]:
+    """Return the running queries of all the JVM's sessions that call Python for each batch: ``foreachBatch``."""
+    running = list(session.sharedState().activeStreamingQueries().values())
+    return [each for each in running if each.sink().getClass().getName().endswith("ForeachBatchSink")]
+
+
+def ignore_accumulators(jvm: Any) -> None:
+    """Have Spark keep silent about tasks with Python functions that cannot count for a program that has died.
+
+    It would log an error with a stack for each of them; its scheduler logs no other errors that the query does not.
+    """
+    log = jvm.org.apache.logging.log4j
+    log.core.config.Configurator.setLevel("org.apache.spark.scheduler.DAGScheduler", log.Level.OFF)
 
 
 def _named(owner: Any, name: str) -> Any:

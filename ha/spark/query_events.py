@@ -64,7 +64,8 @@ def publish_checkpoints(
 ) -> CheckpointPublisher:
     """Publish each completed batch of each named query as a checkpoint: first in HDFS, then in ZooKeeper's mirror.
 
-    The queries must have their checkpoints at :func:`ha.spark.checkpoint_location`. Call this before they start.
+    The queries must have their checkpoints at :func:`ha.spark.checkpoint_location`. Call this before they start, or in
+    the program that adopts them.
     Batches that an earlier driver completed without publishing them are published now. It ends with the leadership.
 
     Args:
@@ -82,7 +83,10 @@ def publish_checkpoints(
         leadership.checkpoints.state()
     publisher = CheckpointPublisher(leadership)
     publisher.start()
-    publisher.attach(spark.streams, QueryListener(publisher.completed, publisher.progressed, ended, reports))
+    listener = QueryListener(publisher.completed, publisher.progressed, ended, reports)
+    publisher.attach(spark.streams, listener)
+    for query in spark.streams.active:  # of a program that has died, under `ha run --engine`
+        listener.runs(query.name, str(query.runId))
     leadership.on_revoked(publisher.stop)
     return publisher
 
@@ -119,6 +123,11 @@ class QueryListener(StreamingQueryListener):
             self._names[event.runId().toString()] = name
         if self._reports is not None:
             self._reports.started(name)
+        self._started(name)
+
+    def runs(self, name: str | None, run_id: str) -> None:
+        """A query runs whose start this listener has not heard."""
+        self._names[run_id] = name
         self._started(name)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802

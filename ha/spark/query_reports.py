@@ -5,7 +5,7 @@ Spark's listener bus waits for :class:`QueryReports`, so that only changes numbe
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -34,6 +34,11 @@ class QueryReports:
         self._lock = threading.Lock()
         self.changed = threading.Event()
         """Set by each change."""
+
+    def resume(self, reports: Iterable[QueryReport]) -> None:
+        """Go on with what a program has reported that has died; its counters do not fall."""
+        with self._lock:
+            self._queries = {each.name: each for each in reports}
 
     def all(self) -> list[QueryReport]:
         """Return the reports of all queries."""

@@ -1,9 +1,12 @@
 """Processes fail: contenders, drivers and hosts die, leaders pause, readers lose their agent, versions change."""
 
+import re
+
+from ha.drill.asking import Shown, check, queries
 from ha.drill.drill import Drill, Expected, bound
 from ha.drill.environment import Ability, DrillError
 from ha.drill.fixture import READERS, Fixture, Setup
-from ha.drill.ha_provider import NEXT_VERSION
+from ha.drill.ha_provider import NEXT_VERSION, STEADY_WORDS, WITH_ENGINE
 from ha.drill.outcome import Check
 from ha.history.events import Granted
 from leader.layout.names import ADOPTED
@@ -44,6 +47,49 @@ def _succession(fixture: Fixture, name: str, number: int) -> float:
     fixture.wait_for("a sidecar that takes the driver up", lambda: len(_adopted(fixture)) >= number)
     fixture.await_batches()
     return _adopted(fixture)[-1].at - began
+
+
+LIVES = 3
+"""Kills of the program, and of the sidecar, in turn."""
+
+ADOPTS = re.compile(r"words runs, and is adopted ([0-9.]+) s")
+
+
+def _kill_program_which_comes_back(fixture: Fixture) -> None:
+    name, epoch = fixture.leader.name, fixture.epoch
+    fixture.await_batches(2, query="words")
+    fixture.wait_for("queries that run", lambda: all(each.state == "RUNNING" for each in queries(fixture).values()))
+    before = queries(fixture)
+    adopted: list[float] = []
+    for number in range(1, LIVES + 1):
+        adopted.append(_next_program(fixture, name, before))
+        _succession(fixture, name, number)
+    after = queries(fixture)
+    same = {each for each in after if after[each].run_id == before[each].run_id}
+    check(fixture, "the query without foreachBatch ran on", same == {"words"}, f"the same runs: {', '.join(same)}")
+    starts = fixture.contenders[name].log().count(": the command runs, guarded")
+    fixture.measures["slowest_adoption_seconds"] = round(max(adopted), 3)
+    detail = f"{starts} start of Spark, epoch {epoch} then and {fixture.epoch} now, at most {max(adopted):.1f} s"
+    check(fixture, "Spark ran on", starts == 1 and fixture.epoch == epoch, detail)
+
+
+def _next_program(fixture: Fixture, name: str, before: dict[str, Shown]) -> float:
+    """Kill the program, and return the seconds from the start of the next one until it has adopted what runs."""
+    leader, known = fixture.contenders[name], len(_adoptions(fixture, name))
+
+    def kill() -> None:
+        if leader.kill_child("driver") != 1:
+            raise DrillError(f"{name} has no driver to kill.")
+
+    fixture.fault_at_once(f"kill -9 of the program of {name}; Spark stays", kill)
+    fixture.wait_for("a program that adopts the query", lambda: len(_adoptions(fixture, name)) > known)
+    for query in before:
+        fixture.await_batches(1, query=query)
+    return _adoptions(fixture, name)[-1]
+
+
+def _adoptions(fixture: Fixture, name: str) -> list[float]:
+    return [float(each) for each in ADOPTS.findall(fixture.contenders[name].log())]
 
 
 def _adopted(fixture: Fixture) -> list[Granted]:
@@ -167,6 +213,18 @@ DRILLS = (
         needs=frozenset({Ability.RETURN}),
         # So long that a small machine, on which the whole drill runs, has the time to start a sidecar.
         setup=Setup(settings={"session_timeout": 20.0, "short_ttl": 20.0, "adopt_within": 20.0}),
+    ),
+    Drill(
+        "program-killed-and-back",
+        "kill -9 of the program and of the sidecar, in turn; Spark and its query go on, and are adopted each time",
+        "kills",
+        _kill_program_which_comes_back,
+        needs=frozenset({Ability.RETURN}),
+        setup=Setup(
+            settings={"session_timeout": 20.0, "short_ttl": 20.0, "adopt_within": 20.0, "stop_grace": 10.0},
+            program=STEADY_WORDS,
+            contend=WITH_ENGINE,
+        ),
     ),
     Drill(
         "kill-driver",

@@ -17,8 +17,10 @@ from pyspark.sql import SparkSession
 from ha.config.query_settings import FULL, STAY
 from ha.config.sources import load
 from ha.leadership import remedy_file
+from ha.leadership.exit_codes import QUERY_STUCK
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
+from ha.spark.attaching import attached, running_queries
 from ha.spark.failures import Failure
 from ha.spark.lead_session import lead
 from ha.spark.query_events import Ended
@@ -31,9 +33,6 @@ from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
 from ha.spark.supervision.supervisor import Supervisor
 from leader.errors import InvalidName, InvalidSettings, QueryFailed
 from leader.layout.names import check_job, check_word
-
-QUERY_STUCK = 75
-"""Exit code of a supervised program that has a query which does not stop; ``EX_TEMPFAIL`` of sysexits.h."""
 
 _log = logging.getLogger("ha")
 
@@ -129,10 +128,12 @@ class Job:
         told: list[Callable[[Ended], object]] = []
         leading.watch(lambda ended: [each(ended) for each in told])
         with _terminated(over), leading as leadership:
-            states = StatesWriter(leadership, self.graph, leading.reports)
+            states = StatesWriter(leadership, self.graph, leading.reports, reconciling=attached())
             runner = self._runner(session, leadership, states)
             told.append(runner.tell)
             over.append(runner.end)
+            if attached():
+                runner.adopt(running_queries(session))
             leadership.on_revoked(runner.end)
             states.start()
             try:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ha.leadership.leadership import Leadership
+from ha.spark.attaching import since_start
 from ha.spark.failures import Failure, failure
 from ha.spark.query_events import Ended
 from ha.spark.session import explain
@@ -85,6 +86,11 @@ class Runner:
         self._restarts: list[_Restart] = []
         self._building = threading.Lock()  # a session is shared, so the program's functions run one at a time
         self._over = threading.Event()
+        self._adopted: dict[str, StreamingQuery] = {}
+
+    def adopt(self, queries: Mapping[str, StreamingQuery]) -> None:
+        """Take these queries, by name, for those that the first start would start."""
+        self._adopted = {name: query for name, query in queries.items() if name in self._starters}
 
     @property
     def stuck(self) -> bool:
@@ -170,6 +176,14 @@ class Runner:
                 self._answer(name, command.attempt, failure(name, text), text)
 
     def _start(self, name: str, attempt: int) -> None:
+        if (adopted := self._adopted.pop(name, None)) is not None:
+            after = since_start()
+            _log.info(
+                "%s: %s runs, and is adopted %.2f s after the program's start.", self._leadership.job, name, after
+            )
+            run_id = str(adopted.runId)
+            self._events.put(lambda: self._started(name, attempt, run_id, adopted))
+            return
         with self._building:
             writer = self._starters[name]()
         if isinstance(writer, StreamingQuery):

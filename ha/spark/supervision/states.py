@@ -83,13 +83,23 @@ def read(directory: FencedDirectory) -> tuple[Graph | None, States | None]:
 class StatesWriter:
     """Writes the graph once, if it has changed, and the states whenever they change; until closed or fenced."""
 
-    def __init__(self, leadership: Leadership, graph: Graph, reports: QueryReports | None = None) -> None:
-        """Write nothing yet; ``reports`` are told the states as well."""
+    def __init__(
+        self, leadership: Leadership, graph: Graph, reports: QueryReports | None = None, *, reconciling: bool = False
+    ) -> None:
+        """Write nothing yet.
+
+        Args:
+            leadership: of the job.
+            graph: its queries.
+            reports: told the states as well.
+            reconciling: whether the job is RECONCILING, until no query is STARTING any more.
+        """
         self._reports = reports
+        self._reconciling = reconciling
         self._leadership = leadership
         self._graph: bytes | None = msgspec.json.encode(graph)
         self._shown = b""
-        self._status = self._written_status = Status.RUNNING
+        self._status = self._written_status = Status.RECONCILING if reconciling else Status.RUNNING
         self._wanted: bytes | None = None
         self._closing = self._writing = False
         self._changed = threading.Condition()
@@ -109,12 +119,14 @@ class StatesWriter:
         """
         states = [ShownQuery(each.name, each.state, each.restarts, each.error, each.run_id) for each in queries]
         waits = any(each.state is QueryState.RESTARTING for each in states)
+        self._reconciling = self._reconciling and any(each.state is QueryState.STARTING for each in states)
         if self._reports is not None:
             for each in states:
                 self._reports.shows(each.name, each.state)
         data = msgspec.json.encode(States(self._leadership.epoch, states))
         with self._changed:
-            status = Status.FAILING if failing else Status.RESTARTING if waits else Status.RUNNING
+            present = Status.RECONCILING if self._reconciling else Status.RUNNING
+            status = Status.FAILING if failing else Status.RESTARTING if waits else present
             if data != self._shown or status is not self._status:
                 self._shown = self._wanted = data
                 self._status = status
@@ -175,7 +187,7 @@ class StatesWriter:
             return
         status = self._leadership.status
         with suppress(Conflict):  # the sidecar has changed it meanwhile: it knows better
-            if (found := status.read()) in (Status.RUNNING, Status.RESTARTING) and found is not wanted:
+            if (found := status.read()) in _OURS and found is not wanted:
                 status.change(found, wanted)
         self._written_status = wanted
 
@@ -187,6 +199,9 @@ class StatesWriter:
 
 
 _STATES = "queries"
+
+_OURS = (Status.RUNNING, Status.RESTARTING, Status.RECONCILING)
+"""States of the job that follow from those of its queries; any other one is somebody else's."""
 
 
 def _files(directory: FencedDirectory) -> VersionedFiles:

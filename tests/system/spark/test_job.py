@@ -331,3 +331,18 @@ def test_mistakes_in_declarations_are_said_at_once() -> None:
         declared.query(name="a b")(lambda _, __: None)
     with pytest.raises(InvalidName, match=r"give a list of names, such as \['kafka:orders'\]"):
         declared.query(name="b", reads="kafka:orders")(lambda _, __: None)
+
+
+def test_a_query_that_runs_is_not_started_again(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    read = spark.readStream.text((tmp_path / "in").as_uri())
+    writer = read.writeStream.format("noop").option("checkpointLocation", (tmp_path / "checkpoint").as_uri())
+    first = ha.spark.adopt_or_start(spark, "adopted", writer.queryName("adopted").start)
+    try:
+        again = ha.spark.adopt_or_start(spark, "adopted", writer.start)
+        assert (again.id, again.runId) == (first.id, first.runId)
+    finally:
+        first.stop()
+    with pytest.raises(InvalidSettings, match=r"'adopted' was started as 'other': use queryName\('adopted'\)"):
+        ha.spark.adopt_or_start(spark, "adopted", writer.queryName("other").start)
+    assert not [each for each in spark.streams.active if each.name == "other"]

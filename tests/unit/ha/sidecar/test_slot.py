@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -67,8 +68,8 @@ class Host:
         self.guards.append(guard)
         return slot, guard
 
-    def succeed(self, command: list[str] = STAYS, *, spark: bool = False, savepoint: str = "") -> Succession:
-        made = Succession(JOB, command, spark=spark, savepoint=savepoint)
+    def succeed(self, command: list[str] = STAYS, **options: Any) -> Succession:
+        made = Succession(JOB, command, **options)
         self.connected.append(made)
         socket_of_it = made.liveness_socket(self.stores)
         if socket_of_it is not None:
@@ -160,7 +161,7 @@ def test_the_listener_is_handed_over_with_its_word(host: Host) -> None:
         taken.close()
 
 
-@pytest.mark.parametrize("what", ["command", "spark", "savepoint", "place"])
+@pytest.mark.parametrize("what", ["command", "spark", "engine", "savepoint", "place"])
 def test_what_is_not_to_run_here_is_killed(
     host: Host, what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -168,7 +169,8 @@ def test_what_is_not_to_run_here_is_killed(
     if what == "place":
         monkeypatch.chdir(tmp_path)
     command = [*STAYS, "more"] if what == "command" else STAYS
-    made = host.succeed(command, spark=what == "spark", savepoint="s1" if what == "savepoint" else "")
+    others: dict[str, Any] = {"spark": {"spark": True}, "engine": {"engine": True}, "savepoint": {"savepoint": "s1"}}
+    made = host.succeed(command, **others.get(what, {}))
     assert made.orphan is None
     assert guard.wait() == 128 + signal.SIGKILL
     host.guards.clear()

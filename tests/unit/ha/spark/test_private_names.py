@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import ha
-from ha.spark import private_names
+from ha.spark import attaching, private_names
 from ha.spark.session import Jvm
 from leader.errors import InvalidSettings
 
@@ -68,6 +69,24 @@ def test_a_version_without_a_name_is_told_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delattr(SparkContext, "_jvm")
     with pytest.raises(InvalidSettings, match=r"^PySpark .* has no SparkContext\._jvm"):
         private_names.java_listener(object())
+
+
+def test_a_version_that_cannot_be_attached_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(SparkContext, "_initialize_context")
+    with pytest.raises(InvalidSettings, match=r"^PySpark .* has no SparkContext\._initialize_context, which this"):
+        attaching.prepare()
+
+
+def test_only_what_would_call_python_is_found() -> None:
+    def java(name: str, **more: Any) -> Any:
+        return SimpleNamespace(getClass=lambda: SimpleNamespace(getName=lambda: f"org.apache.spark.{name}"), **more)
+
+    ours, theirs = java("sql.streaming.PythonStreamingQueryListenerWrapper"), java("ui.StreamingQueryStatusListener")
+    assert private_names.python_listeners(SimpleNamespace(listListeners=lambda: [theirs, ours])) == [ours]
+    kinds = ("sql.execution.streaming.sources.ForeachBatchSink", "sql.kafka010.KafkaSourceProvider$KafkaTable")
+    batches, other = [java("query", sink=lambda kind=kind: java(kind)) for kind in kinds]
+    active = SimpleNamespace(activeStreamingQueries=lambda: {1: batches, 2: other})
+    assert private_names.python_batches(SimpleNamespace(sharedState=lambda: active)) == [batches]
 
 
 def test_a_session_of_spark_connect_has_no_jvm() -> None:

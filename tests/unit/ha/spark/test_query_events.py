@@ -1,6 +1,7 @@
 """Metadata from Spark's progress. ``test_checkpoints.py`` checks the form of the progress with a real Spark."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,3 +122,15 @@ def test_without_reports_events_are_heard_as_before() -> None:
     listener.onQueryIdle(Event("run-1"))
     listener.onQueryTerminated(Event("run-1", error="a fault"))
     assert ends == [Ended("clean", "run-1", "a fault")]
+
+
+def test_a_query_that_ran_before_the_listener_has_its_name_and_is_looked_at() -> None:
+    started: list[str | None] = []
+    ended: list[Ended] = []
+    listener = QueryListener(started.append, lambda *_: None, ended.append)
+    listener.runs("clean", "run-1")
+    run = SimpleNamespace(toString=lambda: "run-1")
+    none = SimpleNamespace(isDefined=lambda: False)
+    listener.onQueryTerminated(SimpleNamespace(runId=lambda: run, exception=lambda: none))
+    assert started == ["clean"], "what is complete is published"
+    assert ended == [Ended("clean", "run-1", None)]

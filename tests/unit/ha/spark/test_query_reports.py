@@ -181,3 +181,12 @@ def test_a_damaged_report_is_none(tmp_path: Path) -> None:
     assert read(path) == [QueryReport("clean", batches=2)]
     path.write_bytes(b'[{"name":"clean","batches":"many"}]')
     assert read(path) == []
+
+
+def test_counters_go_on_from_those_of_a_program_that_has_died(driver: Driver) -> None:
+    driver.progresses()
+    next_one = QueryReports(lambda: driver.at)
+    next_one.resume(driver.reports.all())
+    next_one.progressed(progress_of(json.dumps({**PROGRESS, "batchId": 4})))
+    (clean,) = next_one.all()
+    assert (clean.batches, clean.input_rows, clean.starts) == (2, 20, 1)

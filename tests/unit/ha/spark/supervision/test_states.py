@@ -42,6 +42,7 @@ RUNNING, RESTARTING, FAILED = QueryState.RUNNING, QueryState.RESTARTING, QuerySt
         (Status.CANCELLING, (RUNNING, RESTARTING), False, Status.CANCELLING),
         (Status.CANCELLING, (RUNNING, FAILED), True, Status.CANCELLING),
         (Status.CREATED, (RUNNING, RESTARTING), False, Status.CREATED),
+        (Status.RECONCILING, (RUNNING, RESTARTING), False, Status.RESTARTING),
     ],
 )
 def test_the_state_of_the_job_follows_from_those_of_its_queries(
@@ -75,3 +76,18 @@ def test_the_job_runs_again_when_no_query_waits_any_more(tmp_path: Path) -> None
 
 def _is(status: JobStatus, wanted: Status) -> bool:
     return status.read() is wanted
+
+
+def test_a_job_is_reconciling_until_each_query_is_adopted_or_started(tmp_path: Path) -> None:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        status = leadership.status
+        status.change(status.read(), Status.RUNNING)
+        status.change(Status.RUNNING, Status.RECONCILING)
+        writer = StatesWriter(leadership, Graph("region", []), reconciling=True)
+        writer.start()
+        shown = [(RUNNING, QueryState.STARTING), (RUNNING, FAILED), (RUNNING, QueryState.STARTING)]
+        for states, after in zip(shown, (Status.RECONCILING, Status.RUNNING, Status.RUNNING), strict=True):
+            writer.show([Query(f"q{number}", state) for number, state in enumerate(states)])
+            wait_until(lambda: writer._wanted is None)
+            assert status.read() is after, states
+        writer.close()
