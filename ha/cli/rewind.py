@@ -114,7 +114,7 @@ def _done(
     if asked.dry_run or _is_there(outlook):
         return outlook, ""
     _check(asked, outlook)
-    _consent(yes=asked.yes)
+    consent(yes=asked.yes)
     with leading as leadership, shown(asked.quiet) as told:
         rewinding = Rewinding(opened.files, asked.job, asked.query, leadership.own.leader)
         outlook = look(rewinding)  # perhaps it has gone on meanwhile
@@ -146,7 +146,13 @@ def _check(asked: _Asked, outlook: "Outlook") -> None:
         )
 
 
-def _consent(*, yes: bool) -> None:
+def consent(*, yes: bool) -> None:
+    """Ask, unless the answer was given.
+
+    Raises:
+        Abort: the answer is no.
+        UsageError: nobody can answer.
+    """
     if yes:
         return
     if not sys.stdin.isatty():

@@ -112,18 +112,23 @@ def _read(
     except InvalidName as error:
         raise click.UsageError(f"{error}") from error
     try:
-        with _silent(), session(found) as spark:
+        with silent(), session(found) as spark:
             return rows(spark, uri, chosen, where, limit)
     except InvalidName as error:
         raise click.UsageError(f"{error}") from error
     except PySparkException as error:
-        lines = str(error).splitlines()
-        line = next((each for each in lines if "[" in each), lines[0] if lines else type(error).__name__)
-        raise LeaderError(f"Spark cannot read the state after batch {found.batch} at {uri}: {line}") from error
+        said = meaning(error)
+        raise LeaderError(f"Spark cannot read the state after batch {found.batch} at {uri}: {said}") from error
+
+
+def meaning(error: Exception) -> str:
+    """Return the line of an error of Spark that says what it is."""
+    lines = str(error).splitlines()
+    return next((each for each in lines if "[" in each), lines[0] if lines else type(error).__name__)
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Keep what Spark and its JVM write to standard error off the terminal; an error is raised, and told."""
     sys.stderr.flush()
     former = os.dup(2)

@@ -146,6 +146,12 @@ VERBS = {
         "Put QUERY of JOB back to an earlier batch that Spark retains: it goes on with the next one.",
         changes=True,
     ),
+    "rescale": Verb(
+        "ha.cli.rescale",
+        "rescale",
+        "Give the state of QUERY in JOB another number of partitions (spark.sql.shuffle.partitions, frozen by Spark).",
+        changes=True,
+    ),
     "verify": Verb(
         "ha.cli.verify",
         "verify",
@@ -228,7 +234,7 @@ SECTIONS = {
     "Operate a host": ("drain", "undrain"),
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
-        *("savepoint", "rewind", "export", "adopt", "replicate", "promote", "sweep", "output"),
+        *("savepoint", "rewind", "rescale", "export", "adopt", "replicate", "promote", "sweep", "output"),
     ),
     "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
 }

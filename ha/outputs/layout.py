@@ -15,8 +15,9 @@ and none below it that is not done. Within a leader directory no path of ``ready
 rename or a deletion that the store executes late finds nothing.
 
 An id is the number that Spark gave to the batch, unless the query was put back and what it had published was kept: then
-ids go on after those, and Spark's numbers do not. A batch that was put into the trash has its id once more, in another
-leader directory.
+ids go on after those, and Spark's numbers do not. If its state was repartitioned while a batch was begun and published,
+Spark gives that batch the next number, and ids are lower by one from there on. A batch that was put into the trash has
+its id once more, in another leader directory.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ STAGED, READY, DONE, ROWS = "staged", "ready", "done", "rows"
 
 SHIFT = "shift="
 
-_SHIFT = re.compile(r"shift=(0|[1-9][0-9]{0,18})~(0|[1-9][0-9]{0,18})")
+_SHIFT = re.compile(r"shift=(0|[1-9][0-9]{0,18})~(0|-?[1-9][0-9]{0,18})")
 
 BUCKET = 1000
 """Batches in one folder of ``done``: one list shows them all."""

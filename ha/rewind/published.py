@@ -56,7 +56,11 @@ class Published:
         self._reader = JournalReader(find)
 
     def after(self, batch: int, names: Sequence[str] | None) -> list[Later]:
-        """Return the outputs that have published batches after this one of the query.
+        """Return the outputs of the query that have published batches after this one; see :meth:`of_query`."""
+        return [each for each in self.of_query(batch, names) if each.ids]
+
+    def of_query(self, batch: int, names: Sequence[str] | None) -> list[Later]:
+        """Return the outputs of the query, with what they have published after a batch.
 
         Args:
             batch: number that Spark gave to it.
@@ -72,8 +76,7 @@ class Published:
         wanted = [each for each in outputs if names is None or each.name in names]
         shifts = [self._shifts(each.folder) for each in wanted]
         stays = [batch + layout.shift(batch, each) for each in shifts]
-        found = map(self._later, wanted, shifts, stays)
-        return [each for each in found if each.ids]
+        return list(map(self._later, wanted, shifts, stays))
 
     def since(self, done: Plan) -> list[Later]:
         """Return what the outputs of a rewind have published since, in its order.
@@ -117,6 +120,25 @@ class Published:
             )
         after = layout.shifts_after(to, before, by)
         return RewoundOutput(output.name, output.folder.removeprefix(f"{OUT}/"), output.target, stays, after, before)
+
+    def renumbered(self, found: Later, batch: int) -> RewoundOutput:
+        """Return what becomes of an output if Spark's next batch after this one has no input, and no id.
+
+        If the batch after it was begun and published, Spark does that again under the number after the next one.
+
+        Raises:
+            Invalid: it has published more than one batch that Spark has not committed.
+        """
+        output, before, stays, ids = found
+        if len(ids) > 1:
+            raise Invalid(
+                f"Output {output.name!r} has published batches {ids[0]} to {ids[-1]}, which the query has not "
+                "committed: is it an output of another query? Say which ones are this query's, with --output NAME."
+            )
+        by = layout.shift(batch + 1, before) - len(ids)
+        after = layout.shifts_after(batch + 1, before, by)
+        folder = output.folder.removeprefix(f"{OUT}/")
+        return RewoundOutput(output.name, folder, output.target, max(ids, default=stays), after, before)
 
     def _unknown(self, found: Later) -> str:
         output, _, stays, ids = found

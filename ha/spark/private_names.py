@@ -98,6 +98,29 @@ def ignore_accumulators(jvm: Any) -> None:
     log.core.config.Configurator.setLevel("org.apache.spark.scheduler.DAGScheduler", log.Level.OFF)
 
 
+def checkpoint_manager(spark: SparkSession) -> Any:
+    """Return the session's ``StreamingCheckpointManager``, which can repartition state.
+
+    Raises:
+        InvalidSettings: this version of PySpark has none.
+    """
+    check_repartition()
+    return spark._streamingCheckpointManager  # noqa: SLF001
+
+
+def check_repartition() -> None:
+    """Refuse a PySpark that cannot repartition state.
+
+    Raises:
+        InvalidSettings: it cannot.
+    """
+    if not hasattr(SparkSession, "_streamingCheckpointManager"):
+        raise InvalidSettings(
+            f"PySpark {pyspark.__version__} cannot repartition the state of a query, or does it under another name: "
+            "install PySpark 4.2 or 4.3 on this host."
+        )
+
+
 def _named(owner: Any, name: str) -> Any:
     try:
         return getattr(owner, name)

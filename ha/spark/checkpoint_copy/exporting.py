@@ -89,13 +89,16 @@ def export(
 class Source:
     """A query's checkpoint, whatever the present name of its leader directory."""
 
-    def __init__(self, admin: JobAdmin, files: BoundedFiles, job: str, query: str, batch: int | None) -> None:
-        """Connect to nothing yet; without a batch it is the newest one."""
+    def __init__(
+        self, admin: JobAdmin, files: BoundedFiles, job: str, query: str, batch: int | None, *, begun: bool = False
+    ) -> None:
+        """Connect to nothing yet; without a batch it is the newest one; ``begun`` includes the input of the next."""
         self._admin = admin
         self._files = files
         self.job = job
         self.query = query
         self._batch = batch
+        self._begun = begun
 
     def find(self) -> tuple[CheckpointReader, Closure]:
         """Return the checkpoint, and the closure of the batch.
@@ -121,7 +124,7 @@ class Source:
             raise Invalid(
                 f"Batch {batch} of query {self.query!r} is not retained: take one from {batches[0]} to {batches[-1]}."
             )
-        return reader, reader.closures(reader.files(), [batch])[0]
+        return reader, reader.closures(reader.files(), [batch], begun=self._begun)[0]
 
 
 def fill(staging: Staging, source: Source) -> Closure:

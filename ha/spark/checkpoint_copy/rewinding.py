@@ -1,36 +1,23 @@
 """Rewinding: puts a stopped query back to a retained batch, with its outputs, and undoes that.
 
-The closure of the batch is copied beside the query's checkpoint, with a plan. One rename decides, and whoever leads
-the job then completes it: :mod:`ha.rewind.completing`. What was there goes to the trash.
+The closure of the batch replaces the query's checkpoint: see :mod:`ha.spark.checkpoint_copy.replacing`.
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import msgspec
 
-from ha.checkpoints.closure import Closure
-from ha.checkpoints.trees import check_bulk
 from ha.leadership.leadership import Leadership
-from ha.rewind.completing import complete
-from ha.rewind.plan import CHECKPOINT, DECIDED, PLAN, Plan, RewoundOutput, decoded, encoded
+from ha.rewind.plan import CHECKPOINT, PLAN, Plan, RewoundOutput, decoded
 from ha.rewind.published import Concerned, Published
 from ha.spark.checkpoint_copy.copying import Staging, Told
-from ha.spark.checkpoint_copy.exporting import Source, fill
-from ha.spark.commit_log import is_query, newest_batch
-from ha.spark.locations import check_query
+from ha.spark.checkpoint_copy.exporting import fill
+from ha.spark.checkpoint_copy.replacing import Replacing
 from ha.spark.supervision.flow import readers
 from ha.spark.supervision.states import read as read_graph
-from leader.job.admin import JobAdmin
-from leader.job.fenced_directory import FencedDirectory
-from leader.job.status import JobStatus
-from leader.layout.names import REWINDING, REWOUND, SPARK, TRASH, LeaderDirectory
-from store.bounded import BoundedFiles
-from store.errors import Conflict, Invalid, NotFound
-
-CALL_TIMEOUT_S = 20.0
+from leader.layout.names import REWOUND, SPARK, TRASH
+from store.errors import NotFound
 
 
 class Outlook(msgspec.Struct, frozen=True):
@@ -59,34 +46,8 @@ class Outlook(msgspec.Struct, frozen=True):
     readers: list[str]
 
 
-class _Log(NamedTuple):
-    committed: int | None
-    begun: int | None
-
-
-class Rewinding:
+class Rewinding(Replacing):
     """A query of a job; its methods also raise StoreError if a store fails."""
-
-    def __init__(self, files: BoundedFiles, job: str, query: str, known: LeaderDirectory | None = None) -> None:
-        """Look for the job.
-
-        Args:
-            files: the store of the jobs.
-            job: name of the job.
-            query: name of the query.
-            known: the leader directory, if the caller leads the job.
-
-        Raises:
-            InvalidName: the job or the query cannot have that name.
-            NoLeader: there is no such job.
-            StoreError: the store did not answer.
-        """
-        self._query = check_query(query)
-        check_bulk(files.uri)
-        self._files, self._job = files, job
-        self._admin = JobAdmin(files, None, CALL_TIMEOUT_S)
-        self._known = known
-        self._directory = self._find()
 
     def look(self, to: int, names: Sequence[str] | None = None) -> Outlook:
         """Return what a rewind to a batch would do. The job may run.
@@ -168,40 +129,6 @@ class Rewinding:
             self._decide(leadership, place, plan)
         return plan
 
-    @contextmanager
-    def _prepared(self, leadership: Leadership, name: str) -> Iterator[str]:
-        """Make room for what is prepared, and yield its place; what an earlier try has left may be of other files."""
-        directory, home = self._directory, f"{REWINDING}/{self._query}"
-        if JobStatus(directory).entry().cleaning == "cleaning":
-            raise Conflict(f"Job {leadership.job!r} is being cleaned up: complete that first, with `ha clean`.")
-        directory.make_folder(REWINDING)
-        directory.make_folder(home)
-        for entry in directory.list(home):
-            if entry.name != DECIDED:
-                directory.delete(f"{home}/{entry.name}")
-        try:
-            yield f"{home}/{name}"
-        except NotFound:
-            directory.check()  # raises Fenced if another leader has taken over
-            raise
-
-    def _decide(self, leadership: Leadership, place: str, plan: Plan) -> None:
-        self._directory.rename(self._directory.stage(encoded(plan)), f"{place}/{PLAN}")
-        self._directory.rename(place, f"{REWINDING}/{self._query}/{DECIDED}")
-        complete(leadership, self._directory)
-
-    def _closure(self, to: int) -> Closure:
-        _, found = self._source(to).find()
-        if found.missing:
-            raise Invalid(
-                f"Batch {to} of query {self._query!r} cannot be continued. {found.missing}: {found.reason} "
-                f"`ha verify {self._job}` says which batches can."
-            )
-        return found
-
-    def _source(self, to: int) -> Source:
-        return Source(self._admin, self._files, self._job, self._query, to)
-
     def _last(self) -> Plan:
         plans = []
         for entry in self._directory.list(TRASH):
@@ -215,16 +142,6 @@ class Rewinding:
             )
         return max(plans, key=lambda each: each.epoch)
 
-    def _log(self, checkpoint: str) -> _Log:
-        logs = (self._directory.list(f"{checkpoint}/{log}") for log in ("commits", "offsets"))
-        return _Log(*(newest_batch(each.name for each in entries) for entries in logs))
-
-    def _queries(self) -> list[str]:
-        return [each.name for each in self._directory.list(SPARK) if is_query(each.name)]
-
     def _readers(self) -> list[str]:
         graph, _ = read_graph(self._directory)
         return sorted(readers(graph.queries).get(self._query, ())) if graph is not None else []
-
-    def _find(self) -> FencedDirectory:
-        return self._admin.directory(self._job, self._known)

@@ -15,7 +15,17 @@ from ha.spark.session import Jvm
 from leader.errors import InvalidSettings
 
 PACKAGE = Path(ha.__file__).parent
-ENTRANCES = {"_active_spark_context", "_conf", "_gateway", "_instantiatedSession", "_jc", "_jdf", "_jsc", "_jvm", "_sc"}
+ENTRANCES = {
+    "_active_spark_context",
+    "_conf",
+    "_gateway",
+    "_instantiatedSession",
+    "_jc",
+    "_jdf",
+    "_jsc",
+    "_jvm",
+    "_sc",
+} | {"_streamingCheckpointManager"}
 """Private names by which programs usually leave PySpark's public interface."""
 
 

@@ -270,7 +270,7 @@ def test_a_job_that_does_not_exist_has_nothing_to_put_back(job: Job) -> None:
 
 def test_whoever_leads_next_completes_it_before_a_query_or_an_output(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("ha.spark.checkpoint_copy.rewinding.complete", lambda *_: None)
+        patch.setattr("ha.spark.checkpoint_copy.replacing.complete", lambda *_: None)
         job.rewind(3, ASIDE)
     assert len(job.seen) == 7
     for begin in (lambda: checkpoint_location(job.leadership, QUERY), lambda: job.output().close()):
@@ -283,7 +283,7 @@ def test_whoever_leads_next_completes_it_before_a_query_or_an_output(job: Job, m
 
 def test_a_job_that_is_cleaned_up_is_not_put_back_any_more(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("ha.spark.checkpoint_copy.rewinding.complete", lambda *_: None)
+        patch.setattr("ha.spark.checkpoint_copy.replacing.complete", lambda *_: None)
         job.rewind(3, KEEP)
     job.leadership.status.change(Status.CREATED, Status.RUNNING)
     job.leadership.status.change(Status.RUNNING, Status.FINISHED)

@@ -1,0 +1,147 @@
+"""``ha rescale`` with a real Spark on HDFS: results are those of a run that never stopped, and it is undone exactly."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+import ha.spark
+from ha.checkpoints.inspection import Inspection
+from ha.cli import exit_code
+from ha.spark import stored_state
+from ha.spark.session import configured
+from ha.spark.stored_state import session_settings
+from tests.system.spark.helpers import rows
+from tests.system.spark.test_closures import ALWAYS, FORMATS
+
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
+
+QUERY = "sums"
+
+
+def sums(lines: DataFrame) -> DataFrame:
+    return lines.groupBy("key").agg(fn.sum("value").alias("sum"))
+
+
+class Job:
+    """A query that publishes the sums that each batch changes; its input grows by a file for each batch."""
+
+    def __init__(self, spark: SparkSession, job: str, root: str, source: Path) -> None:
+        self.spark, self.job, self.root, self.source = spark, job, root, source
+        self.out = f"{root}-published/{job}"
+        self.fed = 0
+
+    def feed(self, count: int) -> None:
+        for number in range(self.fed, self.fed + count):
+            hidden = self.source / f".{number}"
+            lines = [{"key": f"k{(number + each) % 9}", "value": 1 << number} for each in range(4)]
+            hidden.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+            os.utime(hidden, (1_000_000_000 + number,) * 2)  # Spark takes files by age
+            hidden.rename(self.source / f"{number:03d}.json")
+        self.fed += count
+
+    def run(self, fail_at: int | None = None) -> None:
+        """Lead the job until all input is done, or until a batch fails after it was published."""
+        leading = ha.spark.lead(self.job, self.spark, timeout=20.0, files=self.root, zookeeper="")
+        with leading as leadership:
+            stream = self.spark.readStream.schema("key string, value long").option("maxFilesPerTrigger", "1")
+            lines = stream.json(self.source.as_uri())
+            with ha.spark.Output(leadership, self.out, QUERY, source="json") as output:
+
+                def publish(frame: DataFrame, batch: int) -> None:
+                    output(frame, batch)
+                    if batch == fail_at:
+                        raise RuntimeError("it dies before Spark commits the batch")
+
+                writer = sums(lines).writeStream.queryName(QUERY).outputMode("update").foreachBatch(publish)
+                query = writer.start()
+                try:
+                    query.processAllAvailable()
+                except Exception:
+                    if fail_at is None:
+                        raise
+                finally:
+                    query.stop()
+
+    def ha(self, *arguments: str) -> int:
+        verb, *rest = arguments
+        return exit_code([verb, self.job, QUERY, *rest, "--yes", "--files", self.root, "--zookeeper", ""])
+
+    @property
+    def newest(self) -> dict[str, int]:
+        """The newest sum of each key that readers see."""
+        found: dict[str, int] = {}
+        for _, each in sorted(rows(self.out).items(), key=lambda pair: int(pair[0].removeprefix("batch="))):
+            found |= {str(row["key"]): int(str(row["sum"])) for row in each}
+        return found
+
+    @property
+    def expected(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number in range(self.fed):
+            for each in range(4):
+                key = f"k{(number + each) % 9}"
+                found[key] = found.get(key, 0) + (1 << number)
+        return found
+
+    @property
+    def ids(self) -> list[int]:
+        return sorted(int(name.removeprefix("batch=")) for name in rows(self.out))
+
+
+@pytest.fixture
+def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command uses the tests' session instead of one of its own."""
+
+    @contextmanager
+    def opened(found: Inspection) -> Iterator[SparkSession]:
+        with configured(spark, session_settings(found)):
+            yield spark
+
+    monkeypatch.setattr(stored_state, "session", opened)
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.timeout(300)
+def test_sums_go_on_with_other_partitions_and_back(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    it = Job(spark, job, hdfs_uri, tmp_path)
+    with configured(spark, {**ALWAYS, **FORMATS["rocksdb with ids"]}):
+        it.feed(3)
+        it.run()
+        assert it.newest == it.expected
+        assert it.ha("rescale", "--partitions", "8", "--deep", "--json") == 0
+        said = json.loads(capsys.readouterr().out)
+        assert (said["batch"], said["present"], said["partitions"], said["begun"]) == (2, 2, 8, False)
+        (state,) = said["states"]
+        assert (state["keys"], state["state"]) == (6, "default")
+        assert it.ha("rescale", "--partitions", "8") == 0
+        assert "there is nothing to do" in capsys.readouterr().out
+
+        it.feed(2)
+        it.run()
+        assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5]), "batch 3 has repartitioned"
+
+        it.feed(1)
+        it.run(fail_at=6)  # published, and not committed
+        assert it.ids[-1] == 6
+        assert it.ha("rescale", "--partitions", "3") == 2, "nothing is done before the user has seen that"
+        assert "has begun batch 6 and not committed it" in capsys.readouterr().err
+        assert it.ha("rescale", "--partitions", "3", "--redo-begun") == 0
+        assert "there are as many" in capsys.readouterr().out
+        it.run()  # it does that batch again, as batch 7, and the output knows it
+        assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5, 6])
+        it.feed(1)
+        it.run()
+        assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5, 6, 7]), "numbers are lower by one than Spark's"
+
+        assert it.ha("rewind", "--undo") == 0
+        assert it.ids[-1] == 6
+        it.run()
+        assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5, 6, 7])
