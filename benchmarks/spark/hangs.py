@@ -1,8 +1,9 @@
 """Benchmark of drivers and batches that hang, and of a NameNode that is killed: until the next batch.
 
-Each round is a drill of ``ha drill``: a real job under two sidecars, judged by its history and its output. The standby
-is warm here. The time begins when the time-out is over, and ends with the next batch, of the query that had hung or of
-the successor. Under the killed NameNode, Spark and Hadoop have the patience that they have by default.
+Each round is a drill of ``ha drill``: a real job under two sidecars, judged by its history and its output. Drivers are
+frozen once the standby is warm, as one is that has stood by for a while. The time begins when the time-out is over, and
+ends with the next batch, of the query that had hung or of the successor. Once, nothing watches the frozen driver. Under
+the killed NameNode, Spark and Hadoop have the patience that they have by default.
 """
 
 from collections.abc import Sequence
@@ -13,19 +14,24 @@ from statistics import median
 from benchmarks.context import Context
 from benchmarks.drawing import dots
 from benchmarks.result import Picture, Result, Target
+from benchmarks.spark.sidecars import WARM
+from ha.drill.asking import check
 from ha.drill.catalogue import DRILLS
-from ha.drill.catalogue.queries import BATCH_TIMEOUT_S, REGIONS
-from ha.drill.drill import Drill
-from ha.drill.ha_provider import HYBRID, DrillJob
+from ha.drill.catalogue.queries import BATCH_TIMEOUT_S, STOP_GRACE
+from ha.drill.drill import Drill, Expected
+from ha.drill.fixture import Fixture, Setup
+from ha.drill.ha_provider import HYBRID, WORD_REGIONS, DrillJob
 from ha.drill.outcome import Outcome
 from ha.drill.runner import run_series
 from ha.drill.sandbox_environment import SandboxEnvironment
+from store.clock import now
 
 NAME = "spark_hangs"
 TITLE = "Drivers and batches that hang, and a NameNode that dies: until the next batch"
 
 AFTER_TIMEOUT_S = 5.0
-NAMENODE = "namenode-killed"
+UNWATCHED_S = 60.0
+NAMENODE, UNWATCHED = "namenode-killed", "hang-driver-unwatched"
 
 
 def _warm(job: DrillJob, name: str) -> list[str]:
@@ -34,12 +40,51 @@ def _warm(job: DrillJob, name: str) -> list[str]:
     return [*command[: command.index("--")], "--standby", "warm", *command[command.index("--") :], "--warm"]
 
 
+def _once_warm(drill: Drill) -> Drill:
+    """Return the drill with standbys that are warm before anything is broken."""
+
+    def run(fixture: Fixture) -> None:
+        standby = fixture.standby
+        fixture.wait_for("a warm standby", lambda: WARM.search(standby.log()) is not None)
+        drill.action(fixture)
+
+    return replace(drill, action=run, setup=replace(drill.setup, contend=_warm))
+
+
+def _unwatched(fixture: Fixture) -> None:
+    leader, epoch = fixture.leader, fixture.epoch
+    fixture.fault_at_once(
+        f"the driver of {leader.name} is frozen, and nobody watches it", lambda: leader.freeze_child("driver")
+    )
+    began = now()
+    fixture.run_for(UNWATCHED_S)
+    done = len(fixture.observer.completed(began + AFTER_TIMEOUT_S))
+    same = fixture.epoch == epoch
+    detail = f"{done} batches; {'the same' if same else 'another'} leader"
+    check(fixture, "unwatched, nothing happens", same and not done, detail)
+    fixture.lose(leader, leader.kill)  # a person has noticed
+    fixture.await_leader(epoch)
+    fixture.contend(leader.name)
+    fixture.await_batches()
+
+
 def drills() -> list[Drill]:
     """Return the drills of one round."""
-    warm = [
-        replace(DRILLS[name], setup=replace(DRILLS[name].setup, contend=_warm)) for name in ("hang-driver", "hang-jvm")
-    ]
-    return [*warm, DRILLS["hang-batch"], replace(DRILLS[NAMENODE], setup=REGIONS)]
+    warm = [_once_warm(DRILLS[name]) for name in ("hang-driver", "hang-jvm")]
+    patient = replace(DRILLS[NAMENODE], setup=Setup(settings=STOP_GRACE, program=WORD_REGIONS))
+    return [*warm, DRILLS["hang-batch"], patient]
+
+
+def unwatched() -> Drill:
+    """Return the drill that shows what happens without a heartbeat."""
+    return Drill(
+        UNWATCHED,
+        f"the driver is frozen without a heartbeat to tell: nobody takes over within {UNWATCHED_S:g} s",
+        "hangs",
+        _unwatched,
+        Expected((1, 1)),
+        setup=Setup(settings={"heartbeat_timeout": 0.0}),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +118,13 @@ def run(context: Context) -> Result:
     rounds = []
     try:
         for number in range(context.repeats(quick=1)):
-            for outcome, _ in run_series(drills(), environment, [HYBRID], context.folder / "drills", lambda _: None):
+            for outcome, _ in run_series(
+                [*drills(), *([] if number else [unwatched()])],
+                environment,
+                [HYBRID],
+                context.folder / "drills",
+                lambda _: None,
+            ):
                 rounds.append(_measured(outcome))
                 context.say(f"Round {number + 1}: {rounds[-1]}")
     finally:
@@ -86,7 +137,7 @@ def _measured(outcome: Outcome) -> Round:
     timeouts = {"hang-driver": _timeout("hang-driver"), "hang-jvm": _timeout("hang-jvm"), "hang-batch": BATCH_TIMEOUT_S}
     timeout = timeouts.get(outcome.drill, 0.0)
     name = "takeover_seconds" if outcome.drill == "hang-batch" else "first_batch_seconds"
-    if outcome.drill == NAMENODE:
+    if outcome.drill in (NAMENODE, UNWATCHED):
         name = "longest_without_batch_seconds"
     failed = "; ".join(f"{each.name}: {each.detail}" for each in outcome.checks if not each.passed) or outcome.reason
     return Round(
@@ -110,8 +161,9 @@ def summarise(rounds: Sequence[Round]) -> Result:
     targets = [
         Target(f"{name}: next batch after the time-out", AFTER_TIMEOUT_S, middle, "s", True)
         for name, middle in middles.items()
-        if name != NAMENODE
+        if name not in (NAMENODE, UNWATCHED)
     ]
+    never = [each.after for each in found.get(UNWATCHED, []) if each.passed]
     moved = max((each.changes for each in found.get(NAMENODE, [])), default=nan)
     wrong = max((each.wrong for each in rounds), default=nan)
     return Result(
@@ -133,12 +185,16 @@ def summarise(rounds: Sequence[Round]) -> Result:
         ),
         targets=(
             *targets,
+            Target(
+                "without the heartbeat: no next batch for", UNWATCHED_S, min(never, default=nan), "s", at_most=False
+            ),
             Target("NameNode killed, usual patience: further leaders", 0.0, moved, "", True),
             Target("words lost or counted twice in any round", 0.0, wrong, "", True),
         ),
         notes=(
             "Medians. Each round is a drill with all its conditions; one in which a condition failed counts as well.",
-            "next batch: from the end of the time-out; of the NameNode, the longest time without a batch of any query.",
+            "next batch: from the end of the time-out. With the NameNode, and unwatched: the longest time without one.",
+            f"Without a heartbeat nothing happens until a person kills the leader, here after {UNWATCHED_S:g} s.",
             "Driver and JVM are frozen by SIGSTOP, and the standby is warm; the batch hangs in a task of Spark.",
             "The NameNode is replaced 3 s after its kill. Queries have Hadoop's usual retries, and restart in place.",
         ),
