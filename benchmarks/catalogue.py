@@ -21,6 +21,7 @@ MODULES = (
     "benchmarks.spark.outputs",
     "benchmarks.spark.failover",
     "benchmarks.spark.hangs",
+    "benchmarks.spark.moving",
     "benchmarks.spark.first_call",
     "benchmarks.spark.workers",
 )

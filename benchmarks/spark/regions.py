@@ -145,20 +145,17 @@ class Regions:
             feeder.join()
 
     def asked(self, *arguments: str) -> Any:
-        """Return what a command prints as JSON."""
+        """Return what a command prints as JSON; one that comes too late on a busy machine is asked again."""
         command = [sys.executable, "-m", "ha.cli", *arguments, "--json"]
-        done = subprocess.run(
-            command,
-            env=self._environment,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        if done.returncode:
-            raise NotSo(f"{' '.join(arguments)} has ended with {done.returncode}: {done.stderr[-1000:]}")
-        return json.loads(done.stdout)
+        end = now() + PATIENCE_S
+        while True:
+            done = subprocess.run(
+                command, env=self._environment, cwd=self.folder, capture_output=True, text=True, check=False
+            )
+            if not done.returncode:
+                return json.loads(done.stdout)
+            if now() > end:
+                raise NotSo(f"{' '.join(arguments)} has ended with {done.returncode}: {done.stderr[-1000:]}")
 
     def queries(self) -> dict[str, dict[str, Any]]:
         """Return the queries as ``ha queries`` shows them, by name."""

@@ -8,10 +8,11 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 LOOKS = 10
-"""Looks that a time-out has room for. A batch is interrupted at most two looks too late, a fifth of the time-out: it
-may begin just after a look, and the last look may come just before the time-out is over."""
+"""Looks that a time-out has room for, at least."""
 
-LONGEST_PERIOD_S = 10.0
+LONGEST_PERIOD_S = 2.0
+"""A batch is interrupted at most one look too late, because it may begin just after a look. However long the time-out
+is, that has to be short. A look costs two calls of the JVM for each query."""
 
 FAR_APART, LONGEST_APART_S = 0.6, 30.0
 """Share of the time-out, and seconds, between two looks that cannot be explained by a host that is only slow."""
@@ -32,9 +33,19 @@ class BatchWatch:
         """Begin without a batch; ``timeout`` is in seconds, more than 0."""
         self.timeout = timeout
         self.period = min(LONGEST_PERIOD_S, timeout / LOOKS)
-        """Seconds from one look to the next."""
+        """Seconds from one look to the next, at most."""
         self._far_apart = min(LONGEST_APART_S, FAR_APART * timeout)
         self._batches: dict[str, _Batch] = {}
+
+    def next_look(self, looked: float, *, answered: bool) -> float:
+        """Return when to look next: after a period, or just when a batch is overdue if nothing changes.
+
+        Args:
+            looked: the time of the last look.
+            answered: whether all queries have answered it; before that it is not known what is overdue.
+        """
+        due = [each.seen_at + self.timeout - each.seconds for each in self._batches.values() if not each.told]
+        return min([looked + self.period, *(due if answered else [])])
 
     def overdue(self, run_id: str, before: int | None, now: float, *, works: bool) -> bool:
         """Take note of a look; returns True once for a batch that takes too long.

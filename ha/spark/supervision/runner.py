@@ -119,8 +119,7 @@ class Runner:
         """Run until the job has finished, a failure is left to the caller, or :meth:`end` was called."""
         commands = self._supervisor.begin()
         audit = now() + AUDIT_S
-        period = self._batches.period if self._batches is not None else float("inf")
-        look = now() + period
+        looked = now()
         failing = False
         try:
             while True:
@@ -130,7 +129,7 @@ class Runner:
                         return command.failure
                     self._execute(command)
                 self._states.show(self._supervisor.queries.values())
-                due = min(audit, look, self._supervisor.due() or audit)
+                due = min(audit, self._next_look(looked), self._supervisor.due() or audit)
                 commands = []
                 with suppress(queue.Empty):
                     event = self._events.get(timeout=max(0.0, due - now()))
@@ -140,8 +139,8 @@ class Runner:
                 if now() >= audit:
                     audit = now() + AUDIT_S
                     self._audit()
-                if now() >= look:
-                    look = now() + period
+                if now() >= self._next_look(looked):
+                    looked = now()
                     self._look_at_batches()
                 commands += self._supervisor.tick(now())
                 self._tell_of_restarts()
@@ -270,6 +269,10 @@ class Runner:
             error = self._runs[run_id][2].exception()
             self.tell(Ended(None, run_id, None if error is None else f"{error}"))
         self._inactive = gone
+
+    def _next_look(self, looked: float) -> float:
+        """Return the time of the next look at the batches, after one at ``looked``."""
+        return self._batches.next_look(looked, answered=not self._looks) if self._batches is not None else float("inf")
 
     def _look_at_batches(self) -> None:
         """Ask each query for its batch, on threads: a JVM that does not answer holds up nothing here."""
