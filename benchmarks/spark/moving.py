@@ -3,7 +3,8 @@
 A program of three declared queries in two regions runs under ``ha run`` on one HDFS and ZooKeeper. ``ha stop`` drains
 it and takes the savepoint on another HDFS, and ``ha run --from`` starts it there, with another ZooKeeper and another
 place for its output. Both regions count every word, so both counts must be exact on the other side. The input lies
-outside of both, as a topic would.
+outside of both, as a topic would, and so do the words that one query publishes for another: a query that reads files
+remembers their absolute paths.
 """
 
 import subprocess
@@ -71,7 +72,8 @@ class Side:
 
     def run(self, source: Path, *options: str) -> Process:
         """Start the job."""
-        given = ["--input", source.as_uri(), "--output", f"{self.root}/{self.output}", "--interval", "0.5"]
+        given = ["--input", source.as_uri(), "--words", source.with_name("words").as_uri(), "--interval", "0.5"]
+        given += ["--output", f"{self.root}/{self.output}"]
         program = [sys.executable, example("word_regions.py"), *given]
         command = [sys.executable, "-m", "ha.cli", "run", f"moves-{self._number}", *options, "--", *program]
         return Process(f"run-{self._number}-{len(options)}", command, self._variables, self._folder)

@@ -2,7 +2,7 @@
 
 import os
 import signal
-import subprocess
+import socket
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -51,7 +51,7 @@ def _dump(called: str, pid: int, ask: Callable[[], str]) -> str:
         return f"{called}: process {pid} is stopped, as by SIGSTOP, and gives no stacks."
     try:
         stacks = ask()
-    except (OSError, subprocess.SubprocessError) as error:
+    except OSError as error:
         stacks = f"no stacks: {error}"
     return f"{called}, process {pid}:\n{stacks.strip() or f'no stacks within {DUMP_S:g} s.'}"
 
@@ -69,12 +69,36 @@ def _of_python(pid: int, stacks: Path) -> str:
 
 
 def _of_jvm(pid: int) -> str:
-    jcmd = Path(f"/proc/{pid}/exe").readlink().with_name("jcmd")
-    if not jcmd.exists():  # a runtime without tools
-        os.kill(pid, signal.SIGQUIT)
-        return "its stacks are in the command's output: this Java has no jcmd."
-    command = [str(jcmd), str(pid), "Thread.print"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=DUMP_S, check=False).stdout
+    """Ask by HotSpot's attach protocol, as ``jcmd PID Thread.print`` does, which would start a JVM of its own for it.
+
+    The file and the signal make the JVM listen on its socket. One that may not listen writes its stacks to its output.
+    """
+    root = Path(f"/proc/{pid}/root/tmp")
+    wanted, listens = Path(f"/proc/{pid}/cwd/.attach_pid{pid}"), root / f".java_pid{pid}"
+    deadline = now() + DUMP_S
+    if not listens.is_socket():
+        wanted.touch()
+        try:
+            os.kill(pid, signal.SIGQUIT)
+            while not listens.is_socket():
+                if now() >= deadline:
+                    return f"no stacks within {DUMP_S:g} s; perhaps they are in the command's output."
+                BOOT_CLOCK.sleep(POLL_S)
+        finally:
+            wanted.unlink(missing_ok=True)
+    return _answer(listens, deadline)
+
+
+def _answer(listens: Path, deadline: float) -> str:
+    """Return what a JVM answers on its socket to a request for a thread dump."""
+    found = bytearray()
+    with socket.socket(socket.AF_UNIX) as asking, suppress(TimeoutError):
+        asking.settimeout(max(POLL_S, deadline - now()))
+        asking.connect(f"{listens}")
+        asking.sendall(b"1\0threaddump\0\0\0\0")  # the version of the protocol, and three arguments
+        while (part := asking.recv(65536)) and now() < deadline:
+            found += part
+    return found.decode(errors="replace").partition("\n")[2]  # the first line is a code
 
 
 def _state(pid: int) -> str:
