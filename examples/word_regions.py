@@ -2,9 +2,9 @@
 
     ha run JOB -- python examples/word_regions.py --input URI --output URI
 
-``words`` publishes the words of the files to OUTPUT/words (or ``--words``), where ``counts`` reads and counts them: one region.
-``totals`` counts them from the files: another one. Their counts are in OUTPUT/counts and OUTPUT/totals. The job ends
-when a file called ``_STOP`` lies in the input directory and everything there has been counted.
+``words`` publishes the words of the files to OUTPUT/words (or ``--words``), where ``counts`` reads and counts them: one
+region. ``totals`` counts them from the files: another one. Their counts are in OUTPUT/counts and OUTPUT/totals. The job
+ends when a file called ``_STOP`` lies in the input directory and everything there has been counted.
 
 With ``--faults DIR``, a batch of a query that finds a file DIR/QUERY does what it says: ``fail`` once, ``poison`` until
 the file is gone, or ``hang`` once, in a task of Spark.
