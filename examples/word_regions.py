@@ -2,9 +2,9 @@
 
     ha run JOB -- python examples/word_regions.py --input URI --output URI
 
-``words`` publishes the words of the files to OUTPUT/words (or ``--words``), where ``counts`` reads and counts them: one
-region. ``totals`` counts them from the files: another one. Their counts are in OUTPUT/counts and OUTPUT/totals. The job
-ends when a file called ``_STOP`` lies in the input directory and everything there has been counted.
+``words`` publishes the words of the files to OUTPUT/words, where ``counts`` reads and counts them: one region.
+``totals`` counts them from the files: another one. Their counts are in OUTPUT/counts and OUTPUT/totals. The job ends
+when a file called ``_STOP`` lies in the input directory and everything there has been counted.
 
 With ``--faults DIR``, a batch of a query that finds a file DIR/QUERY does what it says: ``fail`` once, ``poison`` until
 the file is gone, or ``hang`` once, in a task of Spark.
@@ -81,7 +81,7 @@ class Trouble:
 def declared(options: argparse.Namespace) -> ha.spark.Job:
     """Declare the job."""
     job, trouble = ha.spark.Job(os.environ["HA_JOB"]), Trouble(options.faults)
-    published = options.words or f"{options.output}/words"
+    published = f"{options.output}/words"
 
     def read(spark: SparkSession) -> DataFrame:
         lines = spark.readStream.option("maxFilesPerTrigger", options.max_files).text(options.input)
@@ -89,7 +89,7 @@ def declared(options: argparse.Namespace) -> ha.spark.Job:
         return lines.select(word).where("word <> ''")
 
     def publishing(rows: DataFrame, leadership: Leadership, query: str) -> DataStreamWriter:
-        output = ha.spark.Output(leadership, published if query == "words" else f"{options.output}/{query}", query)
+        output = ha.spark.Output(leadership, f"{options.output}/{query}", query)
 
         def publish(batch: DataFrame, batch_id: int) -> None:
             trouble.meet(query, batch)
@@ -140,7 +140,6 @@ def main() -> None:
     """Run until the end of the input."""
     known = parser("Count words in two regions.", "directory that text files are moved into")
     known.add_argument("--faults", type=Path, metavar="DIR", help="where drills say what is to go wrong")
-    known.add_argument("--words", default="", metavar="URI", help="where words are published (OUTPUT/words)")
     known.add_argument("--release", default="1", metavar="N", help="is printed at the start")
     known.add_argument("--steady", action="store_true", help="let words have state, and no code in this program")
     known.add_argument("--only", default="", metavar="QUERY", help="run no other query")
