@@ -203,7 +203,7 @@ def summarise(moves: Sequence[Move]) -> Result:
         rows=tuple((what, len(all_), median(all_), min(all_), max(all_)) for what, all_ in steps.items()),
         targets=(Target("words lost or counted twice in any move", 0, max(each.wrong for each in moves), "", True),),
         notes=(
-            f"{sum(each.words for each in moves):,} words, counted by one query with state. Input arrives all the time.",
+            f"{sum(each.words for each in moves):,} words, counted by a query with state. Input arrives all the time.",
             "The savepoint and the output of the second half are on the other HDFS, which has a ZooKeeper of its own.",
             "The job starts cold: a Python, a JVM, a session. Everything is on one host.",
         ),
