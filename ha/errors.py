@@ -9,6 +9,7 @@ from leader.errors import (
     NotLeader,
     OutputLost,
     QueryFailed,
+    RegionBehind,
     Unreachable,
     Unreadable,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "OutputLost",
     "QueryFailed",
     "Refused",
+    "RegionBehind",
     "StoreError",
     "Unknown",
     "Unreachable",

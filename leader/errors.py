@@ -62,6 +62,10 @@ class QueryFailed(LeaderError):
     """A query of the job has failed, and nothing in this program starts it again; the message says why."""
 
 
+class RegionBehind(LeaderError):
+    """A region of an output has not come as far as the others need; the message says which, and why."""
+
+
 class Unreadable(LeaderError):
     """The store holds something that cannot be read here; the message says what, and what to do about it."""
 

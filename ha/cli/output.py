@@ -71,6 +71,9 @@ def list_outputs(
             click.echo(json.dumps([_summary(reader, each) for each in outputs]))
             return
         for each in outputs:
+            if each.regions:
+                _say_regions(each)
+                continue
             found = _summary(reader, each)
             oldest, newest = found["oldest"], found["newest"]
             kept = "no batch is complete" if newest is None else f"complete up to batch {newest}, records from {oldest}"
@@ -240,7 +243,24 @@ def _summary(reader: JournalReader, found: JournalOutput) -> dict[str, object]:
         "oldest": ids[0][0] if ids else None,
         "newest": ids[-1][-1] if ids else None,
         "unfinished": found.unfinished,
-    }
+    } | _regional(found)
+
+
+def _regional(found: JournalOutput) -> dict[str, object]:
+    if not found.regions:
+        return {}
+    known = msgspec.to_builtins(found)
+    return {"regions": found.regions, "complete_up_to": found.complete_up_to, "behind": known["behind"]}
+
+
+def _say_regions(found: JournalOutput) -> None:
+    """Say how far all regions have come, and which of them lacks what; each is listed as an output, too."""
+    come = "nothing is complete yet" if found.complete_up_to < 0 else f"complete up to batch {found.complete_up_to}"
+    click.echo(f"{found.name}  {printable(found.target) or '?'}  {come} in all {len(found.regions)} regions")
+    for each in found.behind:
+        tasks = f", tasks {', '.join(each.tasks)}" if each.tasks else ""
+        lacks = f"lacks batch {each.checkpoint_id}"
+        click.echo(f"  region {each.scope} is behind ({each.state}): {lacks}{tasks}: {printable(each.message)}")
 
 
 def _print(rows: Iterable[JournalBatch], as_json: bool) -> None:

@@ -8,7 +8,8 @@ import glob
 import logging
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,8 +27,8 @@ places."""
 BOUNDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Upper ends of the histogram's buckets, in seconds; one more has no end."""
 
-MOST_OUTPUTS = 64
-"""Outputs of one program in a report."""
+MOST_OUTPUTS = 256
+"""Outputs of one program in a report; each region of a regional output is one."""
 
 STAGED = ".staged"
 """Ends the name of a report that is being written."""
@@ -59,6 +60,9 @@ class OutputReport(msgspec.Struct):
         committed: partitions that were committed, each as often as it was.
         late: partitions of batches that were committed before their batch came.
         late_files: files of them.
+        complete_up_to: the batch up to which all regions are complete; None of an output without regions.
+        apart: batches from there to the newest one of any region.
+        behind: how many regions have failed or are late, by their state.
     """
 
     name: str
@@ -69,6 +73,9 @@ class OutputReport(msgspec.Struct):
     committed: int = 0
     late: int = 0
     late_files: int = 0
+    complete_up_to: int | None = None
+    apart: int = 0
+    behind: dict[str, int] = {}
 
     def add(self, other: "OutputReport") -> None:
         """Add what another run has counted."""
@@ -159,6 +166,13 @@ class OutputReports:
             output = self._of(name)
             output.late += partitions
             output.late_files += files
+
+    def regions(self, name: str, complete_up_to: int, apart: int, behind: Iterable[str]) -> None:
+        """So far the regions of an output have come, and these states have those that are behind."""
+        with self._lock:
+            output = self._of(name)
+            output.complete_up_to, output.apart = complete_up_to, apart
+            output.behind = dict(Counter(behind))
 
     @contextmanager
     def timed(self, name: str, step: str) -> Iterator[None]:

@@ -13,6 +13,8 @@ from ha.metrics.queries import Reports
 
 LABELS = ["job_name", "output"]
 
+REGION_STATES = ("ERROR", "EXPIRED")
+
 _EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
 
@@ -71,6 +73,7 @@ class OutputMetrics(Collector):
                 "Partitions of an output with a partition commit that have rows and are not committed.",
                 labels=LABELS,
             )
+            yield from self._regions(present)
             for each in present:
                 lost.add_metric([self._job, each.name], each.lost)
                 if each.pending is not None:
@@ -95,6 +98,30 @@ class OutputMetrics(Collector):
                 partitions.add_metric([self._job, each.name, "late"], each.late)
                 late.add_metric([self._job, each.name], each.late_files)
         return partitions, late
+
+    def _regions(self, present: Iterable[OutputReport]) -> Iterable[Metric]:
+        mark = GaugeMetricFamily(
+            "ha_output_complete_up_to", "The batch up to which all regions of an output are complete; -1 for none.",
+            labels=LABELS,
+        )  # fmt: skip
+        apart = GaugeMetricFamily(
+            "ha_output_region_lag_batches",
+            "Batches from the one up to which all regions of an output are complete to the newest one of any region.",
+            labels=LABELS,
+        )
+        behind = GaugeMetricFamily(
+            "ha_output_regions_behind",
+            "Regions of an output that hold up what is complete: ERROR if their last try has failed, EXPIRED if they "
+            "are only late.",
+            labels=[*LABELS, "state"],
+        )
+        for each in present:
+            if each.complete_up_to is not None:
+                mark.add_metric([self._job, each.name], each.complete_up_to)
+                apart.add_metric([self._job, each.name], each.apart)
+                for state in REGION_STATES:
+                    behind.add_metric([self._job, each.name, state], each.behind.get(state, 0))
+        return mark, apart, behind
 
 
 def _add(kept: dict[str, OutputReport], reports: Iterable[OutputReport]) -> None:

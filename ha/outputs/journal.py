@@ -49,6 +49,7 @@ class Journal:
         name: str,
         commit: PartitionCommit | None = None,
         policies: Mapping[str, Policy] | None = None,
+        renames: FencedRename | None = None,
     ) -> None:
         """Connect to nothing yet.
 
@@ -58,12 +59,14 @@ class Journal:
             name: of the output.
             commit: when partitions are committed, and how; None for never.
             policies: those that it names, without ``success-file``.
+            renames: lead to that directory, and are closed by their owner; None for some of its own.
 
         Raises:
             InvalidSettings: no rename leads to that directory.
         """
         self.staged = staged_below(home.directory, uri, name)
-        self.renames = self._renames = FencedRename(home, uri)
+        self.renames = self._renames = renames or FencedRename(home, uri)
+        self._shared = renames is not None
         folder = f"{self._renames.inside}/{layout.home(name, self._renames.outside)}"
         self._committing = Committing(self._renames, folder, name, commit, policies or {}) if commit else None
         self._moving = Moving(self._renames, folder, name, self._committing.open if self._committing else None)
@@ -78,6 +81,7 @@ class Journal:
         batch_id: int,
         wrote: Record | None = None,
         moment: Callable[[], Moment] | None = None,
+        least: int = 0,
     ) -> bool:
         """Publish what was written of a batch; returns False, and drops it, if the batch was decided before.
 
@@ -88,6 +92,7 @@ class Journal:
                 may have published meanwhile; if one has, this journal settles again. None if only this process
                 publishes, and all that is there belongs to the batch.
             moment: reads when the batch was; needed for a partition commit.
+            least: the lowest id that the batch may have, if it is not decided; later ones go on from there.
 
         Raises:
             AlreadyExists: the output has such a batch, and this job did not put it there.
@@ -99,8 +104,10 @@ class Journal:
             if not self._settled or (wrote is not None and not self._alone(attempt)):
                 self.settle(attempt, shared=wrote is not None)
             self._settled = False  # until all of it has succeeded
-            published = self._publish(attempt, self._id(batch_id), wrote, moment)
-            if self._committing and moment and self._id(batch_id) == self._newest:  # and it is complete
+            if self._newest < self.id_of(batch_id) < least:
+                self._lift(batch_id, least)
+            published = self._publish(attempt, self.id_of(batch_id), wrote, moment)
+            if self._committing and moment and self.id_of(batch_id) == self._newest:  # and it is complete
                 self._committing.commit(self._newest, moment)
             self._settled = True
         finally:
@@ -134,7 +141,7 @@ class Journal:
             Whether the batch is decided; then the next try of it completes it.
         """
         self._settled = False
-        decided = self._renames.exists(self._moving.at(layout.ready(self._id(batch_id))))
+        decided = self._renames.exists(self._moving.at(layout.ready(self.id_of(batch_id))))
         for each in (attempt, f"{attempt}{SEALED}"):
             self._renames.remove(self._at_staged(each))
         return decided
@@ -168,17 +175,39 @@ class Journal:
         self._moving.keep(at("").rstrip("/"), written(TARGET, self._target))
         if self._committing:
             self._committing.load()
+        self._newest = max(self._newest, self._newest_done())
         for batch_id in decided:
             self._counted(lambda batch_id=batch_id: self._moving.finish(batch_id))  # type: ignore[misc]
-        self._newest = max(self._newest, self._newest_done())
+            self._newest = max(self._newest, batch_id)
         self._settled = True
+
+    @property
+    def newest(self) -> int:
+        """The newest batch that is known to be decided; -1 if none is."""
+        return self._newest
+
+    def id_of(self, batch: int) -> int:
+        """Return the id of a batch, by the number that Spark gave to it."""
+        return batch + layout.shift(batch, self._shifts)
 
     def close(self) -> None:
         """Let go of the file system."""
-        self._renames.close()
+        if not self._shared:
+            self._renames.close()
 
-    def _id(self, batch: int) -> int:
-        return batch + layout.shift(batch, self._shifts)
+    def _lift(self, batch: int, to: int) -> None:
+        """Have a batch that is not decided, and all later ones, go on from a higher id.
+
+        By a rename out of ``staged``: one that is executed late, when the batch has another id, finds nothing.
+        """
+        made, name = self._at_staged(uuid.uuid4().hex), f"{layout.SHIFT}{batch}~{to - batch}"
+        self._renames.do(lambda files: files.make_directory(made))
+        self._renames.move(made, self._moving.at(name))
+        self._shifts.append(name)
+        for each in layout.surplus(self._shifts):
+            with suppress(StoreError):  # the next one tries again
+                self._renames.remove(self._moving.at(each))
+                self._shifts.remove(each)
 
     def _alone(self, attempt: str) -> bool:
         """Whether nobody has settled or left anything since this journal has settled."""

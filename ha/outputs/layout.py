@@ -10,6 +10,12 @@
         shift=<batch>~<by>                                 from this batch of the query on, ids are higher by so many
     <uri>/[<column>=<value>/...]batch=<batch id>           one rename for each partition: it appears as a whole
 
+A regional output has such a folder for each region, and in ``<uri>`` a partition ``region=<region>``. One more has
+
+    region=<region>                                        one of its regions
+    mark=<batch id>                                        all regions are complete up to the highest one
+    behind=<part>~<of>~<text>                              regions that have failed or are late: a Behind
+
 An id goes from ``staged`` to ``ready`` to ``done``, and each step is one rename. There is at most one id in ``ready``,
 and none below it that is not done. Within a leader directory no path of ``ready`` or ``done`` is ever used again, so a
 rename or a deletion that the store executes late finds nothing.
@@ -31,6 +37,11 @@ STAGED, READY, DONE, ROWS = "staged", "ready", "done", "rows"
 SHIFT = "shift="
 
 _SHIFT = re.compile(r"shift=(0|[1-9][0-9]{0,18})~(0|-?[1-9][0-9]{0,18})")
+
+REGION, MARK = "region=", "mark="
+
+MOST_SHIFTS = 1000
+"""Shifts that are kept of one output: a region that is often away gets many."""
 
 BUCKET = 1000
 """Batches in one folder of ``done``: one list shows them all."""
@@ -68,6 +79,11 @@ def hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
+def mark(names: Iterable[str]) -> int:
+    """Return the id up to which all regions are complete, by the names in a regional output's folder; -1 if none is."""
+    return max(ids([each.removeprefix(MARK) for each in names if each.startswith(MARK)]), default=-1)
+
+
 def ids(names: "list[str]") -> list[int]:
     """Return the numbers among these names, sorted."""
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and name == str(int(name)))
@@ -81,6 +97,11 @@ def batches(names: "list[str]") -> list[int]:
 def shift(batch: int, names: Iterable[str]) -> int:
     """Return by how much the id of a query's batch is higher than Spark's number, by the names in the journal."""
     return max(((since, by) for since, by in _shifts(names) if since <= batch), default=(0, 0))[1]
+
+
+def surplus(names: Iterable[str]) -> list[str]:
+    """Return the shifts that say nothing of the newest batches any more: all but the newest :data:`MOST_SHIFTS`."""
+    return [f"{SHIFT}{since}~{by}" for since, by in _shifts(names)[:-MOST_SHIFTS]]
 
 
 def shifts_after(batch: int, names: Iterable[str], by: int) -> list[str]:

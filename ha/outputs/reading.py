@@ -13,6 +13,8 @@ import msgspec
 
 from ha.outputs import layout
 from ha.outputs.record import FILES, LOST, TARGET, Record, Target
+from ha.outputs.region_marks import RegionRecord
+from ha.outputs.regional import behind
 from leader.errors import Fenced, Unreadable
 from leader.job.fenced_directory import LOOKS, FencedDirectory
 from leader.layout.names import OUT
@@ -49,6 +51,9 @@ class JournalOutput(msgspec.Struct, frozen=True):
         target: path of the directory in which its batches appear; empty if a version without records has made it.
         unfinished: batches that are decided and not complete.
         thousands: numbers of the folders of complete batches.
+        regions: of a regional output; each has a journal of its own, of its name.
+        complete_up_to: the batch up to which all regions are complete; -1 if none is, or without regions.
+        behind: regions that have failed or are late.
     """
 
     name: str
@@ -56,6 +61,9 @@ class JournalOutput(msgspec.Struct, frozen=True):
     target: str
     unfinished: list[int]
     thousands: list[int]
+    regions: list[str] = []
+    complete_up_to: int = -1
+    behind: list[RegionRecord] = []
 
 
 class JournalBatch(msgspec.Struct, frozen=True):
@@ -99,14 +107,19 @@ class JournalReader:
         found = []
         for folder in self._names(OUT):
             home = f"{OUT}/{folder}"
+            names = self._names(home)
             try:
-                target = read(TARGET, Target, self._names(home))
+                target = read(TARGET, Target, names)
             except Unreadable:
                 target = None
             unfinished = layout.ids(self._names(f"{home}/{layout.READY}"))
             thousands = layout.ids(self._names(f"{home}/{layout.DONE}"))
             name = folder.rpartition("-")[0] or folder
-            found.append(JournalOutput(name, home, target.path if target else "", unfinished, thousands))
+            regions = sorted(each.removeprefix(layout.REGION) for each in names if each.startswith(layout.REGION))
+            found.append(
+                JournalOutput(name, home, target.path if target else "", unfinished, thousands, regions,
+                              layout.mark(names), behind(names))
+            )  # fmt: skip
         return found
 
     def ids(self, output: JournalOutput, batches: range) -> Iterator[list[int]]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ha.spark.locations import checkpoint_location, executor_settings
     from ha.spark.output import Output
     from ha.spark.query_events import publish_checkpoints
+    from ha.spark.region_groups import file_regions, kafka_regions
+    from ha.spark.regional_output import RegionalOutput
     from ha.spark.rehearsal import Rehearsal, warm_up
     from ha.spark.session import explain
     from ha.spark.sink.data_source import register_format
@@ -36,6 +38,7 @@ _PLACES = {
     "NoEndpoint": "ha.jobmaster.master",
     "Output": "ha.spark.output",
     "PartitionCommit": "ha.outputs.partition_commit",
+    "RegionalOutput": "ha.spark.regional_output",
     "Rehearsal": "ha.spark.rehearsal",
     "adopt": "ha.spark.checkpoint_copy.adopting",
     "adopt_or_start": "ha.spark.attaching",
@@ -46,7 +49,9 @@ _PLACES = {
     "executor_settings": "ha.spark.locations",
     "explain": "ha.spark.session",
     "export": "ha.spark.checkpoint_copy.exporting",
+    "file_regions": "ha.spark.region_groups",
     "job_master": "ha.spark.worker.worker",
+    "kafka_regions": "ha.spark.region_groups",
     "lead": "ha.spark.lead_session",
     "publish_checkpoints": "ha.spark.query_events",
     "register_format": "ha.spark.sink.data_source",
@@ -63,6 +68,7 @@ __all__ = [
     "NoEndpoint",
     "Output",
     "PartitionCommit",
+    "RegionalOutput",
     "Rehearsal",
     "adopt",
     "adopt_or_start",
@@ -73,7 +79,9 @@ __all__ = [
     "executor_settings",
     "explain",
     "export",
+    "file_regions",
     "job_master",
+    "kafka_regions",
     "lead",
     "publish_checkpoints",
     "register_format",

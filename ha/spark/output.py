@@ -34,6 +34,28 @@ _WRITER = {
 """The rename shows a batch at once, so Spark's own marker and its second move of every file are useless."""
 
 
+class RowWriter:
+    """Has Spark write the rows of batches."""
+
+    def __init__(self, source: str, partition_by: Sequence[str], options: Mapping[str, str] | None) -> None:
+        """Write files of this format of Spark's, with these columns as partitions, and these options of the writer."""
+        self._source, self._partition_by = source, tuple(partition_by)
+        self._options = {**_WRITER, **(options or {})}
+
+    def write(self, batch: "DataFrame", uri: str) -> None:
+        """Write a batch to a directory that is not there yet."""
+        writer = batch.write.format(self._source).options(**self._options)
+        if self._partition_by:
+            writer = writer.partitionBy(*self._partition_by)
+        writer.save(uri)
+
+
+def report(leadership: Leadership) -> None:
+    """Have the outputs of this process report to its sidecar, if it has one."""
+    if supervised(leadership.job) and (path := os.environ.get("HA_QUERIES")):
+        REPORTS.path = path_beside(Path(path))
+
+
 class Output:
     """A directory to which a query publishes its batches; give it to ``foreachBatch`` as it is.
 
@@ -73,8 +95,8 @@ class Output:
             OutputLost: files of a batch that was decided are gone.
             StoreError: the store did not answer.
         """
-        self._source, self._partition_by = source, tuple(partition_by)
-        self._options = {**_WRITER, **(options or {})}
+        self._partition_by = tuple(partition_by)
+        self._rows = RowWriter(source, self._partition_by, options)
         self._name = check_word(name, "an output")
         self._settling = leadership.settling
         if commit is not None and not self._partition_by:
@@ -84,8 +106,7 @@ class Output:
         self._journal = Journal(leadership, uri, name, commit, {METASTORE: self._add_partition})
         self._moments = BatchMoments(self._journal.renames)
         settle(leadership)  # an earlier leader may have begun to put the query back
-        if supervised(leadership.job) and (path := os.environ.get("HA_QUERIES")):
-            REPORTS.path = path_beside(Path(path))
+        report(leadership)
         try:
             self._journal.settle()
         except BaseException:
@@ -120,11 +141,8 @@ class Output:
         if self._settling.is_set():
             raise NotLeader(f"Batch {batch_id} of output {self._name!r} is not begun: the job is being stopped.")
         attempt = uuid.uuid4().hex  # a rename that is executed late must not move a half-written next try
-        writer = batch.write.format(self._source).options(**self._options)
-        if self._partition_by:
-            writer = writer.partitionBy(*self._partition_by)
         with REPORTS.timed(self._name, WRITE):
-            writer.save(f"{self._journal.staged}/{attempt}/{layout.ROWS}")
+            self._rows.write(batch, f"{self._journal.staged}/{attempt}/{layout.ROWS}")
         if self._commit is None:
             return self._journal.publish(attempt, batch_id)
         self._session = batch.sparkSession

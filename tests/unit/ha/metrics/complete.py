@@ -88,6 +88,7 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
             outputs.path = path_beside(Path(folder, "1"))
             outputs.counted("orders", 10, 9, 1, 0)
             outputs.pending("orders", 3)
+            outputs.regions("orders", 3, 1, ["EXPIRED"])
             outputs.show()
             OutputMetrics(metrics.registry, led, reports)
             yield metrics.registry

@@ -69,6 +69,23 @@ def test_partitions_over_two_runs(driver: Driver) -> None:
     assert driver.value("ha_output_late_files_total") == 9
 
 
+def test_regions_of_the_present_run(driver: Driver) -> None:
+    first = driver.run()
+    first.regions("clean", 7, 3, ["ERROR", "ERROR", "EXPIRED"])
+    first.show()
+    assert driver.value("ha_output_complete_up_to") == 7
+    assert driver.value("ha_output_region_lag_batches") == 3
+    assert driver.value("ha_output_regions_behind", state="ERROR") == 2
+    assert driver.value("ha_output_regions_behind", state="EXPIRED") == 1
+    first.regions("clean", 10, 0, [])
+    first.show()
+    assert driver.value("ha_output_regions_behind", state="ERROR") == 0
+    second = driver.run()
+    second.counted("clean", 1, 1, 0, 0)
+    second.show()
+    assert driver.value("ha_output_complete_up_to") is None, "this run has no regions"
+
+
 def test_without_a_grant_only_counters_are_shown(driver: Driver) -> None:
     reports = driver.run()
     reports.counted("clean", 1, 1, 0, 0)

@@ -1,0 +1,103 @@
+"""Regional outputs through faults at every call of a store, and the canaries that show that a fault is found."""
+
+from typing import Any
+
+import pytest
+
+from ha.leadership import fenced_rename
+from ha.leadership.fenced_rename import FencedRename
+from ha.outputs.journal import Journal
+from ha.outputs.region_marks import RegionMarks
+from ha.outputs.regional import RegionalHome
+from ha.spark import regional_output
+from store.errors import Unknown
+from tests.system.spark.plain_reader import FAULTS
+from tests.system.spark.regional_reader import MOST_APART, drawn
+
+SEEDS = 60
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(regional_output, "THREADS", 1)
+
+
+def test_through_crashes_at_every_call_and_all_that_becomes_of_answers() -> None:
+    met, apart, marks = set[str](), set[int](), set[int]()
+    for seed in range(SEEDS):
+        run = drawn(seed)
+        assert not run.regional.wrong, (seed, run.regional.wrong[:3])
+        assert len(run.regional.complete) == len(run.regions) * run.batches
+        met |= set(run.store.met)
+        apart.add(run.apart)
+        marks.add(run.regional.mark)
+    assert met == {*FAULTS, "ok"}
+    assert max(apart) == MOST_APART
+    assert min(marks) >= 4
+
+
+def wrong(seeds: int = 300, **arguments: Any) -> bool:
+    """Whether a mistake that was built in shows up."""
+    for seed in range(seeds):
+        try:
+            if drawn(seed, **arguments).regional.wrong:
+                return True
+        except AssertionError:
+            return True
+    return False
+
+
+def test_a_region_that_goes_on_below_the_mark_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = RegionMarks.begin
+    monkeypatch.setattr(RegionMarks, "begin", lambda *given: begin(*given) and given[3])
+    assert wrong(rate=0.0)
+
+
+def test_a_mark_that_does_not_wait_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hurry(marks: RegionMarks) -> None:
+        marks.mark = marks.front
+
+    monkeypatch.setattr(RegionMarks, "_advance", hurry)
+    assert wrong(rate=0.0)
+
+
+def test_a_mark_that_is_forgotten_after_a_restart_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = RegionMarks.__init__
+
+    def forget(marks: RegionMarks, newest: dict[str, int], mark: int, most: int) -> None:
+        made(marks, newest, -1 if mark >= 0 else mark, most)
+        marks._floor = -1
+
+    monkeypatch.setattr(RegionMarks, "__init__", forget)
+    assert wrong()
+
+
+def test_an_id_that_a_late_change_gives_to_a_decided_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    lift = Journal._lift
+
+    def lift_late(journal: Journal, batch: int, to: int) -> None:
+        """Without a rename: somebody who was replaced makes the name when its batch has another id."""
+        store: Any = journal._renames._files._pool._open_driver()
+        name = journal._moving.at(f"shift={batch}~{to - batch + 1}")
+        if store.choose.random() < 0.3 and store.alive:
+            store.late.append(lambda: store.tree.make_directory(name))
+        lift(journal, batch, to)
+
+    monkeypatch.setattr(Journal, "_lift", lift_late)
+    assert wrong()
+
+
+def test_a_mark_that_is_never_told_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def tell_nothing(home: RegionalHome, mark: int) -> None:
+        raise Unknown(f"{home._home}: {mark}")
+
+    monkeypatch.setattr(RegionalHome, "move", tell_nothing)
+    assert wrong(3, rate=0.0)
+
+
+def test_a_batch_that_is_believed_when_it_is_seen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FencedRename, "acknowledge", lambda _: None)
+    assert wrong()
