@@ -94,6 +94,27 @@ def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None, *,
     return asked.result()
 
 
+def own_logs(offsets: Mapping[str, Any], logs: Mapping[str, object]) -> dict[str, Any]:
+    """Return the offset of each source, by the name of its log.
+
+    A stream that a query reads twice, such as in a union with itself, has two offsets and one log: they are equal, and
+    logs are numbered without the second one.
+
+    Args:
+        offsets: by their place among all, or by name.
+        logs: by the names of their directories.
+    """
+    numbers = [int(each) for each in logs if each.isdecimal()]
+    twice = len(offsets) - max(numbers, default=len(offsets) - 1) - 1 if all(map(str.isdecimal, offsets)) else 0
+    found: dict[str, Any] = {}
+    for number, offset in offsets.items():
+        if twice > 0 and offset is not None and offset in found.values():
+            twice -= 1
+        else:
+            found[str(len(found)) if number.isdecimal() else number] = offset
+    return found
+
+
 class Head(msgspec.Struct, frozen=True):
     """A batch as small files describe it: its offsets, the ids of its versions (format 2), and its operators."""
 
@@ -176,7 +197,7 @@ class Closing:
             self._rebuilt[path] = origin
 
     def _collect_sources(self, offsets: Offsets) -> None:
-        for number, offset in offsets.sources.items():
+        for number, offset in own_logs(offsets.sources, self._names.sources).items():
             log = self._names.sources.get(number)
             newest = contents.log_offset(offset)
             if newest is None:

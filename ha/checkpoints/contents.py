@@ -67,6 +67,15 @@ def log_offset(offset: Any) -> int | None:
     return number if isinstance(number, int) else None
 
 
+def logged_files(data: bytes) -> list[str]:
+    """Read an entry of a file source's log: the URIs of files; none if it is another source's."""
+    try:
+        said = [_object(line) for line in _lines(data)[1:] if line]
+        return [each["path"] for each in said if isinstance(each.get("path"), str)]
+    except (Unreadable, AttributeError):
+        return []
+
+
 def state_ids(data: bytes) -> dict[int, list[list[str]]]:
     """Read ``commits/N``: the id of each store's version, by operator, partition and store; empty in format 1.
 

@@ -135,6 +135,10 @@ class CheckpointFiles:
         """Return the operators that have a store."""
         return self._sorted.operators
 
+    def described(self) -> set[int]:
+        """Return the operators that have a schema."""
+        return set(self._sorted.schemas)
+
     @cached_property
     def _sorted(self) -> "_Sorted":
         return _Sorted(self.sizes)

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 import click
 import msgspec
 
-from ha.cli.operate import job_admin, operator
+from ha.cli.operate import job_admin, opened_stores, operator
 from ha.cli.options import Seconds, json_option, stores
+from ha.cli.preflight import check_first, preflight_option, stored
+from ha.config.stores import Stores
 from ha.sidecar.operator_requests import QUERY, RESTART_FROM, RESTART_QUERY, STOP_WITH_SAVEPOINT
 from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO
 from ha.views.requests import ask
 from leader.errors import LeaderError
 from leader.job.admin import JobAdmin
+from leader.job.programs import Programs
 from leader.job.requests import Request, Requests, State
 from store.clock import BOOT_CLOCK, now
 from store.errors import StoreError
@@ -114,12 +117,14 @@ def cancel(
     metavar="QUERY",
     help="Start only this declared query again, with those that it is connected to; the others go on.",
 )
+@preflight_option
 @request_options(120.0)
 def restart(
     job: str,
     query: str | None,
     savepoint: str | None,
     discard_newer: bool,
+    unchecked: bool,
     timeout: float,
     request_id: str | None,
     as_json: bool,
@@ -130,11 +135,15 @@ def restart(
 
     A program that `ha submit` has stored is started in its newest version. With --query the command goes on, and only
     queries that it has declared with ha.spark.Job are started again.
+    A stored program that was not checked when it was stored is checked before the command ends: see `ha preflight`.
     """
     if discard_newer and savepoint is None:
         raise click.UsageError("--discard-newer says what happens with --from: give that as well.")
     if query is not None and savepoint is not None:
         raise click.UsageError("A savepoint is of all queries: give --query or --from.")
+    if query is None and savepoint is None and not unchecked:
+        with opened_stores(files, zookeeper) as opened:
+            _check_stored(opened, job)
     with job_admin(files, zookeeper) as admin:
         if query is not None:
             ask_and_wait(admin, job, RESTART_QUERY, request_id, timeout, {QUERY: query}, as_json=as_json)
@@ -144,6 +153,18 @@ def restart(
             return
         arguments = {FROM: savepoint, DISCARD: "yes" if discard_newer else ""}
         ask_and_wait(admin, job, RESTART_FROM, request_id, timeout, arguments, as_json=as_json)
+
+
+def _check_stored(opened: Stores, job: str) -> None:
+    """Check the newest stored program, if there is one that was not checked when it was stored.
+
+    Raises:
+        LeaderError: it does not fit the checkpoints of the job.
+    """
+    directory = JobAdmin(opened.files, None, opened.timing.call_timeout).directory(job)
+    newest = Programs(directory).newest()
+    if newest is not None and not newest.checked:
+        check_first(opened, job, stored(opened, job))
 
 
 def ask_and_wait(

@@ -14,6 +14,7 @@ import msgspec
 
 from ha.cli.operate import opened_stores, operator
 from ha.cli.options import json_option, printable, stores
+from ha.cli.preflight import check_first, given, preflight_option, stored
 from ha.config.stores import Stores
 from ha.views.jobs import at_time
 from leader.errors import Fenced, LeaderError, NoLeader
@@ -43,6 +44,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 )  # fmt: skip
 @click.option("--version", "number", type=click.IntRange(1), metavar="N", help="Roll back: store version N once more.")
 @click.option("--list", "as_list", is_flag=True, help="Show the stored versions, oldest first; store nothing.")
+@preflight_option
 @json_option
 @stores
 def submit(
@@ -52,6 +54,7 @@ def submit(
     variables: tuple[str, ...],
     number: int | None,
     as_list: bool,
+    unchecked: bool,
     as_json: bool,
     files: str | None,
     zookeeper: str | None,
@@ -61,6 +64,7 @@ def submit(
     `ha run JOB` without a COMMAND runs it, on any host, and each start of the command takes the newest version. So an
     upgrade is one `ha submit` and one `ha restart`, and a roll-back is `ha submit --version N` and `ha restart`.
     The last 10 versions are kept. Files are checked by their SHA-256 before each start.
+    If JOB has checkpoints of Spark, a dry run on this host shows first whether COMMAND fits them: see `ha preflight`.
     """
     check_job(job)
     if sum((bool(command), number is not None, as_list)) != 1:
@@ -72,19 +76,26 @@ def submit(
             _list(job, _with_programs(opened, job, _versions), as_json=as_json)
             return
         if number is not None:
-            stored = _with_programs(opened, job, lambda programs: _again(programs, job, number))
+            fits = not unchecked and check_first(opened, job, stored(opened, job, number))
+            kept = _with_programs(opened, job, lambda programs: _again(programs, job, number, fits=fits))
         else:
-            stored = _store(opened, job, command, paths, variables)
+            kept = _store(opened, job, command, paths, variables, unchecked=unchecked)
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(stored)))
+        click.echo(json.dumps(msgspec.to_builtins(kept)))
         return
-    size = sum(file.size for file in stored.files)
-    held = f" ({len(stored.files)} files, {size / MIB:.1f} MiB)" if stored.files else ""
-    click.echo(f"{job}: version {stored.version} is the newest one{held}. `ha restart {job}` runs it now.")
+    size = sum(file.size for file in kept.files)
+    held = f" ({len(kept.files)} files, {size / MIB:.1f} MiB)" if kept.files else ""
+    click.echo(f"{job}: version {kept.version} is the newest one{held}. `ha restart {job}` runs it now.")
 
 
 def _store(
-    opened: Stores, job: str, command: tuple[str, ...], paths: tuple[Path, ...], variables: tuple[str, ...]
+    opened: Stores,
+    job: str,
+    command: tuple[str, ...],
+    paths: tuple[Path, ...],
+    variables: tuple[str, ...],
+    *,
+    unchecked: bool,
 ) -> Program:
     contents: dict[str, bytes] = {}
     listed = [_read(path, contents) for path in paths]
@@ -92,7 +103,8 @@ def _store(
     if twice := [name for position, name in enumerate(names) if name in names[:position]]:
         raise click.UsageError(f"Two files are called {twice[0]!r}: they would be the same file for COMMAND.")
     environment = dict(map(_variable, variables))
-    program = Program(list(command), environment, listed, by=operator(), at=int(time.time()))
+    fits = not unchecked and check_first(opened, job, given(command, paths, environment))
+    program = Program(list(command), environment, listed, by=operator(), at=int(time.time()), checked=fits)
     with suppress(AlreadyExists):
         _create(opened, job)
     return _with_programs(opened, job, lambda programs: programs.add(program, contents))
@@ -107,12 +119,13 @@ def _create(opened: Stores, job: str) -> None:
         opened.files.call("create_job", lambda files: tree.create(files, job), timeout)
 
 
-def _again(programs: Programs, job: str, number: int) -> Program:
+def _again(programs: Programs, job: str, number: int, *, fits: bool) -> Program:
     found = programs.load(number)
     if found is None:
         known = ", ".join(map(str, programs.numbers())) or "none"
         raise LeaderError(f"Job {job!r} has no stored version {number}. Its versions: {known}.")
-    wanted = msgspec.structs.replace(found, version=0, by=operator(), at=int(time.time()), same_as=number)
+    by, at = operator(), int(time.time())
+    wanted = msgspec.structs.replace(found, version=0, by=by, at=at, same_as=number, checked=fits)
     contents = {file.sha256: programs.read(found, file) for file in found.files}  # a damaged one is refused here
     return programs.add(wanted, contents)
 

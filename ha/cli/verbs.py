@@ -134,6 +134,12 @@ VERBS = {
         "Copy the checkpoint directory at URI into JOB, as the checkpoint of QUERY.",
         changes=True,
     ),
+    "preflight": Verb(
+        "ha.cli.preflight",
+        "preflight",
+        "Tell whether COMMAND would restart from the checkpoints of JOB.",
+        changes=True,  # of the program's own doing
+    ),
     "export": Verb(
         "ha.cli.adopt_export",
         "export",
@@ -235,6 +241,7 @@ SECTIONS = {
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
         *("savepoint", "rewind", "rescale", "export", "adopt", "replicate", "promote", "sweep", "output"),
+        "preflight",
     ),
     "Set up and test": ("doctor", "config", "sandbox", "drill", "check"),
 }

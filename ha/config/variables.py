@@ -27,6 +27,8 @@ OWN = frozenset(
         "HA_SETTLE",
         "HA_RESTART",
         "HA_SPARK_JVM",
+        # A dry run tells the program:
+        "HA_PREFLIGHT",
         # The sandbox, the containers, the drills and the tests use:
         "HA_CLOCKS",
         "HA_COMPOSE",

@@ -15,6 +15,7 @@ from ha.leadership.deadline_file import DeadlineReader
 from ha.leadership.grant_file import take
 from ha.leadership.leadership import Leadership, SidecarHolder
 from ha.leadership.standalone import StandaloneLeadership
+from ha.leadership.throw_away import settings_here
 from leader.contender.runtime import Runtime
 from leader.errors import InvalidSettings, NotLeader
 from leader.layout.information import check_endpoints
@@ -53,7 +54,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
         self._job = check_job(job)
         self._endpoints = check_endpoints(endpoints or {})
         self._timeout = timeout
-        self._gathered = gather(settings)
+        self._gathered = gather(settings_here(settings))
         self._held: StandaloneLeadership | SupervisedLeadership | None = None
 
     def __enter__(self) -> Leadership:

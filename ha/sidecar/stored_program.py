@@ -55,6 +55,18 @@ class StoredProgram:
         self._check_command(program)
         return program
 
+    def version(self, number: int) -> Program:
+        """Return one version, all of whose files are on this host now; raises as :meth:`newest` does."""
+        program = self._with_directory(lambda programs: programs.load(number))
+        if program is None:
+            raise InvalidSettings(
+                f"Job {self._job!r} has no stored version {number}: see `ha submit {self._job} --list`."
+            )
+        for file in program.files:
+            self._fetched(program, file)
+        self._check_command(program)
+        return program
+
     def unpack(self, program: Program, folder: Path) -> None:
         """Copy a version's files into a new folder.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
+from ha.leadership.throw_away import output_here
 from ha.metrics.output_report import REPORTS, WRITE, path_beside
 from ha.outputs import layout
 from ha.outputs.journal import Journal
@@ -103,7 +104,7 @@ class Output:
             raise InvalidSettings(f"Output {name!r} has no partitions to commit: give partition_by, too.")
         self._commit = commit
         self._session: SparkSession | None = None
-        self._journal = Journal(leadership, uri, name, commit, {METASTORE: self._add_partition})
+        self._journal = Journal(leadership, output_here(uri, name), name, commit, {METASTORE: self._add_partition})
         self._moments = BatchMoments(self._journal.renames)
         settle(leadership)  # an earlier leader may have begun to put the query back
         report(leadership)

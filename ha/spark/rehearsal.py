@@ -27,6 +27,7 @@ from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
+from ha.leadership.throw_away import ALONE, is_dry_run
 from ha.spark.query_events import publish_checkpoints
 from ha.spark.session import configured
 from ha.spark.state_defaults import defaults
@@ -58,9 +59,6 @@ SWITCH_S = 30.0
 """For so long a call is repeated that has failed because no NameNode is active."""
 
 AGAIN_S = 0.5
-
-ALONE = {"zookeeper": "", "history": "", "snapshots": "off"}
-"""Settings of the throw-away job that differ from the program's: nobody looks for it."""
 
 T = TypeVar("T")
 
@@ -102,7 +100,7 @@ def warm_up(
     executors on other hosts that do not run yet, and Python workers after a minute without work. It does not test the
     query either: a failure is logged, and the standby stands by, only colder.
 
-    It ends as soon as the job is granted. In a program that was started with a grant it does nothing.
+    It ends as soon as the job is granted. In a program that was started with a grant, or by a dry run, it does nothing.
 
     Args:
         spark: session of the program.
@@ -127,7 +125,7 @@ def warm_up(
             f"A rehearsal cannot have {batches} batches within {timeout:g} s: give it at least one batch, and "
             f"more than 0 and at most {LONGEST_S:g} s."
         )
-    if _granted():
+    if _granted() or is_dry_run():
         return False
     rehearsing = _Rehearsing(spark, start, sample, batches, timeout, {**settings, **ALONE})
     rehearsing.begin()

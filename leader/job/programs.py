@@ -58,6 +58,7 @@ class Program(msgspec.Struct, frozen=True):
         by: who has stored it, for people.
         at: when, in seconds since 1970 by that one's wall clock, for people.
         same_as: the version to which this one rolls back; 0 if it is none that does.
+        checked: whether a dry run has shown that it fits the job's checkpoints, before it was stored.
     """
 
     command: list[str]
@@ -67,6 +68,7 @@ class Program(msgspec.Struct, frozen=True):
     by: str = ""
     at: int = 0
     same_as: int = 0
+    checked: bool = False
 
     def runs_like(self, other: "Program") -> bool:
         """Whether the other one is the same but for who has stored it."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.checkpoints.closure import Closure, closure
+from ha.checkpoints.closure import Closure, closure, own_logs
 from ha.checkpoints.contents import rebuilt_log
 from ha.checkpoints.names import CheckpointFiles
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, ROCKSDB, ROCKSDB_IDS, SimulatedSpark
@@ -207,3 +208,21 @@ def test_check_sums_that_hadoop_keeps_on_local_disks_are_no_part_of_it() -> None
     schema = "state/0/0/_metadata/schema"
     names = CheckpointFiles({schema: 10, "state/0/0/_metadata/.schema.crc": 12})
     assert names.schemas([0]) == [schema]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "logs", "own"),
+    [
+        ({"0": 5, "1": 5}, "01", {"0": 5, "1": 5}),
+        ({"0": 5, "1": 5}, "0", {"0": 5}),
+        ({"0": 5, "1": 5, "2": 7}, "01", {"0": 5, "1": 7}),
+        ({"0": 5, "1": 7, "2": 5}, "01", {"0": 5, "1": 7}),
+        ({"0": 5, "1": 7}, "0", {"0": 5, "1": 7}),  # a source without a log
+        ({"0": 5, "1": 5, "2": 5}, "2", {"0": 5, "1": 5, "2": 5}),
+        ({"0": 5, "1": 5}, "", {"0": 5, "1": 5}),
+        ({"0": None, "1": None}, "0", {"0": None, "1": None}),  # nothing was read yet
+        ({"a": 5, "b": 5}, "", {"a": 5, "b": 5}),
+    ],
+)
+def test_a_stream_that_is_read_twice_has_one_log(offsets: dict[str, Any], logs: str, own: dict[str, Any]) -> None:
+    assert own_logs(offsets, dict.fromkeys(logs)) == own

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ha.leadership.throw_away import ALONE
 from ha.spark import rehearsal
-from ha.spark.rehearsal import ALONE, _Rehearsing, persistently
+from ha.spark.rehearsal import _Rehearsing, persistently
 from store.bounded import BoundedFiles
 from store.errors import NotWritable, PermissionDenied, StoreError
 from store.local import LocalFiles

@@ -1,0 +1,118 @@
+"""Changes: in what the state of a changed program differs from the state in its checkpoint, by names. Pure.
+
+Spark compares types only, where it compares at all: it goes on with a sum in the place of a count, and with another
+grouping column of the same type. So names are compared here, and what Spark would find as well.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from ha.checkpoints.layouts import Layout, Layouts
+from ha.checkpoints.schemas import Field, StateSchema
+
+_BEGIN_ANEW = "run the program that made it, or give the query another name, so that it begins anew"
+_SILENT = (
+    "Spark would take the old values for it without an error: undo that, or give the query another name, so that it "
+    "begins anew; if it is only called otherwise, go on without the check"
+)
+
+
+class Kind(StrEnum):
+    """What about the state has changed."""
+
+    ADDED = "operator added"
+    REMOVED = "operator removed"
+    REPLACED = "operator replaced"
+    TYPES = "types"
+    NAMES = "names"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One difference between the checkpoint and the program.
+
+    Attributes:
+        kind: what has changed.
+        operator: number of the operator.
+        before: what the checkpoint says; empty if that is nothing.
+        after: what the program says; empty if that is nothing.
+        text: a sentence for people.
+        remedy: what to do.
+    """
+
+    kind: Kind
+    operator: int
+    before: str
+    after: str
+    text: str
+    remedy: str
+
+    @property
+    def silent(self) -> bool:
+        """Whether Spark goes on without an error, and the results are wrong."""
+        return self.kind is Kind.NAMES
+
+
+def changes(before: Layouts, after: Layouts) -> list[Change]:
+    """Compare two layouts, operator by operator.
+
+    Args:
+        before: of the checkpoint.
+        after: of the program, from a batch that it has planned.
+    """
+    found = []
+    for number in sorted(before.keys() | after.keys()):
+        old, new = before.get(number), after.get(number)
+        if old is not None and new is not None:
+            found += _compare(old, new)
+        elif old is not None:
+            text = f"Operator {number} ({old.name or 'of an unknown kind'}) has state, and the program has it no more."
+            found.append(Change(Kind.REMOVED, number, _said(old), "", text, _BEGIN_ANEW))
+        elif new is not None:
+            text = f"Operator {number} ({new.name}) is new, and there is no state for it."
+            found.append(Change(Kind.ADDED, number, "", _said(new), text, _BEGIN_ANEW))
+    return found
+
+
+def _compare(old: Layout, new: Layout) -> list[Change]:
+    if old.name and new.name and old.name != new.name:
+        text = f"Operator {old.id} was {old.name}, and is {new.name} in the program."
+        return [Change(Kind.REPLACED, old.id, _said(old), _said(new), text, _BEGIN_ANEW)]
+    return [
+        change
+        for name in sorted(old.states.keys() | new.states.keys())
+        if (change := _compare_states(old.id, name, old.states.get(name), new.states.get(name))) is not None
+    ]
+
+
+def _compare_states(operator: int, name: str, old: StateSchema | None, new: StateSchema | None) -> Change | None:
+    before, after = (columns(each) if each is not None else "" for each in (old, new))
+    if old is None or new is None:
+        text = f"State {name!r} of operator {operator} is {'new' if old is None else 'not there any more'}."
+        return Change(Kind.TYPES, operator, before, after, text, _BEGIN_ANEW)
+    if (old.key, old.value) == (new.key, new.value):
+        return None
+    if _types(old) != _types(new):
+        text = f"State {name!r} of operator {operator} has {before} in the checkpoint, and {after} in the program."
+        return Change(Kind.TYPES, operator, before, after, text, _BEGIN_ANEW)
+    text = f"State {name!r} of operator {operator} is {before} in the checkpoint, and {after} in the program."
+    return Change(Kind.NAMES, operator, before, after, text, _SILENT)
+
+
+def columns(schema: StateSchema) -> str:
+    """Write a state as people read it: key columns, and value columns."""
+    return f"{_fields(schema.key)} -> {_fields(schema.value)}"
+
+
+def _fields(fields: Sequence[Field]) -> str:
+    return ", ".join(f"{each.name} {each.type}" for each in fields) or "nothing"
+
+
+def _types(schema: StateSchema) -> tuple[list[str], list[str]]:
+    return [each.type for each in schema.key], [each.type for each in schema.value]
+
+
+def _said(layout: Layout) -> str:
+    states = "; ".join(f"{name}: {columns(schema)}" for name, schema in sorted(layout.states.items()))
+    return f"{layout.name}: {states}" if layout.name else states

@@ -1,0 +1,176 @@
+"""``ha preflight``: whether a changed program would restart from a job's checkpoints, told before the old one goes."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from ha.cli.adopt_export import refusals_as_errors, shown
+from ha.cli.operate import opened_stores
+from ha.cli.options import Seconds, json_option, printable, stores
+from ha.config.stores import Stores
+from leader.errors import LeaderError
+from leader.layout.names import check_job
+
+if TYPE_CHECKING:
+    from ha.preflight.check import Preflight
+
+preflight_option = click.option(
+    "--no-preflight",
+    "unchecked",
+    is_flag=True,
+    help="Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha preflight`.",
+)
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("job")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--file", "paths", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="COMMAND finds this file under its name in its working directory, as after `ha submit`. May be given often.",
+)  # fmt: skip
+@click.option("--without", multiple=True, metavar="QUERY", help="The program is meant to have QUERY no more.")
+@click.option(
+    "--timeout", type=Seconds(), default=300.0, show_default=True, metavar="SECONDS",
+    help="End the dry run after this time, in seconds. Copying takes what it takes.",
+)  # fmt: skip
+@json_option
+@stores
+def preflight(
+    job: str,
+    command: tuple[str, ...],
+    paths: tuple[Path, ...],
+    without: tuple[str, ...],
+    timeout: float,
+    as_json: bool,
+    files: str | None,
+    zookeeper: str | None,
+) -> None:
+    """Tell whether COMMAND would restart from the checkpoints of JOB. Put -- before COMMAND; default: the stored one.
+
+    JOB may be running, and nothing of it is changed. COMMAND is run on this host over copies of the checkpoints, in a
+    throw-away job: each query does one batch, whose rows go nowhere. What the program does outside its queries, it
+    does. The exit code is 0 if every query fits, and 1 if one does not.
+    """
+    check_job(job)
+    if paths and not command:
+        raise click.UsageError("--file belongs to a COMMAND: put it behind --.")
+    with opened_stores(files, zookeeper) as opened:
+        program = given(command, paths, {}) if command else stored(opened, job)
+        with program as known:
+            found = checked(opened, job, known, timeout, without, as_json=as_json)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(found)))
+    else:
+        show(found)
+    if not found.fits:
+        raise click.exceptions.Exit(1)
+
+
+Prepared = tuple[Sequence[str], Mapping[str, str], Path]
+"""Command, environment and working directory."""
+
+
+@contextlib.contextmanager
+def given(command: Sequence[str], paths: Sequence[Path], variables: Mapping[str, str]) -> Iterator[Prepared]:
+    """Lay out a program that was given: with its files in a working directory, if it has any, else in this one."""
+    with tempfile.TemporaryDirectory(prefix="ha-program-") as folder:
+        for path in paths:
+            shutil.copy(path, Path(folder) / path.name)
+        yield command, {**os.environ, **variables}, Path(folder) if paths else Path.cwd()
+
+
+@contextlib.contextmanager
+def stored(opened: Stores, job: str, version: int = 0) -> Iterator[Prepared]:
+    """Lay out a stored program as a sidecar does, by default the newest version.
+
+    Raises:
+        InvalidSettings: none is stored, or its command is not on this host.
+        NoLeader: there is no such job.
+    """
+    from ha.sidecar.stored_program import StoredProgram  # noqa: PLC0415  # only for this
+
+    programs = StoredProgram(opened, job)
+    program = programs.version(version) if version else programs.newest()
+    with tempfile.TemporaryDirectory(prefix="ha-program-") as folder:
+        place = Path(folder) / "files"
+        programs.unpack(program, place)
+        yield program.command, {**os.environ, **program.environment}, place
+
+
+def checked(
+    opened: Stores,
+    job: str,
+    program: Prepared,
+    timeout: float = 300.0,
+    without: Sequence[str] = (),
+    *,
+    as_json: bool = False,
+) -> "Preflight":
+    """Check a program against a job's checkpoints, if it has any.
+
+    Raises:
+        LeaderError: the program cannot be started here, or a store refuses something.
+        StoreError: a store did not answer.
+    """
+    if find_spec("pyarrow") is None or find_spec("pyspark") is None:
+        raise click.UsageError("A dry run needs PySpark and pyarrow here: pip install 'hybrid-ha[spark]'.")
+    from ha.preflight.check import preflight as check  # noqa: PLC0415  # loads PySpark
+
+    command, environment, directory = program
+    with refusals_as_errors(changes=False), shown(as_json) as told:
+        copying = None if told is None else lambda _, progress: told(progress)
+        return check(
+            opened, job, command, environment, directory, timeout=timeout, without=without, copying=copying
+        )  # fmt: skip
+
+
+def check_first(opened: Stores, job: str, program: "contextlib.AbstractContextManager[Prepared]") -> bool:
+    """Check a program before something is done with it; returns whether the job has checkpoints that it could be.
+
+    Raises:
+        LeaderError: it does not fit; why is printed.
+    """
+    from ha.preflight.queries import queries_of  # noqa: PLC0415  # most jobs have none
+
+    if not (names := queries_of(opened, job)):
+        return False
+    click.echo(
+        f"{job}: checking the program against the checkpoints of {', '.join(names)}; --no-preflight leaves that out",
+        err=True,
+    )
+    with program as known:
+        found = checked(opened, job, known, as_json=True)
+    if not found.fits:
+        show(found, err=True)
+        raise LeaderError(
+            f"The program does not fit the checkpoints of job {job!r}, so nothing was changed: correct it, or add "
+            "--no-preflight."
+        )
+    return True
+
+
+def show(found: "Preflight", *, err: bool = False) -> None:
+    """Print what was found."""
+    if not found.queries:
+        click.echo(f"{found.job}: no query has a checkpoint, so there is nothing to check", err=err)
+    for each in found.queries:
+        batch = "" if each.batch is None else f" (batch {each.batch})"
+        click.echo(f"{found.job}: {each.query} {'fits' if each.fits else 'DOES NOT FIT'}{batch}", err=err)
+        for problem in each.problems:
+            silent = " Spark would not notice." if problem.silent else ""
+            lines = [printable(line) for line in problem.text.splitlines()]
+            click.echo("\n".join([f"  {lines[0]}{silent}", *lines[1:]]), err=err)
+            if problem.remedy:
+                click.echo(f"    -> {problem.remedy}", err=err)
+        for note in each.notes:
+            click.echo(f"  note: {printable(note)}", err=err)

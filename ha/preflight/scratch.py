@@ -1,0 +1,212 @@
+"""Scratch: a throw-away job with copies of a job's checkpoints, in a hidden directory beside the jobs.
+
+    <root>/.preflight-<id>/<job>/<leader directory>/spark/<query>/    the copy, in which a dry run does one batch
+    <root>/.preflight-<id>/copying-<query>/                           while it is copied
+    <root>/.preflight-<id>/idle/                                      checkpoints of queries that do nothing
+
+The copy is the closure of the batch before the newest one, with the newest one begun. So the dry run does the newest
+batch once more: its input is known to be there, and no longer than it was. Schemas and operators' metadata are left
+out, because Spark never rewrites those that it finds: it writes what the program has, and that is compared by name.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+import msgspec
+
+from ha.checkpoints import contents
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.contents import Offsets
+from ha.checkpoints.layouts import Layout, layouts
+from ha.checkpoints.names import CheckpointFiles
+from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.trees import Tree
+from ha.config.stores import Stores
+from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
+from ha.spark.checkpoint_copy.exporting import fill
+from ha.spark.relocate import METADATA, relocated
+from leader.job.admin import JobAdmin
+from leader.layout import tree
+from leader.layout.names import SPARK, LeaderDirectory
+from store.bounded import BoundedFiles
+from store.errors import StoreError
+
+DIRECTORY = ".preflight-"
+"""No name of a job begins with a dot, and Spark skips such names when it lists the files of a directory above."""
+
+LEFT_OVER_MS = 2 * 86_400_000
+"""Age at which the directory of a dry run is a leftover: it takes a day at most."""
+
+CALL_TIMEOUT_S = 20.0
+
+ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
+
+_DESCRIBED = re.compile(r"state/[0-9]+/(?:[^_/][^/]*/)*_(?:metadata|stateSchema)/.+")
+
+_NEWEST_FILES = 5
+"""Files of a source's log that are looked at: they tell where it reads."""
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """One query's checkpoint, and its copy.
+
+    Attributes:
+        query: its name.
+        batch: number of the batch that the dry run is to do.
+        replayed: whether that batch was done before, so that its input is known.
+        layouts: its operators with state, by number.
+        offsets: of the batch; empty if it was not begun.
+        read: some files that each file source has read, by the source's number or name.
+    """
+
+    query: str
+    batch: int
+    replayed: bool
+    layouts: dict[int, Layout]
+    offsets: Offsets
+    read: dict[str, list[str]]
+
+
+class Scratch:
+    """The throw-away job; :func:`scratch` makes one."""
+
+    def __init__(self, stores: Stores, files: BoundedFiles, job: str) -> None:
+        self._stores = stores
+        self._files = files
+        self._job = job
+        self._first = LeaderDirectory(0, tree.NOBODY)
+
+    @property
+    def uri(self) -> str:
+        """Its root: to the program, the setting ``files``."""
+        return self._files.uri
+
+    @property
+    def mark(self) -> str:
+        """Its name, which every path of it contains, and no other path."""
+        return self.uri.rstrip("/").rpartition("/")[2]
+
+    @property
+    def leader_directory(self) -> str:
+        """URI of the leader directory, as long as nobody has led the throw-away job."""
+        return self._stores.directory_uri(self._job, self._first).replace(
+            self._stores.files.uri.rstrip("/"), self.uri.rstrip("/"), 1
+        )
+
+    def copy(self, query: str, told: Told | None = None) -> Copy | None:
+        """Copy a query's checkpoint; None if it has committed no batch, so that it begins anew.
+
+        Raises:
+            Invalid: no batch of it can be continued.
+            LeaderError: there is no such job.
+            StoreError: a store did not answer.
+        """
+        with self._stores.open(self._stores.files.uri, workers=WORKERS) as inside:
+            admin = JobAdmin(inside, None, self._stores.timing.call_timeout)
+            source = _Newest(admin, inside, self._job, query)
+            if not source.begin():
+                return None
+            place = f"{self._job}/{self._first.name}/{SPARK}/{query}"
+            staging = Staging(self._files, f"copying-{query}", told, tree=place)
+            found = fill(staging, source)  # type: ignore[arg-type]  # it finds as a Source does
+            for path in filter(METADATA.fullmatch, found.files):
+                staging.rewrite(path, partial(relocated, f"{self.leader_directory}/{SPARK}/{query}"))
+            assert source.copied is not None, "it was found"
+            return source.copied
+
+    def layouts(self, query: str) -> dict[int, Layout]:
+        """Return what the program has planned for a query: its operators with state, by number."""
+        directory = JobAdmin(self._files, None, self._stores.timing.call_timeout).directory(self._job)
+        reader = CheckpointReader(Tree(self._files, directory.at(f"{SPARK}/{query}")))
+        files = reader.files()
+        newest = max((int(path.rpartition("/")[2]) for path in files.sizes if _is_offsets(path)), default=0)
+        return reader.run(layouts(files, newest))
+
+
+@contextmanager
+def scratch(stores: Stores, job: str) -> Iterator[Scratch]:
+    """Make a throw-away job, and delete it at the end.
+
+    Raises:
+        StoreError: the store did not answer.
+    """
+    name = f"{DIRECTORY}{uuid.uuid4().hex[:12]}"
+    with stores.open(f"{stores.files.uri.rstrip('/')}/{name}", workers=WORKERS) as files:
+        try:
+            files.call("preflight", lambda driver: tree.create(driver, job), CALL_TIMEOUT_S)
+            _forget_leftovers(stores, name)
+            yield Scratch(stores, files, job)
+        finally:
+            with suppress(StoreError):  # a later dry run deletes it
+                stores.files.call("preflight", lambda driver: driver.delete(name, recursive=True), CALL_TIMEOUT_S)
+
+
+def _forget_leftovers(stores: Stores, name: str) -> None:
+    """Delete what killed dry runs have left, by the clock of the store."""
+    there = {each.name: each.modified_ms for each in stores.files.call("preflight", lambda it: it.list(""), 20.0)}
+    for other, modified_ms in there.items():
+        if other.startswith(DIRECTORY) and modified_ms < there.get(name, 0) - LEFT_OVER_MS:
+            with suppress(StoreError):
+                stores.files.call("preflight", lambda it, left=other: it.delete(left, recursive=True), CALL_TIMEOUT_S)  # type: ignore[misc]
+
+
+class _Newest:
+    """The newest batch of a query that a restart could do once more; found again as long as the job runs."""
+
+    def __init__(self, admin: JobAdmin, files: BoundedFiles, job: str, query: str) -> None:
+        self._admin, self._files, self._job = admin, files, job
+        self.query = query
+        self.copied: Copy | None = None
+
+    def begin(self) -> bool:
+        """Whether the query has committed a batch."""
+        return bool(self._reader()[1].batches)
+
+    def find(self) -> tuple[CheckpointReader, Closure]:
+        """Return the checkpoint, and the files to copy."""
+        reader, names = self._reader()
+        newest = names.batches[-1]
+        found, replayed = self._closure(reader, names, newest)
+        said = reader.contents({f"offsets/{newest}"})[f"offsets/{newest}"]
+        offsets = contents.offsets(said) if said is not None else Offsets({}, 0, {})
+        before = reader.run(layouts(names, newest))
+        batch = newest if replayed else newest + 1
+        self.copied = Copy(self.query, batch, replayed, before, offsets, _read_files(reader, names))
+        evolving = offsets.settings.get(ENCODING, "") == "avro"  # then Spark's own check is the exact one
+        kept = {path: size for path, size in found.files.items() if evolving or not _DESCRIBED.fullmatch(path)}
+        return reader, msgspec.structs.replace(found, files=kept)
+
+    def _closure(self, reader: CheckpointReader, names: CheckpointFiles, newest: int) -> tuple[Closure, bool]:
+        """Return the closure to start from, and whether the newest batch is done again after it."""
+        if newest == 0:
+            first = ("metadata", "offsets/0")
+            files = {path: size for path, size in names.sizes.items() if path in first or path.startswith("sources/")}
+            return Closure(-1, files), True
+        if newest - 1 in names.batches:
+            again = reader.closures(names, [newest - 1], begun=True)[0]
+            if again.restorable:
+                return again, True
+        return reader.closures(names, [newest])[0], False
+
+    def _reader(self) -> tuple[CheckpointReader, CheckpointFiles]:
+        directory = self._admin.directory(self._job)
+        reader = CheckpointReader(Tree(self._files, directory.at(f"{SPARK}/{self.query}")))
+        return reader, reader.files()
+
+
+def _read_files(reader: CheckpointReader, names: CheckpointFiles) -> dict[str, list[str]]:
+    """Return files that each file source has read, as the newest entry of its log says."""
+    newest = {
+        source: {**log.entries, **log.compacted}[max({**log.entries, **log.compacted})]
+        for source, log in names.sources.items()
+    }
+    said = reader.contents(set(newest.values()))
+    return {source: contents.logged_files(said.get(path) or b"")[-_NEWEST_FILES:] for source, path in newest.items()}
+
+
+def _is_offsets(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder == "offsets" and name.isdecimal()

@@ -1,0 +1,148 @@
+"""Pre-flight, with real programs: each kind of change is classified right, and nothing is written."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from leader.layout import tree
+from store.local import LocalFiles
+from tests.system.spark.drivers.changed import KINDS, PARTITIONS, writer
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+
+ROOT = Path(__file__).parents[3]
+DRIVERS = Path(__file__).parent / "drivers"
+STATE = "spark.sql.streaming.stateStore"
+IDS = {
+    f"{STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+    f"{STATE}.checkpointFormatVersion": "2",
+}
+
+
+class Expected(NamedTuple):
+    """What is to be said of a kind of change: problems by kind, and whether Spark would not notice."""
+
+    problems: tuple[str, ...] = ()
+    silent: bool = False
+
+
+CLASSIFIED = {
+    "same": Expected(),
+    "filtered": Expected(),
+    "partitions": Expected(),
+    "watermark": Expected(),
+    "grouping": Expected(("state: names",), silent=True),
+    "measure": Expected(("state: names",), silent=True),
+    "key-type": Expected(("state: types",)),
+    "aggregates": Expected(("state: types",)),
+    "added": Expected(("state: operator added",)),
+    "removed": Expected(("state: operator removed",)),
+    "became-stateful": Expected(("error",)),
+    "one-more-source": Expected(("error",)),
+    "other-source": Expected(("error",)),
+    "swapped": Expected(("error",)),
+    "renumbered": Expected(("state: types", "state: types")),
+    "joined": Expected(("state: types",)),
+    "renamed": Expected(("missing",)),
+}
+
+
+def feed(source: Path, numbers: range) -> None:
+    for place in ("a", "b"):
+        (source / place).mkdir(parents=True, exist_ok=True)
+        for number in numbers:
+            rows = [
+                {"user": f"u{each % 3}", "item": f"i{each % 5}", "value": each, "at": f"2026-01-01T00:00:{each:02d}"}
+                for each in range(number * 10, number * 10 + 10)
+            ]
+            (source / place / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
+
+
+def create(folder: Path, job: str) -> Path:
+    """Create a job; returns where its queries have their checkpoints."""
+    tree.create(LocalFiles(folder / "ha"), job)
+    (leader,) = (folder / "ha" / job).iterdir()
+    return leader / "spark"
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a job whose queries have all done two batches."""
+    folder = tmp_path_factory.mktemp("changed")
+    feed(folder / "in", range(2))
+    place = create(folder, "orders")
+    for name, value in {**IDS, PARTITIONS: "2"}.items():
+        spark.conf.set(name, value)
+    started = []
+    for name in KINDS:
+        query = writer(spark, name, (folder / "in").as_uri(), changed=False)
+        query.option("checkpointLocation", (place / name).as_uri())
+        started.append(query.format("noop").trigger(availableNow=True).start())
+    for each in started:
+        each.awaitTermination()
+    for name in IDS:
+        spark.conf.unset(name)
+    spark.conf.set(PARTITIONS, "1")
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def ha(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    environment = {"HA_FILES": (folder / "ha").as_uri(), "HA_ZOOKEEPER": "", "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "ha.cli", *words], env={**os.environ, **environment}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+def test_each_kind_of_change_is_classified_right_and_nothing_is_written(made: Path) -> None:
+    """One program with a query for each kind, under ``ha.spark.lead``, with ``ha.spark.Output`` and files as sinks."""
+    before = content(made)
+    program = [sys.executable, str(DRIVERS / "changed.py"), "orders", (made / "in").as_uri(), (made / "out").as_uri()]
+    run = ha(made, "preflight", "orders", "--json", "--", *program)
+    assert run.returncode == 1, run.stderr
+    found = {each["query"]: each for each in json.loads(run.stdout)["queries"]}
+    said = {
+        name: Expected(tuple(one["kind"] for one in each["problems"]), any(one["silent"] for one in each["problems"]))
+        for name, each in found.items()
+    }
+    assert said == CLASSIFIED
+    assert {name for name, each in found.items() if each["fits"]} == {"same", "filtered", "partitions", "watermark"}
+    assert all(one["remedy"] for each in found.values() for one in each["problems"])
+    assert found["partitions"]["notes"] == [
+        "The checkpoint's setting stays: spark.sql.shuffle.partitions=2 (3 in the session)."
+    ]
+    assert found["grouping"]["problems"][0]["text"] == (
+        "State 'default' of operator 0 is user string -> count bigint in the checkpoint, and item string -> count "
+        "bigint in the program."
+    )
+    assert found["same"]["batch"] == 1, "the newest batch is done once more"
+    assert content(made) == before
+    assert not list((made / "ha").glob(".preflight-*"))
+
+
+def test_a_submit_stores_what_fits_and_a_program_that_the_cut_does_not_reach_starts_no_query(made: Path) -> None:
+    """A program that does not import this package, as under ``ha run --spark``."""
+    shutil.copytree(next((made / "ha/orders").glob("*/spark/same")), create(made, "plain") / "same")
+    program = (str(DRIVERS / "counting.py"), "user", (made / "in/a").as_uri(), str(made / "marker"))
+    run = ha(made, "submit", "plain", "--json", "--", sys.executable, *program)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["checked"]
+    run = ha(made, "submit", "plain", "--", sys.executable, "-I", *program)
+    assert run.returncode == 1
+    assert "plain: same DOES NOT FIT" in run.stderr
+    assert "CANNOT_LOAD_CHECKPOINT_FILE_MANAGER" in run.stderr
+    assert "so nothing was changed: correct it, or add --no-preflight" in run.stderr
+    assert len(json.loads(ha(made, "submit", "plain", "--list", "--json").stdout)) == 1
+    assert not (made / "marker").exists()
