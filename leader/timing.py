@@ -24,6 +24,16 @@ RENEWALS_PER_TTL = 3
 CONFIRMATIONS_PER_SESSION = 6
 """The own node is read every sixth of the session timeout: one slow answer is survived within ``SESSION_SHARE``."""
 
+
+def shared_confirmations(drift: float) -> float:
+    """Share of the session timeout from one confirmation of a host's session to the next.
+
+    A confirmation proves what is :data:`HEARD_AFTER` older, so one that begins just after that proves the one before
+    it. As much is left at each of them as with six in a session timeout, with a third fewer requests.
+    """
+    return HEARD_AFTER * (1 + 2 * drift)
+
+
 SESSION_SHARE = 1 - 2 / CONFIRMATIONS_PER_SESSION
 """Share of the session timeout that is left at each confirmation, which proves the last but one (see
 :mod:`leader.election.attestation`)."""

@@ -39,6 +39,20 @@ class Part(msgspec.Struct, frozen=True):
     outage: tuple[Series, Series]
 
 
+class Sharing(msgspec.Struct, frozen=True):
+    """Requests a minute in steady state where the contenders of a host borrow one session.
+
+    Attributes:
+        holder: of the process that holds the session of a host, however many borrow it.
+        leader: of a process that leads and borrows, and of each job.
+        standby: of a process that stands by and borrows, and of each job.
+    """
+
+    holder: Rate
+    leader: tuple[Rate, Rate]
+    standby: tuple[Rate, Rate]
+
+
 class Costs(msgspec.Struct, frozen=True):
     """All counted costs.
 
@@ -46,6 +60,7 @@ class Costs(msgspec.Struct, frozen=True):
         leader: a process that leads jobs; it dies in a takeover, so it sends nothing then.
         standby: a process that stands by for jobs of one leader.
         agent: a process that answers the lookups of one host; its jobs are those that the host asks about.
+        shared: the same in steady state, with one session a host.
         heard: seconds from a leader's death until an agent has the next one's address, on average.
         read_same: requests to the NameNode for a read that finds the known leader.
         read_changed: requests to the NameNode for a read that finds another leader.
@@ -54,6 +69,7 @@ class Costs(msgspec.Struct, frozen=True):
     leader: Part
     standby: Part
     agent: Part
+    shared: Sharing
     heard: float
     read_same: int
     read_changed: int

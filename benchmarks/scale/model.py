@@ -35,6 +35,7 @@ class Fleet:
         readers: processes that ask for the leader of one job each.
         jobs_per_host: different jobs that the readers of a host ask about.
         jobs_per_contender: jobs of one contending process; 1 is ``ha run``, more is ``ha daemon``.
+        shares_sessions: whether the contenders of a host borrow one session. They are spread over all hosts.
     """
 
     jobs: int = 50_000
@@ -42,6 +43,7 @@ class Fleet:
     readers: int = 1_000_000
     jobs_per_host: int = 20
     jobs_per_contender: int = 1
+    shares_sessions: bool = False
 
     @property
     def contenders(self) -> int:
@@ -69,9 +71,14 @@ def steady(fleet: Fleet, costs: Costs) -> tuple[float, float]:
 
 
 def _habits(fleet: Fleet, costs: Costs, store: tuple[str, ...]) -> Iterable[float]:
-    for part, processes, jobs in _parts(fleet, costs):
-        yield processes * rate(store, part.steady[0])
-        yield jobs * rate(store, part.steady[1])
+    steady = [(part.steady, processes, jobs) for part, processes, jobs in _parts(fleet, costs)]
+    if fleet.shares_sessions:
+        holders = min(fleet.hosts, 2 * fleet.contenders)
+        steady[:2] = [(each, fleet.contenders, fleet.jobs) for each in (costs.shared.leader, costs.shared.standby)]
+        steady.append(((costs.shared.holder, {}), holders, 0))
+    for (of_process, of_job), processes, jobs in steady:
+        yield processes * rate(store, of_process)
+        yield jobs * rate(store, of_job)
 
 
 def _parts(fleet: Fleet, costs: Costs) -> tuple[tuple[Part, int, int], ...]:

@@ -11,10 +11,12 @@ from prometheus_client.registry import Collector
 
 from ha.agent.agent import Agent
 from ha.agent.ended_jobs import EndedJobs
+from ha.agent.lender import Lender
 from ha.agent.processes import processes_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.metrics.process import Metrics
+from leader.contender.runtime import Runtime
 from leader.lookup.answers import Looks, Lookups
 from leader.lookup.observed import observed
 from leader.lookup.reader import Reader
@@ -66,6 +68,13 @@ class StandaloneAgent:
         self.metrics = Metrics()
         self.stores = self.metrics.stores.open(settings)
         self.reader = reader_of(self.stores, self.metrics)
+        self._runtime: Runtime | None = None
+        self._lender: Lender | None = None
+        if settings.borrows_session and self.stores.snapshots is not None:
+            timing = self.stores.timing
+            self._runtime = Runtime("agent", timing, self.stores.files, self.stores.zookeeper)
+            self._lender = Lender(self._runtime, settings.contender, timing, self.stores.snapshots)
+            self.metrics.registry.register(_LenderMetrics(self._lender))
 
     def statuses(self) -> dict[str, dict[str, Any]]:
         """Return nothing: this process contends for no job."""
@@ -73,6 +82,9 @@ class StandaloneAgent:
 
     def close(self) -> None:
         """Close the stores."""
+        if self._lender is not None and self._runtime is not None:
+            self._lender.close()
+            self._runtime.close()
         self.stores.close()
 
 
@@ -119,3 +131,18 @@ class _AgentMetrics(Collector):
         yield age
         yield led
         yield ended
+
+
+class _LenderMetrics(Collector):
+    """Shows to how many contenders an agent lends its session."""
+
+    def __init__(self, lender: Lender) -> None:
+        self._lender = lender
+
+    def collect(self) -> Iterable[Metric]:
+        """See :class:`prometheus_client.registry.Collector`."""
+        yield GaugeMetricFamily(
+            "ha_session_lent_to",
+            "Contenders of this host that are connected to the agent which lends them its ZooKeeper session.",
+            self._lender.members,
+        )

@@ -13,7 +13,7 @@ from leader.errors import LeaderError
 from leader.layout.names import check_job
 
 MEBIBYTE = 2**20
-COLUMNS = ("JOB", "CONTENDER", "PROCESS", "ROLE", "EPOCH", "BELIEF", "COMMAND", "FOR", "STARTS", "MEMORY")
+COLUMNS = ("JOB", "CONTENDER", "PROCESS", "ROLE", "EPOCH", "BELIEF", "SESSION", "COMMAND", "FOR", "STARTS", "MEMORY")
 RIGHT = ("EPOCH", "BELIEF", "FOR", "STARTS", "MEMORY")
 WIDTH = 160
 """Characters. A narrow terminal wraps the lines, so that no name is cut."""
@@ -28,9 +28,10 @@ def status(job: str | None, as_json: bool) -> None:
     """Show the sidecars, daemons and agents of this user on this host, or only those that contend for JOB.
 
     For each job: whether this host leads it, stands by, or is not eligible and why; for how many more seconds it leads
-    for certain; what the command is doing (cold, warming, warm, running, restarting) and since when, how often it was
-    started, and the memory of all its processes; of a stored program, its version. Below: why it is not eligible, and
-    who has paused the job. No store is asked: `ha list` shows the contenders of all hosts.
+    for certain; whose ZooKeeper session attests it, its own or its host's; what the command is doing (cold, warming,
+    warm, running, restarting) and since when, how often it was started, and the memory of all its processes; of a
+    stored program, its version. Below: why it is not eligible, and who has paused the job. No store is asked:
+    `ha list` shows the contenders of all hosts.
     """
     try:
         found = local_processes()
@@ -82,6 +83,7 @@ def _rows(process: dict[str, Any]) -> list[tuple[str, ...]]:
             "leader" if one["is_leader"] else "not eligible" if one["not_eligible"] else "standby",
             "-" if one["epoch"] is None else str(one["epoch"]),
             f"{one['belief_seconds']:.1f} s" if one["is_leader"] else "-",
+            one.get("attested_by") or "-",  # a process of an older version does not say it
             *_command(one["command"]),
         )
         for one in process["jobs"]

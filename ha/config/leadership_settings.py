@@ -18,6 +18,7 @@ SNAPSHOTS_OFF = "off"
 """The value of ``snapshots`` that means: neither write snapshots nor read them."""
 
 SUSPICION_ON, SUSPICION_OFF = "on", "off"
+OWN_SESSION, HOST_SESSION = "own", "host"
 
 
 class LeadershipSettings(StoreSettings, frozen=True, kw_only=True):
@@ -96,6 +97,13 @@ class LeadershipSettings(StoreSettings, frozen=True, kw_only=True):
             "a tenth of `audit`",
         ),
     ] = 0.0
+    zookeeper_session: Annotated[
+        str,
+        setting(
+            "`own` or `host`: whether a contender's own ZooKeeper session attests its leases, "
+            "or the one that the agent of its host confirms for all. `host` needs `ha agent` on each host."
+        ),
+    ] = OWN_SESSION
     suspicion: Annotated[
         str,
         setting(
@@ -116,6 +124,11 @@ class LeadershipSettings(StoreSettings, frozen=True, kw_only=True):
             default="this host's address on its way to ZooKeeper",
         ),
     ] = ""
+
+    @property
+    def borrows_session(self) -> bool:
+        """Whether a contender uses the session that the agent of its host lends."""
+        return self.zookeeper_session == HOST_SESSION
 
     @property
     def fresh(self) -> float:
@@ -145,6 +158,13 @@ class LeadershipSettings(StoreSettings, frozen=True, kw_only=True):
         check_seconds("audit", self.audit, 0.1)
         check_seconds("snapshot_fresh", self.snapshot_fresh, 0.0)
         check_choice("suspicion", self.suspicion, (SUSPICION_ON, SUSPICION_OFF))
+        check_choice("zookeeper_session", self.zookeeper_session, (OWN_SESSION, HOST_SESSION))
+        if self.zookeeper_session == HOST_SESSION and (self.snapshots == SNAPSHOTS_OFF or not self.zookeeper):
+            missing = "snapshots is off" if self.zookeeper else "zookeeper is not set"
+            raise InvalidSettings(
+                f"zookeeper_session is {HOST_SESSION}, and {missing}: the agent lends its ZooKeeper session in the "
+                f"directory of `snapshots`. Set it, or set zookeeper_session to {OWN_SESSION}."
+            )
         where, fresh, longest = self.snapshots, self.snapshot_fresh, self.audit / FRESHNESSES_PER_AUDIT
         if where and where != SNAPSHOTS_OFF and (not where.startswith("/") or "\0" in where):
             raise InvalidSettings(

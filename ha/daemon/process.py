@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from ha.agent.borrower import borrower_of
 from ha.agent.standalone import reader_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
@@ -67,8 +68,10 @@ class ContendingProcess:
             self.liveness_socket.contact if self.liveness_socket else None,
             fan_out(self.stores.history.observer, contending.observe, twins.observe),
             self.liveness_socket.tell if self.liveness_socket else None,
+            borrows=settings.borrows_session,
         )
         self.runtime.attach(self._contender)
+        self._borrower = borrower_of(self.stores, self.runtime, self._contender)
         self._eligibility = Eligibility(self.runtime, self.stores.files, self.stores.timing)
         self.reader = reader_of(self.stores, self.metrics)
         self.metrics.registry.register(LeadershipStatus(self.statuses))
@@ -135,7 +138,11 @@ class ContendingProcess:
             TimeoutError: the contender's thread does not answer; the process should be killed.
         """
         found = self.runtime.ask(
-            lambda: {job: _status(each) for job, each in self._contender.participants.items()}, ANSWER_WITHIN_S
+            lambda: {
+                job: {**_status(each), "attested_by": self._contender.attested_by}
+                for job, each in self._contender.participants.items()
+            },
+            ANSWER_WITHIN_S,
         )
         return {
             job: {
@@ -148,6 +155,8 @@ class ContendingProcess:
 
     def close(self) -> None:
         """Stop the contender and close the stores; close the liveness socket last, when nothing is led any more."""
+        if self._borrower is not None:
+            self._borrower.close()
         self.runtime.close()
         self.stores.close()
         if self.liveness_socket is not None:

@@ -8,7 +8,7 @@ from ha.config.stores import Stores
 from ha.doctor.drained import check_drained
 from ha.doctor.file_system import check_file_system
 from ha.doctor.finding import Finding, ok, warning
-from ha.doctor.host import check_host
+from ha.doctor.host import check_host, check_lender
 from ha.doctor.job_directory import Consent, check_job_directory
 from ha.doctor.servers import check_namenodes, check_zookeeper, hadoop
 
@@ -38,6 +38,8 @@ def examine(gathered: Gathered, jobs: Sequence[str] = (), consent: Consent | Non
             yield from check_job_directory(stores.files, job, timeout, settings.timing.long_ttl_ms, consent)
         yield from check_namenodes(stores.files.uri, settings.webhdfs_ca)
         yield from check_zookeeper(settings, stores.zookeeper)
+        if settings.borrows_session:
+            yield check_lender(stores.snapshots)
     finally:
         stores.close()
     yield from check_host(

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
-from ha.config.snapshot_dir import SHARED_MEMORY
+from ha.agent.session_socket import lends
+from ha.config.snapshot_dir import SHARED_MEMORY, SnapshotDirectory
 from ha.doctor.finding import Finding, failed, ok, warning
 from ha.sandbox.java import find_java
 from ha.sandbox.polling import SandboxError
@@ -39,6 +40,17 @@ def check_host(drift: float, keytab: str, *, kerberos: bool) -> Iterator[Finding
     yield _clock(_rate_error(), drift)
     if kerberos:
         yield _ticket(ticket(), keytab)
+
+
+def check_lender(place: SnapshotDirectory | None) -> Finding:
+    """Examine whether an agent of this host lends its ZooKeeper session, as the settings ask for."""
+    if place is not None and lends(place):
+        return ok("shared session", f"An agent lends its ZooKeeper session in {place.path}.")
+    return warning(
+        "shared session",
+        f"zookeeper_session is host, and no agent lends its session in {place.path if place else 'snapshots'}.",
+        "Start `ha agent` on this host, as this user, with the same settings. Until then contenders confirm their own.",
+    )
 
 
 def _java() -> Finding:

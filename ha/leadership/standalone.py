@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
+from ha.agent.borrower import borrower_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
@@ -48,8 +49,10 @@ class StandaloneLeadership:
             settings.contender,
             timing,
             observer=fan_out(self._stores.history.observer, TwinWatch(settings.contender, self._refuse_twin).observe),
+            borrows=settings.borrows_session,
         )
         self.runtime.attach(self._contender)
+        self._borrower = borrower_of(self._stores, self.runtime, self._contender)
         self._successor = ""
         self._recorded = False
         self._twin = ""
@@ -131,6 +134,8 @@ class StandaloneLeadership:
         self.record_end("left")
         self.give_back("The program left the block of ha.lead.")
         self._notices.put(Wake("stop"))
+        if self._borrower is not None:
+            self._borrower.close()
         self.runtime.close()
         self._stores.close()
 

@@ -9,19 +9,18 @@ from collections.abc import Callable
 
 from leader.contender.participant import LeaderListener, Participant
 from leader.contender.scheduler import PriorityScheduler, SharedEnvironment
-from leader.election.attestation import SessionAttestor
+from leader.contender.session_source import SessionSource
+from leader.election.borrowed_session import Lent
 from leader.election.election import Election
 from leader.election.events import Adopt, Attested, Confirm, Contend, Release, ReleaseHeard, StepDown
-from leader.election.ports import Environment, Timer
+from leader.election.ports import Environment
 from leader.election.suspicion import Suspicion
 from leader.errors import InvalidName
 from leader.layout.contact import ContactAddress, ReleaseNotice
 from leader.layout.names import LeaderDirectory
-from leader.layout.znodes import Node, NodeCommand
 from leader.observer import Observer
-from leader.timing import NEVER, Timing
+from leader.timing import Timing
 from store.clock import wall
-from store.outcome import Outcome
 
 MAX_FILE_CALLS = 16
 """Commands for the file system that all participants of a process have under way at most. There are eight threads for
@@ -44,6 +43,7 @@ class Contender:
         jitter: Callable[[], float] = lambda: 0.5,
         observer: Observer | None = None,
         tell: Callable[[ReleaseNotice], None] | None = None,
+        borrows: bool = False,
     ) -> None:
         """Join nothing yet.
 
@@ -58,6 +58,7 @@ class Contender:
             jitter: gives a random number from 0 to 1.
             observer: told what happens to each job, on the thread of the environment's callbacks.
             tell: sends a notice to every standby that is connected to ``address``; must not block.
+            borrows: whether it uses the session of its host, as long as that is lent to it; see :meth:`lent`.
         """
         self.name = name
         self.timing = timing
@@ -65,11 +66,8 @@ class Contender:
         self._environment = environment
         self._new_session_id = new_session_id
         self._wall = wall_clock
-        self._attestor = SessionAttestor(
-            drift=timing.drift,
-            reserve=timing.call_timeout + timing.stop_margin,
-            new_incarnation=new_incarnation,
-            data=name.encode(),
+        self._source = SessionSource(
+            environment, name, timing, self._attest, new_incarnation=new_incarnation, jitter=jitter, borrows=borrows
         )
         self._shared = SharedEnvironment(environment)
         self._scheduler = PriorityScheduler(MAX_FILE_CALLS)
@@ -81,7 +79,6 @@ class Contender:
         self._tell = tell
         self._address = address
         self._session: tuple[int, float] | None = None
-        self._timer: Timer | None = None
 
     @classmethod
     def make(
@@ -92,6 +89,8 @@ class Contender:
         address: ContactAddress | None = None,
         observer: Observer | None = None,
         tell: Callable[[ReleaseNotice], None] | None = None,
+        *,
+        borrows: bool = False,
     ) -> "Contender":
         """Make one with identifiers that are truly random."""
         return cls(
@@ -105,6 +104,7 @@ class Contender:
             jitter=lambda: uuid.uuid4().int / 2**128,
             observer=observer,
             tell=tell,
+            borrows=borrows,
         )
 
     # --- jobs
@@ -122,7 +122,7 @@ class Contender:
             self._shared, self._scheduler, election, listener, self._suspicion, self._observer, self._tell
         )
         self.participants[job] = participant
-        participant.send(Attested(self._attestor.attestation))
+        participant.send(Attested(self._source.attestation))
         if self._session is not None:
             participant.connected(*self._session)
         return participant
@@ -174,47 +174,32 @@ class Contender:
     def connected(self, session: int, timeout: float) -> None:
         """ZooKeeper is connected, with a session of this id and this negotiated timeout in seconds."""
         self._session = (session, timeout)
-        self._run(self._attestor.connected(session, timeout, self._environment.now()))
+        self._source.connected(session, timeout)
         for participant in list(self.participants.values()):
             participant.connected(session, timeout)
 
     def disconnected(self) -> None:
         """ZooKeeper is not connected, or the session is over."""
         self._session = None
-        self._attestor.disconnected()
+        self._source.disconnected()
         for participant in list(self.participants.values()):
             participant.disconnected()
-        self._attest()
+
+    def lent(self, lent: Lent | None) -> None:
+        """The holder of the host's session lends this; None if it lends nothing, or cannot be reached."""
+        self._source.lent(lent)
+
+    @property
+    def attested_by(self) -> str:
+        """Whose session attests this process's leases now: ``own``, ``host``, or empty if none does."""
+        return self._source.attested_by
 
     def _release_heard(self, notice: ReleaseNotice) -> None:
         if (participant := self.participants.get(notice.job)) is not None:
             participant.send(ReleaseHeard(notice.lease))
 
-    def _run(self, command: NodeCommand | None) -> None:
-        self._attest()
-        self._schedule()
-        if command is None:
-            return
-
-        def answered(outcome: Outcome[Node | None]) -> None:
-            self._run(self._attestor.answered(command, outcome, self._environment.now()))
-
-        self._environment.run_node(command, answered, self._confirm_now)
-
-    def _confirm_now(self) -> None:
-        self._run(self._attestor.confirm_now(self._environment.now()))
-
     def _attest(self) -> None:
+        attestation = self._source.attestation
         for participant in list(self.participants.values()):
-            if participant.election.state.attestation != self._attestor.attestation:
-                participant.send(Attested(self._attestor.attestation))
-
-    def _schedule(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        wake = self._attestor.wake_at()
-        self._timer = self._environment.call_at(wake, self._wake) if wake < NEVER else None
-
-    def _wake(self) -> None:
-        self._timer = None
-        self._run(self._attestor.tick(self._environment.now()))
+            if participant.election.state.attestation != attestation:
+                participant.send(Attested(attestation))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -107,6 +107,10 @@ class Runtime:
 
         self.post(call)
         return answer.result(timeout)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine on the thread, in small steps between the other events."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
         """Stop the thread. A lease that was not given back runs out."""

@@ -50,7 +50,15 @@ class SessionAttestor:
     At most one command is under way. ``attestation`` is what the elections need to know.
     """
 
-    def __init__(self, *, drift: float, reserve: float, new_incarnation: Callable[[], str], data: bytes) -> None:
+    def __init__(
+        self,
+        *,
+        drift: float,
+        reserve: float,
+        new_incarnation: Callable[[], str],
+        data: bytes,
+        every: float = 1 / CONFIRMATIONS_PER_SESSION,
+    ) -> None:
         """Start without a connection.
 
         Args:
@@ -58,8 +66,12 @@ class SessionAttestor:
             reserve: seconds that a leader needs to have HDFS alone carry its lease.
             new_incarnation: gives a random word of 8 hexadecimal digits; used if ZooKeeper holds none yet.
             data: content of the node, for people.
+            every: share of the session timeout from one confirmation to the next.
         """
         self.attestation = Attestation()
+        self.confirmed_at = PAST
+        """Boot-clock seconds when the newest confirmation of this session began."""
+        self._every = every
         self._drift = drift
         self._reserve = reserve
         self._new_incarnation = new_incarnation
@@ -68,7 +80,7 @@ class SessionAttestor:
         self._timeout = NEVER
         self._incarnation: str | None = None
         self._created = False
-        self._again = 0
+        self._again = self._numbers = 0
         self._sync_started = 0.0
         self._synced_once = False
         self._confirmations: deque[float] = deque()
@@ -99,7 +111,7 @@ class SessionAttestor:
         if session != self._session:
             self._session, self._created, self._incarnation, self._refused = session, False, None, 0
             self._confirmations.clear()
-            self.attestation = Attestation()
+            self.attestation, self.confirmed_at = Attestation(), PAST
         self._timeout = timeout
         self._next_due = now
         return self.tick(now)
@@ -123,7 +135,7 @@ class SessionAttestor:
         self.attestation = replace(known, usable=usable, answers=known.answers and now < self._answers_until)
         if self._under_way is not None or now < self._next_due or self._session is None:
             return None
-        self._next_due = now + self._timeout / CONFIRMATIONS_PER_SESSION
+        self._next_due = now + self._timeout * self._every
         if self._incarnation is None:
             return self._ask(ReadNode(SESSIONS))
         if not self._created:
@@ -183,12 +195,13 @@ class SessionAttestor:
         if node is None or node.owner != self._session or self._incarnation is None:
             self._replace_node()  # it is somebody else's
             return
+        self.confirmed_at = self._sync_started
         proven = self._proven(self._sync_started)
         # The answer may come after the connection was lost: it is true, but no confirmation would follow it. And a
         # belief that is nearly over cannot be relied on.
         connected = self._next_due != NEVER
         usable = connected and now < proven - self._reserve
-        self._answers_until = self._sync_started + self._timeout * SESSION_SHARE * (1 - self._drift) - self._reserve
+        self._answers_until = answers_until(self._sync_started, self._timeout, self._drift, self._reserve)
         answers = connected and now < self._answers_until
         self.attestation = Attestation(self._token(), max(self.attestation.until, proven), usable, answers)
 
@@ -213,7 +226,15 @@ class SessionAttestor:
     def _replace_node(self) -> None:
         self._suspend()
         self._created = False
-        self._again += 1
+        self._numbers += 1
+        self._again = self._numbers
+
+    def another_token(self) -> str | None:
+        """Name another node of this session, under which nothing was ever made; None if the session has no node yet."""
+        if self._session is None or self._incarnation is None:
+            return None
+        self._numbers += 1
+        return make_token(self._incarnation, self._session, self._numbers)
 
     def _token(self) -> str:
         assert self._incarnation is not None, "the incarnation is read before anything is made"
@@ -227,6 +248,11 @@ class SessionAttestor:
         self._under_way = command
         self._asked_in = self._session
         return command
+
+
+def answers_until(started: float, timeout: float, drift: float, reserve: float) -> float:
+    """Until when ZooKeeper is taken to answer, after a confirmation that was started at that time has succeeded."""
+    return started + timeout * SESSION_SHARE * (1 - drift) - reserve
 
 
 def check_attestation(token: str) -> Generator[NodeCommand, Answer, bool | None]:

@@ -46,8 +46,8 @@ class LivenessProbe(Protocol):
         """End the probe; no event follows."""
 
 
-class ProbeEnvironment(Protocol):
-    """Keeps the time and connects to other processes. Every callback comes on one and the same thread."""
+class Clockwork(Protocol):
+    """Keeps the time. Every callback comes on one and the same thread."""
 
     def now(self) -> float:
         """Boot-clock seconds."""
@@ -55,15 +55,23 @@ class ProbeEnvironment(Protocol):
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
         """Call back at that time."""
 
+
+class ProbeEnvironment(Clockwork, Protocol):
+    """Also connects to other processes."""
+
     def probe(self, address: ContactAddress, on_event: Callable[[Heard], None]) -> LivenessProbe:
         """Connect to a process and report events about it: none before this returns, and none after the last one."""
 
 
-class Environment(ProbeEnvironment, Protocol):
-    """Also executes commands."""
-
-    def run_files(self, job: str, command: FilesCommand, answer: FilesAnswer) -> None:
-        """Execute a command for the file system; answer exactly once, within the call time-out."""
+class NodeEnvironment(Clockwork, Protocol):
+    """Keeps the time and executes commands for ZooKeeper."""
 
     def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
         """Execute a command for ZooKeeper; answer exactly once, in bounded time; call ``changed`` if a watch fires."""
+
+
+class Environment(ProbeEnvironment, NodeEnvironment, Protocol):
+    """All that a contender needs."""
+
+    def run_files(self, job: str, command: FilesCommand, answer: FilesAnswer) -> None:
+        """Execute a command for the file system; answer exactly once, within the call time-out."""

@@ -196,7 +196,7 @@ class Responses:
         if lease in state.holding:
             state.rival.abandon(state.session_id)  # our seizure is listed: it is made once more, to be sure
         state.schedule.rival_seen(now, state.rival.poll_interval(state.attestation))
-        state.rival.check_by(now)
+        state.rival.check_unless_watched(now)
 
     def _lease_seen_by_adopter(self, leader: LeaderDirectory, lease: Lease, now: float) -> list[Command]:
         """The next rename of the lease begins there, if it is still that of the leadership to be taken up."""

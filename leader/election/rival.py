@@ -77,6 +77,8 @@ class RivalLease:
         """The token that ZooKeeper is being asked about."""
         self._outdated = False
         """Whether something has changed since ZooKeeper was asked: the answer may be older than that."""
+        self._watched_from = PAST
+        """When ZooKeeper said last that a node is there."""
         self._orphan: str | None = None
         """Session id of a lease whose process is gone."""
         self.lease: Lease | None = None
@@ -186,15 +188,18 @@ class RivalLease:
         if present is False:
             self._hearing.begin(token, now)
         self._present = token if present and not self._outdated else None
+        self._watched_from = now
         self.check_due = now + self._timing.poll if present is None else now if self._outdated else NEVER
 
     def recheck(self, now: float) -> None:
         """Something has changed: what ZooKeeper said, or is about to say, must be asked again."""
         self._present, self.check_due, self._outdated = None, now, True
 
-    def check_by(self, when: float) -> None:
-        """Ask ZooKeeper at that time at the latest."""
-        self.check_due = min(self.check_due, when)
+    def check_unless_watched(self, now: float) -> None:
+        """Ask ZooKeeper now, unless it watches the node that attests the lease, and was asked not long ago."""
+        watched = self.lease is not None and self._present == self.lease.attestation
+        if not watched or now >= self._watched_from + self._timing.long_ttl:
+            self.check_due = min(self.check_due, now)
 
     @property
     def owner(self) -> str | None:

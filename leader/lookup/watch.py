@@ -1,7 +1,7 @@
 """Watch: looks at one job now, after every change that ZooKeeper reports, and from time to time in any case.
 
-While ZooKeeper watches the job, a look asks no store and repeats the last answer. ZooKeeper is asked again twice in an
-audit interval, however many looks there are.
+While ZooKeeper watches the job, a look asks no store and repeats the last answer. ZooKeeper is asked again once in four
+audit intervals, however many looks there are: its watch reports changes, and the audits of HDFS find what it does not.
 """
 
 import logging
@@ -17,8 +17,8 @@ from leader.lookup.store_clients import ZOOKEEPER_BACK_OFF_S, LookupContext, Sto
 SNAPSHOT_PAUSE_S = 0.1
 """Seconds, on average, between two looks at the agent's snapshot, if none is reported."""
 
-WATCHES_PER_AUDIT = 2
-"""ZooKeeper is asked at least so many times in an audit interval about a job that it watches."""
+AUDITS_PER_QUESTION = 4
+"""ZooKeeper is asked at least once in so many audit intervals about a job that it watches."""
 
 SUCCESSOR_PAUSE_S = 0.25
 """Seconds, on average, between two looks after the leader's process has ended; the limits of HDFS hold nevertheless."""
@@ -100,7 +100,7 @@ class Watch:
             answer = self._lookup.look(self._timeout, self._waker)
             self._told_by_agent = answer.source is Source.SNAPSHOT
             if answer.source is Source.ZOOKEEPER and self._stores.connected and self._lookup.relies_on_zookeeper:
-                pause = self._context.jitter.around(self._context.audit / WATCHES_PER_AUDIT)
+                pause = self._context.jitter.around(self._context.audit * AUDITS_PER_QUESTION)
                 self._watched_until = started + pause
         except NoLeader as error:
             self._told_by_agent = isinstance(error, NoLeaderByAgent)

@@ -142,18 +142,32 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, metaclass=_Abstract):
 
 
 class Get(Operation[tuple[bytes, Stat]], frozen=True):
-    """Read a node's data; ``NotFound`` if there is none. The watch is set either way."""
+    """Read a node's data; ``NotFound`` if there is none. The watch is set either way.
+
+    With a watch that is one request if the node is there, and three if it is not.
+    """
 
     watch: Watcher | None = None
 
     def send(self, wire: Wire) -> Any:
         """See :meth:`Operation.send`."""
         full = wire.full(self.path)
-        if self.watch is not None:
+        if self.watch is None:
+            return wire.kazoo.get_async(full)
+        watch = _watch(self.path, self.watch)
+        final = wire.kazoo.handler.async_result()
+
+        def go_on(result: Any) -> None:
+            if not isinstance(result.exception, NoNodeError) or not wire.wanted():
+                _relay(result, final)
+                return
             # ZooKeeper's own get sets no watch on a missing node, so a caller would never hear of its creation. Both
             # requests travel together and are answered in order: the watch is set before the data is read.
-            wire.kazoo.exists_async(full, watch=_watch(self.path, self.watch))
-        return wire.kazoo.get_async(full)
+            wire.kazoo.exists_async(full, watch=watch)
+            wire.kazoo.get_async(full).rawlink(lambda last: _relay(last, final))
+
+        wire.kazoo.get_async(full, watch=watch).rawlink(go_on)
+        return final
 
     def answer(self, raw: Any) -> tuple[bytes, Stat]:
         """Return data and stat."""

@@ -81,6 +81,8 @@ class _Connection:
     """The requests that the server is having decided: until then a read of the same client waits."""
     requests: list[_Request] = field(default_factory=list)
     watches: list[Callable[[], None]] = field(default_factory=list)
+    untold: list[Callable[[], None]] = field(default_factory=list)
+    """Events of watches that are held up on the way back: as with TCP, no answer overtakes them."""
     broken: bool = False
 
 
@@ -227,6 +229,7 @@ class Client:
 
     def _beat_returns(self, connection: _Connection) -> None:
         if self._returns(connection):
+            self._tell_all(connection)
             connection.heard_at = self._world.now
 
     def _arrives(self, connection: _Connection) -> bool:
@@ -241,6 +244,13 @@ class Client:
     def told(self, connection: _Connection, changed: Callable[[], None]) -> None:
         """Take a watch event from the server."""
         if self._returns(connection):
+            self._run(changed)
+        elif not connection.broken:
+            connection.untold.append(changed)
+
+    def _tell_all(self, connection: _Connection) -> None:
+        untold, connection.untold = connection.untold, []
+        for changed in untold:
             self._run(changed)
 
     def request(self, command: NodeCommand, answered: Answered, changed: Callable[[], None]) -> None:
@@ -315,6 +325,7 @@ class Client:
 
     def _return(self, connection: _Connection, request: _Request, value: Node | None, error: StoreError | None) -> None:
         if self._returns(connection):
+            self._tell_all(connection)
             connection.heard_at = self._world.now
             self._answer(request, value, error)
 

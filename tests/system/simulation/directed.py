@@ -40,6 +40,7 @@ def draw_frozen_question(seed: int) -> Plan:
     at, seconds = dice.uniform(12, 20), plan.audit + 5 * timing.session_timeout
     steps = (
         Step(at - 5, "slow", AGENT, seconds + 10, ("zookeeper", "both")),
+        Step(at - dice.uniform(0.1, 0.6), "drop", AGENT, 0.05),  # it asks anew, because its watch is gone
         Step(at, "pause", AGENT, seconds),
         Step(at, "crash", "leader", 60.0),
         Step(at + seconds - 1, "crash", "r1", 1.0 + dice.uniform(0.0, plan.fresh / 2)),

@@ -43,6 +43,15 @@ SUSPICIOUS, HOSTS_DIE, MISLED = 0.8, 0.3, 0.15
 PAUSED = 0.2
 """Share of the plans with trouble in which an operator pauses the job for a while."""
 
+SHARED = 0.35
+"""Share of the plans with ZooKeeper in which contenders borrow the sessions of their hosts."""
+
+HOLDERS = ("pause", "pause", "crash", "drop", "expire", "hang", "isolate", "cut", "slow")
+"""What befalls the holder of a host's session; none of it may move a leader."""
+
+PARTED = 0.4
+"""Share of the disturbances of a shared session in which only the socket breaks."""
+
 WORDS = 0.5
 """Share of the plans with suspicion in which a stranger says that the leader has released its lease."""
 
@@ -113,6 +122,8 @@ def draw_by_chance(seed: int) -> Plan:
     steps += more
     plan, steps = _draw_strangers(random.Random(f"strangers {seed}"), plan, steps)  # noqa: S311
     steps += _draw_paused(random.Random(f"paused {seed}"), plan)  # noqa: S311
+    plan, more = _draw_shared(random.Random(f"shared {seed}"), plan)  # noqa: S311
+    steps += more
     steps += _draw_words(random.Random(f"words {seed}"), plan)  # noqa: S311
     in_time = [step for step in steps if step.at < plan.seconds]
     return replace(plan, steps=tuple(sorted(in_time, key=lambda step: step.at)))
@@ -312,6 +323,27 @@ def _draw_paused(dice: random.Random, plan: Plan) -> list[Step]:
     if plan.calm or dice.random() >= PAUSED:
         return []
     return [Step(dice.uniform(5.0, plan.seconds), "pause-job", "", dice.uniform(1.0, 20.0))]
+
+
+def _draw_shared(dice: random.Random, plan: Plan) -> tuple[Plan, list[Step]]:
+    """Draw contenders that borrow their hosts' sessions, and what befalls the holders."""
+    if not plan.servers or dice.random() >= SHARED:
+        return plan, []
+    lenders = tuple(dice.choice(("h0", "h0", "h1", "")) for _ in plan.contenders)
+    rates = dict(zip(lenders, plan.rates, strict=True))  # one host, one clock
+    same = tuple(rates[lender] if lender else rate for lender, rate in zip(lenders, plan.rates, strict=True))
+    plan = replace(plan, lenders=lenders, rates=same)
+    return plan, [_draw_lender(dice, plan) for _ in range(dice.randint(0, 5) if plan.holders else 0)]
+
+
+def _draw_lender(dice: random.Random, plan: Plan) -> Step:
+    timeout = plan.timing.session_timeout
+    at, seconds = round(dice.uniform(2, plan.seconds), 3), round(timeout * dice.uniform(0.05, 2), 3)
+    if dice.random() < PARTED:
+        return Step(at, "part", dice.choice(("leader", *plan.contenders)))
+    kind = dice.choice(HOLDERS)
+    how = ("zookeeper", dice.choice(("there", "back", "both"))) if kind in ("cut", "slow") else ()
+    return Step(at, kind, dice.choice(plan.holders), seconds, how)
 
 
 def _draw_words(dice: random.Random, plan: Plan) -> list[Step]:

@@ -137,6 +137,13 @@ class Hands:
         if self._system.wires is not None:
             self._link(step, host, "peers", "both")
 
+    def _part(self, step: Step) -> None:
+        """Break a contender's socket to the holder of its host's session; both live on."""
+        host = self._host(step.target)
+        if isinstance(host, Process) and host.borrows_by is not None:
+            self._system.note(f"{host.name} and the holder of its host's session are parted", step.kind)
+            host.borrows_by.end()
+
     # --- between hosts
 
     def _reset(self, step: Step) -> None:
@@ -463,15 +470,19 @@ class Hands:
     # --- targets
 
     def _host(self, name: str) -> Host:
-        leader = self._system.leader if name == "leader" else None
+        leader = self._system.leader if name in ("leader", "lender") else None
+        if name == "lender":  # the holder of the leader's host's session
+            name = self._system.plan.lender_of(place(leader.name)) if leader is not None else ""
+            leader = None
         return leader or self._system.hosts.get(name) or self._system.hosts[self._system.plan.contenders[0]]
 
     def _server(self, name: str) -> Server:
-        """Return a server by its number, or the one that the leader is connected to."""
-        leader, servers = self._system.leader, self._system.zookeeper.servers
-        if name != "leader":
+        """Return a server by its number, or the one that the leader, or the holder of its session, is connected to."""
+        servers = self._system.zookeeper.servers
+        if name not in ("leader", "lender"):
             return servers[int(name) % len(servers)]
-        return (leader and leader.client and leader.client.server) or servers[0]
+        host = self._host("lender") if name == "lender" else self._system.leader
+        return (host and host.client and host.client.server) or servers[0]
 
     def _name(self, host: Host) -> str:
         """Return a host's name in plans; empty if another has taken its place."""

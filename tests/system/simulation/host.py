@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from leader.election.events import FilesCommand
+from leader.election.ports import NodeAnswer
+from leader.layout.znodes import Node, NodeCommand
 from leader.timing import Timing
-from store.errors import ConnectionLost, StoreError
+from store.errors import ConnectionLost, NotSent, StoreError
+from store.outcome import Outcome
 from tests.system.simulation.client import Client, Link, slowly
 from tests.system.simulation.ensemble import Ensemble
 from tests.system.simulation.namespace import Namespace
@@ -101,6 +104,21 @@ class Host:
             self._paused.append(callback)
             return
         callback()
+
+    # --- ZooKeeper
+
+    def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
+        """See :meth:`leader.election.ports.Environment.run_node`."""
+        started = self.now()
+
+        def answered(value: Node | None, error: StoreError | None) -> None:
+            answer(Outcome(value, error, started, self.now()))
+
+        if self.client is None:
+            refused = NotSent("There is no ZooKeeper.")
+            self.world.after(0.0, lambda: self.run(lambda: answered(None, refused)))
+        else:
+            self.client.request(command, answered, changed)
 
     # --- faults
 

@@ -62,6 +62,7 @@ class Plan:
         suspicion: whether contenders watch each other's processes.
         hosts_die: whether a process that crashes takes its host along.
         adopt_within: seconds for which a command outlives its sidecar.
+        lenders: the holder of the host's session from which each contender borrows, by name; empty for none.
         misled: contenders whose published address leads to another host.
         hangs: whether a driver hangs that is told to stop by a certain time; no other does before it has ended.
         unruly: whether clocks err by more than the bound: then only the fence holds, and S1 is not judged.
@@ -86,6 +87,7 @@ class Plan:
     suspicion: bool = False
     hosts_die: bool = False
     adopt_within: float = 0.0
+    lenders: tuple[str, ...] = ()
     misled: tuple[str, ...] = ()
     hangs: bool = False
     unruly: bool = False
@@ -100,6 +102,15 @@ class Plan:
     def contenders(self) -> list[str]:
         """The names of the contenders."""
         return [chr(ord("a") + number) for number in range(len(self.rates))]
+
+    @property
+    def holders(self) -> list[str]:
+        """The names of the processes that hold the sessions of their hosts."""
+        return sorted({each for each in self.lenders if each})
+
+    def lender_of(self, contender: str) -> str:
+        """The holder from which a contender borrows; empty if it has a session of its own."""
+        return dict(zip(self.contenders, self.lenders, strict=False)).get(contender, "")
 
     def without(self, steps: set[int]) -> "Plan":
         """Return the same plan without some of its steps."""

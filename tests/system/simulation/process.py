@@ -1,17 +1,17 @@
 """Simulated process: production's contender, with an application that obeys, or does not."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from leader.contender.contender import Contender
 from leader.contender.participant import Participant
 from leader.election.events import FilesCommand, Grant, ListRecord, Revoke
-from leader.election.ports import FilesAnswer, Heard, LivenessProbe, NodeAnswer
+from leader.election.ports import FilesAnswer, Heard, LivenessProbe
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
 from leader.layout.names import ADOPTED, LeaderDirectory
-from leader.layout.znodes import Node, NodeCommand
 from leader.timing import Timing
-from store.errors import DeadlineExceeded, NotSent, StoreError
+from store.errors import DeadlineExceeded, StoreError
 from store.outcome import Outcome
 from tests.system.simulation.ensemble import Ensemble
 from tests.system.simulation.guard import Guard
@@ -19,6 +19,9 @@ from tests.system.simulation.host import Fault, Host
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.wires import Wires
 from tests.system.simulation.world import World
+
+if TYPE_CHECKING:
+    from tests.system.simulation.lending import Socket
 
 __all__ = ["Fault", "Process"]
 
@@ -35,8 +38,12 @@ class Process(Host):
         timing: Timing,
         wires: Wires | None = None,
         guard: Guard | None = None,
+        *,
+        borrows: bool = False,
     ) -> None:
         super().__init__(world, name, files, ensemble, timing, wires)
+        self.borrows_by: Socket | None = None
+        """Its socket to the holder of its host's session, if it borrows that."""
         self.guard = guard
         """Of the command that it takes up, or that runs under its own leadership."""
         self.history: list[tuple[float, str, object]] = []
@@ -56,6 +63,7 @@ class Process(Host):
             address=self._listen(),
             jitter=self._dice.random,
             tell=(lambda notice: wires.tell(self, notice)) if wires is not None else None,
+            borrows=borrows,
         )
         if self.client is not None:
             self.client.connected.append(self.contender.connected)
@@ -94,18 +102,6 @@ class Process(Host):
         self.send(fault, lambda: self.files.execute(job, command, self.name), answered)
         late = DeadlineExceeded("No answer in time.")
         deadline = self.world.after(self.timing.call_timeout / self.rate, lambda: self.run(lambda: reply(None, late)))
-
-    def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
-        started = self.now()
-
-        def answered(value: Node | None, error: StoreError | None) -> None:
-            answer(Outcome(value, error, started, self.now()))
-
-        if self.client is None:
-            refused = NotSent("There is no ZooKeeper.")
-            self.world.after(0.0, lambda: self.run(lambda: answered(None, refused)))
-        else:
-            self.client.request(command, answered, changed)
 
     def probe(self, address: ContactAddress, on_event: Callable[[Heard], None]) -> LivenessProbe:
         assert self.wires is not None, "only who listens calls"
@@ -192,6 +188,11 @@ class Process(Host):
         del leads_until
         if self.guard is not None and self.guard.job == job:
             self.guard.holds_until = self.true(holds_until) if holds_until > 0 else float("-inf")
+
+    def crash(self) -> None:
+        super().crash()
+        if self.borrows_by is not None:
+            self.borrows_by.end()
 
     def orphan(self, within: float) -> Guard | None:
         """End the process; its command runs on for so long. Returns the guard, None if there is no command."""

@@ -76,8 +76,9 @@ class Sidecar(Process):
         wires: Wires | None = None,
         guard: Guard | None = None,
         hang: Callable[[Callable[[], None]], bool] = lambda _: False,
+        borrows: bool = False,
     ) -> None:
-        super().__init__(world, name, files, ensemble, timing, wires, guard)
+        super().__init__(world, name, files, ensemble, timing, wires, guard, borrows=borrows)
         self._tasks, self._record, self._found, self._stubborn = tasks, record, found, stubborn
         self._files = SimulatedBoundedFiles(self, tasks)
         self._clock = SimulatedClock(self)

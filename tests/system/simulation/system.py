@@ -14,6 +14,7 @@ from tests.system.simulation.ensemble import Ensemble
 from tests.system.simulation.executor import Executor, Shelf
 from tests.system.simulation.guard import Guard
 from tests.system.simulation.host import Host
+from tests.system.simulation.lending import Holder, Socket
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.plan import AGENT, Plan
 from tests.system.simulation.sidecar import JOB, JOBS, Sidecar
@@ -65,6 +66,8 @@ class System:
         for name in [*plan.contenders, *(f"r{number}" for number in range(plan.readers))]:
             self.world.at(self.world.random.uniform(0, 2), lambda name=name: self.start_again(name))  # type: ignore[misc]
             self.hosts[name] = Host(self.world, name, self.files, self.ensemble, plan.timing)
+        for name in plan.holders:
+            self._start_holder(name)
 
     @property
     def zookeeper(self) -> Ensemble:
@@ -117,6 +120,17 @@ class System:
         if hung is not None:
             hung()
 
+    def _start_holder(self, name: str) -> None:
+        """Start the holder of a host's session; all processes of a host have one clock."""
+        plan = self.plan
+        rate = next(rate for rate, lender in zip(plan.rates, plan.lenders, strict=True) if lender == name)
+        own = self._next_name(name)
+        self.hosts[name] = Holder(self.world, own, self.files, self.ensemble, plan.timing, rate).start()
+
+    def _holder(self, name: str) -> Holder | None:
+        host = self.hosts.get(name)
+        return host if isinstance(host, Holder) else None
+
     def rush(self, name: str, guard: Guard) -> None:
         """Start a second sidecar on a host, which takes up the command of the first."""
         self._start_sidecar(name, guard)
@@ -138,11 +152,14 @@ class System:
             wires=self.wires,
             guard=guard,
             hang=self._hang,
+            borrows=bool(plan.lender_of(name)),
         )
         sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
         sidecar.endpoints_ahead = plan.seed % 2 == 0
         self.hosts[name] = sidecar
         sidecar.contend()
+        if lender := plan.lender_of(name):
+            Socket(sidecar, lambda: self._holder(lender))
 
     def _next_name(self, name: str, guard: Guard | None = None) -> str:
         if guard is not None and guard.sidecar is not None and self.plan.seed % 2 == 0:
@@ -155,6 +172,9 @@ class System:
         """Start a host, or a new one in place of one that crashed."""
         if name in self.plan.contenders:
             self._start_sidecar(name, self._command_of(name))
+            return
+        if name in self.plan.holders:
+            self._start_holder(name)
             return
         own, plan = self._next_name(name), self.plan
         executor = Executor(

@@ -17,11 +17,15 @@ from tests.system.simulation.directed import (
     draw_new_reader_without_hdfs,
     draw_sidecar_back,
 )
+from tests.system.simulation.lending_plans import draw_lender_lost, draw_node_deleted, draw_parted
 from tests.system.simulation.plan import Plan
 from tests.system.simulation.run import simulate
 
 PLANS = (
     draw_barred,
+    draw_lender_lost,
+    draw_node_deleted,
+    draw_parted,
     draw_agent_without_news,
     draw_forged_names,
     draw_back_after_a_release,

@@ -2,7 +2,8 @@
 
 The contender, the reader and all below them are production's; the stores are the simulator's. One call of a files
 driver is one request to the NameNode (see :class:`store.hdfs.HdfsFiles`; tests/system/integration/test_costs.py has the
-NameNode itself count). An operation of ZooKeeper is what it puts on the wire: a read with a watch is two requests.
+NameNode itself count). An operation of ZooKeeper is what it puts on the wire: a read with a watch is three requests if
+there is no node.
 
     python -m tests.unit.benchmarks.counting > benchmarks/scale/costs.json    # after a change of the library
 
@@ -18,16 +19,17 @@ from statistics import fmean
 
 import msgspec
 
-from benchmarks.scale.costs import KINDS, OUTAGE, Costs, Part, Rate, Series
+from benchmarks.scale.costs import KINDS, OUTAGE, Costs, Part, Rate, Series, Sharing
 from leader.election.events import Rename
 from leader.layout import tree as job_tree
 from leader.layout.names import newest
 from tests.system.simulation.blocking import Tasks
 from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.lending import Socket
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.wires import Wires
 from tests.system.simulation.world import World
-from tests.unit.benchmarks.requests import SETTINGS, CountedAgent, CountedContender, Requests
+from tests.unit.benchmarks.requests import SETTINGS, CountedAgent, CountedContender, CountedHolder, Requests
 
 SETTLED = 90.0
 """Seconds until the steady state: longer than every period of the protocol."""
@@ -57,16 +59,28 @@ PARTS = ("leader", "standby", "agent")
 class Scene:
     """A leader, a standby, and an agent of another host, for some jobs."""
 
-    def __init__(self, jobs: int, seed: int) -> None:
+    def __init__(self, jobs: int, seed: int, *, shared: bool = False) -> None:
         self.world = World(seed)
         self.files = Namespace()
         self.ensemble = Ensemble(self.world, tick=TICK, size=3)
         self.tasks = Tasks()
         names = [f"job-{number}" for number in range(jobs)]
         timing, wires = SETTINGS.timing, Wires(self.world)
-        self.leader = CountedContender(self.world, "leader", self.files, self.ensemble, timing, wires).contend(names)
+        self.holder = CountedHolder(self.world, "holder", self.files, self.ensemble, timing)
+
+        def contend(name: str) -> CountedContender:
+            contender = CountedContender(
+                self.world, name, self.files, self.ensemble, timing, wires, borrows=shared
+            ).contend(names)
+            if shared:
+                Socket(contender, lambda: self.holder)
+            return contender
+
+        if shared:
+            self.holder.start()
+        self.leader = contend("leader")
         self.world.run(5)
-        self.standby = CountedContender(self.world, "standby", self.files, self.ensemble, timing, wires).contend(names)
+        self.standby = contend("standby")
         self.agent = CountedAgent(self.world, "agent", self.files, self.ensemble, timing).ask(names, self.tasks)
         self.world.run(SETTLED - 5)
         assert all(self.leader.leads(name) for name in names), "the one that was there first leads"
@@ -77,9 +91,19 @@ class Scene:
 
     def forget(self) -> float:
         """Start counting now; return the true time."""
-        for each in self.requests.values():
+        for each in (*self.requests.values(), self.holder.requests):
             each.sent.clear()
         return self.world.now
+
+
+def shared(jobs: int) -> dict[str, dict[str, float]]:
+    """Return the same if the contenders borrow their host's session; also of the holder, which lends to both."""
+    scene = Scene(jobs, seed=0, shared=True)
+    scene.forget()
+    scene.world.run(STEADY)
+    scene.tasks.end()
+    assert scene.leader.contender.attested_by == scene.standby.contender.attested_by == "host", "they borrow"
+    return {name: _rates(getattr(scene, name).requests, STEADY) for name in ("holder", *PARTS[:2])}
 
 
 def _rates(requests: Requests, seconds: float) -> dict[str, float]:
@@ -208,8 +232,11 @@ def count() -> Costs:
             takeover=_differ(name, *fallen)[1] if name != "leader" else {},
             outage=_differ(name, *without),
         )
+    borrowed = {jobs: shared(jobs) for jobs in (1, 2)}
+    apart = {name: _apart(name, borrowed[1][name], borrowed[2][name]) for name in PARTS[:2]}
+    sharing = Sharing(holder=_rate(borrowed[1]["holder"]), **apart)
     heard = round(fmean(each.heard for each in deaths[1]), 2)
-    return Costs(**parts, heard=heard, read_same=looks()[0], read_changed=looks()[1])
+    return Costs(**parts, shared=sharing, heard=heard, read_same=looks()[0], read_changed=looks()[1])
 
 
 def written(costs: Costs) -> str:

@@ -11,16 +11,18 @@ from ha.config.settings import Settings
 from leader.contender.runtime import _operation
 from leader.election.ports import NodeAnswer
 from leader.layout import znodes as nodes
-from leader.layout.znodes import NodeCommand
+from leader.layout.znodes import Node, NodeCommand, ReadNode
 from leader.lookup.reader import Reader
 from leader.timing import Timing
-from store.errors import DeadlineExceeded, StoreError
+from store.errors import DeadlineExceeded, NotFound, StoreError
+from store.outcome import Outcome
 from store.zookeeper import Connection, Event, Get, Kind, Operation, Stat, Sync
 from store.zookeeper.operations import Watcher, Wire
 from tests.system.simulation.blocking import SimulatedBoundedFiles, SimulatedClock, SimulatedZooKeeper, Tasks, wait_for
 from tests.system.simulation.client import Client
 from tests.system.simulation.ensemble import Ensemble
 from tests.system.simulation.host import Fault, Host
+from tests.system.simulation.lending import Holder
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.process import Process
 from tests.system.simulation.wires import Wires
@@ -61,6 +63,11 @@ class Requests:
 
     def add(self, kind: str) -> None:
         self.sent.append((self.world.now, kind))
+
+    def missed(self) -> None:
+        """A read with a watch has found no node: the watch takes two requests more."""
+        self.add("zookeeper reads")
+        self.add("zookeeper reads")
 
     def operation(self, operation: Operation[Any]) -> None:
         """Let the operation send itself to a client that only records."""
@@ -117,14 +124,27 @@ class Counted(Host):
 
         super().send(fault, counted, answer)
 
+    def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
+        if not self.reaches_zookeeper:
+            super().run_node(command, answer, changed)
+            return
+        self.requests.operation(_operation(command, lambda _: None))
+        watched = isinstance(command, ReadNode) and command.watch
+
+        def answered(outcome: Outcome[Node | None]) -> None:
+            if watched and isinstance(outcome.error, NotFound):
+                self.requests.missed()
+            answer(outcome)
+
+        super().run_node(command, answered, changed)
+
+
+class CountedHolder(Holder, Counted):
+    """A process that holds its host's session."""
+
 
 class CountedContender(Process, Counted):
     """A process that contends for some jobs."""
-
-    def run_node(self, command: NodeCommand, answer: NodeAnswer, changed: Callable[[], None]) -> None:
-        if self.reaches_zookeeper:
-            self.requests.operation(_operation(command, lambda _: None))
-        super().run_node(command, answer, changed)
 
     def contend(self, jobs: list[str]) -> "CountedContender":
         for job in jobs:
@@ -202,7 +222,12 @@ class _Watched(SimulatedZooKeeper):
         told = _Told(watcher, operation.path) if watcher is not None else None
         reads, path = isinstance(operation, Get), operation.path
         command = nodes.ReadNode(path, watch=told is not None) if reads else nodes.Sync(path)
-        return cast("T", self._answer(command, timeout, told))
+        try:
+            return cast("T", self._answer(command, timeout, told))
+        except NotFound:
+            if told is not None:
+                self._counted.requests.missed()
+            raise
 
     def _answer(self, command: NodeCommand, timeout: float, told: _Told | None) -> object:
         host = self._host

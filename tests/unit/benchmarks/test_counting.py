@@ -89,4 +89,4 @@ def test_an_operation_is_what_it_puts_on_the_wire() -> None:
     for operation in (*operations, Delete("/a", 0), Children("/a")):
         requests.operation(operation)
     kinds = [kind.removeprefix("zookeeper ") for _, kind in requests.sent]
-    assert kinds == ["reads", "reads", "reads", "syncs", "writes", "writes", "writes", "reads"]
+    assert kinds == ["reads", "reads", "syncs", "writes", "writes", "writes", "reads"]

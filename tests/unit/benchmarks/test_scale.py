@@ -1,13 +1,14 @@
 """Tests of the scale model against cases computed by hand."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import scale
 from benchmarks.context import Context
-from benchmarks.scale.costs import NAMENODE, OUTAGE, ZOOKEEPER, Costs, Part, budgets, of, rate
+from benchmarks.scale.costs import NAMENODE, OUTAGE, ZOOKEEPER, Costs, Part, Sharing, budgets, of, rate
 from benchmarks.scale.model import BEFORE, Fleet, on_change, outage, polling, steady, storm
 
 READS, WRITES, SYNCS = "namenode reads", "namenode writes", "zookeeper syncs"
@@ -16,7 +17,8 @@ OUT = tuple([2.0] * OUTAGE)
 LEADER = Part(steady=({SYNCS: 60.0}, {WRITES: 3.0}), takeover={}, outage=({}, {WRITES: OUT}))
 STANDBY = Part(steady=({SYNCS: 60.0}, {READS: 3.0}), takeover={WRITES: (0.0, 4.0, 0.0)}, outage=({}, {READS: OUT}))
 AGENT = Part(steady=({}, {READS: 6.0}), takeover={READS: (0.1, 0.1, 0.1)}, outage=({SYNCS: (1.0,)}, {READS: OUT}))
-COSTS = Costs(leader=LEADER, standby=STANDBY, agent=AGENT, heard=1.5, read_same=1, read_changed=3)
+SHARING = Sharing(holder={SYNCS: 30.0}, leader=({}, {WRITES: 3.0}), standby=({SYNCS: 1.2}, {READS: 3.0}))
+COSTS = Costs(leader=LEADER, standby=STANDBY, agent=AGENT, shared=SHARING, heard=1.5, read_same=1, read_changed=3)
 FLEET = Fleet(jobs=100, hosts=10, readers=1000, jobs_per_host=20, jobs_per_contender=1)
 
 
@@ -29,6 +31,14 @@ def test_a_process_with_more_jobs_costs_zookeeper_less() -> None:
     few = Fleet(jobs=100, hosts=10, readers=1000, jobs_per_host=20, jobs_per_contender=30)
     assert few.contenders == 4
     assert steady(few, COSTS) == pytest.approx((30, 8))
+
+
+def test_with_one_session_a_host_each_host_confirms_once() -> None:
+    """10 hosts sync 30 times a minute; 100 processes that stand by 1.2 times; the NameNode sees no difference."""
+    shares = replace(FLEET, shares_sessions=True)
+    assert steady(shares, COSTS) == pytest.approx((30, 5 + 2))
+    few = replace(shares, hosts=10, jobs_per_contender=50)
+    assert steady(few, COSTS)[1] == pytest.approx((4 * 30 + 2 * 1.2) / 60), "4 processes are on 4 hosts at most"
 
 
 def test_an_outage_is_what_was_counted_times_how_many_there_are() -> None:
@@ -84,6 +94,6 @@ def test_stores_are_told_apart() -> None:
 def test_the_report_has_all_that_was_asked_for(tmp_path: Path) -> None:
     result = scale.run(Context(quick=True, rounds=None, say=print, folder=tmp_path))
     assert {len(row) for row in result.rows} == {len(result.columns)}
-    assert len(result.rows) == len(scale.FLEETS) * (2 + len(scale.SHARES)) + 2 + len(scale.SHARES)
+    assert len(result.rows) == len(scale.FLEETS) * (3 + len(scale.SHARES)) + 2 + len(scale.SHARES)
     for picture in result.pictures:
         ET.fromstring(picture.svg)  # noqa: S314  # ours

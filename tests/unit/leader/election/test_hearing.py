@@ -33,7 +33,7 @@ def gone(contact: ContactAddress | None = WHERE, own: ContactAddress | None = HE
     """Return a rival whose node is gone since the time 100."""
     rival = RivalLease("b", TIMING, own)
     rival.observe(LEASE, 99.0, contact)
-    rival.check_by(99.0)
+    rival.check_unless_watched(99.0)
     assert rival.next_check(ANSWERS, 99.0) == TOKEN
     rival.on_checked(TOKEN, present=False, now=100.0)
     return rival

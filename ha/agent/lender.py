@@ -1,0 +1,208 @@
+"""The lender: the agent's end of the session socket. It lends its session to the contenders of its host.
+
+Of the agents of one host and cluster one lends: the one that holds the lock. It works on the thread of its runtime.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import socket
+import uuid
+from contextlib import suppress
+from typing import Self
+
+import msgspec
+
+from ha.agent.session_socket import LOCK, MOST_LINE_BYTES, SOCKET, Hello, Word, is_own, line, path_in
+from ha.config.snapshot_dir import OpenDirectory, SnapshotDirectory, open_directory
+from leader.contender.runtime import Runtime
+from leader.contender.session_holder import SessionHolder
+from leader.election.borrowed_session import Lent
+from leader.timing import Timing
+
+LOOK_EVERY_S = 1.0
+"""Seconds between two tries to become the lender, and between two looks whether the socket is still in its place."""
+
+MOST_MEMBERS = 1000
+"""One more is turned away; it has its own session."""
+
+MOST_UNREAD_BYTES = 65_536
+"""A member that has left so much unread is paused: it is parted, and its node goes when its belief has ended."""
+
+_log = logging.getLogger("ha")
+
+
+class Lender:
+    """Lends one process's ZooKeeper session; it uses nothing else of that process."""
+
+    def __init__(self, runtime: Runtime, name: str, timing: Timing, place: SnapshotDirectory) -> None:
+        """Start in the background.
+
+        Args:
+            runtime: of the process, which has a ZooKeeper.
+            name: of the process, for people.
+            timing: all durations.
+            place: the directory that holds the socket.
+        """
+        self._runtime = runtime
+        self._place = place
+        self._holder = SessionHolder(runtime, name, timing, new_incarnation=lambda: uuid.uuid4().hex[:8])
+        self._ways: set[_Way] = set()
+        self._complaint = ""
+        self.lends = False
+        """Whether this process is the one that lends on this host."""
+        runtime.attach(self._holder)
+        self._ending = asyncio.Event()
+        self._ended = runtime.run(self._lend())
+
+    @property
+    def members(self) -> int:
+        """How many processes are connected."""
+        return len(self._ways)
+
+    def close(self) -> None:
+        """Lend no more. The session, and with it all that it attests, ends when the process closes its ZooKeeper."""
+        self._runtime.post(self._ending.set)
+        with suppress(TimeoutError):
+            self._ended.result(2 * LOOK_EVERY_S)
+
+    # --- on the runtime's thread
+
+    async def _lend(self) -> None:
+        while not self._ending.is_set():
+            try:
+                with _Place(self._place) as bound:
+                    await self._serve(bound)
+            except BlockingIOError:
+                pass  # another agent lends
+            except OSError as error:
+                self._complain(f"{error.strerror or error}")
+            await self._rest()
+
+    async def _serve(self, bound: "_Place") -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_unix_server(lambda: _Way(self), sock=bound.socket)
+        self.lends, self._complaint = True, ""
+        _log.info("This process lends its ZooKeeper session to the contenders of this host, in %s.", self._place.path)
+        try:
+            while not self._ending.is_set() and bound.in_place():
+                await self._rest()
+        finally:
+            self.lends = False
+            server.close()
+            for way in list(self._ways):
+                way.part()
+
+    async def _rest(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), LOOK_EVERY_S)
+
+    def _complain(self, sentence: str) -> None:
+        if sentence != self._complaint:
+            self._complaint = sentence
+            _log.warning("This process cannot lend its session in %s (%s); it tries again.", self._place.path, sentence)
+
+    def joined(self, way: "_Way", hello: Hello) -> int | None:
+        """Let a member join; returns its number, None if it is turned away."""
+        if hello.boot != self._place.boot or len(self._ways) >= MOST_MEMBERS:
+            return None
+        self._ways.add(way)
+        return self._holder.join(hello.name[:64], way.lend)
+
+    def left(self, way: "_Way", number: int) -> None:
+        """A member's connection has ended."""
+        self._ways.discard(way)
+        self._holder.leave(number)
+
+
+class _Place:
+    """The lock and the bound socket."""
+
+    def __init__(self, place: SnapshotDirectory) -> None:
+        self._path = place.path / SOCKET
+        self._directory: OpenDirectory = open_directory(place, make=True)
+        at = self._directory.descriptor
+        self._lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=at)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                os.unlink(SOCKET, dir_fd=at)
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.socket.bind(path_in(self._directory))
+            os.chmod(SOCKET, 0o600, dir_fd=at)
+            self._bound = os.stat(SOCKET, dir_fd=at)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.in_place():
+            with suppress(OSError):
+                self._path.unlink()
+        self.socket.close()
+        os.close(self._lock)
+
+    def in_place(self) -> bool:
+        """Whether others find this very socket."""
+        try:
+            return os.path.samestat(self._bound, self._path.lstat())
+        except OSError:
+            return False
+
+
+class _Way(asyncio.Protocol):
+    """The connection of one member."""
+
+    def __init__(self, lender: Lender) -> None:
+        self._lender = lender
+        self._received = b""
+        self._number: int | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Turn strangers away."""
+        assert isinstance(transport, asyncio.Transport), "a stream is read and written"
+        self._transport = transport
+        if not is_own(transport.get_extra_info("socket")):
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Take the first line; a member says nothing more."""
+        self._received += data
+        if self._number is not None or b"\n" not in self._received[:MOST_LINE_BYTES]:
+            if len(self._received) > MOST_LINE_BYTES:
+                self.part()
+            return
+        try:
+            hello = msgspec.json.decode(self._received.partition(b"\n")[0], type=Hello)
+        except msgspec.MsgspecError:
+            self.part()
+            return
+        self._number = self._lender.joined(self, hello)
+        if self._number is None:
+            self.part()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The member's process has ended, or one of both has closed it."""
+        del exc
+        self._transport = None
+        if self._number is not None:
+            self._lender.left(self, self._number)
+
+    def lend(self, lent: Lent | None) -> None:
+        """Send what is lent."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+            self.part()
+        else:
+            self._transport.write(line(Word(lent)))
+
+    def part(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            self._transport.abort()
