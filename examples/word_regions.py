@@ -27,6 +27,7 @@ from running import Idle, parser, session
 
 import ha.spark
 from ha.leadership.leadership import Leadership
+from store.open import open_files
 
 OUTCOMES = ("counts", "totals")
 """The counters; each of them counts every word of the input."""
@@ -101,6 +102,8 @@ def declared(options: argparse.Namespace) -> ha.spark.Job:
         return steady(spark) if options.steady else publishing(read(spark), leadership, "words")
 
     def steady(spark: SparkSession) -> DataStreamWriter:
+        with open_files(published) as root:
+            root.call("prepare", lambda files: files.make_root(), 10.0)  # counts reads it before there is a batch
         files = spark.readStream.option("maxFilesPerTrigger", options.max_files).text(options.input, wholetext=True)
         split = sql.posexplode(sql.split(sql.lower(files["value"]), r"[^\p{Alnum}']+")).alias("place", "word")
         each = files.select("_metadata.file_name", split).dropDuplicates(["file_name", "place"])  # there are none

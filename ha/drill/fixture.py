@@ -187,6 +187,16 @@ class Fixture:
         self._others[f"{name}, killed {len(self._others)}"] = self.contenders.pop(name)
         return self.contend(name)
 
+    def kill_driver(self, name: str) -> None:
+        """Kill the driver of a contender, also one that it has taken up from a killed one.
+
+        Raises:
+            DrillError: it has none.
+        """
+        killed = [member for known, member in self._others.items() if known.startswith(f"{name}, killed")]
+        if not any(member.kill_child("driver") for member in (self.contenders[name], *killed)):
+            raise DrillError(f"{name} has no driver to kill.")
+
     def finish(self) -> None:
         """Stop the input, and wait until the job has counted everything and all of its contenders have ended.
 

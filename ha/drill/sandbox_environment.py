@@ -61,8 +61,8 @@ class Process(Member):
         self._process.wait()
 
     def kill_child(self, kind: str) -> int:
-        """SIGKILL the processes of a kind below it."""
-        return kill.kill(self._process.pid, kind)
+        """SIGKILL the processes of a kind below it, and below what it has left when it was killed."""
+        return next(filter(None, (kill.kill(root, kind) for root in (self._process.pid, *self._below))), 0)
 
     def freeze_child(self, kind: str) -> int:
         """SIGSTOP the processes of a kind below it."""

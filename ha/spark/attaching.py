@@ -109,6 +109,7 @@ def _context(jvm: Any, configuration: Any) -> Any:
     context = jvm.JavaSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate(configuration))
     session = jvm.SparkSession.getDefaultSession()
     if session.isDefined():
+        _log.info("Spark runs already, and is used by this program, %.2f s after its start.", since_start())
         _clear(jvm, session.get())
     return context
 

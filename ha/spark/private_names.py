@@ -63,6 +63,17 @@ def java_listener(listener: Any) -> Any:
     return _named(SparkContext, "_jvm").PythonStreamingQueryListenerWrapper(listener)
 
 
+def activate(spark: SparkSession) -> None:
+    """Make a session the active one of this thread, in which Spark looks for formats that are written in Python.
+
+    Only the thread that has built the session has it already.
+
+    Raises:
+        InvalidSettings: this version of PySpark has no such name.
+    """
+    jvm_of(spark).SparkSession.setActiveSession(_named(spark, "_jsparkSession"))
+
+
 def contexts_from(create: Callable[[Any, Any], Any]) -> None:
     """Have each new context be made by a function of py4j's view of the JVM and Spark's configuration.
 

@@ -75,13 +75,8 @@ def _kill_program_which_comes_back(fixture: Fixture) -> None:
 
 def _next_program(fixture: Fixture, name: str, before: dict[str, Shown]) -> float:
     """Kill the program, and return the seconds from the start of the next one until it has adopted what runs."""
-    leader, known = fixture.contenders[name], len(_adoptions(fixture, name))
-
-    def kill() -> None:
-        if leader.kill_child("driver") != 1:
-            raise DrillError(f"{name} has no driver to kill.")
-
-    fixture.fault_at_once(f"kill -9 of the program of {name}; Spark stays", kill)
+    known = len(_adoptions(fixture, name))
+    fixture.fault_at_once(f"kill -9 of the program of {name}; Spark stays", lambda: fixture.kill_driver(name))
     fixture.wait_for("a program that adopts the query", lambda: len(_adoptions(fixture, name)) > known)
     for query in before:
         fixture.await_batches(1, query=query)

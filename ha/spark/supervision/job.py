@@ -23,6 +23,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.attaching import attached, running_queries
 from ha.spark.failures import Failure
 from ha.spark.lead_session import lead
+from ha.spark.private_names import activate
 from ha.spark.query_events import Ended
 from ha.spark.state_defaults import for_query
 from ha.spark.supervision.regions import regions
@@ -189,7 +190,12 @@ class Job:
             keep_others=self._settings.failed_region == STAY,
             tolerated=self._settings.checkpointing_tolerable_failed_checkpoints,
         )
-        starters = {name: functools.partial(query.function, spark, leadership) for name, query in self._queries.items()}
+
+        def writer(query: DeclaredQuery) -> Any:
+            activate(spark)
+            return query.function(spark, leadership)
+
+        starters = {name: functools.partial(writer, query) for name, query in self._queries.items()}
         settings = functools.partial(for_query, spark, leadership)
         return Runner(leadership, starters, supervisor, states, self._settings.checkpointing_timeout, settings)
 

@@ -346,3 +346,19 @@ def test_a_query_that_runs_is_not_started_again(spark: SparkSession, tmp_path: P
     with pytest.raises(InvalidSettings, match=r"'adopted' was started as 'other': use queryName\('adopted'\)"):
         ha.spark.adopt_or_start(spark, "adopted", writer.queryName("other").start)
     assert not [each for each in spark.streams.active if each.name == "other"]
+
+
+def test_a_declared_query_finds_formats_that_are_written_in_python(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    declared, active = declare(job, hdfs_uri), list[SparkSession | None]()
+    feed(tmp_path / "in", 0, 1, 2)
+
+    @declared.query()
+    def clean(spark: SparkSession, _: Leadership) -> Any:
+        active.append(SparkSession.getActiveSession())
+        return numbers(spark, tmp_path / "in").writeStream.format("noop").trigger(availableNow=True)
+
+    declared.run(spark)
+    assert len(active) == 1
+    assert active[0] is not None, "Spark looks for them in the active session of the thread"
