@@ -12,6 +12,7 @@ from ha.config.snapshot_dir import SHARED_MEMORY, SnapshotDirectory
 from ha.doctor.finding import Finding, failed, ok, warning
 from ha.sandbox.java import find_java
 from ha.sandbox.polling import SandboxError
+from ha.spark.partition_advice import PARTITIONS, advised
 from store.clock import BOOT_CLOCK
 from store.kerberos import ticket
 
@@ -35,6 +36,7 @@ def check_host(drift: float, keytab: str, *, kerberos: bool) -> Iterator[Finding
     """
     yield _java()
     yield _spark()
+    yield _partitions(len(os.sched_getaffinity(0)))
     yield _descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     yield _shared_memory()
     yield _clock(_rate_error(), drift)
@@ -68,6 +70,14 @@ def _spark() -> Finding:
         return warning(
             "spark", "PySpark is not installed beside this package.", "pip install 'hybrid-ha[spark]', if jobs need it."
         )
+
+
+def _partitions(cores: int) -> Finding:
+    return ok(
+        "state partitions",
+        f"Twice the cores of the cluster suit a new query with state: {advised(cores)} on the {cores} of this host "
+        f"alone. Spark freezes {PARTITIONS} with its first batch.",
+    )
 
 
 def _descriptors(limit: int) -> Finding:

@@ -111,9 +111,9 @@ class Published:
         """
         output, before, stays, ids = found
         by = layout.shift(to, before)
-        if choice == KEEP:
+        if ids and choice == KEEP:
             stays, by = ids[-1], ids[-1] - to
-        elif why := self._unknown(found):
+        elif ids and (why := self._unknown(found)):
             raise Invalid(
                 f"What output {output.name!r} has published after batch {stays} cannot be moved away, because {why}: "
                 "keep it, with --outputs keep."

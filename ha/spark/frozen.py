@@ -14,6 +14,7 @@ from ha.checkpoints import contents
 from ha.checkpoints.contents import Unreadable
 from ha.leadership.leadership import Leadership
 from ha.spark.commit_log import newest_batch, queries
+from ha.spark.partition_advice import advise
 from leader.layout.names import SPARK
 from store.errors import Invalid, NotFound
 
@@ -32,16 +33,22 @@ def differing(frozen: Mapping[str, str], session: Mapping[str, str]) -> list[str
 def warn_of_frozen(spark: SparkSession, leadership: Leadership) -> None:
     """Log, for each query with state, which settings of the session have no effect on it. Costs two lists and a read.
 
+    Of a job without queries it logs what Spark is going to freeze, if that looks wrong.
+
     Raises:
         Fenced: another leader has taken over.
         StoreError: the store did not answer.
     """
     session = getattr(spark.conf, "getAll", {})  # what was set, without defaults; Spark 4 and newer
-    for query in queries(leadership) if session else ():
+    known = queries(leadership) if session else []
+    if session and not known:
+        advise(spark, leadership.job)
+    for query in known:
         if found := differing(_frozen(leadership, query), session):
             _log.warning(
-                "%s: query %r goes on with the settings of its checkpoint: %s. To change them, give it another name, "
-                "so that it begins anew.", leadership.job, query, ", ".join(found),
+                "%s: query %r goes on with the settings of its checkpoint: %s. `ha rescale` changes the number of "
+                "state partitions. For the others give it another name, so that it begins anew.",
+                leadership.job, query, ", ".join(found),
             )  # fmt: skip
 
 

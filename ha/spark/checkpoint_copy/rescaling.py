@@ -22,13 +22,12 @@ from ha.spark import stored_state
 from ha.spark.checkpoint_copy.copying import Progress, Staging
 from ha.spark.checkpoint_copy.exporting import fill
 from ha.spark.checkpoint_copy.replacing import Replacing
+from ha.spark.partition_advice import PARTITIONS
 from ha.spark.private_names import check_repartition
 from ha.spark.relocate import relocate
 from ha.spark.repartition import Compared, Told, check, compare, repartition
 from leader.layout.names import SPARK
 from store.errors import Conflict, Invalid
-
-PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class RescaleOutlook(msgspec.Struct, frozen=True):

@@ -102,7 +102,8 @@ class Rewinding(Replacing):
             Invalid: the batch cannot be continued, or what was published after it cannot be moved away.
         """
         published = Published(self._find)
-        outputs = [published.rewound(each, to, choice) for each in published.after(to, names)]
+        known = names is not None or len(self._queries()) <= 1  # then an undo has to know those with nothing later, too
+        outputs = [published.rewound(each, to, choice) for each in published.of_query(to, names) if known or each.ids]
         plan = Plan(self._query, to, uuid.uuid4().hex[:8], leadership.epoch, outputs)
         with self._prepared(leadership, f"to-{to}") as place:
             fill(Staging(self._files, self._directory.at(place), told), self._source(to))

@@ -170,6 +170,18 @@ def test_a_rewind_is_undone_and_that_as_well(job: Job, choice: str) -> None:
     assert job.seen == {**numbered("old", range(7)), "batch=7": "on7"}
 
 
+def test_an_undo_takes_back_what_an_output_has_published_since_if_it_had_nothing_later_then(job: Job) -> None:
+    """Found by a rescale, which always goes to the newest batch: the replay of batch 7 was dropped as known."""
+    job.commit(6)
+    before = job.state
+    job.rewind(6, ASIDE)
+    job.publish(range(7, 9), "new")
+    job.commit(8)
+    job.undo()
+    assert job.state == before
+    assert job.publish(range(7, 8), "old") == [True]
+
+
 def test_what_is_decided_and_not_complete_follows_too(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     before = job.seen
     with job.output() as output, monkeypatch.context() as patch:
