@@ -128,6 +128,7 @@ class Closing:
 
     def __init__(self, files: CheckpointFiles, batch: int, parsed: Parsed, *, begun: bool = False) -> None:
         self._names = files
+        self._checksums = files.checksums
         self._batch = batch
         self._newest = batch + 1 if begun else batch
         """The newest batch whose input is known."""
@@ -187,7 +188,7 @@ class Closing:
         if size is not None and found != size:
             raise Hole(path, f"It has {found:,} bytes, and had {size:,} when it was written.")
         self._files[path] = found
-        if self._names.checksums and (checks := f"{path}.crc") in self._names:  # a restart does without
+        if self._checksums and (checks := f"{path}.crc") in self._names:  # a restart does without
             self._files[checks] = self._names.sizes[checks]
 
     def _need_or_rebuild(self, path: str, origin: str) -> None:

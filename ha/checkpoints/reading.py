@@ -17,6 +17,9 @@ T = TypeVar("T")
 READERS = 32
 """Files that are read at once: reading a small one is waiting for the most part."""
 
+LOT = 16
+"""Files that one call reads at most. Where there are thousands, handing one to a thread costs more than reading it."""
+
 MOST_BYTES = 16 << 20
 """Longest small file. The log of a file source has a line a file, so it is the longest one."""
 
@@ -100,11 +103,13 @@ class CheckpointReader:
         """
         unknown = sorted(paths - self._known.keys())
         if unknown:
-            with ThreadPoolExecutor(min(READERS, len(unknown)), thread_name_prefix="ha-checkpoint") as crew:
-                for path, data in zip(unknown, crew.map(self._read, unknown), strict=True):
-                    self._known[path] = data
-                    self.reads += 1
-                    self.bytes += len(data or b"")
+            size = min(LOT, -(-len(unknown) // READERS))
+            lots = [unknown[begin : begin + size] for begin in range(0, len(unknown), size)]
+            with ThreadPoolExecutor(len(lots[:READERS]), thread_name_prefix="ha-checkpoint") as crew:
+                for lot, said in zip(lots, crew.map(self._read, lots), strict=True):
+                    self._known.update(zip(lot, said, strict=True))
+                    self.bytes += sum(len(data or b"") for data in said)
+            self.reads += len(unknown)
         return self._known
 
     @property
@@ -126,8 +131,5 @@ class CheckpointReader:
             return data
         return rebuilt_log(data, int(path.rpartition("/")[2].removesuffix(".compact")))
 
-    def _read(self, path: str) -> bytes | None:
-        try:
-            return self.tree.head(path, LINEAGE_BYTES if path.endswith(".changelog") else MOST_BYTES)
-        except NotFound:
-            return None
+    def _read(self, lot: list[str]) -> list[bytes | None]:
+        return self.tree.heads({path: LINEAGE_BYTES if path.endswith(".changelog") else MOST_BYTES for path in lot})

@@ -6,9 +6,9 @@ listing would look complete. So the drivers list names and sizes, and pyarrow on
 
 import getpass
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 READ_TIMEOUT_S = 20.0
-"""Time for the head of one file."""
+"""Time for the head of each file."""
 
 LIST_TIMEOUT_S = 20.0
 """Time for the list of one directory."""
@@ -125,13 +125,30 @@ class Tree:
             NotFound: there is no such file.
             Unknown: it could not be read, for whatever reason.
         """
+        (found,) = self.heads({path: most})
+        if found is None:
+            raise NotFound(f"{path} does not exist.")
+        return found
 
-        def read(_: object) -> bytes:
-            with _classified(path), self._arrow.open_input_stream(f"{self._at}/{path}") as source:
+    def heads(self, wanted: Mapping[str, int]) -> list[bytes | None]:
+        """Return the first bytes of small files, read in one call, one after the other; None of one that is not there.
+
+        Args:
+            wanted: how many bytes of each at most, by path.
+
+        Raises:
+            Unknown: one could not be read, for whatever reason.
+        """
+
+        def read(path: str, most: int) -> bytes | None:
+            with suppress(NotFound), _classified(path), self._arrow.open_input_stream(f"{self._at}/{path}") as source:
                 return bytes(source.read(most))
+            return None
 
-        self._before()
-        return self.files.call("bulk_read", read, READ_TIMEOUT_S)
+        for _ in wanted:
+            self._before()
+        timeout = READ_TIMEOUT_S * len(wanted)
+        return self.files.call("bulk_read", lambda _: [read(path, most) for path, most in wanted.items()], timeout)
 
     def read_through(self, path: str, size: int, told: Callable[[bytes], object]) -> None:
         """Read a whole file; a store that keeps check sums, as HDFS does, compares them.
