@@ -69,6 +69,7 @@ LEASE_S = 10.0
     metavar="FILE",
     help="Write metrics for Prometheus's node exporter into this file after each round.",
 )
+@click.option("--quiet", is_flag=True, help="Say only what goes wrong.")
 @click.option("--again", is_flag=True, help="Begin once more after the replica was promoted.")
 @json_option
 @stores
@@ -83,6 +84,7 @@ def replicate(
     calls: float | None,
     retain: int,
     metrics_file: str | None,
+    quiet: bool,
     again: bool,
     as_json: bool,
     files: str | None,
@@ -106,7 +108,7 @@ def replicate(
                 _print_status(opened, job, to, as_json=as_json)
             return
         replication = _Replication(opened, job, to, queries, retain, Budget(calls, rate), as_json=as_json)
-        replication.metrics_file = metrics_file
+        replication.metrics_file, replication.quiet = metrics_file, quiet
         if once:
             with refusals_as_errors():
                 replication.once(again=again)
@@ -146,6 +148,8 @@ class _Replication:
         self._retain, self._budget, self._as_json = retain, budget, as_json
         self._told: dict[str, str] = {}
         self.metrics_file: str | None = None
+        self.quiet = False
+        self._complained = ""
         self._metrics: ReplicationMetrics | None = None
 
     def once(self, *, again: bool) -> None:
@@ -183,10 +187,16 @@ class _Replication:
             except Promoted:
                 raise
             except (Fenced, NotLeader) as error:
-                click.echo(f"{self._job}: it waits for its turn. {error}", err=True)
+                self._complain(f"it waits for its turn. {error}")
             except (StoreError, NoLeader) as error:
-                click.echo(f"{self._job}: it tries again. {error}", err=True)
+                self._complain(f"it tries again. {error}")
                 BOOT_CLOCK.sleep(interval)
+
+    def _complain(self, said: str) -> None:
+        """Say it once, however often it happens in a row."""
+        if said != self._complained:
+            click.echo(f"{self._job}: {said}", err=True)
+        self._complained = said
 
     @contextlib.contextmanager
     def _replicator(self, leadership: Leadership, *, again: bool, told: Any = None) -> "Iterator[Replicator]":
@@ -207,6 +217,7 @@ class _Replication:
 
     def _round(self, replicator: "Replicator") -> "list[QueryRound]":
         done = replicator.round()
+        self._complained = ""
         self._print(done)
         if self.metrics_file is not None:
             from prometheus_client import CollectorRegistry  # noqa: PLC0415
@@ -231,7 +242,10 @@ class _Replication:
                     click.echo(json.dumps({"job": self._job, "at": today(), **asdict(each)}))
                 continue
             said = _said(each)
-            if each.files or each.problem or each.query not in self._told:
+            if self.quiet:
+                if each.problem and self._told.get(each.query) != said:
+                    click.echo(f"{self._job}: {printable(said)}", err=True)
+            elif each.files or each.problem or each.query not in self._told:
                 click.echo(f"{self._job}: {printable(said)}")
             self._told[each.query] = said
 

@@ -9,6 +9,9 @@ from leader.errors import InvalidSettings
 REGION, FULL = "region", "full"
 END, STAY, REPORT = "end", "stay", "report"
 
+SHORTEST_S = 0.1
+"""Least time between two rounds of a replication, each of which lists directories."""
+
 
 class QuerySettings(ProbeSettings, frozen=True, kw_only=True):
     """The queries of ``ha.spark.Job`` and ``ha.spark.lead``; their restart strategy is that of the command's settings.
@@ -64,6 +67,24 @@ class QuerySettings(ProbeSettings, frozen=True, kw_only=True):
         ),
     ] = 0.0
 
+    replicate_to: Annotated[
+        str,
+        setting(
+            "Root of the jobs on another file system, to which a sidecar that does not lead replicates the job's "
+            "checkpoints, as `ha replicate --to` does, in a process of its own with the lowest priority. Of several "
+            "sidecars one does so.",
+            default="empty: nothing is replicated",
+        ),
+    ] = ""
+    replicate_interval: Annotated[
+        float,
+        setting("Time between two rounds of this replication.", "seconds"),
+    ] = 1.0
+    replicate_rate: Annotated[
+        int,
+        setting("Most bytes that this replication moves in a second; 0 for no limit.", "bytes"),
+    ] = 0
+
     def validate(self) -> None:
         """Check these settings as well; it raises as the base does."""
         super().validate()
@@ -72,6 +93,9 @@ class QuerySettings(ProbeSettings, frozen=True, kw_only=True):
         check_choice("failed_query", self.failed_query, (REPORT, END))
         check_seconds("checkpointing_timeout", self.checkpointing_timeout, 0.0)
         check_seconds("verify_interval", self.verify_interval, 0.0)
+        check_seconds("replicate_interval", self.replicate_interval, SHORTEST_S)
+        if self.replicate_rate < 0:
+            raise InvalidSettings(f"replicate_rate is {self.replicate_rate}: it must be at least 0.")
         if self.checkpointing_tolerable_failed_checkpoints < 0:
             raise InvalidSettings(
                 "checkpointing_tolerable_failed_checkpoints is "

@@ -1,6 +1,15 @@
-"""Metrics of replication, in a file: a replicator is no server, and Prometheus's node exporter reads such files."""
+"""Metrics of replication, in a file: a replicator is no server, and Prometheus's node exporter reads such files.
+
+A sidecar whose replicator writes one shows it as its own.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 LABELS = ["job_name", "query"]
 
@@ -37,3 +46,24 @@ class ReplicationMetrics:
             OSError: it cannot be written.
         """
         write_to_textfile(path, self._registry)
+
+
+class ReplicationFile(Collector):
+    """Shows what a replicator has written into its file; nothing before its first round."""
+
+    def __init__(self, registry: CollectorRegistry, path: Path) -> None:
+        """The file need not be there."""
+        self._path = path
+        registry.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: the file says what there is."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics."""
+        try:
+            found = self._path.read_text(encoding="utf-8")
+        except OSError:  # no round has ended, or the sidecar ends
+            return
+        yield from text_string_to_metric_families(found)

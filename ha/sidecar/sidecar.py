@@ -30,6 +30,7 @@ from ha.sidecar.newest_program import NewestProgram
 from ha.sidecar.operator_work import OperatorWork
 from ha.sidecar.phase import Ending, Leading, Reconciling, Standby
 from ha.sidecar.probes import probe_of
+from ha.sidecar.replication import Replication
 from ha.sidecar.savepoint_work import Restore
 from ha.sidecar.savepoints import Savepoints
 from ha.sidecar.stored_program import StoredProgram
@@ -128,6 +129,7 @@ class Sidecar:
         self._publisher = SidecarPublisher(job, stores, process.runtime, self._leads, logs.committed) if spark else None
         stands_by = lambda: self._leadership.stands_by  # noqa: E731
         self._verification = Verification(settings, job, process.metrics.registry, stands_by)
+        self._replication = Replication(settings, job, process.metrics.registry, stands_by)
         self._measure(logs)
 
     def _measure(self, logs: QueryReports) -> None:
@@ -144,6 +146,7 @@ class Sidecar:
         if self._class_data is not None:
             self._class_data.begin()
         self._verification.begin()
+        self._replication.begin()
         self._process.join(self._job, self._notices)
         leadership = self._leadership
         if self._orphan is not None:
@@ -163,6 +166,7 @@ class Sidecar:
             self._process.release_and_wait([self._job])  # a grant may have come since; nothing runs under it
         finally:
             self._verification.close()
+            self._replication.close()
             self._command.close()
             if self._class_data is not None:
                 self._class_data.close()
