@@ -14,6 +14,7 @@ from ha.views.checkpoints import inspection
 from ha.views.jobs import JobSummary, summaries, summary
 from ha.views.queries import Queries, queries
 from ha.views.records import CheckpointRow, FailureRow, GrantRow
+from ha.views.replicas import ReplicaView, replica
 from leader.job.admin import JobAdmin
 from store.clock import now
 
@@ -107,6 +108,13 @@ class Reads:
                 self._inspected,
                 "What the checkpoint of a query says; one at a time.",
                 Inspection,
+                refusals=missing,
+            ),
+            Operation(
+                f"{job}/replica",
+                self._of(replica),
+                "How far a replica is; the name of its job ends in `.replica`.",
+                ReplicaView,
                 refusals=missing,
             ),
         ]

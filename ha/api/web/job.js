@@ -5,8 +5,10 @@ import { BAD, VERBS, possible, confirm } from "/ask.js";
 import { batches } from "/batches.js";
 import { age, badge, bytes, count, el, rate, table, took } from "/dom.js";
 import { graph } from "/graph.js";
+import { inspections, isReplica, replica } from "/inside.js";
 import { timeline } from "/timeline.js";
 
+const REPLICA_MS = 10000;
 const FINAL = ["FINISHED", "CANCELED", "FAILED"];
 
 export class JobPage {
@@ -21,8 +23,27 @@ export class JobPage {
     main.replaceChildren(
       el("p", {}, el("a", { href: "#/" }, "← All jobs")), this.title, this.said, el("section", {}, this.facts),
       part("timeline", "Leaderships and faults"), part("queries", "Queries"),
-      part("checkpoints", "Checkpoints"), part("exceptions", "Failures"));
+      ...(isReplica(job) ? [part("replica", "Replica")] : []),
+      part("checkpoints", "Checkpoints"), part("inside", "Inside the checkpoints"), part("exceptions", "Failures"));
     document.title = `${job} - Hybrid HA`;
+    this.follow();
+  }
+
+  // A replicator writes down how far it is; no event tells of that.
+  async follow() {
+    const place = this.parts.replica;
+    if (!place) return;
+    place.replaceChildren(...(await replica(this.job)));
+    setTimeout(() => { if (place.isConnected) this.follow(); }, REPLICA_MS);
+  }
+
+  inside() {
+    const named = new Set([...(this.known.checkpoints || []), ...(this.known.queries?.queries || [])].map((each) => each.query));
+    const names = [...named].sort();
+    if (this.inspected === names.join()) return;
+    this.inspected = names.join();
+    const none = el("p", { class: "soft" }, "No query is known yet.");
+    this.parts.inside.replaceChildren(...(names.length ? inspections(this.job, names) : [none]));
   }
 
   show(row) {
@@ -68,6 +89,7 @@ export class JobPage {
     }
     if (name === "exceptions") redraw(this.parts.exceptions, ...failures(this.known.exceptions));
     if (name === "checkpoints") redraw(this.parts.checkpoints, checkpoints(this.known.checkpoints));
+    if (name === "checkpoints" || name === "queries") this.inside();
     if (name === "queries") redraw(this.parts.queries, ...queries(this.known.queries));
   }
 }

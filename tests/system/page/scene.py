@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded
 from ha.spark.supervision.states import Graph, GraphQuery, ShownQuery, States
 from ha.spark.supervision.supervisor import QueryState
 from leader.job.admin import JobAdmin
@@ -17,6 +18,8 @@ from leader.job.versioned_files import VersionedFiles, graph_of
 from leader.layout.checkpoint import Metadata
 from leader.layout.names import GRAPH, HISTORY
 from store.bounded import BoundedFiles
+from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
+from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.led import Led, session
 
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
@@ -96,3 +99,24 @@ def failures(root: Path, directory: FencedDirectory) -> None:
     kept.add("AnalysisException", f"customer_id cannot be resolved {EVIL}", query="enrich", trace=TRACE)
     for path, ago in zip(sorted((root / directory.at("exceptions")).iterdir()), (1520, 95), strict=True):
         os.utime(path, (time.time() - ago,) * 2)
+
+
+def checkpoint(root: Path, files: BoundedFiles) -> Path:
+    """Give the query "sums" of "orders" a checkpoint with a hole; returns where it is."""
+    home = root / JobAdmin(files, None, 5).directory("orders").at("spark/sums")
+    until_batch(ROCKSDB_IDS, 6).write_to(home)
+    (home / "offsets/3").unlink()
+    return home
+
+
+def replica(root: Path, files: BoundedFiles) -> None:
+    """Have a replica of "orders" here."""
+    Led(root).claim("orders.replica", "http://10.0.0.9:4040")
+    ago = time.time() - 95
+    seen = [
+        ReplicatedQuery("clean", 4121, 4121, 4122, time.time() - 2),
+        ReplicatedQuery("sums", 4100, 4121, 4122, ago, EVIL),
+    ]
+    report = ReplicaReport("hdfs://first/jobs/orders", time.time(), seen)
+    place = JobAdmin(files, None, 5).directory("orders.replica")
+    (root / place.at(REPORT)).write_bytes(encoded(report))

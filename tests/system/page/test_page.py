@@ -11,7 +11,7 @@ import pytest
 from leader.job.admin import JobAdmin
 from leader.job.exceptions import Exceptions
 from leader.job.requests import Requests, State
-from tests.system.page.scene import EVIL, arrange
+from tests.system.page.scene import EVIL, arrange, checkpoint, replica
 from tests.unit.ha.api.serving import OPERATE, Served
 from tests.unit.ha.conftest import hurried
 from tests.unit.ha.waiting import PATIENCE
@@ -71,7 +71,7 @@ def visit(browser: Any, served: Served) -> Iterator[Any]:
     yield go
     for each in opened:
         each.close()
-    refused = ("status of 400", "status of 401")  # by a test's own doing, and shown by the page
+    refused = ("status of 400", "status of 401", "status of 404")  # by a test's own doing, and shown by the page
     assert not [each for each in said if not any(map(each.__contains__, refused))], "the browser complains of nothing"
 
 
@@ -113,6 +113,37 @@ def test_a_job_fits_and_nothing_of_it_is_taken_for_html(visit: Any, name: str) -
     assert page.locator("#checkpoints figure").count() == 3
     assert page.locator("#checkpoints .batch").count() == 9
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is pushed out of the window"
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_the_inside_of_a_checkpoint(visit: Any, served: Served, jobs: Path, name: str) -> None:
+    checkpoint(jobs, served.stores.files)
+    page = visit("#/jobs/orders", **LOOKS[name])
+    page.wait_for_selector("#inside summary:has-text('sums')")
+    assert page.locator("#inside details").count() == 4
+    assert page.locator("#inside td").count() == 0, "nobody has asked for it"
+    page.locator("#inside summary", has_text="sums").click()
+    page.wait_for_selector("#inside td:has-text('offsets/3')")
+    assert "restorable" in page.locator("#inside .state.good").first.inner_text()
+    assert "A restart goes on after batch 6" in page.locator("#inside details[open]").inner_text()
+    picture(page, f"inside-{name}")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is pushed out of the window"
+    page.locator("#inside summary", has_text="audit").click()
+    page.wait_for_selector("#inside [role=alert]:has-text('has no checkpoint of a query')")
+
+
+def test_a_replica_says_how_far_it_is(visit: Any, served: Served, jobs: Path) -> None:
+    replica(jobs, served.stores.files)
+    page = visit("#/jobs/orders.replica")
+    page.wait_for_selector("#replica td")
+    assert page.locator("#replica td[data-label='Behind']").all_inner_texts() == ["0", "21"]
+    assert page.locator("#replica td[data-label='Had all'] time").count() == 2
+    assert "Replica of hdfs://first/jobs/orders" in page.locator("#replica").inner_text()
+    assert EVIL in page.locator("#replica").inner_text()
+    picture(page, "replica")
+    page.goto(f"{served.url}/#/jobs/orders")
+    page.wait_for_selector("#checkpoints td")
+    assert page.locator("#replica").count() == 0
 
 
 def test_the_list_fits_a_phone(visit: Any) -> None:

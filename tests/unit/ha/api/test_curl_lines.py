@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ha.spark.replication.report import REPORT, ReplicaReport, encoded
 from tests.unit.ha.api.serving import OPERATE, Served, status
 from tests.unit.ha.checkpoints.simulated_spark import HDFS
 from tests.unit.ha.checkpoints.test_closure import until_batch
@@ -47,7 +48,10 @@ def test_each_line_is_answered(served: Served, quick: Path) -> None:
     (leader,) = (quick / "orders").iterdir()
     until_batch(HDFS, 2).write_to(leader / "spark/daily")
     served.contends["orders"] = status("orders", leads=True, epoch=1)
-    assert len(LINES) == 17
+    Led(quick).claim("orders.replica", "a:1")
+    (replica,) = (quick / "orders.replica").iterdir()
+    (replica / REPORT).write_bytes(encoded(ReplicaReport("hdfs://first/jobs/orders", 0.0, [])))
+    assert len(LINES) == 18
     for line in LINES:
         said = run(line, served)
         if "/events" in line:

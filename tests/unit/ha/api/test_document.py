@@ -31,6 +31,7 @@ def test_every_route_of_the_api_is_described(served: Served) -> None:
         *(f"/api/v1/jobs{rest}" for rest in ("", "/{job}", "/{job}/events", "/{job}/requests", "/{job}/requests/{id}")),
         *(f"/api/v1/jobs/{{job}}/{part}" for part in ("queries", "exceptions", "history", "checkpoints")),
         "/api/v1/jobs/{job}/checkpoints/{query}",
+        "/api/v1/jobs/{job}/replica",
     } == set(described)
 
 

@@ -11,6 +11,7 @@ import pytest
 import ha
 from ha.api.reads import Shared
 from ha.cli.commands import exit_code
+from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, encoded
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB
 from tests.unit.ha.checkpoints.test_closure import until_batch
@@ -47,7 +48,27 @@ def test_the_checkpoint_of_a_query_is_inspected(served: Served, capsys: pytest.C
             assert (code, bool(said["detail"])) == (expected, True)
 
 
-@pytest.mark.parametrize("resource", ["", "/queries", "/exceptions", "/history", "/checkpoints", "/checkpoints/daily"])
+def test_a_replica_says_how_far_it_is(served: Served) -> None:
+    with ha.lead("orders.replica") as leadership:
+        assert served.get("/api/v1/jobs/orders.replica/replica")[0] == 404
+        seen = [ReplicatedQuery("daily", 4, 6, 7, 1e9), ReplicatedQuery("weekly")]
+        report = encoded(ReplicaReport("hdfs://first/jobs/orders", 1e9 + 1, seen))
+        Path(urlsplit(leadership.directory).path, REPORT).write_bytes(report)
+        code, said = served.get("/api/v1/jobs/orders.replica/replica")
+        assert (code, said["source"], said["at"], said["promoted"]) == (
+            (200, "hdfs://first/jobs/orders", "2001-09-09T01:46:41Z", False)
+        )
+        daily, weekly = said["queries"]
+        assert (daily["query"], daily["batch"], daily["behind"]) == ("daily", 4, 2)
+        assert (daily["level_at"], weekly["level_at"]) == ("2001-09-09T01:46:40Z", None)
+        leadership.own.make_folder(f"{PROMOTED}1")
+        assert served.get("/api/v1/jobs/orders.replica/replica")[1]["promoted"] is True
+
+
+RESOURCES = ["", "/queries", "/exceptions", "/history", "/checkpoints", "/checkpoints/daily", "/replica"]
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
 def test_a_job_that_is_not_there_and_one_that_cannot_be(served: Served, resource: str) -> None:
     for job, expected in (("nowhere", 404), ("a%20b", 400)):
         code, said = served.get(f"/api/v1/jobs/{job}{resource}")

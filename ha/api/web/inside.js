@@ -1,0 +1,62 @@
+// Looks into the checkpoint of a query, and at a replica. A look costs the store many calls: it is taken when asked for.
+
+import { get } from "/api.js";
+import { age, bytes, count, el, table } from "/dom.js";
+
+const GOOD = ["restorable", "restorable with rebuilt files"];
+
+const failed = (error) => el("p", { role: "alert" }, error.message);
+const condition = (row) => el("span", { class: `state ${GOOD.includes(row.condition) ? "good" : row.condition === "damaged" ? "bad" : "calm"}` }, row.condition);
+const span = (row) => (row.first === row.last ? `${row.first}` : `${row.first} to ${row.last}`);
+const skew = (found) => (found ? `${found.ratio} times the mean, in partition ${found.partition}` : "-");
+
+export function inspections(job, queries) {
+  return queries.map((query) => {
+    const inside = el("div");
+    const look = async () => {
+      inside.replaceChildren(el("p", { class: "soft" }, "Looking into it …"));
+      try {
+        const found = await get(`/jobs/${encodeURIComponent(job)}/checkpoints/${encodeURIComponent(query)}`);
+        inside.replaceChildren(...inspection(found), el("button", { type: "button", onclick: look }, "Look again"));
+      } catch (error) {
+        inside.replaceChildren(failed(error));
+      }
+    };
+    const made = el("details", { ontoggle: () => { if (made.open) look(); } }, el("summary", {}, query), inside);
+    return made;
+  });
+}
+
+function inspection(found) {
+  const batches = [
+    ["Batches", span, "name"], ["Condition", condition], ["Missing", (row) => row.missing || "-", "mono wide"], ["Why", (row) => row.reason || "-", "wide"],
+  ];
+  const stores = [
+    ["Operator", (row) => `${row.operator.id} ${row.operator.name}`, "name"], ["Store", (row) => row.name],
+    ["Partitions", (row) => count(row.partitions), "number"], ["Keys", (row) => count(row.keys), "number"],
+    ["Bytes", (row) => bytes(row.bytes), "number"], ["Replayed", (row) => count(row.replayed), "number"], ["Skew", (row) => skew(row.byte_skew), "wide"],
+  ];
+  const rows = found.operators.flatMap((operator) => operator.stores.map((store) => ({ operator, ...store })));
+  const said = found.batch === null ? "No batch is committed." : [
+    `A restart goes on after batch ${count(found.batch)} and reads ${count(found.files)} files, ${bytes(found.bytes)}.`,
+    found.format ? `State: ${found.format}, ${count(found.partitions)} partitions.` : "It has no state.",
+    found.watermark_ms ? `Watermark: ${new Date(found.watermark_ms).toISOString()}.` : "",
+  ].filter(Boolean).join(" ");
+  return [el("p", {}, said), table(batches, [...found.batches].reverse(), true), rows.length ? table(stores, rows, true) : null].filter((each) => each !== null);
+}
+
+export const isReplica = (job) => job.endsWith(".replica");
+
+export async function replica(job) {
+  try {
+    const found = await get(`/jobs/${encodeURIComponent(job)}/replica`);
+    const columns = [
+      ["Query", (row) => row.query, "name"], ["Batch", (row) => count(row.batch), "number"], ["Behind", (row) => count(row.behind), "number"],
+      ["Had all", (row) => age(row.level_at)], ["Trouble", (row) => row.problem || "-", "wide"],
+    ];
+    const state = found.promoted ? "It was promoted." : "It can be promoted to the batches below.";
+    return [el("p", {}, `Replica of ${found.source}. ${state}`), table(columns, found.queries, true)];
+  } catch (error) {
+    return [failed(error)];
+  }
+}
