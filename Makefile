@@ -34,7 +34,7 @@ bench: install  ## what it costs, beside what people use today: build/benchmarks
 
 soak: install  ## many simulated runs of whole systems: make soak SEEDS=100000
 	$(BIN)/python -m tests.system.simulation --seeds $(SEEDS)
-	$(BIN)/python -m tests.system.checkpoints --lives 10000 --holes 1000
+	$(BIN)/python -m tests.system.checkpoints --lives 10000 --holes 1000 --kills 1000
 
 fuzz: install  ## every decoder under a coverage-guided fuzzer: make fuzz FUZZ_SECONDS=60
 	$(BIN)/python -m tests.system.fuzz all -max_total_time=$(FUZZ_SECONDS)

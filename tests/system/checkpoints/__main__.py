@@ -1,6 +1,8 @@
-"""Checkpoints of simulated Sparks, in large numbers: sweeps that delete nothing needed, and holes that are all found.
+"""Checkpoints of simulated Sparks, in large numbers.
 
-python -m tests.system.checkpoints --lives 10000 --holes 1000      what `make soak` does
+Sweeps delete nothing needed, holes are all found, and a replica is promotable wherever its replicator is killed.
+
+python -m tests.system.checkpoints --lives 10000 --holes 1000 --kills 1000      what `make soak` does
 """
 
 import json
@@ -9,7 +11,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
+from itertools import count
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import click
@@ -19,6 +24,7 @@ from tests.lanes import in_background
 from tests.unit.ha.checkpoints.holes import alarms, hole
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS
 from tests.unit.ha.checkpoints.sweeping import Counted, live
+from tests.unit.ha.spark.replication.beside import Beside, on_one_thread
 
 T = TypeVar("T")
 
@@ -33,14 +39,48 @@ def swept(seed: int) -> Counted:
     return counted
 
 
+KILLS = 10
+"""Times that the replicator of one query is killed."""
+
+CALLS = 200
+"""Calls of the stores among which one is drawn: a round has dozens."""
+
+
+def killed(seed: int) -> tuple[int, int, str]:
+    """Kill one query's replicators at drawn calls; returns deaths, looks at the replica, and the first thing wrong."""
+    on_one_thread(setattr)
+    random = Random(seed)  # noqa: S311
+    with TemporaryDirectory() as folder:
+        beside = Beside(Path(folder), FORMATS[seed % len(FORMATS)], random)
+        replica = None
+        try:
+            for number in count():
+                beside.step(random.randrange(60))
+                if beside.deaths >= KILLS:
+                    break
+                if number % 5 == 2:
+                    beside.save()
+                elif number % 5 == 4 and random.random() < 0.5:
+                    beside.rewind()
+                replica = beside.round(replica, random.randrange(CALLS), random.choice([0, 0, 1]))
+                beside.check()
+            for _ in range(3):
+                replica = beside.round(replica, None, 0)
+            assert beside.newest[1] == beside.spark.newest(), "it does not get level"
+        except AssertionError as error:
+            return beside.deaths, beside.checked, f"seed {seed}: {error}"
+        return beside.deaths, beside.checked, ""
+
+
 @click.command()
 @click.option("--lives", default=1000, show_default=True, help="How many queries live, with sweeps beside them.")
 @click.option(
     "--holes", default=1000, show_default=True, help="How many holes are made, of each kind, and looks taken."
 )
+@click.option("--kills", default=1000, show_default=True, help="How many times a replicator is killed.")
 @click.option("--first", default=0, show_default=True, help="The first seed.")
 @click.option("--output", type=click.Path(path_type=Path), default=Path("build/soak-checkpoints.json"))
-def main(lives: int, holes: int, first: int, output: Path) -> None:
+def main(lives: int, holes: int, kills: int, first: int, output: Path) -> None:
     """Count what is swept and needed, found and missed; exit code 1 if anything is wrong."""
     total = Counted()
     seeds = range(first, first + holes)
@@ -53,17 +93,24 @@ def main(lives: int, holes: int, first: int, output: Path) -> None:
             total.lost += each.lost
         missing = list(_all(pool, "missing files", partial(hole, by_content=False), seeds))
         changed = list(_all(pool, "changed bits", partial(hole, by_content=True), seeds))
+        dead = list(_all(pool, "killed replicators", killed, range(first, first - (-kills // KILLS))))
         alarmed = list(_all(pool, "looks at living checkpoints", alarms, seeds))
     said = {
         "sweeps": asdict(total),
         "missing files": {"made": len(missing), "overlooked": [path for path, found in missing if not found]},
         "changed bits": {"made": len(changed), "overlooked": [path for path, found in changed if not found]},
+        "replicas": {
+            "kills": sum(deaths for deaths, _, _ in dead),
+            "looks": sum(looks for _, looks, _ in dead),
+            "wrong": [wrong for _, _, wrong in dead if wrong],
+        },
         "living": {"looks": len(alarmed), "false alarms": [each.missing for found in alarmed for each in found]},
     }
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     click.echo(json.dumps(said))
     wrong = total.lost or any(not found for _, found in (*missing, *changed)) or any(alarmed)
+    wrong = wrong or any(each for _, _, each in dead)
     sys.exit(bool(wrong))
 
 
