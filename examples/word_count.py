@@ -42,10 +42,16 @@ def words(spark: SparkSession, source: str, files_per_batch: int) -> DataFrame:
     return lines.select(word).where("word <> ''")
 
 
-def counts(spark: SparkSession, source: str, files_per_batch: int) -> DataFrame:
+def twice(lines: DataFrame) -> DataFrame:
+    """Return each word two times, as a bad version would: for drills."""
+    return lines.select(sql.explode(sql.array("word", "word")).alias("word"))
+
+
+def counts(spark: SparkSession, source: str, files_per_batch: int, *, bad: bool = False) -> DataFrame:
     """Return the stream of updated counts, each with what its worker knows of the job master."""
     says = sql.udf(lambda _: who(), "address string, epoch long, source string, worker long").asNondeterministic()
-    counted = words(spark, source, files_per_batch).groupBy("word").count()
+    found = words(spark, source, files_per_batch)
+    counted = (twice(found) if bad else found).groupBy("word").count()
     return counted.withColumn("job_master", says(counted["word"]))
 
 
@@ -64,7 +70,7 @@ def start(
         done()
 
     return (
-        counts(spark, options.input, options.max_files)
+        counts(spark, options.input, options.max_files, bad=options.twice)
         .writeStream.queryName(QUERY)
         .outputMode("update")
         .option("checkpointLocation", ha.spark.checkpoint_location(leadership, QUERY))
@@ -93,6 +99,7 @@ def arguments() -> argparse.Namespace:
     known.add_argument(
         "--dwell", type=float, default=0.0, metavar="S", help="seconds a batch lasts at least, for drills"
     )
+    known.add_argument("--twice", action="store_true", help="count each word twice, as a bad version would, for drills")
     known.add_argument("--checkpoint-ids", action="store_true", help="draw one for each batch, and print it")
     known.add_argument("--warm", action="store_true", help="rehearse before the job is granted")
     known.add_argument("--stop-after-idle", type=float, default=0.0, metavar="S", help="seconds; 0: only on _STOP")

@@ -1,11 +1,14 @@
 """A drill's questions about its job, by the commands that people use, and the faults that it puts into its queries."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ha.drill.clients import text, words
 from ha.drill.fixture import FAULTS, Fixture
+from ha.drill.ha_provider import HYBRID
 from ha.drill.judge import RECOVERY_SLACK_S
 from ha.drill.outcome import Check
 from store.clock import now
@@ -102,3 +105,12 @@ def check_recovered(fixture: Fixture, began: float, limit: float, promise: str) 
     fixture.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": round(limit, 3)}
     detail = f"{took:.1f} s until the next batch, promised within {limit:.1f} s ({promise})"
     check(fixture, "recovered in time", took <= limit + RECOVERY_SLACK_S, detail)
+
+
+def check_words(fixture: Fixture, name: str, output: str, what: str) -> None:
+    """Check that an output beside the job's own counts every word of the input once, after all was fed."""
+    results = fixture.environment.call([*HYBRID.results, output], fixture.folder, ASK_S)
+    counted = Counter(json.loads(results)["words"])
+    expected = Counter(word for number in fixture.observer.fed() for word in words(text(number)))
+    wrong = (counted - expected).total() + (expected - counted).total()
+    check(fixture, name, not wrong, f"{what}: {counted.total()} counted, {expected.total()} expected, {wrong} wrong")

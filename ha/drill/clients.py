@@ -4,13 +4,16 @@
     python -m ha.drill.clients read JOB --every S --timeout S
     python -m ha.drill.clients results URI
     python -m ha.drill.clients savepoints URI
+    python -m ha.drill.clients files URI
+    python -m ha.drill.clients rename ROOT SOURCE TARGET
 
 ``feed`` puts text files into the input directory, one after the other, whatever is broken meanwhile. It writes the
 numbers of these files into ``DIR/fed.jsonl``, one a line, and ends when ``DIR/_STOP`` exists, or after a number of
 files; then it puts the job's own stop marker in place. It repeats a call whose outcome is unknown until it is known.
 ``read`` looks up the leader until its process ends; the answers go into the history (``HA_HISTORY``). ``results``
 prints, as JSON, the batches that the word count has written and the counts in them. ``savepoints`` prints the names in
-a directory of savepoints, each with its queries, or null if it is not complete.
+a directory of savepoints, each with its queries, or null if it is not complete. ``files`` prints the paths of all files
+below a directory, and ``rename`` moves one, both paths below a root.
 """
 
 import argparse
@@ -25,6 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import ha
+from ha.checkpoints.trees import Tree
 from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.spark.savepoints.manifest import MANIFEST
@@ -194,6 +198,30 @@ def savepoints(options: argparse.Namespace) -> None:
     files.close()
 
 
+# --- files
+
+
+def files(options: argparse.Namespace) -> None:
+    """Print the paths of all files below a directory."""
+    found = _open(options.directory)
+    json.dump(sorted(Tree(found).listing()), sys.stdout)
+    found.close()
+
+
+def rename(options: argparse.Namespace) -> None:
+    """Move a file; make the directories above its new name."""
+    root, target = _open(options.root), options.target
+
+    def move(driver: Files) -> None:
+        for end in [place for place, letter in enumerate(target) if letter == "/"]:
+            with suppress(AlreadyExists):
+                driver.make_directory(target[:end])
+        driver.rename(options.source, target)
+
+    root.call("rename", move, CALL_TIMEOUT_S)
+    root.close()
+
+
 def main() -> None:
     """Run one of the programs."""
     parser = argparse.ArgumentParser(description="Feed the job of a drill, look up its leader, or count its output.")
@@ -215,6 +243,13 @@ def main() -> None:
     listing = programs.add_parser("savepoints", help="print the savepoints in the directory")
     listing.set_defaults(run=savepoints)
     listing.add_argument("directory", metavar="URI")
+    walking = programs.add_parser("files", help="print the paths of all files below the directory")
+    walking.set_defaults(run=files)
+    walking.add_argument("directory", metavar="URI")
+    renaming = programs.add_parser("rename", help="move a file")
+    renaming.set_defaults(run=rename)
+    for name in ("root", "source", "target"):
+        renaming.add_argument(name)
     options = parser.parse_args()
     options.run(options)
 

@@ -22,6 +22,7 @@ class Ability(StrEnum):
     CLOCK = "shift a host's clock"
     LIMITS = "fill disks and run out of memory"
     RETURN = "start a sidecar beside a driver that a killed one has left"
+    CLUSTER = "lose a whole cluster while there is another one"
 
 
 class DrillError(Exception):
@@ -118,6 +119,14 @@ class Environment(ABC):
     @abstractmethod
     def variables(self) -> dict[str, str]:
         """The variables that make a member use these servers."""
+
+    def second(self, folder: Path) -> "Environment":
+        """Return another cluster, which has nothing in common with this one; nothing of it runs yet.
+
+        Args:
+            folder: of the drill.
+        """
+        raise DrillError(f"This environment cannot have a second cluster in {folder}.")
 
     @property
     @abstractmethod

@@ -55,6 +55,7 @@ class Setup:
         others: settings that are no durations, by name.
         before: is called before the contenders start.
         contend: makes the command of a contender; default: the HA provider does.
+        clusters: 2 for another cluster, which is there from the beginning; the job's input is on neither of them.
     """
 
     settings: Mapping[str, float] = field(default_factory=dict)
@@ -65,6 +66,7 @@ class Setup:
     others: Mapping[str, str] = field(default_factory=dict)
     before: "Callable[[Fixture], object]" = lambda _: None
     contend: Contend | None = None
+    clusters: int = 1
 
 
 class Fixture:
@@ -81,6 +83,8 @@ class Fixture:
         checks: what the drill itself has found, besides what is checked after every drill.
         measures: what the drill itself has measured.
         over: when the drill itself was over, in boot-clock seconds; what follows is the job's end.
+        outcomes: URIs of the directories that count every word in the end, if they are not the job's own.
+        second: the other cluster, in a drill that has one.
     """
 
     def __init__(
@@ -112,6 +116,8 @@ class Fixture:
         for each in (folder, folder / HISTORY, folder / FAULTS):
             each.chmod(0o777)  # members may be other users
         self.over = float("inf")
+        self.outcomes: list[str] = []
+        self.second: Environment | None = None
         self._setup = setup
         self._provider = provider
         self._feeder: Member | None = None
@@ -133,6 +139,7 @@ class Fixture:
             setup.dwell,
             setup.program,
             place.member_path(self.folder / FAULTS),
+            f"{self.folder.absolute().as_uri()}/shared/input" if setup.clusters > 1 else "",
         )
 
     # --- beginning and end
@@ -144,6 +151,9 @@ class Fixture:
 
     def begin(self) -> None:
         """Start everything, and wait until the first batches are done and a standby contends."""
+        if self._setup.clusters > 1:
+            self.second = self.environment.second(self.folder)
+            self.second.up(self.say)
         self._feed("--every", str(FILES_EVERY))
         for name in READERS:
             beside = READERS[0] if self._setup.agent and self.readers else ""
@@ -214,6 +224,8 @@ class Fixture:
         others = [*self._others.values(), *filter(None, [self._feeder])]
         for member in [*self.contenders.values(), *self.readers.values(), *others]:
             self._end(member)
+        if self.second is not None:
+            self.second.down()
         self.observer.look()
 
     # --- the leader

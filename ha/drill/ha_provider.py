@@ -47,6 +47,7 @@ class DrillJob:
         dwell: seconds that a batch takes at least.
         program: what is run.
         faults: directory in which a breakable program finds what is to go wrong, as members see it.
+        source: URI of the directory that the job reads, if it is not below its own.
     """
 
     name: str
@@ -56,11 +57,12 @@ class DrillJob:
     dwell: float
     program: Program = WORD_COUNT
     faults: str = ""
+    source: str = ""
 
     @property
     def input(self) -> str:
         """URI of the directory that the job reads."""
-        return f"{self.directory}/input"
+        return self.source or f"{self.directory}/input"
 
     @property
     def output(self) -> str:

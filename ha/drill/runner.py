@@ -146,7 +146,7 @@ def _carried_out(drill: Drill, fixture: Fixture, provider: HaProvider) -> tuple[
 
 
 def _results(fixture: Fixture, provider: HaProvider) -> list[dict[str, int]]:
-    commands = [[*provider.results, each] for each in fixture.job.outcomes]
+    commands = [[*provider.results, each] for each in fixture.outcomes or fixture.job.outcomes]
     printed = [fixture.environment.call(each, fixture.folder, RESULTS_TIMEOUT_S) for each in commands]
     return [json.loads(each)["words"] for each in printed]
 

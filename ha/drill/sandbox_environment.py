@@ -99,7 +99,7 @@ class SandboxEnvironment(Environment):
     """Three ZooKeeper servers, two NameNodes with three JournalNodes, one DataNode, all on loopback."""
 
     name = "sandbox"
-    abilities = frozenset({Ability.RETURN})
+    abilities = frozenset({Ability.RETURN, Ability.CLUSTER})
     elsewhere = "a Docker engine and its containers can"
 
     def __init__(
@@ -131,6 +131,10 @@ class SandboxEnvironment(Environment):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HA_")}
         given = _tried(self._sandbox.environment)
         return {**inherited, **given, "PYSPARK_PYTHON": sys.executable}
+
+    def second(self, folder: Path) -> Environment:
+        """Another sandbox, with one server of each kind."""
+        return SandboxEnvironment(folder / "second", zookeepers=1, namenodes=1)
 
     @property
     def scratch(self) -> str:

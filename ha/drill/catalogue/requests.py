@@ -2,12 +2,10 @@
 
 import json
 import re
-from collections import Counter
 
-from ha.drill.asking import ASK_S, HA, asked, check, heal, queries, state, trouble
+from ha.drill.asking import ASK_S, HA, asked, check, check_words, heal, queries, state, trouble
 from ha.drill.catalogue.hdfs import kill_active
 from ha.drill.catalogue.queries import STOP_GRACE
-from ha.drill.clients import text, words
 from ha.drill.drill import Drill, Expected
 from ha.drill.environment import Member
 from ha.drill.fixture import CONTENDERS, Fixture, Setup
@@ -193,13 +191,7 @@ def _start_from(fixture: Fixture, name: str) -> None:
     program = ["python", job.driver, "--input", job.input, "--output", output, "--only", "totals"]
     run = [*HA, "run", f"{job.name}-from-{name}", "--from", where, "--", *program]
     fixture.let(f"from-{name}", run, ASK_S + SAVING_S, {"HA_HISTORY": ""})
-    results = fixture.environment.call([*HYBRID.results, f"{output}/totals"], fixture.folder, ASK_S)
-
-    counted = Counter(json.loads(results)["words"])
-    expected = Counter(word for number in fixture.observer.fed() for word in words(text(number)))
-    wrong = (counted - expected).total() + (expected - counted).total()
-    detail = f"{name}: {counted.total()} counted, {expected.total()} expected, {wrong} wrong"
-    check(fixture, "a job started from a savepoint counts every word once", not wrong, detail)
+    check_words(fixture, "a job started from a savepoint counts every word once", f"{output}/totals", name)
 
 
 DRILLS = (

@@ -30,6 +30,8 @@ GROUPS = {
     "crashes",
     "queries",
     "requests",
+    "checkpoints",
+    "clusters",
 }
 
 

@@ -1,0 +1,178 @@
+"""Clusters: a job's replica elsewhere, while its replicator dies, and when the job's whole cluster is lost."""
+
+import json
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from ha.drill.asking import ASK_S, HA, asked, check, check_words
+from ha.drill.catalogue.requests import PATIENT
+from ha.drill.drill import Drill, Expected
+from ha.drill.environment import Ability, DrillError, Environment, Member
+from ha.drill.fixture import CONTENDERS, Fixture, Setup
+from ha.drill.ha_provider import HYBRID
+from ha.history.events import Ran
+from store.clock import now
+
+SERVERS = ("zookeeper", "journalnode", "namenode", "datanode")
+ALONE: Mapping[str, str] = {"HA_HISTORY": "", "HA_ZOOKEEPER": ""}
+"""What is done beside the job is not of its history, and nobody looks it up."""
+
+BEFORE = 5
+"""Batches in the replica before the cluster is lost."""
+
+TRIES = 10
+"""Looks at a replica until one is answered."""
+
+KILLS = 12
+ALIVE_S = 2.0
+"""For so long at most a replicator lives after its first round: some rounds."""
+
+START_S = 240.0
+
+
+def _home(uri: str, name: str) -> str:
+    """Return a root beside the one of that URI."""
+    return f"{uri.rsplit('/', 1)[0]}/{name}"
+
+
+def _replicating(fixture: Fixture, there: str, name: str) -> Member:
+    command = [*HA, "replicate", fixture.job.name, "--to", there, "--interval", "0.3"]
+    return fixture.beside(name, command, ALONE)
+
+
+def _has(fixture: Fixture, there: str) -> dict[str, int]:
+    """Return what the replica can be promoted to: the batch of each query."""
+    for left in reversed(range(TRIES)):
+        try:
+            outlook = asked(fixture, "promote", fixture.job.name, "--files", there, "--dry-run", "--zookeeper", "")
+        except DrillError:  # another leader of the replica has just begun, or the store is slow
+            if not left:
+                raise
+        else:
+            return {each["query"]: each["batch"] for each in outlook["queries"]}
+    raise AssertionError
+
+
+def _run_there(fixture: Fixture, output: str, variables: Mapping[str, str]) -> Member:
+    """Run the query that counts all words from the files, where the job was promoted."""
+    job = fixture.job
+    program = ["python", job.driver, "--input", job.input, "--output", output, "--only", "totals"]
+    return fixture.beside("there", [*HA, "run", job.name, "--contender", "there", "--", *program], variables)
+
+
+def _finish_there(fixture: Fixture, there: Member) -> None:
+    fixture.finish()
+    fixture.wait_for("the end at the other side", lambda: not there.running, START_S)
+    if there.exit_code:
+        raise DrillError(f"The job at the other side failed: {there.log().strip()[-300:]}")
+
+
+def _until_it_moves(fixture: Fixture, replicator: Member) -> None:
+    """Wait until a replicator has taken over the lease of a killed one, and made its first round."""
+    fixture.wait_for("a round", lambda: " is at batch " in replicator.log(), START_S)
+
+
+# --- cluster-lost
+
+
+def _batches(fixture: Fixture, second: Environment, output: str) -> int:
+    try:
+        return int(json.loads(second.call([*HYBRID.results, output], fixture.folder, ASK_S))["batches"])
+    except DrillError:  # the first one has not made the directory yet
+        return 0
+
+
+def _cluster_lost(fixture: Fixture) -> None:
+    first, second, job = fixture.environment, fixture.second, fixture.job
+    assert second is not None, "the setup asks for it"
+    here, there = first.variables()["HA_FILES"], second.variables()["HA_FILES"]
+    replicator = _replicating(fixture, there, "replicator")
+    _until_it_moves(fixture, replicator)
+    fixture.wait_for("more batches in it", lambda: _has(fixture, there).get("totals", -1) >= BEFORE, START_S)
+    with fixture.fault("all servers and hosts of the cluster are killed; the replica is promoted at the other one"):
+        for name, each in fixture.contenders.items():
+            fixture.lose(each, each.end)
+            fixture.lost.add(name)
+        for server in [each for kind in SERVERS for each in first.servers(kind)]:
+            first.kill(server)
+        lost = now()
+        output = f"{second.scratch}/{job.name}/output"
+        promoted = _promoted(fixture, second, there)
+        fixture.measures["promoted_seconds"] = round(now() - lost, 3)
+        run = _run_there(fixture, output, {**second.variables(), "HA_HISTORY": ""})
+        totals = f"{output}/totals"
+        fixture.wait_for("a batch at the other side", lambda: _batches(fixture, second, totals) > 0, START_S)
+        fixture.measures["rto_seconds"] = round(now() - lost, 3)
+        batches = {each["query"]: each["batch"] for each in promoted["queries"]}
+        check(fixture, "each query is promoted", set(batches) == {"words", "counts", "totals"}, f"{batches}")
+        first.up(fixture.say)
+    _check_fenced(fixture, here, there)
+    _finish_there(fixture, run)
+    fixture.outcomes = [totals]
+
+
+def _promoted(fixture: Fixture, second: Environment, there: str) -> dict[str, Any]:
+    command = [*HA, "promote", fixture.job.name, "--files", there, "--zookeeper", "", "--json"]
+    found: dict[str, Any] = json.loads(second.call(command, fixture.folder, START_S))
+    return found
+
+
+def _check_fenced(fixture: Fixture, here: str, there: str) -> None:
+    """The old side is back: it is told, and whoever contends there runs nothing."""
+    asked(fixture, "promote", fixture.job.name, "--files", there, "--old-files", here, seconds=START_S)
+    since = now()
+    late = fixture.contend(CONTENDERS[0])
+    fixture.wait_for("the end of a contender at the old side", lambda: not late.running)
+    runs = sum(isinstance(each, Ran) and each.running and each.at > since for each in fixture.observer.events)
+    check(fixture, "the old side is fenced", not runs, f"a contender there has started its command {runs} times")
+
+
+# --- replicate-under-kills
+
+
+def _under_kills(fixture: Fixture) -> None:
+    there = _home(fixture.environment.variables()["HA_FILES"], "replicas")
+    once = [*HA, "replicate", fixture.job.name, "--to", there, "--once"]
+    fixture.let("replicated-first", once, START_S, ALONE)
+    random, seen, back = Random(0), _has(fixture, there), 0  # noqa: S311  # drawn points, not secrets
+    first = dict(seen)
+    with fixture.fault(f"the replicator is killed {KILLS} times, at drawn moments"):
+        for number in range(KILLS):
+            replicator = _replicating(fixture, there, f"replicator-{number}")
+            _until_it_moves(fixture, replicator)
+            fixture.run_for(random.uniform(0, ALIVE_S))
+            replicator.kill()
+            found = _has(fixture, there)
+            back += any(found.get(query, -1) < batch for query, batch in seen.items())
+            seen = found
+    promotable = not back and all(seen[query] > batch for query, batch in first.items())
+    check(fixture, "promotable each time, and never to less", promotable, f"{KILLS} kills; from {first} to {seen}")
+    fixture.let("replicated-last", once, START_S, ALONE)
+    asked(fixture, "verify", f"{fixture.job.name}.replica", "--files", there, seconds=START_S)
+    asked(fixture, "promote", fixture.job.name, "--files", there, "--zookeeper", "", seconds=START_S)
+    output = f"{fixture.job.directory}/there"
+    run = _run_there(fixture, output, {**ALONE, "HA_FILES": there})
+    _finish_there(fixture, run)
+    check_words(fixture, "a job started from the replica counts every word once", f"{output}/totals", f"{seen}")
+
+
+DRILLS = (
+    Drill(
+        "cluster-lost",
+        "all servers of the job's cluster are killed; its replica at another one is promoted, and counts to the end",
+        "clusters",
+        _cluster_lost,
+        # Whoever contends at the old side later has to lead for a moment, to see that there is nothing to do.
+        Expected((0, 3), blind=True),
+        needs=frozenset({Ability.CLUSTER}),
+        setup=Setup(settings=PATIENT.settings, program=PATIENT.program, others=PATIENT.others, clusters=2),
+    ),
+    Drill(
+        "replicate-under-kills",
+        f"the process that replicates the job is killed {KILLS} times; the replica is promotable each time",
+        "clusters",
+        _under_kills,
+        setup=PATIENT,
+    ),
+)
