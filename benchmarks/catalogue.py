@@ -15,6 +15,7 @@ MODULES = (
     "benchmarks.thousand_jobs",
     "benchmarks.draining",
     "benchmarks.checkpoints",
+    "benchmarks.replication",
     "benchmarks.scale",
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
