@@ -14,7 +14,7 @@ from ha.config.stores import Stores
 from ha.sidecar.operator_requests import CANCEL
 from ha.views.requests import ask
 from leader.errors import NoLeader, NotLeader
-from leader.job.admin import JobAdmin
+from leader.job.admin import JobAdmin, attempts
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus, Status
 from leader.layout.lease import Mode
@@ -71,8 +71,12 @@ def promote(
 
     with refusals_as_errors(), contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
         admin = JobAdmin(opened.files, None, opened.timing.call_timeout)
-        replica = _replica(admin, job)
-        outlook = promoting.look(opened.files, replica)
+
+        def look() -> "tuple[FencedDirectory, Outlook]":
+            found = _replica(admin, job)
+            return found, promoting.look(opened.files, found)
+
+        replica, outlook = attempts()(look)  # a replicator may take over meanwhile
         if old_files is not None and not outlook.queries and promoting.promoted(replica) and not dry_run:
             _say(job, outlook, _fence(opened, job, old_files, timeout), dry_run=False, as_json=as_json)
             return
@@ -111,7 +115,7 @@ def _promote(
     from ha.spark.replication import promoting  # noqa: PLC0415
     from ha.spark.replication.report import replica_of  # noqa: PLC0415
 
-    promoting.mark(_replica(admin, job))
+    attempts()(lambda: promoting.mark(_replica(admin, job)))
     with contextlib.suppress(NoLeader, StoreError):  # nobody replicates, or its leader finds the mark
         admin.ask_to_hand_over(replica_of(job))
     with (

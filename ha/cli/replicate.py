@@ -182,7 +182,7 @@ class _Replication:
                 ):
                     again = False
                     while True:
-                        self._round(replicator)
+                        self._round_or_complaint(replicator, leadership)
                         BOOT_CLOCK.sleep(interval)
             except Promoted:
                 raise
@@ -191,6 +191,20 @@ class _Replication:
             except (StoreError, NoLeader) as error:
                 self._complain(f"it tries again. {error}")
                 BOOT_CLOCK.sleep(interval)
+
+    def _round_or_complaint(self, replicator: "Replicator", leadership: Leadership) -> None:
+        """Make a round; if the source cannot be read, keep the replica: whoever promotes it must not race with epochs.
+
+        Raises:
+            LeaderError: the replica is led by another process, or was promoted.
+            StoreError: the leadership ends as well, because the store of the replica does not answer.
+        """
+        try:
+            self._round(replicator)
+        except (StoreError, NoLeader) as error:
+            if not leadership.is_leader():
+                raise
+            self._complain(f"it tries again. {error}")
 
     def _complain(self, said: str) -> None:
         """Say it once, however often it happens in a row."""

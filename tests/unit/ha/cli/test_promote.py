@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 import ha
 from ha.cli.commands import exit_code
 from ha.spark.replication import promoting
+from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus
 from store.open import open_files
@@ -152,4 +155,20 @@ def test_a_replicator_that_runs_gives_way(sides: Sides) -> None:
         _, said = other.communicate(timeout=60)
     assert other.returncode == 1
     assert "was promoted" in said
+    assert job_files(sides) == closure_of(3)
+
+
+def test_a_replicator_that_takes_over_meanwhile_is_looked_past(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sides.replicate("--once") == 0
+    for name in ("look", "mark"):
+        fenced = iter([Fenced("Epoch 1 is over.")])
+        real = getattr(promoting, name)
+
+        def first_fenced(*given: Any, fenced: Iterator[Fenced] = fenced, real: Callable[..., Any] = real) -> Any:
+            for error in fenced:
+                raise error
+            return real(*given)
+
+        monkeypatch.setattr(promoting, name, first_fenced)
+    assert promote(sides) == 0
     assert job_files(sides) == closure_of(3)

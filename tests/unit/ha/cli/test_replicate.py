@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ha
 from ha.cli.commands import exit_code
+from ha.cli.replicate import _Replication
 from ha.leadership.leadership import Leadership
 from ha.spark import adopt
+from store.errors import Unknown
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import closed, until_batch
 
@@ -136,3 +139,22 @@ def test_of_two_one_replicates(sides: Sides, capsys: pytest.CaptureFixture[str])
         assert leadership.is_leader()
         assert sides.replicate("--once") == 1
     assert "Job 'orders.replica' is led by" in capsys.readouterr().err
+
+
+class Gone:
+    """A round whose source does not answer."""
+
+    def round(self) -> list[Any]:
+        raise Unknown("Connection refused.")
+
+
+def test_a_source_that_does_not_answer_costs_no_leadership(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing: Any = None
+    replication = _Replication(nothing, "orders", sides.there, (), 1, nothing, as_json=False)
+    gone: Any = Gone()
+    with sides.leading(sides.there, "orders.replica") as leadership:
+        for _ in range(2):
+            replication._round_or_complaint(gone, leadership)
+        assert capsys.readouterr().err == "orders: it tries again. Connection refused.\n"
+    with pytest.raises(Unknown):
+        replication._round_or_complaint(gone, leadership)
