@@ -20,6 +20,7 @@ MODULES = (
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
     "benchmarks.spark.outputs",
+    "benchmarks.spark.regional",
     "benchmarks.spark.failover",
     "benchmarks.spark.hangs",
     "benchmarks.spark.moving",

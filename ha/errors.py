@@ -10,6 +10,7 @@ from leader.errors import (
     OutputLost,
     QueryFailed,
     RegionBehind,
+    TooManyDeadLetters,
     Unreachable,
     Unreadable,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "Refused",
     "RegionBehind",
     "StoreError",
+    "TooManyDeadLetters",
     "Unknown",
     "Unreachable",
     "Unreadable",

@@ -58,6 +58,10 @@ class OutputLost(LeaderError):
         self.files, self.lost = files, lost
 
 
+class TooManyDeadLetters(LeaderError):
+    """A batch has more records that cannot be processed than its query tolerates; the message says how many."""
+
+
 class QueryFailed(LeaderError):
     """A query of the job has failed, and nothing in this program starts it again; the message says why."""
 

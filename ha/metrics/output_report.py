@@ -63,6 +63,7 @@ class OutputReport(msgspec.Struct):
         complete_up_to: the batch up to which all regions are complete; None of an output without regions.
         apart: batches from there to the newest one of any region.
         behind: how many regions have failed or are late, by their state.
+        dead_letters: records that could not be processed, and were published apart.
     """
 
     name: str
@@ -76,6 +77,7 @@ class OutputReport(msgspec.Struct):
     complete_up_to: int | None = None
     apart: int = 0
     behind: dict[str, int] = {}
+    dead_letters: int = 0
 
     def add(self, other: "OutputReport") -> None:
         """Add what another run has counted."""
@@ -87,6 +89,7 @@ class OutputReport(msgspec.Struct):
         self.committed += other.committed
         self.late += other.late
         self.late_files += other.late_files
+        self.dead_letters += other.dead_letters
 
 
 _decoder = msgspec.json.Decoder(list[OutputReport])
@@ -166,6 +169,11 @@ class OutputReports:
             output = self._of(name)
             output.late += partitions
             output.late_files += files
+
+    def dead(self, name: str, letters: int) -> None:
+        """So many records of a batch were published as dead letters."""
+        with self._lock:
+            self._of(name).dead_letters += letters
 
     def regions(self, name: str, complete_up_to: int, apart: int, behind: Iterable[str]) -> None:
         """So far the regions of an output have come, and these states have those that are behind."""

@@ -92,12 +92,18 @@ class OutputMetrics(Collector):
             "Files of an output in partitions that were committed before their batch came.",
             labels=LABELS,
         )
+        dead = CounterMetricFamily(
+            "ha_output_dead_letters",
+            "Records of an output's batches that could not be processed, and were published apart.",
+            labels=LABELS,
+        )
         for each in counted.values():
+            dead.add_metric([self._job, each.name], each.dead_letters)
             if each.pending is not None:
                 partitions.add_metric([self._job, each.name, "committed"], each.committed)
                 partitions.add_metric([self._job, each.name, "late"], each.late)
                 late.add_metric([self._job, each.name], each.late_files)
-        return partitions, late
+        return partitions, late, dead
 
     def _regions(self, present: Iterable[OutputReport]) -> Iterable[Metric]:
         mark = GaugeMetricFamily(

@@ -9,6 +9,7 @@
         partitions/...                                     what is to be committed: ha/outputs/partitions.py
         shift=<batch>~<by>                                 from this batch of the query on, ids are higher by so many
     <uri>/[<column>=<value>/...]batch=<batch id>           one rename for each partition: it appears as a whole
+    <uri>/_dead_letters/batch=<batch id>                   records of it that could not be processed
 
 A regional output has such a folder for each region, and in ``<uri>`` a partition ``region=<region>``. One more has
 
@@ -37,6 +38,13 @@ STAGED, READY, DONE, ROWS = "staged", "ready", "done", "rows"
 SHIFT = "shift="
 
 _SHIFT = re.compile(r"shift=(0|[1-9][0-9]{0,18})~(0|-?[1-9][0-9]{0,18})")
+
+DEAD, ALIVE = "dead", "alive"
+"""Folders below the rows of a batch that has dead letters: these, and the other rows if they have no partition. Neither
+can be one of Spark's partitions."""
+
+DEAD_LETTERS = "_dead_letters"
+"""Folder of the target in which batches of dead letters appear; plain readers of the target do not see it."""
 
 REGION, MARK = "region=", "mark="
 
@@ -71,7 +79,10 @@ def done(batch: int) -> str:
 
 def place(partition: str, batch: int) -> str:
     """Return where readers find a partition of a batch, relative to the target."""
-    return f"{partition}/batch={batch}".lstrip("/")
+    first, _, rest = partition.partition("/")
+    if first == DEAD:
+        return f"{DEAD_LETTERS}/batch={batch}"
+    return f"{rest if first == ALIVE else partition}/batch={batch}".lstrip("/")
 
 
 def hidden(name: str) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ha.spark.checkpoint_copy.adopting import Copied, adopt
     from ha.spark.checkpoint_copy.exporting import export
     from ha.spark.checkpoint_publisher import CheckpointPublisher
+    from ha.spark.dead_letters import DeadLetters
     from ha.spark.lead_session import lead
     from ha.spark.locations import checkpoint_location, executor_settings
     from ha.spark.output import Output
@@ -33,6 +34,7 @@ _PLACES = {
     "CheckpointPublisher": "ha.spark.checkpoint_publisher",
     "CommittedPartition": "ha.outputs.partition_commit",
     "Copied": "ha.spark.checkpoint_copy.adopting",
+    "DeadLetters": "ha.spark.dead_letters",
     "Job": "ha.spark.supervision.job",
     "JobMaster": "ha.jobmaster.master",
     "NoEndpoint": "ha.jobmaster.master",
@@ -63,6 +65,7 @@ __all__ = [
     "CheckpointPublisher",
     "CommittedPartition",
     "Copied",
+    "DeadLetters",
     "Job",
     "JobMaster",
     "NoEndpoint",

@@ -43,11 +43,13 @@ class RowWriter:
         self._source, self._partition_by = source, tuple(partition_by)
         self._options = {**_WRITER, **(options or {})}
 
-    def write(self, batch: "DataFrame", uri: str) -> None:
-        """Write a batch to a directory that is not there yet."""
+    def write(self, batch: "DataFrame", uri: str, *, beside: bool = False) -> None:
+        """Write a batch to a directory that is not there yet, or, ``beside`` others, to one that is."""
         writer = batch.write.format(self._source).options(**self._options)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
+        if beside:
+            writer = writer.mode("append")
         writer.save(uri)
 
 
@@ -97,6 +99,7 @@ class Output:
             StoreError: the store did not answer.
         """
         self._partition_by = tuple(partition_by)
+        self._letters = RowWriter("json", (), None)
         self._rows = RowWriter(source, self._partition_by, options)
         self._name = check_word(name, "an output")
         self._settling = leadership.settling
@@ -120,7 +123,12 @@ class Output:
         """Write a batch, as :meth:`write` does; for ``foreachBatch``."""
         self.write(batch, batch_id)
 
-    def write(self, batch: "DataFrame", batch_id: int) -> bool:
+    @property
+    def name(self) -> str:
+        """Of the output."""
+        return self._name
+
+    def write(self, batch: "DataFrame", batch_id: int, dead: "DataFrame | None" = None) -> bool:
         """Write a batch and publish it.
 
         Args:
@@ -128,6 +136,8 @@ class Output:
                 for its state.
             batch_id: number that Spark gave to the batch. It is the one that readers see, unless the query was put
                 back by ``ha rewind --outputs keep``: then readers see numbers that go on after the newest one.
+            dead: records of the batch that could not be processed. They appear as JSON in ``_dead_letters``, decided
+                by the same rename. :class:`ha.spark.DeadLetters` passes them.
 
         Returns:
             Whether the batch was published now, and not before.
@@ -135,15 +145,22 @@ class Output:
         Raises:
             AlreadyExists: the output has such a batch, and this job did not put it there.
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
+            InvalidSettings: there are dead letters and a partition commit.
             NotLeader: the job is being stopped with a savepoint; whoever starts from it does this batch.
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
+        if dead is not None and self._commit is not None:
+            raise InvalidSettings(f"Output {self._name!r} has a partition commit, so it can have no dead letters.")
         if self._settling.is_set():
             raise NotLeader(f"Batch {batch_id} of output {self._name!r} is not begun: the job is being stopped.")
         attempt = uuid.uuid4().hex  # a rename that is executed late must not move a half-written next try
+        rows = f"{self._journal.staged}/{attempt}/{layout.ROWS}"
         with REPORTS.timed(self._name, WRITE):
-            self._rows.write(batch, f"{self._journal.staged}/{attempt}/{layout.ROWS}")
+            if dead is not None:
+                self._letters.write(dead, f"{rows}/{layout.DEAD}")
+                rows = rows if self._partition_by else f"{rows}/{layout.ALIVE}"
+            self._rows.write(batch, rows, beside=dead is not None)
         if self._commit is None:
             return self._journal.publish(attempt, batch_id)
         self._session = batch.sparkSession

@@ -14,6 +14,7 @@ class Batch:
     def __init__(self, content: str | dict[str, str]) -> None:
         self.content = {"": content} if isinstance(content, str) else content
         self.written: list[Path] = []
+        self.beside = False
 
     @property
     def write(self) -> "Batch":
@@ -28,9 +29,14 @@ class Batch:
     def partitionBy(self, *_: str) -> "Batch":  # noqa: N802
         return self
 
+    def mode(self, mode: str) -> "Batch":
+        assert mode == "append"
+        self.beside = True
+        return self
+
     def save(self, uri: str) -> None:
         path = Path(uri.removeprefix("file://"))
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=self.beside)
         for partition, content in self.content.items():
             (path / partition).mkdir(parents=True, exist_ok=True)
             (path / partition / "part-0").write_text(content)

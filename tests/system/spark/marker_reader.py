@@ -162,8 +162,8 @@ class MarkerRun(Run):
         run = self
 
         class Told(Output):
-            def write(self, batch: DataFrame, batch_id: int) -> bool:
-                published = super().write(batch, batch_id)
+            def write(self, batch: DataFrame, batch_id: int, dead: DataFrame | None = None) -> bool:
+                published = super().write(batch, batch_id, dead)
                 run.marks.poll()
                 if run.trigger == PARTITION_TIME:
                     run.marks.check_marked(batch_id)

@@ -69,6 +69,14 @@ def test_partitions_over_two_runs(driver: Driver) -> None:
     assert driver.value("ha_output_late_files_total") == 9
 
 
+def test_dead_letters_over_two_runs(driver: Driver) -> None:
+    for count in (3, 4):
+        reports = driver.run()
+        reports.dead("clean", count)
+        reports.show()
+    assert driver.value("ha_output_dead_letters_total") == 7
+
+
 def test_regions_of_the_present_run(driver: Driver) -> None:
     first = driver.run()
     first.regions("clean", 7, 3, ["ERROR", "ERROR", "EXPIRED"])
