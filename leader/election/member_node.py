@@ -32,7 +32,6 @@ class MemberNode:
         self._version = 0
         self._created = self._there = False
         self._under_way = False
-        self._asked_in: int | None = None
         self._left = False
         self._promised_until = PAST
 
@@ -85,9 +84,8 @@ class MemberNode:
 
     def answered(self, command: NodeCommand, outcome: Outcome[Node | None], now: float) -> NodeCommand | None:
         """ZooKeeper has answered; returns what to ask next."""
+        # An answer to a session that is over changes nothing: the next token is made only after it.
         self._under_way = False
-        if self._asked_in != self._session:
-            return self.tick(now)  # an answer to a session that is over says nothing about the present one
         missing = isinstance(outcome.error, NotFound)
         match command:
             case CreateNode() if outcome.done or isinstance(outcome.error, AlreadyExists):
@@ -117,5 +115,5 @@ class MemberNode:
         return Lent(self._token, max(0.0, until), started, timeout)
 
     def _ask(self, command: NodeCommand) -> NodeCommand:
-        self._under_way, self._asked_in = True, self._session
+        self._under_way = True
         return command

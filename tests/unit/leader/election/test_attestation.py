@@ -463,3 +463,31 @@ def test_a_refusal_after_the_connection_was_lost_asks_nothing() -> None:
     assert hand.answer(PermissionDenied("no"), 0.0) is None
     assert not hand.attestor.attestation.usable
     assert hand.attestor.wake_at() == NEVER
+
+
+def test_other_nodes_of_the_session_have_names_of_their_own() -> None:
+    hand = Hand()
+    assert hand.attestor.another_token() is None
+    hand.connect()
+    assert hand.attestor.another_token() is None, "the incarnation is not known yet"
+    hand.answer(root())
+    hand.answer()
+    hand.read()
+    assert [hand.attestor.another_token() for _ in range(2)] == [f"{TOKEN}-1", f"{TOKEN}-2"]
+    hand.tick(1.7)
+    hand.synced()
+    hand.answer(NotFound("It is gone."))  # its own node is made under the next name
+    hand.tick(3.2)
+    assert hand.answer(root()) == CreateNode(f"{OWN}-3", b"a")
+
+
+def test_confirmations_come_as_often_as_is_asked_for() -> None:
+    hand = Hand()
+    hand.attestor._every = 0.25
+    hand.confirmed_once()
+    assert hand.attestor.confirmed_at == 0.2
+    assert hand.attestor.wake_at() == pytest.approx(0.2 + 9 / 4)
+    hand.confirm(hand.attestor.wake_at())
+    assert hand.attestor.confirmed_at == pytest.approx(0.2 + 9 / 4)
+    hand.connect(S2)
+    assert hand.attestor.confirmed_at == float("-inf")

@@ -1,5 +1,7 @@
 """Member nodes, answer by answer: made, watched, lent of, and deleted when no belief can rest on them."""
 
+import pytest
+
 from leader.election.borrowed_session import Lent
 from leader.election.member_node import MemberNode
 from leader.layout.znodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, session_path
@@ -130,6 +132,16 @@ def test_an_answer_to_the_session_before_says_nothing() -> None:
     hand.heard(hand.node.changed(1.0))
     hand.node.connected(S2)
     assert hand.answer(own()) == CreateNode(session_path(SECOND), b"a")
+
+
+@pytest.mark.parametrize("answer", [None, AlreadyExists("It is there."), ConnectionLost("It broke.")])
+def test_neither_does_the_answer_to_a_node_that_was_to_be_made(answer: StoreError | None) -> None:
+    hand = Hand()
+    hand.node.connected(S1)
+    assert hand.tick() == CreateNode(session_path(FIRST), b"a")
+    hand.node.connected(S2)
+    assert hand.tick() is None, "one command at a time"
+    assert (hand.answer(answer) or hand.tick()) == CreateNode(session_path(SECOND), b"a")
 
 
 def test_a_failure_is_tried_again_when_it_is_asked_the_next_time() -> None:
