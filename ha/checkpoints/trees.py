@@ -118,6 +118,15 @@ class Tree:
                 told(len(chunk))
         return copied
 
+    def store(self, path: str, data: bytes) -> None:
+        """Write a small file; it has no time limit, so call it within a deadline.
+
+        Raises:
+            Unknown: it could not be written, for whatever reason; a part of it may exist.
+        """
+        with _classified(path), self._arrow.open_output_stream(f"{self._at}/{path}") as sink:
+            sink.write(data)
+
     def head(self, path: str, most: int) -> bytes:
         """Return a file's first bytes, or all of it if it is shorter.
 

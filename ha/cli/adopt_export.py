@@ -5,13 +5,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 import ha
+from ha.checkpoints.layouts import Layout, Layouts
+from ha.checkpoints.renumbering import Doubt, match
 from ha.cli.operate import job_admin
 from ha.cli.options import Seconds, json_option, settings, stores
 from ha.config.stores import Stores
@@ -43,6 +47,14 @@ lead_option = click.option(
 @click.argument("query")
 @click.argument("uri")
 @click.option("--replace", is_flag=True, help="Move a checkpoint that QUERY has in JOB into the trash of JOB.")
+@click.option(
+    "--map",
+    "mapping",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Give the operators the numbers that a changed program gives them. FILE is what `ha preflight --json` has "
+    "printed of QUERY and that program. If they cannot be matched without doubt, nothing is done.",
+)
 @lead_option
 @json_option
 @stores
@@ -51,6 +63,7 @@ def adopt(
     query: str,
     uri: str,
     replace: bool,
+    mapping: Path | None,
     timeout: float,
     as_json: bool,
     files: str | None,
@@ -65,15 +78,16 @@ def adopt(
     from ha.spark.checkpoint_copy.adopting import adopt as adopt_it  # noqa: PLC0415  # loads pyarrow
     from ha.spark.checkpoint_copy.adopting import check_source  # noqa: PLC0415
 
+    plan = None if mapping is None else _plan(mapping, query)
     with refusals_as_errors():
         check_job(job)
         # Refuse what can be refused without the lease: a leadership takes an epoch.
         with contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
-            check_source(query, uri, opened.open)
+            check_source(query, uri, opened.open, plan)
         if not replace:
             _check_free(job, query, files, zookeeper)
     with refusals_as_errors(), led(job, timeout, files, zookeeper, "adopted") as leadership, shown(as_json) as told:
-        copied = adopt_it(leadership, query, uri, replace=replace, told=told)
+        copied = adopt_it(leadership, query, uri, replace=replace, told=told, plan=plan)
     if not as_json and copied.replaced:
         click.echo(
             f"{job}: the old checkpoint is in the trash; `ha trash restore {job} --query {query}` brings it back"
@@ -105,6 +119,43 @@ def export(
     with refusals_as_errors(), shown(as_json) as told:
         copied = export_it(job, query, uri, batch=batch, told=told, files=files, zookeeper=zookeeper)
     _say(job, query, "exported", copied, as_json)
+
+
+class _Planned(msgspec.Struct):
+    """What is needed of a verdict of `ha preflight`."""
+
+    query: str
+    before: list[Layout]
+    after: list[Layout]
+
+
+class _Plan(msgspec.Struct):
+    """What is needed of what `ha preflight --json` prints."""
+
+    queries: list[_Planned]
+
+
+def _plan(file: Path, query: str) -> tuple[Layouts, Layouts]:
+    """Read the operators of a checkpoint and of a program, and match them before anything is done.
+
+    Raises:
+        LeaderError: they cannot be matched without doubt.
+        UsageError: the file says nothing of that query.
+    """
+    try:
+        said = {each.query: each for each in msgspec.json.decode(file.read_bytes(), type=_Plan).queries}
+    except (OSError, msgspec.DecodeError) as error:
+        raise click.UsageError(f"{file} is not what `ha preflight --json` prints ({error}).") from error
+    if query not in said:
+        raise click.UsageError(f"{file} says nothing of query {query!r}: it has {', '.join(said) or 'none'}.")
+    before, after = ({each.id: each for each in side} for side in (said[query].before, said[query].after))
+    try:
+        numbers = match(before, after)
+    except Doubt as doubt:
+        raise LeaderError(f"{doubt}\nNothing was done.") from doubt
+    moved = ", ".join(f"{old} becomes {new}" for old, new in sorted(numbers.items()) if old != new)
+    click.echo(f"operators: {moved or 'all keep their numbers'}", err=True)
+    return before, after
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import msgspec
 
 from ha.checkpoints.changes import changes
 from ha.checkpoints.layouts import Layout
+from ha.checkpoints.renumbering import Doubt, match
 from ha.preflight.scratch import Copy
 from ha.spark.failures import Failure, failure
 from ha.spark.frozen import differing
@@ -119,6 +120,10 @@ def judge(copy: Copy, said: Told, after: Mapping[int, Layout], end: End) -> Verd
             Problem(f"state: {each.kind.value}", each.text, each.remedy, each.silent)
             for each in changes(copy.layouts, after)
         ]
+    if problems and _only_renumbered(copy, after):
+        notes.append(
+            "Its operators have other numbers, and nothing else: `ha adopt --map` makes a checkpoint that fits."
+        )
     if said.error is not None and not problems:
         problems.append(_error(copy.query, said.error))
     if said.done:
@@ -131,6 +136,14 @@ def judge(copy: Copy, said: Told, after: Mapping[int, Layout], end: End) -> Verd
         *(copy.query, not problems, copy.batch if said.done else None, problems, notes),
         *(list(copy.layouts.values()), list(after.values()) if planned else []),
     )
+
+
+def _only_renumbered(copy: Copy, after: Mapping[int, Layout]) -> bool:
+    try:
+        match(copy.layouts, after)
+    except Doubt:
+        return False
+    return True
 
 
 def _error(query: str, text: str) -> Problem:

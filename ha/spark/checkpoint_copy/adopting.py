@@ -11,6 +11,9 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ha.checkpoints.layouts import Layouts
+from ha.checkpoints.renumbered_tree import RenumberedTree, check_plan
+from ha.checkpoints.renumbering import match
 from ha.checkpoints.trees import Tree, check_bulk
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
@@ -50,7 +53,15 @@ class Copied:
     replaced: str = ""
 
 
-def adopt(leadership: Leadership, query: str, uri: str, *, replace: bool = False, told: Told | None = None) -> Copied:
+def adopt(
+    leadership: Leadership,
+    query: str,
+    uri: str,
+    *,
+    replace: bool = False,
+    told: Told | None = None,
+    plan: tuple[Layouts, Layouts] | None = None,
+) -> Copied:
     """Copy a checkpoint directory and make the copy the checkpoint of a query. Do it before the query starts.
 
     The copy is not visible before it is complete. To continue an interrupted copy, call this again; the next leader can
@@ -62,12 +73,15 @@ def adopt(leadership: Leadership, query: str, uri: str, *, replace: bool = False
         uri: of the directory: ``file://``, ``hdfs://`` or ``webhdfs://``.
         replace: whether the query's present checkpoint may go to the job's trash.
         told: called with a :class:`ha.spark.checkpoint_copy.copying.Progress` at every step, from any thread.
+        plan: operators with state of the checkpoint, and of the program that is to go on with it: they get the numbers
+            that they have there. By default none changes.
 
     Raises:
         AlreadyExists: the query has a checkpoint, and ``replace`` is false.
         Conflict: the directory changed during the copy, or the job's leavings are being cleaned up.
         Fenced: another leader has taken over.
-        Invalid: there is no checkpoint at the URI, or it is not a URI.
+        Doubt: the operators of the plan cannot be matched without doubt.
+        Invalid: there is no checkpoint at the URI, or it is not a URI; or the plan was made for another one.
         InvalidName: the query cannot have that name.
         NotLeader: the leadership has ended.
         StoreError: a store did not answer; call it again.
@@ -76,6 +90,9 @@ def adopt(leadership: Leadership, query: str, uri: str, *, replace: bool = False
     root = leadership.directory.rsplit("/", 2)[0]
     with leadership.open_files(uri) as there, leadership.open_files(root, WORKERS) as files:
         source = Tree(there)
+        _checkpoint(source)  # raises if it is none
+        if plan is not None:
+            source = _renumbered(source, *plan)
         wanted = _checkpoint(source)
         directory = FencedDirectory(files, leadership.job, leadership.own.leader, CALL_TIMEOUT_S)
         if JobStatus(directory).entry().cleaning == "cleaning":
@@ -90,16 +107,20 @@ def adopt(leadership: Leadership, query: str, uri: str, *, replace: bool = False
     return Copied(len(wanted), sum(wanted.values()), progress.kept, newest_batch(_commits(wanted)), replaced)
 
 
-def check_source(query: str, uri: str, open_root: Callable[[str], BoundedFiles]) -> None:
+def check_source(
+    query: str, uri: str, open_root: Callable[[str], BoundedFiles], plan: tuple[Layouts, Layouts] | None = None
+) -> None:
     """Check what can be checked without leading the job: the query's name, and that a checkpoint is at the URI.
 
     Args:
         query: name of the query.
         uri: of the directory.
         open_root: opens a root with the caller's settings.
+        plan: see :func:`adopt`.
 
     Raises:
-        Invalid: there is no checkpoint at the URI, or it is not a URI.
+        Doubt: the operators of the plan cannot be matched without doubt.
+        Invalid: there is no checkpoint at the URI, or it is not a URI; or the plan was made for another one.
         InvalidName: the query cannot have that name.
         StoreError: the store of the checkpoint did not answer.
     """
@@ -107,6 +128,15 @@ def check_source(query: str, uri: str, open_root: Callable[[str], BoundedFiles])
     with open_root(uri) as there:
         check_bulk(there.uri)
         _checkpoint(Tree(there))
+        if plan is not None:
+            _renumbered(Tree(there), *plan)
+
+
+def _renumbered(tree: Tree, before: Layouts, after: Layouts) -> Tree:
+    """Return the checkpoint with its operators under the numbers that the program gives them."""
+    numbers = match(before, after)
+    check_plan(tree, before)
+    return RenumberedTree(tree, numbers)
 
 
 class _Adoption:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from ha.spark.session import configured
 from leader.layout import tree
 from store.local import LocalFiles
 from tests.system.spark.drivers.changed import KINDS, PARTITIONS, writer
@@ -79,18 +80,14 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("changed")
     feed(folder / "in", range(2))
     place = create(folder, "orders")
-    for name, value in {**IDS, PARTITIONS: "2"}.items():
-        spark.conf.set(name, value)
     started = []
-    for name in KINDS:
-        query = writer(spark, name, (folder / "in").as_uri(), changed=False)
-        query.option("checkpointLocation", (place / name).as_uri())
-        started.append(query.format("noop").trigger(availableNow=True).start())
-    for each in started:
-        each.awaitTermination()
-    for name in IDS:
-        spark.conf.unset(name)
-    spark.conf.set(PARTITIONS, "1")
+    with configured(spark, {**IDS, PARTITIONS: "2"}):
+        for name in KINDS:
+            query = writer(spark, name, (folder / "in").as_uri(), changed=False)
+            query.option("checkpointLocation", (place / name).as_uri())
+            started.append(query.format("noop").trigger(availableNow=True).start())
+        for each in started:
+            each.awaitTermination()
     return folder
 
 
@@ -106,13 +103,22 @@ def ha(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
-def test_each_kind_of_change_is_classified_right_and_nothing_is_written(made: Path) -> None:
-    """One program with a query for each kind, under ``ha.spark.lead``, with ``ha.spark.Output`` and files as sinks."""
+@pytest.fixture(scope="module")
+def judged(made: Path) -> Path:
+    """What is said of one program with a query for each kind, under ``ha.spark.lead``, with ``ha.spark.Output``."""
     before = content(made)
     program = [sys.executable, str(DRIVERS / "changed.py"), "orders", (made / "in").as_uri(), (made / "out").as_uri()]
     run = ha(made, "preflight", "orders", "--json", "--", *program)
     assert run.returncode == 1, run.stderr
-    found = {each["query"]: each for each in json.loads(run.stdout)["queries"]}
+    assert content(made) == before, "nothing is written"
+    assert not list((made / "ha").glob(".preflight-*"))
+    file = made / "judged.json"
+    file.write_text(run.stdout)
+    return file
+
+
+def test_each_kind_of_change_is_classified_right(judged: Path) -> None:
+    found = {each["query"]: each for each in json.loads(judged.read_text())["queries"]}
     said = {
         name: Expected(tuple(one["kind"] for one in each["problems"]), any(one["silent"] for one in each["problems"]))
         for name, each in found.items()
@@ -128,8 +134,45 @@ def test_each_kind_of_change_is_classified_right_and_nothing_is_written(made: Pa
         "bigint in the program."
     )
     assert found["same"]["batch"] == 1, "the newest batch is done once more"
-    assert content(made) == before
-    assert not list((made / "ha").glob(".preflight-*"))
+    assert found["renumbered"]["notes"] == [
+        "Its operators have other numbers, and nothing else: `ha adopt --map` makes a checkpoint that fits."
+    ]
+    assert [name for name, each in found.items() if "--map" in "".join(each["notes"])] == ["renumbered"]
+
+
+def rows_of(spark: SparkSession, checkpoint: Path, source: Path, *, changed: bool) -> dict[int, list[str]]:
+    """Go on from a checkpoint until all input is read; return the rows of each batch."""
+    found: dict[int, list[str]] = {}
+
+    def keep(rows: DataFrame, batch: int) -> None:
+        found[batch] = sorted(str(each) for each in rows.collect())
+
+    query = writer(spark, "renumbered", source.as_uri(), changed=changed).foreachBatch(keep)
+    query.option("checkpointLocation", checkpoint.as_uri()).trigger(availableNow=True).start().awaitTermination()
+    return found
+
+
+def test_a_program_with_other_numbers_goes_on_from_a_renumbered_checkpoint_with_the_same_results(
+    made: Path, judged: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    (place,) = (made / "ha/orders").glob("*/spark")
+    run = ha(made, "adopt", "mapped", "grouping", (place / "grouping").as_uri(), "--map", str(judged))
+    assert run.returncode == 1
+    assert "cannot be matched without doubt" in run.stderr
+    assert "checkpoint: 0 is stateStoreSave (default: user string -> count bigint)" in run.stderr
+    assert "program: 0 is stateStoreSave (default: item string -> count bigint)" in run.stderr
+    assert not (made / "ha/mapped").exists()
+
+    run = ha(made, "adopt", "mapped", "renumbered", (place / "renumbered").as_uri(), "--map", str(judged))
+    assert run.returncode == 0, run.stderr
+    assert "operators: 0 becomes 1, 1 becomes 0" in run.stderr
+    (mapped,) = (made / "ha/mapped").glob("*/spark/renumbered")
+    shutil.copytree(place / "renumbered", tmp_path / "old")
+    feed(made / "in", range(1, 3))  # one more file, and one that was read
+    with configured(spark, {**IDS, PARTITIONS: "2"}):
+        expected = rows_of(spark, tmp_path / "old", made / "in", changed=False)
+        assert expected[2], "there is new input"
+        assert rows_of(spark, mapped, made / "in", changed=True) == expected
 
 
 def test_a_submit_stores_what_fits_and_a_program_that_the_cut_does_not_reach_starts_no_query(made: Path) -> None:

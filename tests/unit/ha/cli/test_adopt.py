@@ -8,6 +8,8 @@ import pytest
 from ha.cli import exit_code
 from ha.cli.adopt_export import refusals_as_errors
 from store.errors import ConnectionLost, Unknown
+from tests.unit.ha.checkpoints.simulated_spark import HDFS
+from tests.unit.ha.checkpoints.test_closure import until_batch
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -52,3 +54,32 @@ def test_a_copy_whose_end_is_not_known_says_that_it_may_be_run_again() -> None:
 def test_a_list_that_fails_speaks_of_no_change() -> None:
     with pytest.raises(ConnectionLost, match=r"^No answer.$"), refusals_as_errors(changes=False):
         raise ConnectionLost("No answer.")
+
+
+def planned(tmp_path: Path, query: str, *names: str) -> str:
+    """Write what `ha preflight --json` prints of a query whose operators have these kinds, before and after."""
+    column = {"name": "user", "type": "string"}
+    states = {"default": {"name": "default", "key": [column], "value": []}}
+    side = [{"id": number, "name": name, "states": states} for number, name in enumerate(names)]
+    said = {"job": "orders", "fits": False, "queries": [{"query": query, "before": side, "after": side[::-1]}]}
+    file = tmp_path / f"{query}-{len(names)}.json"
+    file.write_text(json.dumps(said))
+    return str(file)
+
+
+def test_a_plan_that_says_too_little_is_refused_and_nothing_is_made(
+    quick: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = until_batch(HDFS, 2).write_to(tmp_path / "old").as_uri()
+    (tmp_path / "no-plan").write_text("{}")
+    for words, code, said in (
+        ((planned(tmp_path, "daily", "dedupe", "dedupe"),), 1, "cannot be matched without doubt"),
+        ((planned(tmp_path, "weekly", "dedupe"),), 2, "says nothing of query 'daily': it has weekly"),
+        ((str(tmp_path / "no-plan"),), 2, "is not what `ha preflight --json` prints"),
+        ((str(tmp_path / "none"),), 2, "does not exist"),
+    ):
+        assert exit_code(["adopt", "orders", "daily", place, "--map", *words]) == code
+        assert said in capsys.readouterr().err
+    assert exit_code(["adopt", "orders", "daily", place, "--map", planned(tmp_path, "daily", "dedupe")]) == 1
+    assert "has other operators than the checkpoint that the plan was made for" in capsys.readouterr().err
+    assert not quick.exists()
