@@ -140,7 +140,7 @@ class RegionMarks:
             front: by then.
         """
         found = self._regions[region]
-        if found.least is None and found.tries == tries:
+        if found.tries == tries:  # none has begun since
             found.come_to = max(found.come_to, front)
             found.error, found.tasks = "", ()
             self._advance()

@@ -281,3 +281,31 @@ def test_a_batch_that_was_decided_keeps_its_id() -> None:
     made.complete("a", 7)
     assert made.unknown() == {"b": 0}
     assert made.begin("b", 4, 4) == 8, "after a restart nothing goes on below what anybody has seen"
+
+
+def test_the_newest_batch_that_is_done_again_is_not_under_way() -> None:
+    made = marks(a=7, b=3, mark=3)
+    assert made.begin("a", 7, 7) == 7
+    assert made.unknown() == {"b": 0}
+
+
+def test_after_a_restart_who_holds_the_mark_may_go_on_beyond_the_limit() -> None:
+    made = marks(most=4, a=3, b=-1, c=-1)
+    assert made.begin("b", 0, 0) == 4
+    with pytest.raises(RegionBehind):
+        made.begin("a", 4, 4)
+
+
+def test_another_batch_than_the_one_that_has_failed_goes_on_where_the_others_are() -> None:
+    made = marks(a=0, b=0)
+    made.begin("b", 1, 1)
+    made.fail("b", "poison")
+    for number in range(1, 5):
+        do(made, "a", number)
+    assert made.begin("b", 2, 2) == 4
+
+
+def test_a_region_that_was_idle_before_a_restart_is_not_behind_the_mark() -> None:
+    made = marks(a=7, b=3, mark=7)
+    assert made.lag("b") == 0
+    assert made.behind() == []
