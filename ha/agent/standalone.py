@@ -3,7 +3,7 @@
 It has stores, a reader of them and metrics, but no contender.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -73,8 +73,8 @@ class StandaloneAgent:
         if settings.borrows_session and self.stores.snapshots is not None:
             timing = self.stores.timing
             self._runtime = Runtime("agent", timing, self.stores.files, self.stores.zookeeper)
-            self._lender = Lender(self._runtime, settings.contender, timing, self.stores.snapshots)
-            self.metrics.registry.register(_LenderMetrics(self._lender))
+            self._lender = lender = Lender(self._runtime, settings.contender, timing, self.stores.snapshots)
+            self.metrics.registry.register(LenderMetrics(lambda: lender.members))
 
     def statuses(self) -> dict[str, dict[str, Any]]:
         """Return nothing: this process contends for no job."""
@@ -133,16 +133,17 @@ class _AgentMetrics(Collector):
         yield ended
 
 
-class _LenderMetrics(Collector):
+class LenderMetrics(Collector):
     """Shows to how many contenders an agent lends its session."""
 
-    def __init__(self, lender: Lender) -> None:
-        self._lender = lender
+    def __init__(self, members: Callable[[], int]) -> None:
+        """``members`` says how many contenders are connected."""
+        self._members = members
 
     def collect(self) -> Iterable[Metric]:
         """See :class:`prometheus_client.registry.Collector`."""
         yield GaugeMetricFamily(
             "ha_session_lent_to",
             "Contenders of this host that are connected to the agent which lends them its ZooKeeper session.",
-            self._lender.members,
+            self._members(),
         )

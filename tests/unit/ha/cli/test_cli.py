@@ -134,7 +134,7 @@ def test_list_history_and_checkpoint(led: Path, capsys: pytest.CaptureFixture[st
     rows = json.loads(Said(capsys, "list", "--json").output)
     assert rows[0].pop("checkpoint_at").endswith("Z")
     assert rows[0].pop("rows_per_second") == pytest.approx(7 / 0.85)
-    assert [rows[0].pop(name) for name in ("paused", "next_try")] == [None, None]
+    assert [rows[0].pop(name) for name in ("paused", "next_try", "barred")] == [None, None, []]
     assert rows == [
         {"job": "orders", "state": "CREATED", "epoch": 1, "lease": "hdfs", "holder": "a", "contenders": None}
     ]

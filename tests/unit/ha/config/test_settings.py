@@ -287,7 +287,7 @@ def test_every_setting_is_documented() -> None:
         assert each.text.endswith(".")
         assert each.default
         assert each.kind in (str, float, int)
-        assert (each.kind is float) == bool(each.unit)
+        assert (each.kind is float) == (each.unit in ("seconds", "ratio"))
     names = {each.name: (each.key, each.variable, each.default) for each in found}
     assert names["stop_grace"] == ("stop_grace", "HA_STOP_GRACE", "10")
     assert names["restart_strategy_failure_rate_delay"] == (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ha.agent.standalone import agent_of, reader_of
+from ha.agent.standalone import LenderMetrics, agent_of, reader_of
 from ha.config.settings import Settings
 from ha.metrics.contending import CommandCounters, ContendingMetrics, LeadershipStatus
 from ha.metrics.output_report import OutputReports, path_beside
@@ -67,6 +67,7 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     contending.observe(led, Grant(7, session(7), "released"))
     metrics.registry.register(LeadershipStatus(lambda: {led: LEADS}))
     CommandCounters(metrics.registry, led).restarted()
+    metrics.registry.register(LenderMetrics(lambda: 3))
     metrics.stores.requests_sent("list", 1)  # by a driver of HDFS
     stores = metrics.stores.open(settings)
     reader = reader_of(stores, metrics)
