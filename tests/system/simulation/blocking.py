@@ -88,8 +88,13 @@ class SimulatedFiles:
         self._host = host
 
     def list(self, path: str) -> list[Entry]:
-        names = self._ask(lambda: self._host.files.list(path))
-        return [Entry(name, is_directory=True, size=0, modified_ms=0) for name in names]
+        found = self._ask(lambda: self._host.files.entries(path))
+        return [
+            Entry(
+                name, is_directory=each.data is None, size=len(each.data or b""), modified_ms=int(each.modified * 1000)
+            )
+            for name, each in found.items()
+        ]
 
     def rename(self, source: str, destination: str) -> None:
         self._ask(lambda: self._host.files.rename(source, destination, self._host.name))
@@ -97,8 +102,15 @@ class SimulatedFiles:
     def make_directory(self, path: str) -> None:
         self._ask(lambda: self._host.files.make(path, self._host.name))
 
-    def delete(self, path: str) -> None:
-        self._ask(lambda: self._host.files.delete(path, self._host.name))
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        self._ask(lambda: self._host.files.delete(path, self._host.name, recursive=recursive))
+
+    def read(self, path: str, limit: int) -> bytes:
+        del limit
+        return self._ask(lambda: self._host.files.read(path))
+
+    def write(self, path: str, data: bytes) -> None:
+        self._ask(lambda: self._host.files.write(path, data, self._host.name))
 
     def _ask(self, execute: Callable[[], T]) -> T:
         def begin(resume: Callable[[tuple[T | None, StoreError | None]], None]) -> None:

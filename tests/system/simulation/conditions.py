@@ -17,6 +17,7 @@ from tests.system.simulation.hand_overs import check_hand_overs
 from tests.system.simulation.hands import FORGED_ADDRESS
 from tests.system.simulation.paused import check_paused
 from tests.system.simulation.plan import AGENT
+from tests.system.simulation.requested import check_requested
 from tests.system.simulation.retained import check_retained
 from tests.system.simulation.sidecar import JOB
 from tests.system.simulation.system import System
@@ -43,6 +44,7 @@ def check_conditions(system: System) -> Iterator[Violation]:
     yield from check_paused(system)
     yield from check_barred(system)
     yield from check_retained(system)
+    yield from check_requested(system)
     if system.plan.calm:
         yield from _calm(system)
 

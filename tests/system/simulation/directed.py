@@ -6,6 +6,7 @@ from dataclasses import replace
 from leader.timing import NEVER, Timing
 from tests.system.simulation.drawing import draw_by_chance
 from tests.system.simulation.plan import AGENT, TIMINGS, UNSEAT, Plan, Step
+from tests.system.simulation.requests import OPERATOR
 
 BACK_AIMS = ("renewal", "renewal", "switch to hdfs", "switch to zookeeper", "endpoint", "change", "release")
 BACK_FATES = ("late", "late", "late", "lost", "dropped", "fine", "unwritten")
@@ -17,6 +18,9 @@ ENDLESS = 0.5
 
 KEPT_BESIDE_BACK = 0.3
 """Share of a plan's other steps that stay where sidecars come back: few others move the leader meanwhile."""
+
+KEPT_BESIDE_ASKED = 0.4
+"""Share of a plan's other steps that stay where an operator makes requests."""
 
 
 def draw_new_reader_without_hdfs(seed: int) -> Plan:
@@ -128,6 +132,33 @@ def draw_barred(seed: int) -> Plan:
     return replace(plan, steps=steps)
 
 
+def draw_asked(seed: int) -> Plan:
+    """Draw requests by name, many of them while the leader goes, or while the journal cannot be written."""
+    dice = random.Random(f"asked {seed}")  # noqa: S311
+    drawn = draw_by_chance(seed)
+    plan = replace(drawn, operated=True, readers=0, agent=False, calm=False, jobs=1)
+    timing, steps = plan.timing, list[Step]()
+    for number in range(dice.randint(3, 8)):
+        at, around = dice.uniform(4, plan.seconds), dice.uniform(-0.5, 1.5)
+        steps.append(Step(round(at, 3), "ask", f"r{number}"))
+        lasts = round(timing.call_timeout * dice.uniform(1.0, 4.0), 3)
+        match dice.choice(("nothing", "unseat", "unseat", "journal", "cut", "cut")):
+            case "unseat":
+                seconds = round(timing.short_ttl * dice.uniform(0.5, 2.0), 3)
+                steps.append(Step(round(at + around, 3), "unseat", "", seconds, (dice.choice(UNSEAT),)))
+            case "journal":
+                share = dice.choice(("0", "0", "0.5", "all"))
+                steps.append(Step(round(at + around, 3), "journal", "", lasts, (share,)))
+            case "cut":
+                how = ("files", dice.choice(("there", "back", "both")))
+                steps.append(Step(round(at + around, 3), "cut", dice.choice(("leader", OPERATOR)), lasts, how))
+            case _:
+                pass
+    others = () if drawn.calm else _without_deleted_nodes(drawn)
+    kept = [step for step in others if step.target[:1] != "r" and dice.random() < KEPT_BESIDE_ASKED]
+    return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
+
+
 def draw_sidecar_back(seed: int) -> Plan:
     """Draw sidecars that are killed while their commands run on, at each step, and others that take these up."""
     dice = random.Random(f"sidecar back {seed}")  # noqa: S311
@@ -137,9 +168,7 @@ def draw_sidecar_back(seed: int) -> Plan:
     plan = replace(drawn, calm=False, jobs=1, hosts_die=False, stubborn=drawn.stubborn or endless)
     plan = replace(plan, adopt_within=NEVER if endless else within)
     steps = [step for _ in range(dice.randint(1, 4)) for step in _draw_back(dice, plan, within)]
-    # A dead sidecar cannot be asked, and so its session's node must not be deleted: one of the assumptions of S1.
-    others = [step for step in drawn.steps if step.kind != "stranger" or step.how[0] not in ("delete", "replace")]
-    kept = [step for step in others if dice.random() < KEPT_BESIDE_BACK]
+    kept = [step for step in _without_deleted_nodes(drawn) if dice.random() < KEPT_BESIDE_BACK]
     return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
 
 
@@ -169,6 +198,11 @@ def draw_back_after_a_release(seed: int) -> Plan:
     at, seconds = round(dice.uniform(12, 20), 3), round(timing.retry * dice.uniform(0.05, 1.0), 3)
     fate = Step(at, "fate", "", seconds, ("release", "fine", "0", "back"))
     return replace(plan, steps=(fate, Step(at + 0.1, "unseat", "", 0.0, ("resign",))))
+
+
+def _without_deleted_nodes(plan: Plan) -> list[Step]:
+    """A dead sidecar cannot be asked, and so its session's node must not be deleted: one of the assumptions of S1."""
+    return [step for step in plan.steps if step.kind != "stranger" or step.how[0] not in ("delete", "replace")]
 
 
 def _draw_back(dice: random.Random, plan: Plan, within: float) -> list[Step]:

@@ -19,6 +19,7 @@ from tests.system.simulation.ensemble import Server
 from tests.system.simulation.host import Fault, Host
 from tests.system.simulation.plan import Step
 from tests.system.simulation.process import Process
+from tests.system.simulation.requests import OPERATOR, Operator
 from tests.system.simulation.sidecar import JOB, Sidecar
 from tests.system.simulation.strangers import FORGED_SESSION
 
@@ -432,6 +433,13 @@ class Hands:
             marked = lease.asked_to_look() if looks else lease.asked_to(step.how[0])
             record = f"{JOB}/{directory.name}/{RECORD}"
             system.files.rename(f"{record}/{lease.name}", f"{record}/{marked.name}", "operator")
+
+    def _ask(self, step: Step) -> None:
+        """Leave a request by name; the step's target is its id."""
+        operator = self._system.hosts[OPERATOR]
+        assert isinstance(operator, Operator), "the name is its own"
+        self._system.note(f"an operator makes request {step.target}", step.kind)
+        operator.ask(JOB, step.target)
 
     def _pause_job(self, step: Step) -> None:
         self._for(step, "an operator pauses the job", partial(self._mark, Lease.as_paused), self._resume_job)

@@ -18,7 +18,11 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 @dataclass
 class Directory:
+    """One entry: a directory, or a file if it has content."""
+
     entries: "dict[str, Directory]" = field(default_factory=dict)
+    data: bytes | None = None
+    modified: float = 0.0
 
 
 Told = Callable[[float, str, str, str, str], None]
@@ -147,6 +151,21 @@ class Namespace:
     def list(self, path: str) -> list[str]:
         return list(self._find(path).entries)
 
+    def entries(self, path: str) -> "dict[str, Directory]":
+        return dict(self._find(path).entries)
+
+    def read(self, path: str) -> bytes:
+        found = self._find(path).data
+        assert found is not None, "nobody reads a directory"
+        return found
+
+    def write(self, path: str, data: bytes, by: str = "") -> None:
+        """Create a file as a whole."""
+        self._write()
+        parent, name = self._parent(path)
+        assert name not in parent.entries, "nobody replaces a file"
+        self._make(path, by, data)
+
     def create_job(self, job: str, by: str = "") -> None:
         self._write()
         if job in self.root.entries:
@@ -181,14 +200,19 @@ class Namespace:
         self._write()
         parent, name = self._parent(path)
         if name not in parent.entries:
-            self._edit(lambda: self._parent(path)[0].entries.update({name: Directory()}), "make", path, "", by)
+            self._make(path, by, None)
 
-    def delete(self, path: str, by: str = "") -> None:
+    def _make(self, path: str, by: str, data: bytes | None) -> None:
+        name, at = path.rpartition("/")[2], self.now()
+        made = lambda: Directory(data=data, modified=at)  # noqa: E731  # a new one each time it is executed
+        self._edit(lambda: self._parent(path)[0].entries.update({name: made()}), "make", path, "", by)
+
+    def delete(self, path: str, by: str = "", *, recursive: bool = False) -> None:
         self._write()
         parent, name = self._parent(path)
         if name not in parent.entries:
             raise NotFound(path)
-        if parent.entries[name].entries:
+        if parent.entries[name].entries and not recursive:
             raise NotEmpty(path)
         self._edit(lambda: self._parent(path)[0].entries.pop(name), "delete", path, "", by)
 

@@ -65,6 +65,7 @@ class Plan:
         lenders: the holder of the host's session from which each contender borrows, by name; empty for none.
         misled: contenders whose published address leads to another host.
         hangs: whether a driver hangs that is told to stop by a certain time; no other does before it has ended.
+        operated: whether leaders look for what operators ask of them.
         unruly: whether clocks err by more than the bound: then only the fence holds, and S1 is not judged.
         steps: in order.
     """
@@ -90,6 +91,7 @@ class Plan:
     lenders: tuple[str, ...] = ()
     misled: tuple[str, ...] = ()
     hangs: bool = False
+    operated: bool = False
     unruly: bool = False
     steps: tuple[Step, ...] = ()
 

@@ -11,6 +11,7 @@ from tests.system.simulation.conditions import check_conditions, judged
 from tests.system.simulation.disturbances import place
 from tests.system.simulation.hands import Hands
 from tests.system.simulation.plan import Plan, Step
+from tests.system.simulation.requests import patience
 from tests.system.simulation.sidecar import JOB, JOBS, Sidecar
 from tests.system.simulation.strangers import squat
 from tests.system.simulation.system import System
@@ -94,7 +95,7 @@ class _Liveness:
             return self._found
         system.end_hung()
         system.world.run(timing.session_timeout + STAYS)  # ZooKeeper attests, standbys watch
-        latest = system.world.now + 2 * timing.long_ttl
+        latest = system.world.now + 2 * timing.long_ttl + (2 * patience(timing) if plan.operated else 0.0)
         while (system.files.late or self._asked()) and system.world.now < latest:
             system.world.run(LOOK_EVERY)
         assert not system.files.late, "what was held up arrives in the end"
@@ -203,6 +204,8 @@ class _Liveness:
     def _asked(self) -> bool:
         """Whether an operator's request is still open; a leader finds it when it renews, at the latest."""
         lease = self._system.lease
+        if self._system.ledger.open:
+            return True
         return lease is not None and lease.mode is not Mode.RELEASED and lease.successor != ""
 
     def _crash(self, when: str, bound: float) -> None:
@@ -220,6 +223,7 @@ class _Liveness:
         began, end = world.now, world.now + bound
         while self._system.leader_of(job) is None and world.now < end:
             world.run(LOOK_EVERY)
+            end = max(end, self._system.ledger.asked_at + bound)  # standbys take an operator's mark for a renewal
             if self._system.files.late:
                 # The late seizure of a dead contender costs one more wait.
                 end = max(end, world.now + self._expired)

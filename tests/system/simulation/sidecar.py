@@ -36,6 +36,7 @@ from tests.system.simulation.ensemble import Ensemble
 from tests.system.simulation.guard import Guard
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.process import Process
+from tests.system.simulation.requests import Ledger, RequestWork
 from tests.system.simulation.wires import Wires
 from tests.system.simulation.world import Call, World
 
@@ -77,12 +78,14 @@ class Sidecar(Process):
         guard: Guard | None = None,
         hang: Callable[[Callable[[], None]], bool] = lambda _: False,
         borrows: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         super().__init__(world, name, files, ensemble, timing, wires, guard, borrows=borrows)
         self._tasks, self._record, self._found, self._stubborn = tasks, record, found, stubborn
         self._files = SimulatedBoundedFiles(self, tasks)
         self._clock = SimulatedClock(self)
         self._republishes, self._hang = republishes, hang
+        self._ledger, self._requests = ledger, dict[str, RequestWork]()
         self._work_dice = world.dice(f"work {name}")
         self._copies = {job: MirrorRunner(self, checkpoints_path(job)) for job in JOBS[:jobs]}
         self._working: dict[str, str] = {}
@@ -139,6 +142,12 @@ class Sidecar(Process):
         works = (self._complete_batches, self._count, *((self._republish,) if self._republishes else ()))
         for work in works:
             self._tasks.spawn(lambda work=work: work(job, directory))  # type: ignore[misc]
+        if self._ledger is not None:
+            works_on = partial(self._works, job, directory)
+            self._requests[job] = RequestWork(
+                self, self._tasks, self._directory(job, directory), works_on, self._ledger
+            )
+            self._requests[job].look()  # one may have come just before
 
     def revoked(self, job: str, revoke: Revoke) -> None:
         self.history.append((self.world.now, "revoked", revoke))
@@ -158,6 +167,11 @@ class Sidecar(Process):
         self._successors[job] = successor
         self.contender.step_down(job, "An operator asked to hand over.")
 
+    def requested(self, job: str) -> None:
+        super().requested(job)
+        if job in self._requests:
+            self._requests[job].look()
+
     def suspected(self, job: str, contender: str) -> None:
         super().suspected(job, contender)
         self._record(Suspected(self.world.now, job, contender, self.name))
@@ -174,11 +188,10 @@ class Sidecar(Process):
     # --- the driver
 
     def _checkpoints(self, job: str, directory: LeaderDirectory) -> Checkpoints:
-        return Checkpoints(
-            FencedDirectory(self._files, job, directory, self.timing.call_timeout),  # type: ignore[arg-type]
-            changed=self._changed,
-            retained=RETAINED,
-        )
+        return Checkpoints(self._directory(job, directory), changed=self._changed, retained=RETAINED)
+
+    def _directory(self, job: str, directory: LeaderDirectory) -> FencedDirectory:
+        return FencedDirectory(self._files, job, directory, self.timing.call_timeout)  # type: ignore[arg-type]
 
     def _changed(self, state: CheckpointState) -> None:
         if self._working.get(state.job) == state.session_id:

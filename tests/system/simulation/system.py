@@ -17,6 +17,7 @@ from tests.system.simulation.host import Host
 from tests.system.simulation.lending import Holder, Socket
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.plan import AGENT, Plan
+from tests.system.simulation.requests import OPERATOR, Ledger, Operator
 from tests.system.simulation.sidecar import JOB, JOBS, Sidecar
 from tests.system.simulation.wires import Wires
 from tests.system.simulation.world import World
@@ -68,6 +69,9 @@ class System:
             self.hosts[name] = Host(self.world, name, self.files, self.ensemble, plan.timing)
         for name in plan.holders:
             self._start_holder(name)
+        self.ledger = Ledger()
+        if plan.operated:
+            self.hosts[OPERATOR] = Operator(self.world, self.files, plan.timing, self.tasks, self.ledger)
 
     @property
     def zookeeper(self) -> Ensemble:
@@ -153,6 +157,7 @@ class System:
             guard=guard,
             hang=self._hang,
             borrows=bool(plan.lender_of(name)),
+            ledger=self.ledger if plan.operated else None,
         )
         sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
         sidecar.endpoints_ahead = plan.seed % 2 == 0
