@@ -133,7 +133,7 @@ def draw_barred(seed: int) -> Plan:
 
 
 def draw_asked(seed: int) -> Plan:
-    """Draw requests by name, many of them while the leader goes, or while the journal cannot be written."""
+    """Draw requests by name, many of them while the leader goes, or while their acceptance is in doubt."""
     dice = random.Random(f"asked {seed}")  # noqa: S311
     drawn = draw_by_chance(seed)
     plan = replace(drawn, operated=True, readers=0, agent=False, calm=False, jobs=1)
@@ -142,13 +142,13 @@ def draw_asked(seed: int) -> Plan:
         at, around = dice.uniform(4, plan.seconds), dice.uniform(-0.5, 1.5)
         steps.append(Step(round(at, 3), "ask", f"r{number}"))
         lasts = round(timing.call_timeout * dice.uniform(1.0, 4.0), 3)
-        match dice.choice(("nothing", "unseat", "unseat", "journal", "cut", "cut")):
+        match dice.choice(("nothing", "unseat", "unseat", "doubt", "doubt", "cut")):
             case "unseat":
                 seconds = round(timing.short_ttl * dice.uniform(0.5, 2.0), 3)
                 steps.append(Step(round(at + around, 3), "unseat", "", seconds, (dice.choice(UNSEAT),)))
-            case "journal":
+            case "doubt":
                 share = dice.choice(("0", "0", "0.5", "all"))
-                steps.append(Step(round(at + around, 3), "journal", "", lasts, (share,)))
+                steps.append(Step(round(at, 3), "doubt", "", lasts, (share,)))
             case "cut":
                 how = ("files", dice.choice(("there", "back", "both")))
                 steps.append(Step(round(at + around, 3), "cut", dice.choice(("leader", OPERATOR)), lasts, how))

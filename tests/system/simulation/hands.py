@@ -8,7 +8,7 @@ from leader.election.events import FilesCommand
 from leader.layout.bar import Bar
 from leader.layout.information import LeaderInformation, decode, encode
 from leader.layout.lease import LOOK, Lease, Mode
-from leader.layout.names import RECORD, newest
+from leader.layout.names import RECORD, REQUESTS, newest
 from leader.layout.znodes import checkpoints_path, leader_path
 from store.errors import Invalid
 from tests.system.simulation import strangers
@@ -440,6 +440,18 @@ class Hands:
         assert isinstance(operator, Operator), "the name is its own"
         self._system.note(f"an operator makes request {step.target}", step.kind)
         operator.ask(JOB, step.target)
+
+    def _doubt(self, step: Step) -> None:
+        """Lose the journal just before the next acceptance of a request, so that its outcome is in doubt."""
+        system, taken = self._system, False
+
+        def renaming(path: str) -> None:
+            nonlocal taken
+            if not taken and not self._healed and f"/{REQUESTS}/" in path and not path.endswith("=1"):
+                taken = True
+                self.take(Step(step.at, "journal", "", step.seconds, step.how))
+
+        system.files.renaming = renaming
 
     def _pause_job(self, step: Step) -> None:
         self._for(step, "an operator pauses the job", partial(self._mark, Lease.as_paused), self._resume_job)

@@ -61,6 +61,8 @@ class Namespace:
         self.told: Told | None = None
         self.now: Callable[[], float] = float
         """True time, for who is told."""
+        self.renaming: Callable[[str], None] = lambda _: None
+        """Is told of a destination just before that is taken."""
         self._unwritten: _Unwritten | None = None
         self._away: list[Callable[[], None]] | None = None
 
@@ -188,6 +190,7 @@ class Namespace:
             raise NotFound(source)
         if new_name in new.entries:
             raise AlreadyExists(destination)
+        self.renaming(destination)
 
         def execute() -> None:
             old, new = self._parent(source)[0], self._parent(destination)[0]

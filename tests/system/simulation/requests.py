@@ -28,8 +28,11 @@ LOOKS_AGAIN = (0.5, 3.0)
 TAKES = (0.0, 1.0)
 """Seconds between the acceptance and what is done."""
 
-ANSWERS_AGAIN = 1.0
-"""Seconds after which a leader tries to answer again."""
+ANSWERED = (0.0, 5.0)
+"""Seconds between what is done and the answer: a restart takes a while, and the leader looks again meanwhile."""
+
+LOOKS_WHETHER = 0.2
+"""Seconds after which a leader looks whether an answer is due."""
 
 
 def patience(timing: Timing) -> float:
@@ -104,7 +107,8 @@ class RequestWork:
         self._host, self._tasks, self._works, self._ledger = host, tasks, works, ledger
         self._epoch, self._requests = directory.leader.epoch, Requests(directory)
         self._clock, self._dice = SimulatedClock(host), host.world.dice(f"requests {host.name}")
-        self._unanswered: list[Request] = []
+        self._unanswered: list[tuple[float, Request]] = []
+        """With the times from which on they are answered."""
         self._told = self._looks = False
 
     def look(self) -> None:
@@ -120,13 +124,14 @@ class RequestWork:
             try:
                 if told:
                     self._take()
-                while self._unanswered:
-                    self._requests.answer(self._unanswered[0], State.DONE, "It is done.")
+                while self._unanswered and self._unanswered[0][0] <= self._clock.now():
+                    self._requests.answer(self._unanswered[0][1], State.DONE, "It is done.")
                     self._unanswered.pop(0)
             except Fenced:
                 return
-            except StoreError:  # what was not found is found when the operator asks again
-                self._clock.sleep(ANSWERS_AGAIN)
+            except StoreError:
+                pass  # what was not found is found when the operator asks again
+            self._clock.sleep(LOOKS_WHETHER)
         self._looks = False
 
     def _take(self) -> None:
@@ -137,4 +142,4 @@ class RequestWork:
                 continue
             done = CarriedOut(self._host.world.now, self._host.name, self._epoch, request.id)
             self._ledger.carried_out.append(done)
-            self._unanswered.append(request)
+            self._unanswered.append((self._clock.now() + self._dice.uniform(*ANSWERED), request))
