@@ -154,7 +154,7 @@ def draw_asked(seed: int) -> Plan:
                 steps.append(Step(round(at + around, 3), "cut", dice.choice(("leader", OPERATOR)), lasts, how))
             case _:
                 pass
-    others = () if drawn.calm else _without_deleted_nodes(drawn)
+    others = [] if drawn.calm else _without_deleted_nodes(drawn)
     kept = [step for step in others if step.target[:1] != "r" and dice.random() < KEPT_BESIDE_ASKED]
     return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
 
