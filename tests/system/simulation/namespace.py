@@ -207,8 +207,11 @@ class Namespace:
 
     def _make(self, path: str, by: str, data: bytes | None) -> None:
         name, at = path.rpartition("/")[2], self.now()
-        made = lambda: Directory(data=data, modified=at)  # noqa: E731  # a new one each time it is executed
-        self._edit(lambda: self._parent(path)[0].entries.update({name: made()}), "make", path, "", by)
+
+        def execute() -> None:
+            self._parent(path)[0].entries[name] = Directory(data=data, modified=at)
+
+        self._edit(execute, "make", path, "", by)
 
     def delete(self, path: str, by: str = "", *, recursive: bool = False) -> None:
         self._write()
