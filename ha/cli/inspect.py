@@ -16,6 +16,8 @@ from ha.checkpoints.schemas import DEFAULT_STATE
 from ha.cli.checkpoints import checkpoints
 from ha.cli.options import json_option, printable, settings, stores
 from ha.config.stores import Stores
+from ha.spark.operator_names import Kept, NamesSince, kept
+from leader.job.admin import JobAdmin
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 
@@ -63,17 +65,32 @@ def inspect(
     try:
         with checkpoints(opened, target, query) as places:
             found = {name: inspected(*place, batch) for name, place in places.items()}
+        names = names_of(opened, target)
     finally:
         opened.close()
     if as_json:
-        click.echo(json.dumps([{"query": name, **msgspec.to_builtins(each)} for name, each in found.items()]))
+        rows = [
+            {"query": name, **msgspec.to_builtins(each), "names": msgspec.to_builtins(names.get(name, []))}
+            for name, each in found.items()
+        ]
+        click.echo(json.dumps(rows))
         return
     if not found:
         click.echo(f"{target}: there is no checkpoint of a query")
     for number, (name, each) in enumerate(found.items()):
         if number:
             click.echo()
-        _show(name, each, with_settings=with_settings)
+        _show(name, each, names.get(name, []), with_settings=with_settings)
+
+
+def names_of(opened: Stores, target: str) -> Kept:
+    """Return what a job has kept of its queries' names; none of a directory by its URI.
+
+    Raises:
+        NoLeader: there is no such job.
+        StoreError: the store did not answer.
+    """
+    return {} if "://" in target else kept(JobAdmin(opened.files, None, opened.timing.call_timeout).directory(target))
 
 
 def inspected(files: BoundedFiles, path: str, batch: int | None) -> "Inspection":
@@ -98,7 +115,7 @@ def inspected(files: BoundedFiles, path: str, batch: int | None) -> "Inspection"
     return found
 
 
-def _show(name: str, found: "Inspection", *, with_settings: bool) -> None:
+def _show(name: str, found: "Inspection", names: list[NamesSince], *, with_settings: bool) -> None:
     state = f"{found.format}, {found.partitions} partitions" if found.format else "no state"
     click.echo(f"{printable(name)}: {state}, query id {printable(found.id) or 'unknown'}")
     for each in found.batches:
@@ -112,14 +129,26 @@ def _show(name: str, found: "Inspection", *, with_settings: bool) -> None:
     for source, offset in found.sources.items():
         click.echo(f"  source {printable(source)}: {printable(json.dumps(offset))}")
     for operator in found.operators:
-        click.echo(f"\noperator {operator.id}: {printable(operator.name) or 'its metadata are missing'}")
+        click.echo(f"\noperator {operator.id}: {_named(operator, found.batch, names)}")
         _table(_COLUMNS, [_row(store) for store in operator.stores])
         for line in _schemas(operator):
             click.echo(f"  {printable(line)}")
+    if len(names) > 1:
+        click.echo("\nnames, as published")
+        for past in names:
+            click.echo(f"  since batch {past.batch}: query id {printable(past.id)}; operators: {printable(past.said)}")
     if with_settings:
         click.echo("\nfrozen settings")
         for setting, value in sorted(found.settings.items()):
             click.echo(f"  {printable(setting)} = {printable(value)}")
+
+
+def _named(operator: "OperatorState", batch: int, names: list[NamesSince]) -> str:
+    """Say what an operator is: as its metadata have it, else as it was kept for the newest batch up to this one."""
+    if operator.name:
+        return printable(operator.name)
+    known = next((each.operators for each in reversed(names) if each.batch <= batch), {}).get(operator.id)
+    return "its metadata are missing" + (f"; it was {printable(known)}" if known else "")
 
 
 def _row(store: "StoreState") -> tuple[str, ...]:

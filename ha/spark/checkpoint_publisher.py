@@ -19,7 +19,7 @@ from typing import Any, Self
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership, SidecarHolder, mirror_of_checkpoints
 from ha.spark.commit_log import newest_commit, queries
-from ha.spark.operator_names import introduce
+from ha.spark.operator_names import OperatorNames
 from leader.contender.runtime import Runtime
 from leader.errors import InvalidName, NotLeader, Unreadable
 from leader.layout.checkpoint import NOTHING, Metadata
@@ -68,6 +68,7 @@ class CheckpointPublisher:
         self._said: dict[str, tuple[int, Metadata]] = {}
         """By query, the batch of the last event and its metadata."""
         self._published: dict[str, tuple[int, Metadata]] = {}
+        self._names = OperatorNames(leadership)
         self._warned: set[str | None] = set()
         self._failing = False
         self._without = 0
@@ -197,8 +198,7 @@ class CheckpointPublisher:
         if self._committed is not None:
             self._committed(query, batch)
         newest = self._published.get(query)
-        if newest is None:
-            introduce(self._leadership, query)
+        self._names.committed(query, batch)
         if newest is not None and (batch < newest[0] or (batch, metadata) == newest):
             return False
         try:

@@ -2,13 +2,17 @@
 
 import msgspec
 
+from ha.spark.operator_names import Kept, kept
 from ha.spark.supervision.states import Graph, States, read
 from leader.job.admin import JobAdmin
 from leader.layout.lease import Mode
 
 
 class QueryRow(msgspec.Struct, frozen=True):
-    """One query. A new program's queries may have no state yet."""
+    """One query. A new program's queries may have no state yet.
+
+    ``id`` is Spark's, and ``operators`` are the names of those with state, by their numbers; null before a batch.
+    """
 
     query: str
     state: str | None
@@ -18,6 +22,8 @@ class QueryRow(msgspec.Struct, frozen=True):
     writes: list[str]
     run_id: str | None
     error: str | None
+    id: str | None
+    operators: dict[int, str] | None
 
 
 class Queries(msgspec.Struct, frozen=True):
@@ -48,17 +54,19 @@ def queries(admin: JobAdmin, job: str) -> Queries:
         Unreadable: another version of this package has written them.
     """
     leader, lease = admin.lease(job)
-    graph, states = read(admin.directory(job))
+    directory = admin.directory(job)
+    graph, states = read(directory)
+    names = kept(directory) if graph is not None else {}
     shown = states.epoch if states is not None else None
-    return Queries(job, leader.epoch, lease.mode is not Mode.RELEASED, shown, _rows(graph, states))
+    return Queries(job, leader.epoch, lease.mode is not Mode.RELEASED, shown, _rows(graph, states, names))
 
 
-def _rows(graph: Graph | None, states: States | None) -> list[QueryRow]:
-    """Join both by the names of the queries."""
+def _rows(graph: Graph | None, states: States | None, names: Kept) -> list[QueryRow]:
+    """Join all by the names of the queries."""
     known = {each.name: each for each in states.queries} if states is not None else {}
     rows = []
     for each in graph.queries if graph is not None else []:
-        state = known.get(each.name)
+        state, named = known.get(each.name), next(reversed(names.get(each.name, ())), None)
         rows.append(
             QueryRow(
                 each.name,
@@ -69,6 +77,8 @@ def _rows(graph: Graph | None, states: States | None) -> list[QueryRow]:
                 each.writes,
                 (state.run_id or None) if state else None,
                 (state.error or None) if state else None,
+                named.id if named else None,
+                named.operators if named else None,
             )
         )
     return rows

@@ -15,6 +15,7 @@
             spark/<query>/
             graph/graph=<version>[~<sequence>]
             graph/queries=<version>[~<sequence>]
+            graph/operators=<version>[~<sequence>]
             graph/attempts=<failures>~<hopeless>~<batches>~<cause>~<host>~<0|1>[~<sequence>]
             graph/waits=<sequence>~<milliseconds>
             blobs/<name>=<version>[~<sequence>]

@@ -11,7 +11,9 @@ import msgspec
 from ha.checkpoints import contents
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.contents import Unreadable
+from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.reading import CheckpointReader
+from ha.spark.operator_names import named
 from store.errors import Invalid
 
 MANIFEST = "savepoint.json"
@@ -33,6 +35,7 @@ class SavedQuery(msgspec.Struct, frozen=True):
         files: number of files.
         bytes: their total size.
         state: provider of its state, and the format of its files, as "RocksDB, format 2"; empty without state.
+        operators: name of each operator with state, by its number.
     """
 
     name: str
@@ -42,6 +45,7 @@ class SavedQuery(msgspec.Struct, frozen=True):
     files: int
     bytes: int
     state: str = ""
+    operators: dict[int, str] = {}
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -113,8 +117,10 @@ def saved_query(name: str, reader: CheckpointReader, closure: Closure, *, begun:
         StoreError: the store did not answer.
     """
     batch = closure.batch
-    said = reader.contents(frozenset({"metadata", f"offsets/{batch}", f"commits/{batch}"}))
-    state = ""
+    described = CheckpointFiles(closure.files).operator_metadata(batch)
+    logs = {"metadata", f"offsets/{batch}", f"commits/{batch}"}
+    said = reader.contents(frozenset({*logs, *described.values()}))
+    state, operators = "", dict[int, str]()
     try:
         identity = str(msgspec.json.decode(said["metadata"] or b"{}").get("id", ""))
         if any(path.startswith("state/") for path in closure.files):
@@ -122,7 +128,8 @@ def saved_query(name: str, reader: CheckpointReader, closure: Closure, *, begun:
             numbered = 2 if contents.state_ids(said[f"commits/{batch}"] or b"") else 1
             kind = provider.rpartition(".")[2].removesuffix("StateStoreProvider").removesuffix("StateStore")
             state = f"{kind or 'unknown provider'}, format {numbered}"
+        operators = named({number: said[path] or b"" for number, path in described.items()})
     except (Unreadable, msgspec.DecodeError, AttributeError):  # it is only told; what a restart needs was computed
         identity = ""
     files = len(closure.files) + len(closure.rebuilt)
-    return SavedQuery(name, identity, batch, begun, files, closure.bytes, state)
+    return SavedQuery(name, identity, batch, begun, files, closure.bytes, state, operators)

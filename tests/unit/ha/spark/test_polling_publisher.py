@@ -89,10 +89,12 @@ def test_a_poll_is_two_requests_and_a_batch_two_more(leadership: Leadership, ask
     publisher = CheckpointPublisher(leadership, poll=True)
     commit(leadership, "clicks", 0)
     assert publisher.look()
+    commit(leadership, "clicks", 1)
+    assert publisher.look(), "the first new batch: the names of operators are looked at once more"
     asked.clear()
     assert not publisher.look()
     nothing = Counter(asked)
-    commit(leadership, "clicks", 1)
+    commit(leadership, "clicks", 2)
     asked.clear()
     assert publisher.look()
     assert (nothing["own_list"], nothing["checkpoint"], nothing["checkpoints"]) == (2, 0, 0)
