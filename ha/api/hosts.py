@@ -9,15 +9,13 @@ import threading
 from typing import Annotated
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ha.api.operations import PREFIX, Operation, encoded, trouble
+from ha.api.operations import PREFIX, Operation, encoded
+from ha.api.posts import asker, post
 from ha.api.process import ApiStores
-from ha.api.requests import asker, read_body
 from ha.drain.drain import Drained, HostDrain, undrain
-from ha.listening.problems import problem
 from ha.views.jobs import at_time
 from leader.errors import LeaderError
 from leader.job import barring
@@ -83,26 +81,12 @@ class Hosts:
 
     def operations(self) -> list[Operation]:
         """Return what can be asked of a host."""
-        decoder = msgspec.json.Decoder(DrainAsked)
-
-        async def drain(request: Request) -> Response:
-            try:
-                asked = decoder.decode(await read_body(request))
-                return await run_in_threadpool(self._drain, request, asked)
-            except msgspec.MsgspecError as error:
-                return problem(400, f"The body cannot be used: {error}.")
-            except Exception as error:
-                found = trouble(error)
-                if found is None:
-                    raise
-                return found
-
         path, refusals = f"{PREFIX}/hosts/{{host}}", (400, 500)
         return [
             Operation(path, self._get, "Whether a host is drained, and how far that is.", HostState, refusals=refusals),
             Operation(
                 f"{path}/drain",
-                drain,
+                post(DrainAsked, self._drain),
                 "Move all leaderships off a host, and keep it from leading; asking while that goes on asks once.",
                 HostState,
                 status=202,

@@ -14,7 +14,6 @@ from leader.layout import names
 from leader.layout.information import BAR, Record
 from leader.layout.lease import check_contender
 from leader.timing import PAST
-from store.files import MAX_COMPONENT_BYTES
 
 _ENTRY = re.compile(rf"{BAR}([^~]+)~(0|[1-9][0-9]{{0,10}})~([A-Za-z0-9._-]*)~([A-Za-z0-9._-]*)")
 
@@ -46,16 +45,9 @@ class Bar(msgspec.Struct, frozen=True, order=True):
         Raises:
             InvalidName: the contender has no valid name, or the reason is too long or cannot be shown.
         """
-        if not self.reason.isprintable():
-            raise InvalidName("The reason has characters that cannot be shown: give it in one line.")
-        fixed = f"{BAR}{check_contender(self.contender)}~{self.until}~{names.escape(self.by)}~"
-        escaped = names.escape(self.reason)
-        if len(fixed) + len(escaped) > MAX_COMPONENT_BYTES:
-            raise InvalidName(
-                f"The reason is too long: it takes {len(escaped)} bytes, of which a letter takes one and any other "
-                f"character three or more, and {MAX_COMPONENT_BYTES - len(fixed)} are allowed."
-            )
-        return fixed + escaped
+        return names.with_reason(
+            f"{BAR}{check_contender(self.contender)}~{self.until}~{names.escape(self.by)}~", self.reason
+        )
 
     @classmethod
     def parse(cls, name: str) -> "Bar | None":

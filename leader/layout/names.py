@@ -141,6 +141,23 @@ def check_component(name: str, what: str) -> str:
     return name
 
 
+def with_reason(fixed: str, reason: str) -> str:
+    """Return the name of an entry that ends with what an operator has given as a reason.
+
+    Raises:
+        InvalidName: the reason is too long, or has characters that cannot be shown.
+    """
+    if not reason.isprintable():
+        raise InvalidName("The reason has characters that cannot be shown: give it in one line.")
+    escaped = escape(reason)
+    if len(fixed) + len(escaped) > MAX_COMPONENT_BYTES:
+        raise InvalidName(
+            f"The reason is too long: it takes {len(escaped)} bytes, of which a letter takes one and any other "
+            f"character three or more, and {MAX_COMPONENT_BYTES - len(fixed)} are allowed."
+        )
+    return fixed + escaped
+
+
 def escape(text: str) -> str:
     """Write any text with ``[A-Za-z0-9._-]`` only; :func:`unescape` gives it back.
 

@@ -12,7 +12,6 @@ import msgspec
 from leader.errors import InvalidName
 from leader.layout import names
 from leader.layout.information import PAUSE, Record
-from store.files import MAX_COMPONENT_BYTES
 
 _ENTRY = re.compile(rf"{PAUSE}(0|[1-9][0-9]{{0,10}})~([A-Za-z0-9._-]*)~([A-Za-z0-9._-]*)")
 
@@ -42,16 +41,7 @@ class Pause(msgspec.Struct, frozen=True, order=True):
         Raises:
             InvalidName: the reason is too long, or has characters that cannot be shown.
         """
-        if not self.reason.isprintable():
-            raise InvalidName("The reason has characters that cannot be shown: give it in one line.")
-        fixed = f"{PAUSE}{self.at}~{names.escape(self.by)}~"
-        escaped = names.escape(self.reason)
-        if len(fixed) + len(escaped) > MAX_COMPONENT_BYTES:
-            raise InvalidName(
-                f"The reason is too long: it takes {len(escaped)} bytes, of which a letter takes one and any other "
-                f"character three or more, and {MAX_COMPONENT_BYTES - len(fixed)} are allowed."
-            )
-        return fixed + escaped
+        return names.with_reason(f"{PAUSE}{self.at}~{names.escape(self.by)}~", self.reason)
 
     @classmethod
     def parse(cls, name: str) -> "Pause | None":

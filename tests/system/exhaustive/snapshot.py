@@ -12,6 +12,8 @@ forgotten:
   owner makes no difference;
 - when it has seen a lease renewed: the poll interval that follows from it makes no difference, because the search
   tries every delay of a look anyhow;
+- when ZooKeeper was last asked about a node that it watches: the model asks at each look. More answers than in
+  production only make it seize sooner;
 - until when a line of history waits for endpoints: the model has none;
 - a leadership to be taken up, and versions left out for it, and bars: the model has none;
 - the failure that was logged last, and other words for people.
@@ -57,6 +59,7 @@ _KNOWN = {
     """,
     RivalLease: """
         _contender _timing _own_contact _hearing _since _own_sessions _own _gone _present _checking _outdated _orphan
+        _watched_from
         _hdfs_interval lease contact check_due
     """,
     Hearing: "_grace _token _began _asked _lives",

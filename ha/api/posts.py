@@ -1,0 +1,69 @@
+"""Posts: how the body of a POST is read, in bounded length, and given to a function on a thread."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ha.api.operations import JSON, trouble
+from ha.listening.problems import problem
+
+MOST_BYTES = 4_000
+"""Of a body."""
+
+THREADS = 4
+"""Posts to one function that are carried out at the same time; others wait."""
+
+_FREE = re.compile(r"[^A-Za-z0-9.-]")
+
+T = TypeVar("T")
+
+
+def post(kind: type[T], do: Callable[[Request, T], Response]) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler that decodes the body, and has the function answer.
+
+    Args:
+        kind: of the body.
+        do: takes the request and the decoded body; it may block, and raise what other handlers raise.
+    """
+    turn = asyncio.Semaphore(THREADS)
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+
+    async def handle(request: Request) -> Response:
+        try:
+            asked = decoder.decode(await _read(request))
+            async with turn:
+                return await run_in_threadpool(do, request, asked)
+        except msgspec.MsgspecError as error:
+            return problem(400, f"The body cannot be used: {error}.")
+        except Exception as error:
+            found = trouble(error)
+            if found is None:
+                raise
+            return found
+
+    return handle
+
+
+def asker(request: Request) -> str:
+    """Who asks, for people."""
+    client = _FREE.sub("-", request.client.host) if request.client else "somebody"
+    return f"http-from-{client}"[:64]
+
+
+async def _read(request: Request) -> bytes:
+    said = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if said != JSON:
+        raise HTTPException(415, f"Send the body as {JSON}.")
+    found = bytearray()
+    async for part in request.stream():
+        found += part
+        if len(found) > MOST_BYTES:
+            raise HTTPException(413, f"The body has more than {MOST_BYTES:,} bytes.", {"Connection": "close"})
+    return bytes(found)
