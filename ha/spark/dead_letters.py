@@ -81,7 +81,7 @@ class DeadLetters:
             count = found.count()
             at = now()
             if count > (left := self._budget.left(at)):
-                first = found.selectExpr(*self._letter).toJSON().first()
+                first = found.selectExpr(*self._letter).selectExpr("to_json(struct(*))").collect()[0][0]
                 raise TooManyDeadLetters(
                     f"Batch {batch_id} of output {self._output.name!r} has {count} records that cannot be processed, "
                     f"and {left} are tolerated now. The first one: {first}"

@@ -32,6 +32,7 @@ class Streams:
 
     def __init__(self) -> None:
         self.listeners: list[Any] = []
+        self.active: list[Any] = []
 
     def addListener(self, listener: Any) -> None:  # noqa: N802
         self.listeners.append(listener)
