@@ -1,4 +1,4 @@
-"""What a drain has to do in each job, from one look at all of them. No I/O."""
+"""Plan of a drain: what is to be done in each job, from one look at all of them. No I/O."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable

@@ -23,7 +23,7 @@ SEEDS = range(3000)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_promise_is_kept(tell: Callable[[str], None]) -> None:
     found = explore_all(SEEDS)
     tell(summary(found))
