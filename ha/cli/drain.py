@@ -13,7 +13,8 @@ from ha.drain.drain import undrain as put_back
 from ha.drain.executors import Master, Worker
 from leader.layout.bar import Bar
 from leader.layout.lease import check_contender
-from store.clock import wall
+from store.clock import now, wall
+from store.errors import StoreError
 
 LONGEST_S = 90 * 86_400
 """The longest drain: a host that is away for longer should have no contenders."""
@@ -72,14 +73,24 @@ def drain(
     """
     order = Bar(check_contender(host), int(wall() + lasts), operator(), reason)
     _ = order.name  # a reason that is too long is refused before anything is done
+    master, there, deadline = Master(master_ui) if master_ui else None, worker_host or host, now() + timeout
+    if master is not None:
+        master.workers(there)  # a master that does not answer is told before anything moves
     with job_admin(files, zookeeper) as admin:
         done = HostDrain(admin, order, wall(), lambda line: click.echo(line, err=True)).run(timeout, concurrency)
-    workers = Master(master_ui).decommission(worker_host or host, timeout) if master_ui is not None else []
+    workers, refused = [], ""
+    try:
+        workers = master.decommission(there, deadline - now()) if master is not None else []
+    except StoreError as error:
+        refused = f"{error}"
     if as_json:
-        click.echo(json.dumps({**msgspec.to_builtins(done), "workers": msgspec.to_builtins(workers)}))
+        found = {"workers": msgspec.to_builtins(workers), "refused": refused or None}
+        click.echo(json.dumps({**msgspec.to_builtins(done), **found}))
     else:
-        click.echo(_said(done, workers, decommissioned=master_ui is not None))
-    sys.exit(1 if done.left or workers else 0)
+        click.echo(_said(done, workers, decommissioned=master is not None and not refused))
+    if refused:
+        click.echo(f"ha: {printable(refused)} The jobs have moved as told above; give the command again.", err=True)
+    sys.exit(1 if done.left or workers or refused else 0)
 
 
 @click.command()

@@ -7,6 +7,7 @@ takes no new executors; those that it has move their blocks and end.
 """
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 import msgspec
 
@@ -75,7 +76,7 @@ class Master:
         """
         deadline = clock.now() + timeout
         if any(each.state == "ALIVE" for each in self.workers(host)):
-            self._call("POST", f"/workers/kill/?host={host}")
+            self._call("POST", f"/workers/kill/?host={quote(host)}")
         while (left := [each for each in self.workers(host) if each.busy]) and clock.now() < deadline:
             clock.sleep(POLL_S)
         return left

@@ -2,9 +2,16 @@
 
 import json
 import signal
+from pathlib import Path
 
+import pytest
+
+from ha.cli import exit_code
+from ha.drain.executors import Master, Worker
+from store.errors import PermissionDenied
 from tests.unit.ha.cli.test_pausing import asked, listed
 from tests.unit.ha.cli.test_status import LASTING, shown
+from tests.unit.ha.led import Led
 from tests.unit.ha.noting import STAYS, UNHURRIED, Notes, run
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
@@ -39,3 +46,32 @@ def test_bad_input_is_refused_in_one_sentence(workplace: Workplace) -> None:
     assert "is not a name of a contender" in asked(workplace, "drain", "no name", code=2)
     assert "The reason is too long" in asked(workplace, "drain", "a", "--reason", "x" * 300, code=2)
     assert "is not in the range" in asked(workplace, "drain", "a", "--for", "100 d", code=2)
+
+
+def test_a_master_that_does_not_answer_is_told_before_anything_moves(workplace: Workplace) -> None:
+    said = asked(workplace, "drain", "a", "--master-ui", "http://127.0.0.1:1", code=4)
+    assert "does not answer" in said
+    assert not (workplace.jobs / ".drained").exists()
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_master_that_refuses_hides_nothing_of_what_has_moved(
+    quick: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    def refuses(*_: object) -> list[Worker]:
+        raise PermissionDenied("The master refuses.")
+
+    Led(quick).claim("orders", "b:1")
+    monkeypatch.setattr(Master, "workers", lambda *_: [])
+    monkeypatch.setattr(Master, "decommission", refuses)
+    given = ["drain", "z", "--master-ui", "http://m:8080", *(["--json"] if as_json else [])]
+    with pytest.raises(SystemExit) as ended:
+        exit_code(given)
+    assert ended.value.code == 1
+    out, err = capsys.readouterr()
+    assert "The master refuses. The jobs have moved as told above" in err
+    if as_json:
+        assert (json.loads(out)["barred"], json.loads(out)["refused"]) == (1, "The master refuses.")
+    else:
+        assert "z leads nothing" in out
+        assert "No executor" not in out

@@ -65,6 +65,12 @@ def test_a_master_that_refuses_says_what_it_needs(status: int) -> None:
         Master("http://m:8080", interface).decommission("a", 5.0, interface)
 
 
+def test_a_name_is_no_part_of_the_question() -> None:
+    interface = Interface([worker("ALIVE", host="a&b")])
+    Master("http://m:8080", interface).decommission("a&b", 0.0, interface)
+    assert "POST http://m:8080/workers/kill/?host=a%26b" in interface.asked
+
+
 def test_what_is_no_master_is_told() -> None:
     with pytest.raises(ConnectionLost, match="answered 404"):
         Master("http://m:8080", lambda *_: (404, b"")).workers("a")
