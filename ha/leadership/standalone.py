@@ -191,14 +191,26 @@ class StandaloneLeadership:
 
 
 def refuse_requests(stores: Stores, job: str, leader: LeaderDirectory) -> None:
-    """Refuse what operators ask of a leader that has no command of its own; waits for nothing."""
+    """Refuse what operators ask of a leader that has no command of its own; waits for nothing.
+
+    While the store does not answer it is tried again, for as long as a lease can last: nothing else tells of a request.
+    """
+    timing = stores.timing
+    requests = Requests(FencedDirectory(stores.files, job, leader, timing.call_timeout))
 
     def refuse() -> None:
-        try:
-            requests = Requests(FencedDirectory(stores.files, job, leader, stores.timing.call_timeout))
-            requests.refuse("This leader has no command that it could stop: it was not started by `ha run`.")
-        except (StoreError, NotLeader) as error:
-            _log.warning("%s: an operator's request is not answered: %s", job, error)
+        pause, end = timing.retry, now() + timing.long_ttl
+        while True:
+            try:
+                requests.refuse("This leader has no command that it could stop: it was not started by `ha run`.")
+            except (StoreError, NotLeader) as error:
+                if isinstance(error, NotLeader) or now() >= end:
+                    _log.warning("%s: an operator's request is not answered: %s", job, error)
+                    return
+            else:
+                return
+            BOOT_CLOCK.sleep(pause)
+            pause = min(2 * pause, timing.renewal)
 
     threading.Thread(target=refuse, name="ha-requests", daemon=True).start()
 

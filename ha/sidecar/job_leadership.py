@@ -8,6 +8,7 @@ from ha.sidecar.command import Command
 from ha.sidecar.phase import Ending, Leading, Phase, Reconciling, Standby
 from ha.sidecar.savepoints import Savepoints
 from leader.layout.names import LeaderDirectory
+from leader.timing import Timing
 from store.clock import now
 
 KILL_MARGIN_S = 0.2
@@ -44,6 +45,11 @@ class JobLeadership:
     def stop_grace(self) -> float:
         """Seconds that the command has to end when it is asked to."""
         return self._process.settings.stop_grace
+
+    @property
+    def timing(self) -> Timing:
+        """The durations of the protocol."""
+        return self._process.settings.timing
 
     @property
     def may_run(self) -> bool:

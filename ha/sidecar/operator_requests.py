@@ -8,7 +8,8 @@ from typing import Any
 from leader.errors import NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.requests import Request, Requests, State
-from store.clock import BOOT_CLOCK
+from leader.timing import NEVER, Timing
+from store.clock import BOOT_CLOCK, now
 from store.errors import StoreError
 
 STOP, CANCEL, RESTART = "stop", "cancel", "restart"
@@ -36,9 +37,12 @@ class OperatorRequests:
     the restart of a query are beside that one: they hold up nothing.
     """
 
-    def __init__(self, directory: FencedDirectory) -> None:
+    def __init__(self, directory: FencedDirectory, timing: Timing) -> None:
         """Connect to nothing yet; ``directory`` is the one that was granted."""
-        self._job = directory.job
+        self._job, self._timing = directory.job, timing
+        self.look_again_at = NEVER
+        """When to look once more, because the store did not answer: nothing else tells of what was asked meanwhile."""
+        self._pause = timing.retry
         self._requests = Requests(directory)
         self.present: Request | None = None
         """The one that is being carried out."""
@@ -74,31 +78,50 @@ class OperatorRequests:
             leading: whether the command is to run; if not, the leadership is about to end.
             waiting: verbs that have to wait for a savepoint.
         """
+        self.look_again_at = NEVER
         try:
             for request in self._requests.accept():
-                if request.verb not in VERBS:
-                    self._answer(request, State.REFUSED, f"This version knows no request {request.verb!r}.")
-                elif self.present is not None and not (request.verb == CANCEL and self.present.verb in SAVES):
-                    self._answer(request, State.REFUSED, f"It is carrying out another one: {self.present.verb}.")
-                elif not leading():
-                    self._answer(request, State.REFUSED, "This leadership is about to end: ask again.")
-                elif request.verb in waiting():
-                    self._answer(request, State.REFUSED, "It is busy with a savepoint: ask again after that.")
-                elif request.verb == RESTART_QUERY and self.restarting is not None:
-                    busy = self.restarting.arguments.get(QUERY, "")
-                    self._answer(request, State.REFUSED, f"It is starting {busy!r} again: ask again after that.")
+                if refusal := self._refusal(request, leading, waiting):
+                    self._answer(request, State.REFUSED, refusal)
+                    continue
+                _log.info("%s: %s asks to %s.", self._job, request.by or "an operator", request.verb)
+                if request.verb == SAVEPOINT:
+                    self.saving = request
+                elif request.verb == RESTART_QUERY:
+                    self.restarting = request
                 else:
-                    _log.info("%s: %s asks to %s.", self._job, request.by or "an operator", request.verb)
-                    if request.verb == SAVEPOINT:
-                        self.saving = request
-                    elif request.verb == RESTART_QUERY:
-                        self.restarting = request
-                    else:
-                        self.answer("The job is cancelled.", done=False)  # what has waited for a savepoint
-                        self.present, self._kept = request, ("", {})
-                    yield request
-        except (StoreError, NotLeader) as error:
+                    self.answer("The job is cancelled.", done=False)  # what has waited for a savepoint
+                    self.present, self._kept = request, ("", {})
+                yield request
+        except NotLeader as error:
             _log.warning("%s: the requests of operators are not known: %s", self._job, error)
+        except StoreError as error:
+            self._look_later(error)
+        else:
+            self._pause = self._timing.retry
+
+    def _look_later(self, error: StoreError) -> None:
+        """Nothing else tells of what was asked. A leader at rest calls the store as often as this does at last."""
+        if self._pause == self._timing.retry:  # the first time in a row
+            _log.warning("%s: the requests of operators are not known yet: %s", self._job, error)
+        self.look_again_at = now() + self._pause
+        self._pause = min(2 * self._pause, self._timing.renewal)
+
+    def _refusal(
+        self, request: Request, leading: Callable[[], bool], waiting: Callable[[], Container[str]]
+    ) -> str | None:
+        """Return why a request is refused; None if it is carried out."""
+        if request.verb not in VERBS:
+            return f"This version knows no request {request.verb!r}."
+        if self.present is not None and not (request.verb == CANCEL and self.present.verb in SAVES):
+            return f"It is carrying out another one: {self.present.verb}."
+        if not leading():
+            return "This leadership is about to end: ask again."
+        if request.verb in waiting():
+            return "It is busy with a savepoint: ask again after that."
+        if request.verb == RESTART_QUERY and self.restarting is not None:
+            return f"It is starting {self.restarting.arguments.get(QUERY, '')!r} again: ask again after that."
+        return None
 
     def answer(self, said: str, *, done: bool = True) -> None:
         """Answer the one that is being carried out, if there is one."""

@@ -51,7 +51,7 @@ class OperatorWork:
 
     def begin(self, leader: LeaderDirectory) -> None:
         """A leadership has begun."""
-        self._requests = OperatorRequests(self._status.directory(leader))
+        self._requests = OperatorRequests(self._status.directory(leader), self._leadership.timing)
         self._savepoints.begin(leader, self._requests)
 
     def end(self) -> None:
@@ -82,8 +82,10 @@ class OperatorWork:
                     self._end_job(phase, cancelled=verb == CANCEL)
 
     def act_by_the_clock(self) -> None:
-        """Pass on what the program says, and ask a command to end whose queries have not done so in their time."""
+        """Do what is due: pass on what the program says, look again, end a command whose queries have not ended."""
         self._query_restart.look()
+        if self._requests is not None and now() >= self._requests.look_again_at:
+            self.look()
         if now() >= self._terminate_at:
             self._terminate_at = NEVER
             self._leadership.stop_command()

@@ -22,6 +22,7 @@ from leader.election.events import Grant, Revoke
 from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
 from leader.job.requests import Request, State
 from leader.layout.names import LeaderDirectory
+from store.errors import NotWritable
 from tests.unit.ha.led import session
 
 MANIFEST = Manifest("orders", 1, "7", "now", "", stopped=False, spark="", queries=[])
@@ -71,6 +72,10 @@ class Scene:
     exceptions: list[tuple[int, str]] = field(default_factory=list)
     ends: list[tuple[int, str]] = field(default_factory=list)
     """Epochs and causes, as the history has them."""
+    away: bool = False
+    """Whether the store does not answer who looks for requests."""
+    looks: list[float] = field(default_factory=list)
+    """When requests were looked for."""
     asked: list[Request] = field(default_factory=list)
     """Requests that no leader has accepted yet."""
     accepted: list[Request] = field(default_factory=list)
@@ -149,6 +154,9 @@ class Scene:
     # --- in the place of leader.job.requests.Requests
 
     def accept(self) -> Iterator[Request]:
+        self.looks.append(self.clock)
+        if self.away:
+            raise NotWritable("standby")
         while self.asked:
             self.accepted.append(self.asked.pop(0))
             yield self.accepted[-1]
@@ -266,6 +274,14 @@ class Scene:
         while (notice := self.sidecar._notices.get(0)) is not None:
             self.sidecar._act(notice)
 
+    def until(self, looks: int) -> None:
+        """Let the time pass, in small steps, until requests have been looked for so many times."""
+        begun = self.clock
+        while len(self.looks) < looks:
+            self.clock += 0.001
+            assert self.clock < begun + 60, "nobody looks"
+            self.sidecar._act(None)
+
     def tick(self) -> None:
         self.clock += DELAY / 2
         self.sidecar._act(None)
@@ -294,6 +310,7 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
         mock.patch("ha.sidecar.job_leadership.now", made.now),
         mock.patch("ha.sidecar.command_starts.now", made.now),
         mock.patch("ha.sidecar.operator_work.now", made.now),
+        mock.patch("ha.sidecar.operator_requests.now", made.now),
         mock.patch("ha.sidecar.failures.now", made.now),
         mock.patch("ha.sidecar.command.now", made.now),
         mock.patch("ha.sidecar.command.GuardedCommand", made.start),

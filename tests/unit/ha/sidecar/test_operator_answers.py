@@ -1,14 +1,19 @@
 """Answers to operators, while the store is away."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from ha.leadership.standalone import refuse_requests
 from ha.sidecar.operator_requests import OperatorRequests
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.fenced_directory import FencedDirectory
-from leader.job.requests import Requests, State
+from leader.job.requests import Request, Requests, State
+from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.errors import NotWritable
 from store.local import LocalFiles
@@ -48,7 +53,7 @@ def test_an_answer_is_given_although_the_store_was_away(
 
     monkeypatch.setattr(Requests, "answer", away)
     requests.ask("1", "restart")
-    made = OperatorRequests(directory)
+    made = OperatorRequests(directory, Timing())
     assert [each.verb for each in made.take(lambda: True, lambda: ())] == ["restart"]
     made.answer("The command has been started again.")
     expected = min(len(errors) + 1, TRIES) if not isinstance(next(iter(errors), None), Fenced) else 1
@@ -61,6 +66,35 @@ def test_an_answer_is_given_although_the_store_was_away(
     wait_until(lambda: found() is state)
 
 
+@pytest.mark.parametrize(
+    ("errors", "state"),
+    [([NotWritable("standby")] * 3, State.REFUSED), ([Fenced("another one leads")], State.ASKED)],
+)
+def test_a_leader_without_a_command_refuses_once_the_store_is_back(
+    directory: FencedDirectory, monkeypatch: pytest.MonkeyPatch, errors: list[Exception], state: State
+) -> None:
+    """Or the operator would wait for as long as nobody asks for anything else."""
+    requests, accept, left, looks = Requests(directory), Requests.accept, list(errors), list[bool]()
+
+    def away(self: Requests) -> Iterator[Request]:
+        looks.append(True)
+        if left:
+            raise left.pop()
+        return accept(self)
+
+    monkeypatch.setattr(Requests, "accept", away)
+    requests.ask("1", "stop")
+    stores: Any = SimpleNamespace(files=directory._files, timing=Timing(short_ttl=2.0))
+    refuse_requests(stores, "orders", directory.leader)
+
+    def found() -> State | None:
+        asked = requests.load("1")
+        return asked.state if asked is not None else None
+
+    tries = len(errors) + (state is State.REFUSED)
+    wait_until(lambda: (len(looks), found()) == (tries, state))
+
+
 def test_how_far_a_request_has_come_is_told_once(directory: FencedDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next news replace it."""
     tried = list[str]()
@@ -70,7 +104,7 @@ def test_how_far_a_request_has_come_is_told_once(directory: FencedDirectory, mon
         raise NotWritable("standby")
 
     Requests(directory).ask("1", "savepoint")
-    made = OperatorRequests(directory)
+    made = OperatorRequests(directory, Timing())
     (request,) = made.take(lambda: True, lambda: ())
     monkeypatch.setattr(Requests, "answer", away)
     monkeypatch.setattr("threading.Thread.start", lambda _: pytest.fail("nothing is tried again"))

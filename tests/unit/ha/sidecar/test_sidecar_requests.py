@@ -1,5 +1,7 @@
 """Operators' requests to a sidecar, on a test clock: to stop, cancel and restart its job, and to take savepoints."""
 
+from itertools import pairwise
+
 from ha.leadership import restart_file
 from ha.sidecar.savepoint_work import Restore
 from leader.job.failed_attempts import Attempts
@@ -56,6 +58,45 @@ def test_a_request_that_came_before_the_grant_is_found_after_it() -> None:
         assert made.accepted == []
         made.grant()
         assert [each.verb for each in made.accepted] == ["restart"]
+
+
+def test_a_look_that_fails_is_made_again_in_the_rhythm_of_renewals_at_most() -> None:
+    """Its mark is gone from the lease, so nothing else tells of the request."""
+    with scene(**FIXED) as made:
+        timing = made.sidecar._settings.timing
+        made.grant()
+        assert made.looks == [made.clock]
+        made.away = True
+        made.restart()
+        for _ in range(5):
+            made.until(len(made.looks) + 1)
+        pauses = [round(after - before, 3) for before, after in pairwise(made.looks[1:])]
+        assert pauses == [timing.retry, 2 * timing.retry, 4 * timing.retry, timing.renewal, timing.renewal]
+        assert made.accepted == []
+        made.away = False
+        made.until(len(made.looks) + 1)
+        assert [each.verb for each in made.accepted] == ["restart"]
+        looks = len(made.looks)
+        made.clock += 3600.0
+        made.sidecar._act(None)
+        assert len(made.looks) == looks, "at rest nothing is looked for"
+        made.away = True
+        made.restart()
+        made.until(len(made.looks) + 1)
+        assert round(made.looks[-1] - made.looks[-2], 3) == timing.retry, "after a success it begins anew"
+
+
+def test_a_look_that_fails_is_not_made_again_after_the_leadership() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.away = True
+        made.restart()
+        made.revoke()
+        made.fail()
+        looks = len(made.looks)
+        made.clock += 60.0
+        made.sidecar._act(None)
+        assert len(made.looks) == looks
 
 
 def test_requests_that_are_found_together_are_carried_out_one_by_one() -> None:
