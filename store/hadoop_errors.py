@@ -52,6 +52,7 @@ _REFUSALS: dict[str, type[Refused]] = {
 _PHRASES: tuple[tuple[str, re.Pattern[str], type[Refused]], ...] = (
     ("FileNotFoundException", re.compile(r"^Path is not a file: "), Invalid),
     ("AccessControlException", re.compile(r" \(is not a directory\)"), Invalid),
+    ("SnapshotException", re.compile(r"^Concat: "), Invalid),
     ("IOException", re.compile(r"^Source .* and destination .* must both be directories"), AlreadyExists),
     ("IOException", re.compile(r"^Rename destination .* is a directory or file under source "), Invalid),
     ("IOException", re.compile(r"^rename source cannot be the root"), Invalid),

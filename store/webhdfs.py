@@ -10,7 +10,7 @@ import getpass
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -191,6 +191,17 @@ class WebHdfsFiles:
             raise NotFound(f"No such entry: {path!r}")
         if answer.get("boolean") is not True:
             raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
+
+    def concat(self, path: str, sources: Sequence[str]) -> None:
+        """Put files of one folder behind another one of it, and take them away: at once, or not at all.
+
+        Raises:
+            Invalid: HDFS does not do that with these files; or a path contains a comma, which separates them.
+            NotFound: one of them does not exist.
+        """
+        if any("," in each for each in sources):
+            raise Invalid("A path with a comma cannot be named in such a request.")
+        self._send("POST", self._at(path), "CONCAT", sources=",".join(map(self._at, sources)))
 
     def close(self) -> None:
         """Close the connections."""

@@ -13,19 +13,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ha.cli.adopt_export import lead_option, led, refusals_as_errors
-from ha.cli.options import json_option, printable, settings, stores
+from ha.cli.options import json_option, printable, stores
+from ha.cli.output_journals import EVERY, ids_of, journals
+from ha.cli.output_merge import merge
 from ha.config.stores import Stores
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs.moving import Moved, Moving
 from ha.outputs.partitions import Partitions
 from ha.outputs.reading import Condition, JournalBatch, JournalOutput, JournalReader
-from leader.errors import NoLeader, OutputLost
-from leader.job.admin import JobAdmin
+from leader.errors import OutputLost
 from store.bounded import BoundedFiles
-
-EVERY = range(1 << 62)
-"""All batches."""
 
 
 def _range(_: click.Context, __: click.Parameter, value: str | None) -> range | None:
@@ -49,7 +47,7 @@ _batches = click.option(
 
 @click.group()
 def output() -> None:
-    """List, verify or repair what a job publishes with ha.spark.Output."""
+    """List, verify, repair or merge what a job publishes with ha.spark.Output."""
 
 
 @output.command("list")
@@ -62,9 +60,11 @@ def list_outputs(
     job: str, name: str | None, batches: range | None, as_json: bool, files: str | None, zookeeper: str | None
 ) -> None:
     """Show the outputs of JOB and how far each has come; with --batches what each of these consists of."""
-    with _journals(job, name, files, zookeeper) as (_, reader, outputs):
+    with journals(job, name, files, zookeeper) as (_, reader, outputs):
         if batches is not None:
-            rows = (row for each in outputs for ids in _ids(reader, each, batches) for row in reader.listed(each, ids))
+            rows = (
+                row for each in outputs for ids in ids_of(reader, each, batches) for row in reader.listed(each, ids)
+            )
             _print(rows, as_json)
             return
         if as_json:
@@ -99,7 +99,7 @@ def verify(
 
     def rows() -> Iterator[JournalBatch]:
         nonlocal bad
-        with _journals(job, name, files, zookeeper) as (opened, reader, outputs):
+        with journals(job, name, files, zookeeper) as (opened, reader, outputs):
             for each in outputs:
                 counts: Counter[str] = Counter()
                 for row in _verified(opened, reader, each, batches or EVERY):
@@ -145,7 +145,7 @@ def repair(
     """
     if accept_loss and write_again:
         raise click.UsageError("Choose one of --accept-loss and --write-again.")
-    with _journals(job, name, files, zookeeper) as (_, _, outputs):
+    with journals(job, name, files, zookeeper) as (_, _, outputs):
         broken = [each for each in outputs if each.unfinished and each.target]
     done: list[dict[str, object]] = []
     if broken:
@@ -161,6 +161,9 @@ def repair(
             click.echo(f"{job}: every batch that was decided is complete")
     if any(row["result"] == Condition.LOST for row in done):
         click.get_current_context().exit(1)
+
+
+output.add_command(merge)
 
 
 def _repaired(
@@ -196,29 +199,10 @@ def _said(moved: Moved) -> str:
     return f"{moved.created} files: {moved.renamed} moved, {moved.ignored} in place before{given_up}"
 
 
-@contextlib.contextmanager
-def _journals(
-    job: str, name: str | None, files: str | None, zookeeper: str | None
-) -> Iterator[tuple[Stores, JournalReader, list[JournalOutput]]]:
-    with contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
-        admin = JobAdmin(opened.files, None, opened.timing.call_timeout)
-        reader = JournalReader(lambda: admin.directory(job))
-        outputs = reader.outputs()
-        known = sorted({each.name for each in outputs})
-        if name is not None and name not in known:
-            raise NoLeader(f"Job {job!r} has no output {name!r}: it has {', '.join(known) or 'none'}.")
-        yield opened, reader, [each for each in outputs if name in (None, each.name)]
-
-
-def _ids(reader: JournalReader, found: JournalOutput, batches: range) -> Iterator[list[int]]:
-    yield from reader.ids(found, batches)
-    yield [each for each in found.unfinished if each in batches]
-
-
 def _verified(opened: Stores, reader: JournalReader, found: JournalOutput, batches: range) -> Iterator[JournalBatch]:
-    total = sum(len(ids) for ids in _ids(reader, found, batches))
+    total = sum(len(ids) for ids in ids_of(reader, found, batches))
     with _target(opened, found) as target, _shown(found, total) as told:
-        for ids in _ids(reader, found, batches):
+        for ids in ids_of(reader, found, batches):
             for row in reader.verified(found, ids, target):
                 told()
                 yield row

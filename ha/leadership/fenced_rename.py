@@ -113,7 +113,7 @@ class FencedRename:
 
     def do(self, operation: Callable[[Files], T]) -> T:
         """Call the store, and repeat the call if it gives no answer; only for idempotent operations."""
-        return _patiently(lambda: self._files.call("output", operation, CALL_TIMEOUT_S))
+        return patiently(lambda: self._files.call("output", operation, CALL_TIMEOUT_S))
 
     def list(self, path: str) -> list[Entry]:
         """Return the entries of a folder, sorted by name; none if there is no such folder."""
@@ -125,7 +125,7 @@ class FencedRename:
 
     def check(self) -> None:
         """Raise ``Fenced`` unless the leader directory still exists with its record."""
-        _patiently(self._directory.check)
+        patiently(self._directory.check)
 
     def make_folders(self, *paths: str) -> None:
         """Create folders in the leader directory; a directory that Spark brought back to life has none of them.
@@ -275,7 +275,8 @@ def staged_path(leadership: LeaderHome, staged: str) -> str:
     return relative
 
 
-def _patiently(call: Callable[[], T]) -> T:
+def patiently(call: Callable[[], T]) -> T:
+    """Call the store, again if the outcome is unknown, and for a while if it cannot take the call."""
     unknown, end = 0, now() + PATIENCE_S
     while True:
         try:

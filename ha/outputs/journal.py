@@ -20,9 +20,9 @@ from ha.outputs.committing import Committing
 from ha.outputs.moving import Moved, Moving
 from ha.outputs.partition_commit import PartitionCommit, Policy
 from ha.outputs.record import TARGET, Record, Target
-from leader.errors import OutputLost
+from leader.errors import InvalidSettings, OutputLost, Unreadable
 from leader.layout.names import OUT
-from leader.layout.packed_names import written
+from leader.layout.packed_names import read, written
 from store.errors import AlreadyExists, NotFound, StoreError
 
 OWNER = "owner="
@@ -50,6 +50,8 @@ class Journal:
         commit: PartitionCommit | None = None,
         policies: Mapping[str, Policy] | None = None,
         renames: FencedRename | None = None,
+        *,
+        flat: bool = False,
     ) -> None:
         """Connect to nothing yet.
 
@@ -60,6 +62,8 @@ class Journal:
             commit: when partitions are committed, and how; None for never.
             policies: those that it names, without ``success-file``.
             renames: lead to that directory, and are closed by their owner; None for some of its own.
+            flat: whether a partition of a batch appears as one file beside those of other batches, so that
+                `ha output merge` can make one of them.
 
         Raises:
             InvalidSettings: no rename leads to that directory.
@@ -69,8 +73,10 @@ class Journal:
         self._shared = renames is not None
         folder = f"{self._renames.inside}/{layout.home(name, self._renames.outside)}"
         self._committing = Committing(self._renames, folder, name, commit, policies or {}) if commit else None
-        self._moving = Moving(self._renames, folder, name, self._committing.open if self._committing else None)
-        self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}")
+        self._moving = Moving(
+            self._renames, folder, name, self._committing.open if self._committing else None, flat=flat
+        )
+        self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}", flat)
         self._name, self._owner = name, f"{OWNER}{uuid.uuid4().hex}"
         self._newest, self._settled = -1, False
         self._shifts: list[str] = []
@@ -157,6 +163,7 @@ class Journal:
         renames.do(lambda files: make_parents(files, renames.outside))
         renames.make_folders(f"{renames.inside}/{OUT}", at("").rstrip("/"))
         names = [entry.name for entry in renames.list(at("").rstrip("/"))]
+        self._check_shape(names)
         self._shifts = [each for each in names if each.startswith(layout.SHIFT)]
         renames.make_folders(at(layout.STAGED), at(layout.READY))
         renames.sweep()
@@ -208,6 +215,17 @@ class Journal:
             with suppress(StoreError):  # the next one tries again
                 self._renames.remove(self._moving.at(each))
                 self._shifts.remove(each)
+
+    def _check_shape(self, names: list[str]) -> None:
+        """Refuse files beside the directories of batches: Spark would read one of the two."""
+        with suppress(Unreadable):
+            known = read(TARGET, Target, names)
+            if known is not None and known.flat != self._target.flat:
+                is_flat, asked = ("flat", "directories") if known.flat else ("directories", "flat")
+                raise InvalidSettings(
+                    f"The batches of output {self._name!r} are {is_flat}, and this program would add {asked}: "
+                    "`mergeable` is chosen once, so leave it as it was, or give the output another directory."
+                )
 
     def _alone(self, attempt: str) -> bool:
         """Whether nobody has settled or left anything since this journal has settled."""

@@ -7,9 +7,13 @@
         ready/<batch id>/                                  decided, by one rename of the attempt; rows are being moved
         done/<batch id // 1000>/<batch id>/files=...       every file of it was in its place; its record stays
         partitions/...                                     what is to be committed: ha/outputs/partitions.py
+        merging/<merged file>/plan=...                     files of batches that become one: a Merge, not done yet
+        merged/<batch id // 1000>/<merged file>/plan=...   likewise, done
         shift=<batch>~<by>                                 from this batch of the query on, ids are higher by so many
     <uri>/[<column>=<value>/...]batch=<batch id>           one rename for each partition: it appears as a whole
     <uri>/_dead_letters/batch=<batch id>                   records of it that could not be processed
+    <uri>/[<column>=<value>/...]batch-<batch id>.json      likewise, if the output is flat: one file for each partition
+    <uri>/[<column>=<value>/...]merged-<first>-<last>-...  one file that was many: ha/outputs/merging.py
 
 A regional output has such a folder for each region, and in ``<uri>`` a partition ``region=<region>``. One more has
 
@@ -35,6 +39,8 @@ from leader.layout.names import OUT
 
 STAGED, READY, DONE, ROWS = "staged", "ready", "done", "rows"
 
+MERGING, MERGED = "merging", "merged"
+
 SHIFT = "shift="
 
 _SHIFT = re.compile(r"shift=(0|[1-9][0-9]{0,18})~(0|-?[1-9][0-9]{0,18})")
@@ -50,6 +56,11 @@ REGION, MARK = "region=", "mark="
 
 MOST_SHIFTS = 1000
 """Shifts that are kept of one output: a region that is often away gets many."""
+
+_SUFFIX = re.compile(r"^[^.]*(\.c[0-9]+(?=\.|$))?")
+"""What is in front of it: Spark has its own numbers there."""
+
+_FILE = re.compile(r"batch-(0|[1-9][0-9]{0,18})(\..*)?")
 
 BUCKET = 1000
 """Batches in one folder of ``done``: one list shows them all."""
@@ -83,6 +94,22 @@ def place(partition: str, batch: int) -> str:
     if first == DEAD:
         return f"{DEAD_LETTERS}/batch={batch}"
     return f"{rest if first == ALIVE else partition}/batch={batch}".lstrip("/")
+
+
+def folder(partition: str, batch: int, *, flat: bool) -> str:
+    """Return the folder with the files of a partition of a batch, relative to the target."""
+    return partition if flat else place(partition, batch)
+
+
+def file(batch: int, name: str, *, flat: bool) -> str:
+    """Return the name that a file has there, by the one under which it was written."""
+    return f"batch-{batch}{_SUFFIX.sub('', name)}" if flat else name
+
+
+def batch_of(name: str) -> tuple[int, str] | None:
+    """Return the batch of a file in a flat output, and the suffix; None if its name says another thing."""
+    found = _FILE.fullmatch(name)
+    return None if found is None else (int(found[1]), found[2] or "")
 
 
 def hidden(name: str) -> bool:

@@ -16,7 +16,7 @@ from ha.outputs.record import FILES, LOST, Record
 from leader.errors import OutputLost, Unreadable
 from leader.layout.packed_names import read, written
 from store.clock import now
-from store.errors import AlreadyExists, NotFound, StoreError, Unknown
+from store.errors import AlreadyExists, Invalid, NotFound, StoreError, Unknown
 from store.files import Entry
 
 LOOK_AGAIN_S = 10.0
@@ -51,7 +51,13 @@ class Moving:
     """The journal of one output, for the leader that owns it. Its methods raise what those of the renames do."""
 
     def __init__(
-        self, renames: FencedRename, home: str, name: str, opening: Callable[[int, Record], object] | None = None
+        self,
+        renames: FencedRename,
+        home: str,
+        name: str,
+        opening: Callable[[int, Record], object] | None = None,
+        *,
+        flat: bool = False,
     ) -> None:
         """Connect to nothing yet.
 
@@ -60,8 +66,10 @@ class Moving:
             home: the output's folder, below the root of the renames.
             name: of the output, for messages.
             opening: called with a batch that :meth:`finish` has found, before it moves anything.
+            flat: whether each partition of what is decided has to be one file; files without content are deleted then.
         """
         self._renames, self._home, self._name, self._opening = renames, home, name, opening
+        self._is_flat = flat
         self._looked_at = float("-inf")
 
     def at(self, path: str) -> str:
@@ -78,11 +86,14 @@ class Moving:
             wrote: what it has to consist of; other files are deleted. None if whatever is there belongs to it.
 
         Raises:
+            Invalid: a partition has several files.
             NotFound: its rows are gone, or some of what was written.
         """
         self._looked_at = now()
         rows = f"{attempt}/{layout.ROWS}"
         record = self.look(rows)
+        if self._is_flat:
+            record = self._flat(rows, record)
         if wrote is not None:
             if missing := wrote.without(record).paths():
                 raise NotFound(f"{len(missing)} of the {wrote.files} files written are gone: {missing[:MOST_NAMED]}")
@@ -137,6 +148,20 @@ class Moving:
                 partitions.extend(f"{partition}/{entry.name}".lstrip("/") for entry in entries)
         return Record(dict(sorted(found.items())))
 
+    def _flat(self, rows: str, record: Record) -> Record:
+        found = {}
+        for partition, files in record.partitions.items():
+            for name in [name for name, size in files.items() if not size]:
+                self._renames.remove(f"{rows}/{partition}/{name}".replace("//", "/"))
+            if full := {name: size for name, size in files.items() if size}:
+                found[partition] = full
+            if len(full) > 1:
+                raise Invalid(
+                    f"Partition {partition!r} of a batch of output {self._name!r} has {len(full)} files, and an output "
+                    "that can be merged needs one: leave maxRecordsPerFile out of the options."
+                )
+        return Record(found, flat=True)
+
     # --- moves
 
     def move(self, batch: int, record: Record) -> Moved:
@@ -151,8 +176,8 @@ class Moving:
             OutputLost: files of it are gone.
         """
         try:
-            for partition in record.partitions:
-                self._move(batch, partition)
+            for partition, files in record.partitions.items():
+                self._move(batch, partition, next(iter(files)) if record.flat else "")
         except NotFound:
             return self.finish(batch)
         if now() - self._looked_at > LOOK_AGAIN_S:
@@ -198,7 +223,7 @@ class Moving:
                 proven = True  # a rename that is acknowledged is such a change
                 for partition, files in here.partitions.items():
                     try:
-                        self._move(batch, partition)
+                        self._move(batch, partition, next(iter(files)) if record.flat else "")
                         renamed += len(files)
                     except NotFound:  # moved just now by a rename of a dead driver, which is executed late
                         proven = False
@@ -229,14 +254,14 @@ class Moving:
             )
         self._renames.move(self.at(layout.ready(batch)), self.at(f"{layout.STAGED}/{uuid.uuid4().hex}"))
 
-    def _move(self, batch: int, partition: str) -> None:
-        """Move one partition.
+    def _move(self, batch: int, partition: str, name: str = "") -> None:
+        """Move one partition, of a flat batch its only file.
 
         Raises:
             NotFound: it is gone, or in its place already.
         """
-        source = f"{self.at(layout.ready(batch))}/{layout.ROWS}/{partition}".rstrip("/")
-        target = self._place(partition, batch)
+        source = posixpath.join(self.at(layout.ready(batch)), layout.ROWS, partition, name).rstrip("/")
+        target = self._place(partition, batch, name)
         if not self._renames.move(source, target):
             raise AlreadyExists(
                 f"{target!r} exists already, and this job has not put it there: "
@@ -272,6 +297,7 @@ class Moving:
         for bucket in buckets:
             if bucket < batch // layout.BUCKET - KEPT_BUCKETS:
                 with suppress(StoreError):  # the first batch of the next thousand tries again
+                    self._renames.remove(self.at(f"{layout.MERGED}/{bucket}"))
                     self._renames.remove(self.at(f"{layout.DONE}/{bucket}"))
 
     def _here(self, batch: int) -> Record:
@@ -285,15 +311,19 @@ class Moving:
         found = {}
         for partition in record.partitions:
             with suppress(NotFound):
-                entries = self._list(self._place(partition, batch))
+                folder = layout.folder(partition, batch, flat=record.flat)
+                entries = self._list(posixpath.join(self._renames.outside, folder).rstrip("/"))
                 found[partition] = {entry.name: entry.size for entry in entries if not entry.is_directory}
-        return Record(found)
+        return record.standing(batch, found)
 
     def _list(self, path: str) -> list[Entry]:
         entries = self._renames.do(lambda files: files.list(path))
         return sorted((each for each in entries if not layout.hidden(each.name)), key=lambda each: each.name)
 
-    def _place(self, partition: str, batch: int) -> str:
+    def _place(self, partition: str, batch: int, name: str = "") -> str:
+        """Return where readers find a partition; with a name, that file of a flat one."""
+        if name:
+            return posixpath.join(self._renames.outside, partition, layout.file(batch, name, flat=True))
         return f"{self._renames.outside}/{layout.place(partition, batch)}"
 
     def _gone(self, batch: int, record: Record, lost: Record) -> OutputLost:
@@ -302,7 +332,7 @@ class Moving:
         at_place = sum(
             len(files)
             for partition, files in lost.partitions.items()
-            if self._renames.exists(self._place(partition, batch))
+            if self._renames.exists(self._place(partition, batch, next(iter(files)) if record.flat else ""))
         )
         where = {
             0: "on their way, below the leader directory: does a clean-up delete there, with a time to live that is "

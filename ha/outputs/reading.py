@@ -4,6 +4,7 @@ The job may be running. A batch goes from ``ready`` to ``done``, and its partiti
 each look begins where things leave: what is found nowhere is nowhere.
 """
 
+import posixpath
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
@@ -12,6 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from ha.outputs import layout
+from ha.outputs.looking import Looking, sizes
+from ha.outputs.merge_plan import Merge, merge_in
 from ha.outputs.record import FILES, LOST, TARGET, Record, Target
 from ha.outputs.region_marks import RegionRecord
 from ha.outputs.regional import behind
@@ -20,11 +23,7 @@ from leader.job.fenced_directory import LOOKS, FencedDirectory
 from leader.layout.names import OUT
 from leader.layout.packed_names import read
 from store.bounded import BoundedFiles
-from store.errors import NotFound
 from store.files import Entry
-
-LIST_TIMEOUT_S = 20.0
-"""Time for the list of one folder."""
 
 THREADS = 8
 """Batches that are looked at side by side."""
@@ -54,6 +53,7 @@ class JournalOutput(msgspec.Struct, frozen=True):
         regions: of a regional output; each has a journal of its own, of its name.
         complete_up_to: the batch up to which all regions are complete; -1 if none is, or without regions.
         behind: regions that have failed or are late.
+        flat: whether a partition of a batch is one file, so that files can be merged.
     """
 
     name: str
@@ -64,6 +64,7 @@ class JournalOutput(msgspec.Struct, frozen=True):
     regions: list[str] = []
     complete_up_to: int = -1
     behind: list[RegionRecord] = []
+    flat: bool = False
 
 
 class JournalBatch(msgspec.Struct, frozen=True):
@@ -115,11 +116,10 @@ class JournalReader:
             unfinished = layout.ids(self._names(f"{home}/{layout.READY}"))
             thousands = layout.ids(self._names(f"{home}/{layout.DONE}"))
             name = folder.rpartition("-")[0] or folder
+            path, flat = (target.path, target.flat) if target else ("", False)
             regions = sorted(each.removeprefix(layout.REGION) for each in names if each.startswith(layout.REGION))
-            found.append(
-                JournalOutput(name, home, target.path if target else "", unfinished, thousands, regions,
-                              layout.mark(names), behind(names))
-            )  # fmt: skip
+            marks = layout.mark(names), behind(names)
+            found.append(JournalOutput(name, home, path, unfinished, thousands, regions, *marks, flat))
         return found
 
     def ids(self, output: JournalOutput, batches: range) -> Iterator[list[int]]:
@@ -136,7 +136,8 @@ class JournalReader:
 
     def verified(self, output: JournalOutput, ids: list[int], target: BoundedFiles) -> Iterator[JournalBatch]:
         """Look for every file of these batches; ``target`` is the directory in which they appear."""
-        yield from self._side_by_side(lambda batch: self._verify(output, batch, target), ids)
+        looking = Looking(target, lambda thousand: self.merges(output, thousand))
+        yield from self._side_by_side(lambda batch: self._verify(output, batch, looking), ids)
 
     def _side_by_side(self, what: Callable[[int], T], ids: list[int]) -> Iterator[T]:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="ha-output") as threads:
@@ -161,19 +162,21 @@ class JournalReader:
         )  # fmt: skip
         return found, record, given_up or Record({})
 
-    def _verify(self, output: JournalOutput, batch: int, target: BoundedFiles) -> JournalBatch:
+    def _verify(self, output: JournalOutput, batch: int, looking: Looking) -> JournalBatch:
         found, record, given_up = self._read(output, batch)
         if found.condition == Condition.UNKNOWN:
             return found
         missing = record.without(given_up)
         if found.condition == Condition.UNFINISHED:
             missing = missing.without(self._here(output, batch, record))
-        missing = missing.without(_there(target, batch, record))
+        missing = looking.missing(batch, missing, complete=batch not in output.unfinished)
         condition = found.condition
         if missing.files:
             condition = Condition.LOST if found.condition == Condition.UNFINISHED else Condition.GONE
         names = [
-            f"{layout.place(partition, batch)}/{name}"
+            posixpath.join(
+                layout.folder(partition, batch, flat=record.flat), layout.file(batch, name, flat=record.flat)
+            )
             for partition, files in sorted(missing.partitions.items())
             for name in sorted(files)
         ]
@@ -181,7 +184,15 @@ class JournalReader:
 
     def _here(self, output: JournalOutput, batch: int, record: Record) -> Record:
         rows = f"{output.folder}/{layout.ready(batch)}/{layout.ROWS}"
-        return Record({each: _sizes(self._list(f"{rows}/{each}".rstrip("/"))) for each in record.partitions})
+        return Record({each: sizes(self._list(f"{rows}/{each}".rstrip("/"))) for each in record.partitions})
+
+    def merges(self, output: JournalOutput, thousand: int) -> Iterator[Merge]:
+        """Return the merges of a thousand batches, those that are not done included."""
+        for folder in (layout.MERGING, f"{layout.MERGED}/{thousand}"):  # in the order in which they go
+            for name in self._names(f"{output.folder}/{folder}"):
+                found = merge_in(self._names(f"{output.folder}/{folder}/{name}"))
+                if found is not None and found.thousand == thousand:
+                    yield found
 
     def _names(self, folder: str) -> list[str]:
         return sorted(entry.name for entry in self._list(folder))
@@ -193,21 +204,3 @@ class JournalReader:
             except Fenced:
                 self._directory = self._find()
         return self._directory.list(folder)
-
-
-def _there(target: BoundedFiles, batch: int, record: Record) -> Record:
-    found = {}
-    for partition in record.partitions:
-        try:
-            found[partition] = _sizes(target.call("verify", _listing(layout.place(partition, batch)), LIST_TIMEOUT_S))
-        except NotFound:
-            found[partition] = {}
-    return Record(found)
-
-
-def _listing(path: str) -> Callable[..., list[Entry]]:
-    return lambda files: files.list(path)
-
-
-def _sizes(entries: list[Entry]) -> dict[str, int]:
-    return {entry.name: entry.size for entry in entries if not entry.is_directory}

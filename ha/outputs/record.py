@@ -3,7 +3,11 @@
 The rename that decides a batch takes them along. See leader/layout/packed_names.py and decision 51.
 """
 
+from collections.abc import Mapping
+
 import msgspec
+
+from ha.outputs import layout
 
 FILES = "files"
 """First word of the names that hold a :class:`Record`."""
@@ -15,14 +19,16 @@ LOST = "lost"
 """Likewise the files whose loss an operator has accepted: a :class:`Record`."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """The files of a batch.
 
     Attributes:
         partitions: by the partition's path, such as ``day=1/hour=2``, or empty: of each file its bytes.
+        flat: whether each partition is one file, which appears beside those of other batches.
     """
 
     partitions: dict[str, dict[str, int]]
+    flat: bool = False
 
     @property
     def files(self) -> int:
@@ -42,7 +48,23 @@ class Record(msgspec.Struct, frozen=True):
             }
             for partition, files in self.partitions.items()
         }
-        return Record({partition: files for partition, files in left.items() if files})
+        return Record({partition: files for partition, files in left.items() if files}, self.flat)
+
+    def standing(self, batch: int, listed: Mapping[str, Mapping[str, int]]) -> "Record":
+        """Return what of it is in its place.
+
+        Args:
+            batch: its id.
+            listed: by partition, the bytes of each file in its folder; a partition that has no folder is left out.
+        """
+        if not self.flat:
+            return Record({partition: dict(sizes) for partition, sizes in listed.items()})
+        found = {}
+        for partition, sizes in listed.items():
+            names = {name: layout.file(batch, name, flat=True) for name in self.partitions[partition]}
+            if here := {name: sizes[there] for name, there in names.items() if there in sizes}:
+                found[partition] = here
+        return Record(found, flat=True)
 
     def paths(self) -> list[str]:
         """Return the path of each file, sorted."""
@@ -51,11 +73,13 @@ class Record(msgspec.Struct, frozen=True):
         )
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where an output's batches appear.
 
     Attributes:
         path: of the directory, in the file system of the job.
+        flat: whether a partition of a batch is one file there.
     """
 
     path: str
+    flat: bool = False

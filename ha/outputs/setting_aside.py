@@ -3,10 +3,12 @@
 The newest goes first and comes back last. So readers see all batches up to some number at any time.
 """
 
+import posixpath
 from contextlib import suppress
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs import layout
+from ha.outputs.merging import merges
 from ha.outputs.partitions import Partitions
 from ha.outputs.record import FILES, Record
 from leader.errors import Unreadable
@@ -41,14 +43,20 @@ class SettingAside:
             Invalid: the record of a batch is damaged.
         """
         self._renames.make_folders(trash)
+        if merged := [each for each in merges(self._renames, self._home) if each.newest > stays]:
+            raise Invalid(
+                f"Batches up to {merged[0].newest} of output {self._name!r} are in {merged[0].target!r}, so those "
+                f"after {stays} cannot be taken away: keep them, with --outputs keep."
+            )
         if self._partitions.load(make=False):
             self._partitions.put_back(stays)  # a marker goes before the rows
         for batch, folder in sorted(self._batches(stays).items(), reverse=True):
             state = folder.removeprefix(f"{self._home}/").partition("/")[0]
             self._renames.make_folders(f"{trash}/{batch}")
-            for number, partition in enumerate(self._partitions_of(folder, batch)):
+            record = self._record(folder, batch)
+            for number, partition in enumerate(sorted(record.partitions)):
                 with suppress(NotFound):  # not in its place yet, moved before a crash, or its readers have taken it
-                    self._move(self._place(partition, batch), f"{trash}/{batch}/{number}")
+                    self._move(self._place(record, partition, batch), f"{trash}/{batch}/{number}")
             self._move(folder, f"{trash}/{batch}/{state}")
 
     def bring_back(self, trash: str) -> None:
@@ -63,12 +71,13 @@ class SettingAside:
             state = next((each for each in STATES if each in names), None)
             if state is None:
                 continue
-            partitions = self._partitions_of(f"{trash}/{batch}/{state}", batch)
+            record = self._record(f"{trash}/{batch}/{state}", batch)
+            partitions = sorted(record.partitions)
             if known:
                 self._partitions.open(batch, partitions)
             for number, partition in enumerate(partitions):
                 if f"{number}" in names:
-                    self._move(f"{trash}/{batch}/{number}", self._place(partition, batch))
+                    self._move(f"{trash}/{batch}/{number}", self._place(record, partition, batch))
             folder = layout.done(batch) if state == layout.DONE else layout.ready(batch)
             self._renames.make_folders(f"{self._home}/{folder}".rpartition("/")[0])
             self._move(f"{trash}/{batch}/{state}", f"{self._home}/{folder}")
@@ -90,21 +99,24 @@ class SettingAside:
                 found |= {each: layout.done(each) for each in layout.ids(done)}
         return {batch: f"{self._home}/{folder}" for batch, folder in found.items() if batch > stays}
 
-    def _partitions_of(self, folder: str, batch: int) -> list[str]:
+    def _record(self, folder: str, batch: int) -> Record:
         try:
             record = read(FILES, Record, self._names(folder))
         except Unreadable as error:
             raise Invalid(f"Batch {batch} of output {self._name!r}: its record is damaged. {error}") from error
         if record is None:
             raise Invalid(f"Batch {batch} of output {self._name!r} has no record: what it consists of is not known.")
-        return sorted(record.partitions)
+        return record
 
     def _move(self, source: str, target: str) -> None:
         if not self._renames.move(source, target):
             raise AlreadyExists(f"{target!r} exists already, so {source!r} cannot go there: move that one away.")
 
-    def _place(self, partition: str, batch: int) -> str:
-        return f"{self._renames.outside}/{layout.place(partition, batch)}"
+    def _place(self, record: Record, partition: str, batch: int) -> str:
+        if not record.flat:
+            return f"{self._renames.outside}/{layout.place(partition, batch)}"
+        (name,) = record.partitions[partition]
+        return posixpath.join(self._renames.outside, partition, layout.file(batch, name, flat=True))
 
     def _names(self, folder: str) -> list[str]:
         return [entry.name for entry in self._renames.list(folder)]

@@ -145,6 +145,11 @@ class Published:
         oldest = min(output.thousands, default=0) * layout.BUCKET
         if stays + 1 < oldest:
             return f"its records begin at batch {oldest}"
+        if output.flat:
+            thousands = range((stays + 1) // layout.BUCKET, ids[-1] // layout.BUCKET + 1)
+            newest = [merge.newest for each in thousands for merge in self._reader.merges(output, each)]
+            if newest and max(newest) > stays:
+                return f"batches up to {max(newest)} are merged"
         bad = [each.batch for each in self._reader.listed(output, ids) if each.condition == Condition.UNKNOWN]
         return f"the record of batch {bad[0]} is missing or damaged" if bad else ""
 

@@ -35,6 +35,10 @@ _WRITER = {
 """The rename shows a batch at once, so Spark's own marker and its second move of every file are useless."""
 
 
+MERGEABLE = ("json", "text")
+"""Formats in which files behind each other are a file."""
+
+
 class RowWriter:
     """Has Spark write the rows of batches."""
 
@@ -76,6 +80,7 @@ class Output:
         partition_by: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
         commit: PartitionCommit | None = None,
+        mergeable: bool = False,
     ) -> None:
         """Create the directories, complete the batches that an earlier driver decided, and drop those it did not.
 
@@ -88,6 +93,8 @@ class Output:
             partition_by: columns. Batches then appear below ``<column>=<value>/...``, each partition as a whole.
             options: for Spark's writer.
             commit: when a partition is finished, and how that is told; default: never.
+            mergeable: whether a partition of a batch is one file, ``batch-<id>.json``, and lies beside those of other
+                batches, so that `ha output merge` can make one of many. For json and text; chosen once.
 
         Raises:
             AlreadyExists: the output has a batch that this job decided otherwise.
@@ -100,14 +107,21 @@ class Output:
         """
         self._partition_by = tuple(partition_by)
         self._letters = RowWriter("json", (), None)
-        self._rows = RowWriter(source, self._partition_by, options)
+        one_file = {"maxRecordsPerFile": "0"} if mergeable else {}
+        self._rows = RowWriter(source, self._partition_by, {**one_file, **(options or {})})
         self._name = check_word(name, "an output")
+        if mergeable and (source not in MERGEABLE or commit is not None):
+            raise InvalidSettings(
+                f"Output {name!r} cannot be mergeable: that is for {' and '.join(MERGEABLE)}, without commit."
+            )
+        self._mergeable = mergeable
         self._settling = leadership.settling
         if commit is not None and not self._partition_by:
             raise InvalidSettings(f"Output {name!r} has no partitions to commit: give partition_by, too.")
         self._commit = commit
         self._session: SparkSession | None = None
-        self._journal = Journal(leadership, output_here(uri, name), name, commit, {METASTORE: self._add_partition})
+        by_name = {METASTORE: self._add_partition}
+        self._journal = Journal(leadership, output_here(uri, name), name, commit, by_name, flat=mergeable)
         self._moments = BatchMoments(self._journal.renames)
         settle(leadership)  # an earlier leader may have begun to put the query back
         report(leadership)
@@ -145,17 +159,20 @@ class Output:
         Raises:
             AlreadyExists: the output has such a batch, and this job did not put it there.
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
-            InvalidSettings: there are dead letters and a partition commit.
+            InvalidSettings: there are dead letters, and a partition commit or files to be merged.
             NotLeader: the job is being stopped with a savepoint; whoever starts from it does this batch.
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
-        if dead is not None and self._commit is not None:
-            raise InvalidSettings(f"Output {self._name!r} has a partition commit, so it can have no dead letters.")
+        if dead is not None and (self._commit is not None or self._mergeable):
+            what = "is mergeable" if self._mergeable else "has a partition commit"
+            raise InvalidSettings(f"Output {self._name!r} {what}, so it can have no dead letters.")
         if self._settling.is_set():
             raise NotLeader(f"Batch {batch_id} of output {self._name!r} is not begun: the job is being stopped.")
         attempt = uuid.uuid4().hex  # a rename that is executed late must not move a half-written next try
         rows = f"{self._journal.staged}/{attempt}/{layout.ROWS}"
+        if self._mergeable:  # one file for each partition
+            batch = batch.repartition(*self._partition_by) if self._partition_by else batch.repartition(1)
         with REPORTS.timed(self._name, WRITE):
             if dead is not None:
                 self._letters.write(dead, f"{rows}/{layout.DEAD}")

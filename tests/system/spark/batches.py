@@ -20,6 +20,9 @@ class Batch:
     def write(self) -> "Batch":
         return self
 
+    def repartition(self, *_: object) -> "Batch":
+        return self
+
     def format(self, _: str) -> "Batch":
         return self
 

@@ -8,7 +8,7 @@ at any call. What Spark writes lies in the store before the output moves it. So 
 import random
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -84,6 +84,21 @@ class Tree:
         for each in [source, *self.below(source)]:
             self.nodes[target + each[len(source) :]] = self.nodes.pop(each)
 
+    def write(self, path: str, data: bytes) -> None:
+        self.parent(path)
+        self.nodes[path] = data
+
+    def concat(self, target: str, sources: Sequence[str]) -> None:
+        """As HDFS does it: all or nothing, in one folder, and nothing that is empty."""
+        for each in (target, *sources):
+            if self.nodes.get(each) is None:
+                raise NotFound(each)
+            if each.rpartition("/")[0] != target.rpartition("/")[0] or (each != target and not self.nodes[each]):
+                raise Invalid(each)
+        self.nodes[target] = b"".join(self.nodes[each] or b"" for each in (target, *sources))
+        for each in sources:
+            del self.nodes[each]
+
     def delete(self, path: str, recursive: bool) -> None:
         if path not in self.nodes:
             raise NotFound(path)
@@ -134,7 +149,10 @@ class FaultyStore:
         raise NotImplementedError
 
     def write(self, path: str, data: bytes) -> None:
-        raise NotImplementedError
+        self._meet(lambda: self.tree.write(path, data))
+
+    def concat(self, path: str, sources: Sequence[str]) -> None:
+        self._meet(lambda: self.tree.concat(path, sources))
 
     def close(self) -> None:
         pass

@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
+from ha.outputs.partition_commit import PartitionCommit
 from ha.spark import Output
 from leader.errors import Fenced, InvalidSettings
 from leader.layout.names import LeaderDirectory
 from store.bounded import BoundedFiles
-from store.errors import AlreadyExists, ConnectionLost, NotSent, StoreError
+from store.errors import AlreadyExists, ConnectionLost, Invalid, NotSent, StoreError
 from store.files import Entry
 from store.local import LocalFiles
 from tests.system.spark.batches import Batch, batch, found, left, own_folder
@@ -354,3 +355,49 @@ def test_partitions_in_each_format_with_spark_on_hdfs(
     read = spark.read.format(source).schema(f"{'value' if source == 'text' else 'line'} string, part string, batch int")
     seen = sorted(tuple(row) for row in read.load(target).select("batch", "part").fillna("").collect())
     assert seen == sorted([(0, each) for each in values * 2] + [(1, each) for each in values])
+
+
+# --- flat outputs, whose files can be merged
+
+
+def test_a_flat_batch_is_one_file_beside_the_others(leadership: Leadership, tmp_path: Path) -> None:
+    by = ["day"]
+    with Output(leadership, (tmp_path / "out").as_uri(), source="text", partition_by=by, mergeable=True) as made:
+        assert made.write(batch({"day=1": "first", "day=2": "", "day=3": "third"}), 0)
+        assert made.write(batch({"day=1": "second"}), 1)
+        assert made.write(batch({"day=1": ""}), 2)
+        assert not made.write(batch({"day=1": "again"}), 1)
+    out = {str(path.relative_to(tmp_path / "out")): path.read_text() for path in (tmp_path / "out").rglob("batch-*")}
+    assert out == {"day=1/batch-0": "first", "day=3/batch-0": "third", "day=1/batch-1": "second"}
+    assert not found(tmp_path)
+    assert left(leadership) == []
+
+
+def test_an_output_is_flat_for_ever_or_never(leadership: Leadership, tmp_path: Path) -> None:
+    for flat in (True, False):
+        uri = (tmp_path / f"out-{flat}").as_uri()
+        with Output(leadership, uri, source="text", mergeable=flat) as made:
+            made.write(batch("rows"), 0)
+        with pytest.raises(InvalidSettings, match="`mergeable` is chosen once"):
+            Output(leadership, uri, source="text", mergeable=not flat)
+        with Output(leadership, uri, source="text", mergeable=flat) as made:
+            assert made.write(batch("rows"), 1)
+
+
+@pytest.mark.parametrize("more", [{"source": "parquet"}, {"commit": PartitionCommit(), "partition_by": ["day"]}])
+def test_what_cannot_be_mergeable_is_refused(leadership: Leadership, tmp_path: Path, more: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSettings, match="cannot be mergeable: that is for json and text, without commit"):
+        Output(leadership, (tmp_path / "out").as_uri(), mergeable=True, **more)
+
+
+def test_several_files_of_a_partition_are_refused(leadership: Leadership, tmp_path: Path) -> None:
+    class Two(Batch):
+        def save(self, uri: str) -> None:
+            super().save(uri)
+            (self.written[-1] / "part-1").write_text("more")
+
+    with (
+        Output(leadership, (tmp_path / "out").as_uri(), mergeable=True) as made,
+        pytest.raises(Invalid, match="has 2 files, and an output that can be merged needs one"),
+    ):
+        made.write(cast("DataFrame", Two("rows")), 0)
