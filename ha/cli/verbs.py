@@ -171,7 +171,7 @@ VERBS = {
     "output": Verb(
         "ha.cli.output",
         "output",
-        "List, verify or repair what a job publishes with ha.spark.Output.",
+        "List, verify, repair or merge what a job publishes with ha.spark.Output.",
         changes=True,
     ),
     "state": Verb(
