@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 import ha
+from ha.checkpoints.inputs import bound
 from ha.checkpoints.layouts import Layout, Layouts
 from ha.checkpoints.renumbering import Doubt, match
 from ha.cli.operate import job_admin
-from ha.cli.options import Seconds, json_option, settings, stores
+from ha.cli.options import Seconds, json_option, printable, settings, stores
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
 from ha.rewind.completing import settle
@@ -118,6 +119,8 @@ def export(
 
     with refusals_as_errors(), shown(as_json) as told:
         copied = export_it(job, query, uri, batch=batch, told=told, files=files, zookeeper=zookeeper)
+    for said in bound({query: copied.inputs}, uri):
+        click.echo(f"{job}: {printable(said)}", err=True)
     _say(job, query, "exported", copied, as_json)
 
 

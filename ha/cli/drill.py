@@ -59,7 +59,7 @@ def list_drills(as_json: bool) -> None:
     for column in ("name", "runs in", "what it does"):
         table.add_column(column, no_wrap=column != "what it does")
     for each in drills:
-        where = "sandbox" if Ability.RETURN in each.needs else "containers" if each.needs else "both"
+        where = "sandbox" if each.needs & {Ability.RETURN, Ability.CLUSTER} else "containers" if each.needs else "both"
         table.add_row(each.name, where, escape(each.title))
     Console(highlight=False).print(table)
 

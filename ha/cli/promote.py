@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ha.checkpoints.inputs import bound
 from ha.cli.adopt_export import led, refusals_as_errors
 from ha.cli.operate import operator
 from ha.cli.options import Seconds, json_option, printable, settings, stores
@@ -84,6 +85,8 @@ def promote(
             promoting.check(admin.directory(job), outlook, replace=replace)
         if not outlook.queries:
             raise Invalid("The replica has no complete batch of any query, or was promoted before.")
+        for said in bound({each.query: each.inputs for each in outlook.queries}, opened.files.uri):
+            click.echo(f"{job}: {printable(said)}", err=True)
         fenced = ""
         if not dry_run:
             if old_files is not None:
@@ -217,4 +220,5 @@ def _fields(each: "Promotable") -> dict[str, Any]:
         "newest": each.seen.newest,
         "begun": each.seen.begun,
         "age": _age(each),
+        "inputs": each.inputs,
     }

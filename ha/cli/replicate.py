@@ -306,4 +306,5 @@ def _print_status(opened: Stores, job: str, to: str, *, as_json: bool) -> None:
         batch = "no batch" if each.batch is None else f"batch {each.batch}"
         level = f"had all {max(0.0, now - each.level_at):.0f} s ago" if each.level_at else "never had all"
         problem = f". {each.problem}" if each.problem else ""
-        click.echo(f"  {printable(each.name)}  {batch}, {each.behind} behind, {level}{printable(problem)}")
+        begun = f", batch {each.begun} begun" if (each.begun or 0) > (each.newest or 0) else ""
+        click.echo(f"  {printable(each.name)}  {batch}, {each.behind} behind{begun}, {level}{printable(problem)}")

@@ -20,6 +20,7 @@ import msgspec
 from ha.checkpoints import contents
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.contents import Offsets
+from ha.checkpoints.inputs import newest_files
 from ha.checkpoints.layouts import Layout, layouts
 from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.reading import CheckpointReader
@@ -174,7 +175,8 @@ class _Newest:
         offsets = contents.offsets(said) if said is not None else Offsets({}, 0, {})
         before = reader.run(layouts(names, newest))
         batch = newest if replayed else newest + 1
-        self.copied = Copy(self.query, batch, replayed, before, offsets, _read_files(reader, names))
+        read = {source: paths[-_NEWEST_FILES:] for source, paths in newest_files(reader, names).items()}
+        self.copied = Copy(self.query, batch, replayed, before, offsets, read)
         evolving = offsets.settings.get(ENCODING, "") == "avro"  # then Spark's own check is the exact one
         kept = {path: size for path, size in found.files.items() if evolving or not _DESCRIBED.fullmatch(path)}
         return reader, msgspec.structs.replace(found, files=kept)
@@ -195,16 +197,6 @@ class _Newest:
         directory = self._admin.directory(self._job)
         reader = CheckpointReader(Tree(self._files, directory.at(f"{SPARK}/{self.query}")))
         return reader, reader.files()
-
-
-def _read_files(reader: CheckpointReader, names: CheckpointFiles) -> dict[str, list[str]]:
-    """Return files that each file source has read, as the newest entry of its log says."""
-    newest = {
-        source: {**log.entries, **log.compacted}[max({**log.entries, **log.compacted})]
-        for source, log in names.sources.items()
-    }
-    said = reader.contents(set(newest.values()))
-    return {source: contents.logged_files(said.get(path) or b"")[-_NEWEST_FILES:] for source, path in newest.items()}
 
 
 def _is_offsets(path: str) -> bool:

@@ -193,6 +193,8 @@ class JobStatusUpdater:
             manifest = complete(directory, lambda query: f"{home}/{SPARK}/{query}")
             if manifest is not None:
                 _log.info("%s: it starts from savepoint %s: %s.", self._job, manifest.id, manifest.said)
+                for said in manifest.bound(home):
+                    _log.warning("%s: %s.", self._job, said)
 
         return self._keep_trying(leader, "start from what was decided for", completed)
 

@@ -151,5 +151,6 @@ class Savepoints:
 def _told(request: Request, outcome: Outcome) -> tuple[str, dict[str, object]]:
     assert outcome.manifest is not None, "it was taken"
     where = request.arguments.get(TO, "") or request.id
-    said = f"Savepoint {where}: {outcome.manifest.said}."
+    elsewhere = outcome.manifest.bound(where) if "://" in where else []
+    said = " ".join(f"{each}." for each in (f"Savepoint {where}: {outcome.manifest.said}", *elsewhere))
     return said, {"savepoint": where, **msgspec.to_builtins(outcome.manifest)}

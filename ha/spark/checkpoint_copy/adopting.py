@@ -44,6 +44,7 @@ class Copied:
         kept: number of files that an earlier try had copied already.
         batch: newest batch that the copy has committed; None if there is none.
         replaced: name of the former directory in the trash; empty if there was none.
+        inputs: of an export, the folders that its file sources read.
     """
 
     files: int
@@ -51,6 +52,7 @@ class Copied:
     kept: int
     batch: int | None
     replaced: str = ""
+    inputs: tuple[str, ...] = ()
 
 
 def adopt(

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ha.checkpoints.closure import Closure
+from ha.checkpoints.inputs import inputs
 from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree, check_bulk
@@ -78,12 +79,13 @@ def export(
             found = fill(staging, source)
             for path in filter(METADATA.fullmatch, found.files):
                 staging.rewrite(path, partial(relocated, f"{outside.uri}/{name}"))
+            read = inputs(CheckpointReader(staging.tree), [*found.files, *found.rebuilt])
             staging.commit(name)
             staging.delete()
     finally:
         stores.close()
     progress = staging.progress
-    return Copied(progress.files, progress.bytes, progress.kept, found.batch)
+    return Copied(progress.files, progress.bytes, progress.kept, found.batch, inputs=tuple(read))
 
 
 class Source:
@@ -165,4 +167,6 @@ def _there_already(outside: BoundedFiles, staging: Staging, name: str) -> Copied
     there = Tree(outside, name)
     listing = there.listing()
     staging.delete()
-    return Copied(len(listing), sum(listing.values()), len(listing), newest_batch(there.listing("commits")))
+    read = tuple(inputs(CheckpointReader(there), listing))
+    newest = newest_batch(there.listing("commits"))
+    return Copied(len(listing), sum(listing.values()), len(listing), newest, inputs=read)

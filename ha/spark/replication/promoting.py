@@ -10,8 +10,10 @@ Both directories are led meanwhile. After a crash it is run again, and goes on w
 from dataclasses import dataclass
 
 from ha.checkpoints.closure import Closure
+from ha.checkpoints.inputs import inputs
 from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.replication import beyond
+from ha.checkpoints.trees import Tree
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_copy.copying import Staging
 from ha.spark.commit_log import is_query
@@ -31,12 +33,16 @@ CALL_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Promotable:
-    """One query of a replica: the closure from which it goes on, where that is, and what the other side had by then."""
+    """One query of a replica: the closure from which it goes on, where that is, and what the other side had by then.
+
+    ``inputs`` are the folders that its file sources read.
+    """
 
     query: str
     path: str
     closure: Closure
     seen: ReplicatedQuery
+    inputs: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,9 @@ def look(files: BoundedFiles, replica: FencedDirectory) -> Outlook:
     for query in sorted(names):
         there = promotable(files, replica, query)
         if there is not None:
-            found.append(Promotable(query, *there, seen.get(query, ReplicatedQuery(query))))
+            path, closure = there
+            read = inputs(CheckpointReader(Tree(files, replica.at(path))), [*closure.files, *closure.rebuilt.values()])
+            found.append(Promotable(query, path, closure, seen.get(query, ReplicatedQuery(query)), read))
         elif any(each.name == "tree" for each in replica.list(f"{COPYING}/{query}")):
             incomplete.append(query)
     return Outlook(report.source, found, incomplete)

@@ -11,6 +11,7 @@ import msgspec
 from ha.checkpoints import contents
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.contents import Unreadable
+from ha.checkpoints.inputs import bound, inputs
 from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.reading import CheckpointReader
 from ha.spark.operator_names import named
@@ -36,6 +37,7 @@ class SavedQuery(msgspec.Struct, frozen=True):
         bytes: their total size.
         state: provider of its state, and the format of its files, as "RocksDB, format 2"; empty without state.
         operators: name of each operator with state, by its number.
+        inputs: the folders that its file sources read.
     """
 
     name: str
@@ -46,6 +48,7 @@ class SavedQuery(msgspec.Struct, frozen=True):
     bytes: int
     state: str = ""
     operators: dict[int, str] = {}
+    inputs: list[str] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -88,6 +91,10 @@ class Manifest(msgspec.Struct, frozen=True):
         """It in one line, for people."""
         batches = ", ".join(f"{each.name} after batch {each.batch}" for each in self.queries)
         return f"{batches}: {self.files} files, {self.bytes:,} bytes"
+
+    def bound(self, uri: str) -> list[str]:
+        """Say which queries read files that are not on the file system of a URI; see :mod:`ha.checkpoints.inputs`."""
+        return bound({each.name: each.inputs for each in self.queries}, uri)
 
 
 def encoded(manifest: Manifest) -> bytes:
@@ -132,4 +139,5 @@ def saved_query(name: str, reader: CheckpointReader, closure: Closure, *, begun:
     except (Unreadable, msgspec.DecodeError, AttributeError):  # it is only told; what a restart needs was computed
         identity = ""
     files = len(closure.files) + len(closure.rebuilt)
-    return SavedQuery(name, identity, batch, begun, files, closure.bytes, state, operators)
+    read = inputs(reader, [*closure.files, *closure.rebuilt.values()])
+    return SavedQuery(name, identity, batch, begun, files, closure.bytes, state, operators, read)

@@ -10,11 +10,15 @@ import pytest
 
 import ha
 from ha.cli.commands import exit_code
+from ha.spark import adopt
 from ha.spark.replication import promoting
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus
 from store.open import open_files
+from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
+from tests.unit.ha.checkpoints.test_closure import until_batch
+from tests.unit.ha.checkpoints.test_inputs import OLD, on_hdfs
 from tests.unit.ha.cli.test_replicate import Sides, closure_of, sides
 
 __all__ = ["sides"]
@@ -66,6 +70,26 @@ def test_dry_run_says_what_it_would_go_on_from(sides: Sides, capsys: pytest.Capt
     assert not (sides.folder / "there/orders").exists()
     sides.commit(4)
     assert sides.replicate("--once") == 0, "nothing was marked"
+
+
+def test_an_input_that_stays_at_the_old_side_is_told_before_anything_changes(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = on_hdfs(until_batch(ROCKSDB_IDS, 2)).write_to(sides.folder / "sums")
+    with sides.leading(sides.here) as leadership:
+        adopt(leadership, "sums", place.as_uri())
+    assert sides.replicate("--once") == 0
+    capsys.readouterr()
+    assert promote(sides, "--dry-run", "--json") == 0
+    said = capsys.readouterr()
+    assert {each["query"]: each["inputs"] for each in json.loads(said.out)["queries"]} == {
+        "daily": ["file:///in"],
+        "sums": [f"{OLD}/out/clean"],
+    }
+    assert f"orders: sums has read files of {OLD}/out/clean, which is on another file system" in said.err
+    assert "daily" not in said.err
+    assert promote(sides, "--old-files", "file:///nowhere/at/all") != 0
+    assert f"{OLD}/out/clean" in capsys.readouterr().err, "told although nothing was changed"
 
 
 def test_the_replication_ends_and_can_begin_again(sides: Sides, capsys: pytest.CaptureFixture[str]) -> None:

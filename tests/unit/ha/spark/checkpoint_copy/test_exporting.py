@@ -4,10 +4,14 @@ import json
 
 import pytest
 
+from ha.cli.commands import exit_code
 from ha.spark import adopt, checkpoint_location, export
 from ha.spark.checkpoint_copy.copying import Progress
 from leader.errors import NoLeader
 from store.errors import AlreadyExists, Conflict, Invalid
+from tests.unit.ha.checkpoints.simulated_spark import HDFS
+from tests.unit.ha.checkpoints.test_closure import until_batch
+from tests.unit.ha.checkpoints.test_inputs import OLD, on_hdfs
 from tests.unit.ha.spark.checkpoint_copy.place import JOB, QUERY, Place, checkpoint
 from tests.unit.ha.spark.checkpoint_copy.test_adopting import Died, dies_after
 
@@ -78,6 +82,20 @@ def test_an_export_needs_a_job_and_a_batch(quick: Place) -> None:
     with pytest.raises(Invalid, match="is encrypted WebHDFS, which a bulk copy cannot use"):
         export(JOB, QUERY, "swebhdfs://127.0.0.1:1/new/out", files=quick.jobs, zookeeper="")
     assert "new" not in quick.names(""), "what is refused makes nothing"
+
+
+def test_an_export_says_where_its_sources_have_read(local: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    simulated = on_hdfs(until_batch(HDFS, 4))
+    local.write("elsewhere", simulated.files)
+    with local.leading() as leadership:
+        adopt(leadership, QUERY, local.source)
+    copied = export(JOB, QUERY, f"{local.files.uri}/new/before", batch=3, files=local.jobs, zookeeper="")
+    assert copied.inputs == (f"{OLD}/out/clean",)
+    out = f"{local.files.uri}/new/out"
+    assert exit_code(["export", JOB, QUERY, out, "--files", local.jobs, "--zookeeper", ""]) == 0
+    assert (
+        f"{JOB}: {QUERY} has read files of {OLD}/out/clean, which is on another file system" in capsys.readouterr().err
+    )
 
 
 def test_an_earlier_batch_is_exported(quick: Place) -> None:

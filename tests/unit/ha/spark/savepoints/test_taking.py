@@ -23,6 +23,9 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import Status
 from leader.layout.names import SAVEPOINTS, SPARK
 from store.errors import AlreadyExists, Conflict, Invalid
+from tests.unit.ha.checkpoints.simulated_spark import HDFS
+from tests.unit.ha.checkpoints.test_closure import until_batch
+from tests.unit.ha.checkpoints.test_inputs import OLD, on_hdfs
 from tests.unit.ha.spark.checkpoint_copy.place import Place, checkpoint
 from tests.unit.ha.spark.checkpoint_copy.test_exporting import after
 
@@ -123,6 +126,15 @@ def test_a_savepoint_is_complete_and_says_what_it_is(job: Job) -> None:
     assert {query.id for query in manifest.queries} == {"b0b0"}
     assert job.place.names("outside") == {"a"}, "nothing else is left there"
     assert job.said[-1].startswith(f"It has copied {len(saved)} of {len(saved)} files, ")
+
+
+def test_a_savepoint_says_which_query_reads_another_file_system(quick: Job) -> None:
+    quick.write("daily", on_hdfs(until_batch(HDFS, 2)).files)
+    manifest = quick.take(quick.outside("a"))
+    assert next(each for each in manifest.queries if each.name == "daily").inputs == [f"{OLD}/out/clean"]
+    (said,) = manifest.bound(quick.outside("a"))
+    assert said.startswith(f"daily has read files of {OLD}/out/clean, ")
+    assert manifest.bound(OLD) == []
 
 
 def test_a_savepoint_without_a_place_is_one_of_the_jobs_own(quick: Job) -> None:
