@@ -25,6 +25,7 @@ NAVIGATION = {
         "operations",
         "checkpoints",
         "replication",
+        "groups",
         "api",
         "deploying",
         "security",

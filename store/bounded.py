@@ -66,6 +66,10 @@ class BoundedFiles:
         """Abandoned calls that came back after all, so far."""
         return self._pool.late
 
+    def at(self, path: str) -> str:
+        """Return the URI of a path below the root."""
+        return f"{self.uri.rstrip('/')}/{path}".rstrip("/")
+
     def call(self, name: str, operation: Callable[[Files], T], timeout: float) -> T:
         """Run the operation and return its result.
 

@@ -57,7 +57,7 @@ class Tree:
     @property
     def uri(self) -> str:
         """URI of the directory."""
-        return f"{self.files.uri}/{self.path}".rstrip("/")
+        return self.files.at(self.path)
 
     def listing(self, below: str = "") -> dict[str, int]:
         """Return the size of every file in bytes, by its path in this tree.
@@ -187,7 +187,7 @@ class Tree:
 
     @cached_property
     def _arrow(self) -> "FileSystem":
-        return bulk_files(self.files.uri)
+        return bulk_files(self.uri)
 
     @property
     def _at(self) -> str:

@@ -102,7 +102,7 @@ def verify(
         with journals(job, name, files, zookeeper) as (opened, reader, outputs):
             for each in outputs:
                 counts: Counter[str] = Counter()
-                for row in _verified(opened, reader, each, batches or EVERY):
+                for row in _verified(opened, job, reader, each, batches or EVERY):
                     counts[row.condition] += 1
                     bad += bool(row.missing) or row.condition == Condition.UNKNOWN
                     if as_json or row.condition != Condition.COMPLETE or row.accepted:
@@ -199,9 +199,11 @@ def _said(moved: Moved) -> str:
     return f"{moved.created} files: {moved.renamed} moved, {moved.ignored} in place before{given_up}"
 
 
-def _verified(opened: Stores, reader: JournalReader, found: JournalOutput, batches: range) -> Iterator[JournalBatch]:
+def _verified(
+    opened: Stores, job: str, reader: JournalReader, found: JournalOutput, batches: range
+) -> Iterator[JournalBatch]:
     total = sum(len(ids) for ids in ids_of(reader, found, batches))
-    with _target(opened, found) as target, _shown(found, total) as told:
+    with _target(opened, job, found) as target, _shown(found, total) as told:
         for ids in ids_of(reader, found, batches):
             for row in reader.verified(found, ids, target):
                 told()
@@ -209,9 +211,9 @@ def _verified(opened: Stores, reader: JournalReader, found: JournalOutput, batch
 
 
 @contextlib.contextmanager
-def _target(opened: Stores, found: JournalOutput) -> Iterator[BoundedFiles]:
+def _target(opened: Stores, job: str, found: JournalOutput) -> Iterator[BoundedFiles]:
     """Open the directory in which an output's batches appear; it is in the file system of the job."""
-    parts = urlsplit(opened.files.uri)
+    parts = urlsplit(opened.files.at(job))
     if not found.target:
         yield opened.files  # it has no records, so nothing is looked for
         return

@@ -76,13 +76,13 @@ def state(
             ((place, path),) = places.values()
             found = inspected(place, path, batch)
             if found.batch is None:
-                raise LeaderError(f"There is no state at {place.uri}/{path}: no batch is committed.")
+                raise LeaderError(f"There is no state at {place.at(path)}: no batch is committed.")
             hole = next(each for each in found.batches if each.first <= (found.batch or 0) <= each.last)
             if hole.missing:
                 raise LeaderError(f"Batch {found.batch} cannot be read. {hole.missing}: {hole.reason}")
             if sys.stderr.isatty():
                 click.echo("Starting Spark, which takes some seconds ...", err=True)
-            rows, more = _read(f"{place.uri}/{path}", found, operator, store, where, changes=changes, limit=limit)
+            rows, more = _read(place.at(path), found, operator, store, where, changes=changes, limit=limit)
     finally:
         opened.close()
     if as_json:

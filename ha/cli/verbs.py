@@ -109,6 +109,11 @@ VERBS = {
         changes=True,
     ),
     "undrain": Verb("ha.cli.drain", "undrain", "Let HOST lead again.", changes=True),
+    "groups": Verb(
+        "ha.cli.groups",
+        "groups",
+        "Show the roots of the group in `files`: the jobs that lie there, and the load of their NameNodes.",
+    ),
     "savepoint": Verb(
         "ha.cli.savepoint",
         "savepoint",
@@ -238,6 +243,7 @@ SECTIONS = {
     "Look": ("list", "status", "leader", "watch", "queries", "exceptions", "history"),
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
     "Operate a host": ("drain", "undrain"),
+    "Operate a group of NameNodes": ("groups",),
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
         *("savepoint", "rewind", "rescale", "export", "adopt", "replicate", "promote", "sweep", "output"),

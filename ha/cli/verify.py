@@ -98,7 +98,7 @@ def _verified(
             return verify_contents(reader, found, told)
     except NotFound as error:
         raise click.UsageError(
-            f"There is no checkpoint at {files.uri}/{path}, or it was moved just now: try again."
+            f"There is no checkpoint at {files.at(path)}, or it was moved just now: try again."
         ) from error
 
 

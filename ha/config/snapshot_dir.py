@@ -99,7 +99,8 @@ def cluster_of(files: str, zookeeper: Address | None) -> str:
     """Return a word that is the same for all processes of this host that would ask the same stores."""
     ensemble = (sorted(zookeeper.servers), zookeeper.chroot) if zookeeper is not None else ()
     seen_from = "mnt" if files.startswith("file:") else "net"
-    identity = (files, _namenodes(files), ensemble, _namespace(seen_from))
+    behind = [each for root in files.split(",") for each in _namenodes(root)]
+    identity = (files, behind, ensemble, _namespace(seen_from))
     return hashlib.sha256(json.dumps(identity).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

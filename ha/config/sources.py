@@ -16,6 +16,7 @@ from ha.config.durations import seconds_of
 from ha.config.setting import SettingReference, key_of, shown
 from ha.config.settings import Settings, reference
 from ha.config.variables import check_variables
+from ha.groups.placement.place import SEPARATOR
 from leader.errors import InvalidSettings
 from leader.layout.names import check_word
 
@@ -31,6 +32,19 @@ DEFAULT = "default"
 """The source of a setting that was given nowhere."""
 
 DURATION = "a number of seconds, or a duration such as '10 s', '1 min' or '500 ms'"
+
+
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table ``[groups.NAME]`` of ``ha.toml``: several roots that hold jobs together.
+
+    Attributes:
+        files: their URIs.
+        placement: the policy for new jobs; empty for the setting ``placement``.
+    """
+
+    files: list[str]
+    placement: str = ""
+
 
 Known = Mapping[str, SettingReference]
 """All settings by their names in ``ha.toml``."""
@@ -80,16 +94,23 @@ def gather(
     environment = os.environ if environment is None else environment
     known = {each.key: each for each in reference()}
     check_variables(environment, [each.variable for each in known.values()])
+    from_file, groups = _from_file(environment, known)
     values: dict[str, Any] = {}
     sources = {each.name: DEFAULT for each in known.values()}
     file = _printable(_config_path(environment))
     for where, found in (
-        (file, _from_file(environment, known)),
+        (file, from_file),
         ("the environment", _from_environment(environment)),
         (source, {key_of(name): value for name, value in (arguments or {}).items() if value is not None}),
     ):
         values.update(_read(found, where, known))
         sources.update((known[key].name, _source(known[key], where)) for key in found)
+    if (group := groups.get(str(values.get("files")))) is not None:
+        values["files"] = SEPARATOR.join(group.files)
+        if group.placement and sources["placement"] in (DEFAULT, file):
+            values["placement"], sources["placement"] = group.placement, file
+    elif groups and ":" not in (given := str(values.get("files", ":"))):
+        raise InvalidSettings(f"files is {shown(given)}: {file} has no such group, but {', '.join(sorted(groups))}.")
     settings: Settings = msgspec.convert(values, Settings, strict=False)
     settings = msgspec.structs.replace(
         settings,
@@ -135,8 +156,8 @@ def _config_path(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("HA_CONFIG") or CONFIG_FILE)
 
 
-def _from_file(environment: Mapping[str, str], known: Known) -> dict[str, Any]:
-    """Read ``ha.toml``; returns its values by their names there.
+def _from_file(environment: Mapping[str, str], known: Known) -> tuple[dict[str, Any], dict[str, Group]]:
+    """Read ``ha.toml``; returns its values by their names there, and its groups of roots by theirs.
 
     There need not be such a file, unless HA_CONFIG names one.
 
@@ -151,7 +172,7 @@ def _from_file(environment: Mapping[str, str], known: Known) -> dict[str, Any]:
     except FileNotFoundError:
         if environment.get("HA_CONFIG"):
             raise InvalidSettings(f"HA_CONFIG names {where}, and there is no such file.") from None
-        return {}
+        return {}, {}
     except OSError as error:
         raise InvalidSettings(f"{where} cannot be read: {error.strerror}.") from error
     except ValueError as error:  # a zero character, or one that the locale cannot encode
@@ -161,11 +182,34 @@ def _from_file(environment: Mapping[str, str], known: Known) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415  # Python workers have no such file
 
     try:
-        return dict(_flat(tomllib.loads(data.decode()), known))
+        table = tomllib.loads(data.decode())
+        groups = table.pop("groups", {})
+        values = dict(_flat(table, known))
     except ValueError as error:  # tomllib's own, or of text that is not UTF-8, or of an integer too long for Python
         raise InvalidSettings(f"{where} is not valid TOML: {error}.") from error
     except RecursionError as error:
         raise InvalidSettings(f"{where} is not valid TOML: its values are nested too deeply.") from error
+    return values, _groups(groups, where)
+
+
+def _groups(table: object, where: str) -> dict[str, Group]:
+    """Read the tables ``[groups.NAME]``.
+
+    Raises:
+        InvalidSettings: one has another form.
+    """
+    try:
+        groups = msgspec.convert(table, dict[str, Group])
+    except msgspec.ValidationError as error:
+        raise InvalidSettings(
+            f'A group in {where} has another form ({error}): write [groups.NAME] with files = ["URI", "URI"], and '
+            "placement if it is to differ."
+        ) from None
+    for name, group in groups.items():
+        check_word(name, "a group")
+        if len(group.files) < 2 or any(SEPARATOR in each or "://" not in each for each in group.files):  # noqa: PLR2004
+            raise InvalidSettings(f"Group {name!r} in {where} must have a list `files` of at least two URIs.")
+    return groups
 
 
 def _flat(table: Mapping[str, Any], known: Known, prefix: str = "") -> Iterator[tuple[str, Any]]:

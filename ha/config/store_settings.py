@@ -5,7 +5,8 @@ from typing import Annotated
 
 import msgspec
 
-from ha.config.setting import key_of, setting, shown
+from ha.config.setting import check_choice, key_of, setting, shown
+from ha.groups.placement.place import HASH, LEAST_JOBS, LEAST_RPC
 from leader.errors import InvalidSettings
 from store.errors import Invalid
 from store.zookeeper.security import Security
@@ -18,7 +19,9 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
         str,
         setting(
             "URI of the directory that holds all jobs: `hdfs://`, `webhdfs://`, `swebhdfs://` (HTTPS) or `file://`. "
-            "`hdfs:///path` is on the file system in `fs.defaultFS` of the Hadoop configuration (`HADOOP_CONF_DIR`).",
+            "`hdfs:///path` is on the file system in `fs.defaultFS` of the Hadoop configuration (`HADOOP_CONF_DIR`). "
+            "Several URIs with commas between them are a group of roots. So is the name of a table `[groups.NAME]` of "
+            "`ha.toml` that has them in its list `files`.",
             default="a directory below the user's state directory",
         ),
     ] = ""
@@ -29,6 +32,13 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
             "`0750` or `0755` lets readers of other users ask HDFS; the jobs' owner always needs all three."
         ),
     ] = "0700"
+    placement: Annotated[
+        str,
+        setting(
+            "Which root of a group a new job gets: `hash` of its name, `least-jobs`, or `least-rpc`, where requests to "
+            "the NameNode wait least. A table `[groups.NAME]` may have its own."
+        ),
+    ] = HASH
     webhdfs_ca: Annotated[
         str,
         setting(
@@ -129,6 +139,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
             raise InvalidSettings(
                 f"directory_mode is {shown(self.directory_mode)}: it must be 0700 to 0777, as chmod takes it."
             )
+        check_choice("placement", self.placement, (HASH, LEAST_JOBS, LEAST_RPC))
         if bool(self.kerberos_keytab) != bool(self.kerberos_principal):
             raise InvalidSettings("kerberos_keytab and kerberos_principal need each other: set both, or neither.")
         try:

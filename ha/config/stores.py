@@ -2,6 +2,7 @@
 
 from ha.config.settings import Settings
 from ha.config.snapshot_dir import snapshot_directory
+from ha.groups.placement.place import SEPARATOR, roots_of
 from ha.history.history import History, open_history
 from leader.errors import InvalidSettings
 from leader.layout.names import LeaderDirectory
@@ -9,6 +10,7 @@ from store.bounded import BoundedFiles
 from store.counting import Requests
 from store.errors import Invalid
 from store.files import DIRECTORY_MODE
+from store.lazy_imports import will_import
 from store.open import open_files
 from store.pool import CallHook
 from store.zookeeper import ZooKeeper
@@ -67,25 +69,36 @@ class Stores:
         """Open another root with the same hooks; the caller closes it.
 
         Args:
-            uri: of the root.
+            uri: of the root, or of all roots of a group.
             directory_mode: permissions of directories that are made.
             workers: most calls at the same time.
 
         Raises:
             Invalid: the URI has the wrong form.
         """
+        if SEPARATOR in uri:
+            will_import("ha.groups.placement.policies")
+            from ha.groups.placement.group_files import GroupFiles  # noqa: PLC0415  # most processes have one root
+            from ha.groups.placement.policies import policy  # noqa: PLC0415
+
+            choose = policy(self.settings.placement, self.settings.webhdfs_ca)
+            roots = [self._root(each, directory_mode, workers) for each in roots_of(uri)]
+            return GroupFiles(roots, choose, workers=workers, on_call=self._on_call)
+        return self._root(uri, directory_mode, workers, self._on_call)
+
+    def _root(self, uri: str, directory_mode: int, workers: int, on_call: CallHook | None = None) -> BoundedFiles:
         return open_files(
             uri,
             workers=workers,
             directory_mode=directory_mode,
             ca=self.settings.webhdfs_ca,
-            on_call=self._on_call,
+            on_call=on_call,
             on_requests=self._on_requests,
         )
 
     def directory_uri(self, job: str, leader: LeaderDirectory) -> str:
         """Return the URI of a job's leader directory, as Spark takes it."""
-        return f"{self.files.uri.rstrip('/')}/{job}/{leader.name}"
+        return self.files.at(f"{job}/{leader.name}")
 
     def close(self) -> None:
         """Close both stores. The ZooKeeper session ends, and its ephemeral nodes with it."""

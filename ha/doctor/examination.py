@@ -11,6 +11,7 @@ from ha.doctor.finding import Finding, ok, warning
 from ha.doctor.host import check_host, check_lender
 from ha.doctor.job_directory import Consent, check_job_directory
 from ha.doctor.servers import check_namenodes, check_zookeeper, hadoop
+from ha.groups.placement.place import roots_of
 
 PATIENCE = 4
 """A doctor waits this many times as long as a call of the protocol may take: it wants to see how slow a store is."""
@@ -36,7 +37,8 @@ def examine(gathered: Gathered, jobs: Sequence[str] = (), consent: Consent | Non
         yield from check_drained(stores.files, settings.contender, timeout)
         for job in jobs:
             yield from check_job_directory(stores.files, job, timeout, settings.timing.long_ttl_ms, consent)
-        yield from check_namenodes(stores.files.uri, settings.webhdfs_ca)
+        for root in roots_of(stores.files.uri):
+            yield from check_namenodes(root, settings.webhdfs_ca)
         yield from check_zookeeper(settings, stores.zookeeper)
         if settings.borrows_session:
             yield check_lender(stores.snapshots)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ha.config.settings import Settings
 from ha.doctor.finding import Finding, failed, ok, warning
+from ha.groups.placement.load import session_of
 from store.clock import now
 from store.errors import Invalid, NotFound, StoreError
 from store.hadoop_errors import configuration, namenodes
@@ -48,7 +49,7 @@ def check_namenodes(files: str, ca: str = "") -> Iterator[Finding]:
     scheme = "https" if known.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
     try:
         found = namenodes(known, parts.netloc, f"{scheme}-address")
-        session = _session(known, ca)
+        session = session_of(known, ca)
     except Invalid as error:
         yield warning(NAMENODES, f"{error}", f"Add dfs.namenode.{scheme}-address of each NameNode to see their modes.")
         return
@@ -66,19 +67,6 @@ def check_namenodes(files: str, ca: str = "") -> Iterator[Finding]:
         yield ok(NAMENODES, text)
     else:
         yield failed(NAMENODES, text, "Exactly one must be active: see `hdfs haadmin -getAllServiceState`.")
-
-
-def _session(known: Mapping[str, str], ca: str) -> "requests.Session":
-    import requests  # noqa: PLC0415 - a tenth of a second that only clusters with NameNodes pay
-
-    session = requests.Session()
-    session.trust_env = False
-    session.verify = ca or True
-    if known.get("hadoop.security.authentication", "").lower() == "kerberos":
-        from requests_kerberos import OPTIONAL, HTTPKerberosAuth  # noqa: PLC0415
-
-        session.auth = HTTPKerberosAuth(mutual_authentication=OPTIONAL)
-    return session
 
 
 def _mode(session: "requests.Session", server: str) -> str:

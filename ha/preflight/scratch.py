@@ -93,9 +93,7 @@ class Scratch:
     @property
     def leader_directory(self) -> str:
         """URI of the leader directory, as long as nobody has led the throw-away job."""
-        return self._stores.directory_uri(self._job, self._first).replace(
-            self._stores.files.uri.rstrip("/"), self.uri.rstrip("/"), 1
-        )
+        return self._files.at(f"{self._job}/{self._first.name}")
 
     def copy(self, query: str, told: Told | None = None) -> Copy | None:
         """Copy a query's checkpoint; None if it has committed no batch, so that it begins anew.
@@ -135,7 +133,7 @@ def scratch(stores: Stores, job: str) -> Iterator[Scratch]:
         StoreError: the store did not answer.
     """
     name = f"{DIRECTORY}{uuid.uuid4().hex[:12]}"
-    with stores.open(f"{stores.files.uri.rstrip('/')}/{name}", workers=WORKERS) as files:
+    with stores.open(stores.files.at(name), workers=WORKERS) as files:
         try:
             files.call("preflight", lambda driver: tree.create(driver, job), CALL_TIMEOUT_S)
             _forget_leftovers(stores, name)

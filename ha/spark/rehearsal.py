@@ -201,7 +201,7 @@ class _Rehearsing:
         name = f"{DIRECTORY}{uuid.uuid4().hex[:12]}"
         persistently(files, lambda driver: _prepare(driver, name), self._stop)
         try:
-            where = f"{self._settings.files.rstrip('/')}/{name}"
+            where = files.at(name)
             # Under the real job's name, the program would share the leadership of its own sidecar.
             job = name.removeprefix(".")
             with (

@@ -18,6 +18,10 @@ from leader.layout.information import Record
 from leader.layout.lease import Mode
 from leader.layout.names import CHECKPOINTS, check_job
 from leader.layout.pause import Pause, present
+from store.errors import StoreError
+
+UNREACHABLE = "unreachable"
+"""In place of the lease of a job whose root does not answer."""
 
 DAMAGED = "damaged"
 """In place of the lease of a job whose record holds none."""
@@ -68,7 +72,8 @@ class JobSummary(msgspec.Struct, frozen=True):
         job: its name.
         state: as Flink names it; null if this version does not know it.
         epoch: of its newest leadership.
-        lease: mode of the lease: who attests it. ``released`` if nobody leads, ``damaged`` if there is none.
+        lease: mode of the lease: who attests it. ``released`` if nobody leads, ``damaged`` if there is none,
+            ``unreachable`` if its root does not answer.
         holder: the contender that holds the lease.
         contenders: that have announced themselves; null if ZooKeeper does not answer.
         checkpoint_at: when its checkpoints changed last, by the clock of the file system; null without any.
@@ -103,6 +108,8 @@ def summaries(admin: JobAdmin) -> list[JobSummary]:
             found.append(summary(admin, job))
         except NoLeader:
             found.append(JobSummary(job))
+        except StoreError:  # its root of the group; jobs at other roots are shown
+            found.append(JobSummary(job, lease=UNREACHABLE))
     return found
 
 

@@ -13,6 +13,9 @@ from store.files import Files
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """Session id of epoch 0, which nobody ever led."""
 
+CREATING = ".creating-"
+"""Begins the name of a tree that becomes a job; the job's name is its end, so that it is staged where that will be."""
+
 READ_ATTEMPTS = 5
 """A leader directory can be renamed between two lists. If that happens so often in a row, something else is wrong."""
 
@@ -25,7 +28,7 @@ def create(files: Files, job: str) -> None:
         StoreError: it was refused, or nobody knows; the staged tree may be left behind under ``.creating-...``.
     """
     first = LeaderDirectory(0, NOBODY)
-    staging = f".creating-{uuid.uuid4()}"
+    staging = f"{CREATING}{uuid.uuid4()}~{job}"
     files.make_root()
     tree = f"{staging}/{first.name}"
     paths = (

@@ -70,7 +70,7 @@ class Source:
     @property
     def uri(self) -> str:
         """URI of the job."""
-        return f"{self._files.uri.rstrip('/')}/{self.job}"
+        return self._files.at(self.job)
 
     def queries(self) -> list[str]:
         """Return the names of the queries that have a checkpoint.

@@ -52,7 +52,7 @@ class Place:
     @property
     def uri(self) -> str:
         """URI at present; that of a job's own savepoint changes with each leader."""
-        return f"{self.files.uri.rstrip('/')}/{self.path}"
+        return self.files.at(self.path)
 
     @property
     def tree(self) -> Tree:

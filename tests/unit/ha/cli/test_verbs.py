@@ -54,6 +54,7 @@ def test_the_verbs_that_change_something() -> None:
         "verify",
         "check",
         "config",
+        "groups",
     }
     assert set(VERBS) - CHANGING == reading, "say in VERBS whether the new verb changes something, and list it here"
 

@@ -9,7 +9,7 @@ import pytest
 
 from ha.config.restart_strategy import ExponentialDelay, FixedDelay, NoRestart
 from ha.config.settings import Settings, reference
-from ha.config.sources import load
+from ha.config.sources import gather, load
 from leader.errors import InvalidName, InvalidSettings
 from leader.layout.names import check_word
 
@@ -295,3 +295,44 @@ def test_every_setting_is_documented() -> None:
         "HA_RESTART_STRATEGY_FAILURE_RATE_DELAY",
         "1",
     )
+
+
+GROUPS = """
+files = "main"
+[groups.main]
+files = ["hdfs://ns1/ha", "hdfs://ns2/ha"]
+[groups.other]
+files = ["hdfs://ns3/ha", "hdfs://ns4/ha"]
+placement = "least-rpc"
+"""
+
+
+def test_files_may_name_a_group(nowhere: Path) -> None:
+    (nowhere / "ha.toml").write_text(GROUPS)
+    assert load().files == "hdfs://ns1/ha,hdfs://ns2/ha"
+    assert load().placement == "hash"
+    found = gather({"files": "other"})
+    assert (found.settings.files, found.settings.placement) == ("hdfs://ns3/ha,hdfs://ns4/ha", "least-rpc")
+    assert found.sources["placement"] == "ha.toml"
+    assert load({"files": "other", "placement": "hash"}).placement == "hash"
+    assert load({"files": "other"}, {"HA_PLACEMENT": "least-jobs"}).placement == "least-jobs"
+    assert load({"files": "file:///x"}).files == "file:///x"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('files = "b"\n[groups.a]\nfiles = ["hdfs://x/y", "hdfs://z/y"]', "has no such group, but a."),
+        ('[groups.a]\nfiles = ["hdfs://x/y"]', "must have a list `files` of at least two URIs"),
+        ('[groups.a]\nfiles = ["hdfs://x/y", "z"]', "must have a list `files` of at least two URIs"),
+        ('[groups.a]\nfiles = ["hdfs://x/y,hdfs://v/y", "hdfs://z/y"]', "must have a list `files`"),
+        ('[groups.a]\nfiles = "hdfs://x/y"', "has another form"),
+        ('[groups.a]\nfiles = ["hdfs://x/y", "hdfs://z/y"]\npolicy = "hash"', "has another form"),
+        ('placement = "best"', "placement is 'best'"),
+    ],
+)
+def test_a_wrong_group_is_one_sentence(nowhere: Path, text: str, sentence: str) -> None:
+    (nowhere / "ha.toml").write_text(text)
+    with pytest.raises(InvalidSettings) as caught:
+        load()
+    assert sentence in str(caught.value)

@@ -1,0 +1,1 @@
+"""NameNode groups: jobs that are spread over several file systems, and moved between them."""
