@@ -13,14 +13,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import ha.spark
 from ha.spark.stored_state import QUIET
@@ -55,7 +57,52 @@ def firsts(rows: DataFrame) -> DataFrame:
     return rows.dropDuplicates(["key", "value"])
 
 
-PROGRAMS = {"sums": (sums, "update"), "pairs": (pairs, "append"), "firsts": (firsts, "append")}
+class Visits(StatefulProcessor):
+    """Every kind of variable of transformWithState, and timers: what is in all of them comes out."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.sum = handle.getValueState("sum", "value long")
+        self.newest = handle.getListState("newest", "value long")
+        self.times = handle.getMapState("times", "value long", "times long")
+
+    def handleInputRows(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        before = self.sum.get()
+        found = sorted((row["at"], row["value"]) for row in rows)
+        values = [value for _, value in found]
+        self.sum.update(((before[0] if before else 0) + sum(values),))
+        self.newest.put([(each,) for each in [*(value for (value,) in self.newest.get()), *values][-5:]])
+        for each in values:
+            seen = self.times.getValue((each,))
+            self.times.updateValue((each,), ((seen[0] if seen else 0) + 1,))
+        self.handle.registerTimer(int(found[-1][0].timestamp() * 1000) + 150_000)
+        del timerValues
+        yield self.row(key, "input")
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: N802, N803
+        del timerValues
+        yield self.row(key, f"timer {expiredTimerInfo.getExpiryTimeInMs()}")
+
+    def row(self, key: Any, why: str) -> Row:
+        newest, times = [value for (value,) in self.newest.get()], sorted(map(str, self.times.iterator()))
+        total = self.sum.get()
+        return Row(key=key[0], why=why, all=f"{total and total[0]} {newest} {times}")
+
+    def close(self) -> None:
+        pass
+
+
+def visits(rows: DataFrame) -> DataFrame:
+    grouped = rows.withWatermark("at", "10 seconds").groupBy("key")
+    return grouped.transformWithState(Visits(), "key string, why string, all string", "update", "EventTime")
+
+
+PROGRAMS = {
+    "sums": (sums, "update"),
+    "pairs": (pairs, "append"),
+    "firsts": (firsts, "append"),
+    "visits": (visits, "update"),
+}
 
 
 @dataclass

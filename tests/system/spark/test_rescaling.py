@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from ha.cli import exit_code
 from ha.spark import stored_state
 from ha.spark.session import configured
 from ha.spark.stored_state import session_settings
+from tests.system.checkpoints.rescaling import Run, stepwise
 from tests.system.spark.helpers import rows
 from tests.system.spark.test_closures import ALWAYS, FORMATS
 
@@ -145,3 +147,25 @@ def test_sums_go_on_with_other_partitions_and_back(
         assert it.ids[-1] == 6
         it.run()
         assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5, 6, 7])
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.timeout(300)
+def test_every_variable_of_transform_with_state_and_its_timers(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    it = Run(spark, tmp_path, "visits", "rocksdb with ids", seed=0)
+    with configured(spark, it.settings):
+        it.go_on()
+        it.go_on()
+        asked = ["rescale", it.job, "query", "--partitions", "3", "--deep", "--yes", "--json"]
+        assert exit_code([*asked, "--files", it.root, "--zookeeper", ""]) == 0
+        states = {each["state"]: each for each in json.loads(capsys.readouterr().out)["states"]}
+        assert set(states) == {"sum", "newest", "times", "timers"}
+        assert all(each["keys"] > 0 and each["hash"] for each in states.values())
+        assert it.go_on() == 3
+        it.go_on()
+        everything, expected = tmp_path / "never", Counter[str]()
+        everything.mkdir()
+        stepwise(it, everything, tmp_path / "never-stopped", expected)
+        assert it.rows == expected, "timers of keys that have moved have fired, too"
