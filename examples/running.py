@@ -27,6 +27,9 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
+    # The one task that writes a batch aggregates all partitions of the state, and keeps pages for each until it ends:
+    # after a rescale to 32 partitions, pages of Spark's size were more than this memory.
+    "spark.buffer.pageSize": "1m",
     "spark.sql.execution.pythonUDF.arrow.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
     # A successor reads all deltas since the last snapshot. A driver takes its first snapshot after this interval, 60 s

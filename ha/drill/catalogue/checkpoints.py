@@ -1,13 +1,15 @@
-"""Checkpoints go wrong, and people go back: holes are made in one, and a bad version has counted for a while."""
+"""Checkpoints go wrong, and people change them: holes are made in one, a bad version has counted, a rescale dies."""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
+from random import Random
 from typing import Any
 
-from ha.drill.asking import ASK_S, HA, check
+from ha.drill.asking import ASK_S, HA, asked, check
 from ha.drill.drill import Drill, Expected
-from ha.drill.environment import DrillError
+from ha.drill.environment import DrillError, Member
 from ha.drill.fixture import CONTENDERS, Fixture, Setup
 from ha.drill.ha_provider import HYBRID, DrillJob
 from store.clock import now
@@ -138,6 +140,93 @@ def _rewind(fixture: Fixture) -> None:
     fixture.await_batches(2)
 
 
+# --- rescale-under-kills
+
+STEPS = (8, 32, 5)
+"""Numbers of state partitions, one after the other."""
+
+RESCALE_KILLS = 6
+RESCALE_S = 240.0
+
+
+def _rescaling(fixture: Fixture, partitions: int) -> Member:
+    """Start the command; it leads the job, so it belongs to the history."""
+    flags = ["--deep", "--redo-begun", "--yes", "--json", "--timeout", "90"]
+    command = [*HA, "rescale", fixture.job.name, QUERY, "--partitions", f"{partitions}", *flags]
+    return fixture.beside(f"rescale-{now():.3f}", command, {"HA_CONTENDER": "operator"})
+
+
+def _leads(fixture: Fixture, command: Member, before: int) -> None:
+    fixture.wait_for("the lead of the command", lambda: fixture.epoch > before or not command.running, RESCALE_S)
+
+
+def _rescaled(fixture: Fixture, partitions: int) -> float:
+    """Rescale undisturbed, check that all pairs were compared, and return the seconds that it has led the job."""
+    before = fixture.epoch
+    command = _rescaling(fixture, partitions)
+    _leads(fixture, command, before)
+    began = now()
+    fixture.wait_for("the end of the rescale", lambda: not command.running, RESCALE_S)
+    if command.exit_code:
+        raise DrillError(f"The rescale failed: {command.log().strip()[-300:]}")
+    said = json.loads(next(line for line in command.log().splitlines() if line.startswith("{")))
+    same = bool(said["states"]) and all(each["hash"] is not None for each in said["states"])
+    keys = sum(each["keys"] for each in said["states"])
+    done = f"from {said['present']} to {partitions} partitions, {keys} keys"
+    check(fixture, f"the same keys and values in {partitions} partitions", same, done)
+    return now() - began
+
+
+def _partitions(fixture: Fixture) -> int:
+    look = asked(fixture, "rescale", fixture.job.name, QUERY, "--partitions", f"{STEPS[0]}", "--dry-run")
+    return int(look["present"])
+
+
+def _goes_on(fixture: Fixture) -> None:
+    fixture.contend(CONTENDERS[0])
+    fixture.await_batches(2)
+    _stop(fixture)
+
+
+def _killed(fixture: Fixture, wanted: int, after: float, *, all_of_it: bool) -> bool:
+    """Start a rescale, and kill it so many seconds after it has begun to lead; returns whether that came in time."""
+    before = fixture.epoch
+    command = _rescaling(fixture, wanted)
+    _leads(fixture, command, before)
+    fixture.run_for(after)
+    in_time = command.running
+    fixture.lose(command, command.end if all_of_it else command.kill)  # its JVM ends by itself then
+    return in_time
+
+
+def _rescale_under_kills(fixture: Fixture) -> None:
+    first, second, third = STEPS
+    random, found = Random(0), Counter[str]()  # noqa: S311  # drawn points, not secrets
+    with fixture.fault(f"the query goes to {first}, {second} and {third} state partitions; {RESCALE_KILLS} kills"):
+        _stop(fixture)
+        seconds = _rescaled(fixture, first)
+        _goes_on(fixture)
+        while found["killed"] < RESCALE_KILLS and found["tries"] < 2 * RESCALE_KILLS:
+            before = _partitions(fixture)
+            wanted = third if before == second else second
+            killed = _killed(fixture, wanted, random.uniform(0, seconds), all_of_it=bool(found["tries"] % 2))
+            _goes_on(fixture)
+            after = {before: "as before", wanted: "rescaled"}.get(_partitions(fixture), "neither")
+            found.update(["tries", *(["killed", after] if killed else [])])
+        ours = found["as before"] + found["rescaled"]
+        whole = found["killed"] == ours == RESCALE_KILLS
+        detail = f"{found['killed']} kills, {ours} queries went on: {found['rescaled']} of them rescaled"
+        check(fixture, "the query starts after each kill", whole, detail)
+        for each in (second, third):
+            if _partitions(fixture) != each:
+                _rescaled(fixture, each)
+            _goes_on(fixture)
+        check(fixture, "the last number of partitions", _partitions(fixture) == third, f"{third}")
+        for name in CONTENDERS:
+            fixture.contend(name)
+    fixture.await_batches(2)
+
+
 DRILLS = (
     Drill(
         "checkpoint-damaged",
@@ -154,6 +243,15 @@ DRILLS = (
         "checkpoints",
         _rewind,
         Expected((2, 6)),
+        setup=Setup(),
+    ),
+    Drill(
+        "rescale-under-kills",
+        f"the state goes to {STEPS[0]}, {STEPS[1]} and {STEPS[2]} partitions, and the command that does it is killed "
+        f"{RESCALE_KILLS} times; the query starts each time",
+        "checkpoints",
+        _rescale_under_kills,
+        Expected((2 * RESCALE_KILLS, 4 * RESCALE_KILLS + 8)),
         setup=Setup(),
     ),
 )
