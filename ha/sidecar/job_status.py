@@ -14,10 +14,11 @@ from leader.errors import NoLeader, NotLeader
 from leader.job.admin import JobAdmin
 from leader.job.cleanup import Cleanup
 from leader.job.exceptions import Exceptions
+from leader.job.failed_attempts import FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus, Status, StatusEntry
 from leader.layout.names import SPARK, LeaderDirectory
-from store.clock import BOOT_CLOCK, now
+from store.clock import BOOT_CLOCK, Clock
 from store.errors import Conflict, Invalid, StoreError
 
 ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
@@ -35,7 +36,7 @@ _log = logging.getLogger("ha")
 class JobStatusUpdater:
     """Reads and changes the status of one job, for the sidecar that leads it."""
 
-    def __init__(self, process: ContendingProcess, job: str, *, again: bool = False) -> None:
+    def __init__(self, process: ContendingProcess, job: str, *, again: bool = False, clock: Clock = BOOT_CLOCK) -> None:
         """Prepare.
 
         Args:
@@ -43,7 +44,9 @@ class JobStatusUpdater:
             job: the job's name.
             again: run the job once more if it had ended before this process contended, whatever its end was. Without
                 it the setting ``rerun`` decides, for jobs that have finished.
+            clock: of the process, or a simulation's.
         """
+        self._clock = clock
         self._process = process
         self._job = job
         rerun = {Status.FINISHED} if process.settings.rerun == RERUN_ON else set()
@@ -78,7 +81,7 @@ class JobStatusUpdater:
             self.finish(leader)
             return False
         if found.status in self._run_again and self._end_before in {None, found.sequence}:
-            self._keep_trying(leader, "begin the job again", _begin_again)
+            self.keep_trying(leader, "begin the job again", _begin_again)
         elif found.status.globally_terminal:
             self._clean_up(leader)
             return False
@@ -112,7 +115,7 @@ class JobStatusUpdater:
 
         Its command must not run.
         """
-        return self._keep_trying(leader, "start from the savepoint", lambda d: decide(d, where)) and self._restore(
+        return self.keep_trying(leader, "start from the savepoint", lambda d: decide(d, where)) and self._restore(
             leader
         )
 
@@ -124,7 +127,7 @@ class JobStatusUpdater:
             if (found := status.read()).allows(Status.CANCELLING):
                 status.change(found, Status.CANCELLING)
 
-        self._keep_trying(leader, "record that the job is being cancelled", cancelling)
+        self.keep_trying(leader, "record that the job is being cancelled", cancelling)
 
     def fail(self, leader: LeaderDirectory) -> bool:
         """Set the status to restarting; returns False if the program has ended the job for good."""
@@ -149,7 +152,7 @@ class JobStatusUpdater:
         """
         _log.error("%s: %s The job has FAILED; `ha run --again` runs it once more.", self._job, said)
         self.add_exception(leader, "gave-up", said).join(NOTE_S)
-        return self._keep_trying(leader, "record that the job has failed", _fail)
+        return self.keep_trying(leader, "record that the job has failed", _fail)
 
     def restart(self, leader: LeaderDirectory) -> None:
         """Set the status to running again. A failure is only logged: the command runs anyway."""
@@ -177,7 +180,7 @@ class JobStatusUpdater:
 
     def finish(self, leader: LeaderDirectory) -> bool:
         """Set the final status, then clean up; tries until the lease ends. Returns whether the status was set."""
-        finished = self._keep_trying(leader, "record that the job has ended", _finish)
+        finished = self.keep_trying(leader, "record that the job has ended", _finish)
         if finished:
             self._clean_up(leader)
         return finished
@@ -196,7 +199,7 @@ class JobStatusUpdater:
                 for said in manifest.bound(home):
                     _log.warning("%s: %s.", self._job, said)
 
-        return self._keep_trying(leader, "start from what was decided for", completed)
+        return self.keep_trying(leader, "start from what was decided for", completed)
 
     def _relocate_checkpoints(self, leader: LeaderDirectory) -> None:
         """Correct the paths of its checkpoints that Spark has stored, so that the program need not do it."""
@@ -219,7 +222,7 @@ class JobStatusUpdater:
                 except (Conflict, Invalid) as error:
                     _log.warning("%s: the leftovers are not cleaned up: %s", self._job, error)
 
-        self._keep_trying(leader, "clean up", clean)
+        self.keep_trying(leader, "clean up", clean)
 
     def _set_running(self, status: JobStatus) -> StatusEntry:
         """Set the status to running if that is allowed; returns the entry before."""
@@ -235,16 +238,22 @@ class JobStatusUpdater:
     def _unknown(self, error: Exception) -> None:
         _log.warning("%s: the status of the job is not known: %s", self._job, error)
 
-    def _keep_trying(self, leader: LeaderDirectory, what: str, action: Callable[[FencedDirectory], None]) -> bool:
-        """Try until it is done or the lease ends; returns whether it was done."""
-        while now() < self._process.holds_until(self._job):
+    def keep_trying(self, leader: LeaderDirectory, what: str, action: Callable[[FencedDirectory], None]) -> bool:
+        """Try until it is done or the lease ends; returns whether it was done.
+
+        Args:
+            leader: the leadership.
+            what: that is tried, for the log: it cannot ...
+            action: one try; raises what the store says, or that another contender leads.
+        """
+        while self._clock.now() < self._process.holds_until(self._job):
             try:
                 action(self.directory(leader))
             except NotLeader:
                 return False
             except StoreError as error:
                 _log.warning("%s: it cannot %s: %s", self._job, what, error)
-                BOOT_CLOCK.sleep(self._process.stores.timing.retry)
+                self._clock.sleep(self._process.stores.timing.retry)
             else:
                 return True
         return False
@@ -258,6 +267,7 @@ class JobStatusUpdater:
 def _begin_again(directory: FencedDirectory) -> None:
     status = JobStatus(directory)
     if (found := status.entry()).status.globally_terminal:
+        FailedAttempts(directory).forget()  # before the job begins: those of its last run do not end this one
         if found.cleaning == "cleaning":  # or the new run's files would go into the trash
             Cleanup(directory).clean()
         status.begin_again(found.status)

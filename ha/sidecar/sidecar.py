@@ -22,7 +22,7 @@ from ha.sidecar.command import NEVER, Command
 from ha.sidecar.command_starts import CommandStarts
 from ha.sidecar.engine_watch import EngineWatch
 from ha.sidecar.escalation import Escalation
-from ha.sidecar.failures import CommandFailures, Decision, end_of_command
+from ha.sidecar.failures import JOB_FAILED, CommandFailures, Decision, end_of_command
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_leadership import JobLeadership
 from ha.sidecar.job_status import NOTE_S, SHORT_NOTE_S, JobStatusUpdater
@@ -230,7 +230,11 @@ class Sidecar:
             self._operators.begin(leader)
             if self._publisher is not None:
                 self._publisher.begin(leader)
-            if pause := self._escalation.pause(leader):
+            pause = self._escalation.pause(leader)
+            if pause is None:
+                self._leadership.exit_code = JOB_FAILED
+                self._leadership.step_down("gave-up", "The job has FAILED.")
+            elif pause:
                 self._status.fail(leader)
                 self._leadership.start_in(phase, pause)
             elif self._restore is not None:
@@ -331,6 +335,8 @@ class Sidecar:
             self._hangs.end()
             return
         self._engine.look(phase.leader)
+        if self._command.runs:
+            self._escalation.lasts(phase.leader, self._starts.seconds)
         if (hang := self._hangs.look()) is not None:
             _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
             dump = self._command.thread_dumps(hang.beat)  # within seconds; the dead have no stacks

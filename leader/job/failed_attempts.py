@@ -107,15 +107,18 @@ class FailedAttempts:
     def __init__(self, directory: FencedDirectory) -> None:
         """Connect to nothing yet."""
         self._directory = directory
+        self._doubted: Attempts | None = None
+        """The last ones written, while it is not known whether they are."""
 
     def load(self) -> Attempts:
-        """Return the failures so far."""
-        return self.shown()[0]
+        """Return the failures so far: none if a batch has been completed since the last one."""
+        found = self.shown()[0]
+        return Attempts() if found.failures and self._batches() != found.batches else found
 
     def shown(self) -> tuple[Attempts, int]:
-        """Return them, and when the next try is: in milliseconds since 1970 by the store's wall clock, for display.
+        """Return the last failures, and when the next try is, for display.
 
-        That is 0 if no leader waits.
+        That is in milliseconds since 1970 by the store's wall clock; 0 if no leader waits.
         """
         found = self._find()
         if not found.has_remedy:
@@ -135,6 +138,8 @@ class FailedAttempts:
     def add(self, cause: str, host: str, seconds: float, remedy: str = "") -> Attempts:
         """Count a failure, unless there was progress; return the failures in a row.
 
+        It is called again after an unknown outcome, on the same object, and the failure counts once.
+
         Args:
             cause: how the command has ended, in one word.
             host: of this process.
@@ -144,9 +149,11 @@ class FailedAttempts:
         if seconds >= LONGEST_PAUSE_S:
             self.forget()
             return Attempts()
-        batches = _digest(Checkpoints(self._directory).state().queries)
+        batches = self._batches()
 
         def after(before: Attempts) -> Attempts:
+            if self._doubted is not None and before == msgspec.structs.replace(self._doubted, remedy=""):
+                return self._doubted  # it is there, and a name that is only seen may be forgotten
             if batches != before.batches:
                 before = Attempts()
             hopeless = before.hopeless + bool(remedy)
@@ -163,10 +170,15 @@ class FailedAttempts:
         for _ in range(TRIES):
             found = self._find()
             attempts = change(found.attempts)
+            self._doubted = attempts
             with suppress(AlreadyExists, NotFound):  # a former change of this leader was executed only now
                 self._replace(found, attempts)
+                self._doubted = None
                 return attempts
         raise Unknown(f"The failures of job {self._directory.job!r} keep changing.")
+
+    def _batches(self) -> str:
+        return _digest(Checkpoints(self._directory).state().queries)
 
     def _replace(self, found: _Found, attempts: Attempts) -> None:
         source, older = f"{GRAPH}/{found.name}", found.older

@@ -89,6 +89,8 @@ class Scene:
     """As the leader directory has them."""
     waits: list[float] = field(default_factory=list)
     """Pauses that leaders have told others of."""
+    forgets: int = 0
+    """Tries to forget them that fail."""
     given_up: str = ""
 
     def now(self) -> float:
@@ -184,6 +186,9 @@ class Scene:
         return self.attempts
 
     def forget(self) -> None:
+        if self.forgets:
+            self.forgets -= 1
+            raise NotWritable("standby")
         self.attempts = Attempts()
 
     # --- in the place of the work of savepoints
@@ -330,6 +335,7 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
             cancel=made.said,
             finish=made.said,
             add_exception=made.add_exception,
+            keep_trying=lambda _, leader, what, action: action(leader) or bool(what),
         ),
         mock.patch.object(JobStatusUpdater, "directory", return_value=SimpleNamespace(job="orders")),
     ):

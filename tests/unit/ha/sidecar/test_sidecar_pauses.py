@@ -1,7 +1,7 @@
 """The pauses before a sidecar starts the command of a job that keeps failing, on a test clock."""
 
 from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
-from tests.unit.ha.sidecar.scene import ENDS, Scene, scene
+from tests.unit.ha.sidecar.scene import ENDS, FIXED, Scene, scene
 
 
 def until_started(made: Scene) -> float:
@@ -64,7 +64,19 @@ def test_the_last_attempt_ends_the_job_with_its_cause() -> None:
             made.fail()
             assert (made.sidecar._leadership.exit_code is not None) == (number == 3)
         assert made.given_up == "The command has failed 3 times in a row without a completed batch; at last: exit-3."
-        assert (made.sidecar._leadership.exit_code, made.attempts) == (1, Attempts())
+        assert made.sidecar._leadership.exit_code == 1
+
+
+def test_a_leader_that_died_before_it_gave_the_job_up_is_followed_by_no_other_try() -> None:
+    """It had counted the last attempt."""
+    with scene(failover_max_attempts=3) as made:
+        made.attempts = Attempts(failures=4, cause="exit-3", host="another", hopeless=1)
+        made.grant()
+        assert made.given_up == "The command has failed 4 times in a row without a completed batch; at last: exit-3."
+        assert (made.started, made.leads, made.sidecar._leadership.exit_code) == ([], False, 1)
+    with scene(failover_max_attempts=4) as made:
+        made.attempts = Attempts(failures=4, cause="exit-3", host="another", hopeless=1)
+        assert until_started(made) == 4.0
 
 
 def test_a_command_that_ran_for_long_begins_anew() -> None:
@@ -75,6 +87,36 @@ def test_a_command_that_ran_for_long_begins_anew() -> None:
         made.fail()
         assert made.attempts == Attempts()
         assert until_started(made) == 0.0
+
+
+def test_a_command_that_runs_for_long_makes_failures_before_it_matter_no_more() -> None:
+    """Its leader may die with its host, and then nobody counts. Many programs complete no batches."""
+    with scene() as made:
+        made.attempts = Attempts(failures=9)
+        until_started(made)
+        made.clock += LONGEST_PAUSE_S - 0.001
+        made.sidecar._act(None)
+        assert made.attempts == Attempts(failures=9)
+        made.clock += 0.001
+        made.forgets = 1
+        made.sidecar._act(None)
+        assert made.attempts == Attempts(failures=9), "the store did not answer"
+        made.clock += LONGEST_PAUSE_S
+        made.sidecar._act(None)
+        assert made.attempts == Attempts()
+        made.attempts = Attempts(failures=9)
+        made.clock += 9 * LONGEST_PAUSE_S
+        made.sidecar._act(None)
+        assert made.attempts == Attempts(failures=9), "once is enough"
+
+
+def test_a_command_that_waits_for_its_start_does_not_run() -> None:
+    with scene(**FIXED) as made:
+        made.attempts = Attempts(failures=11)
+        made.grant()
+        made.clock += LONGEST_PAUSE_S - 0.001
+        made.sidecar._act(None)
+        assert made.attempts == Attempts(failures=11)
 
 
 def test_an_operator_who_asks_for_a_restart_ends_the_pause_and_the_count() -> None:

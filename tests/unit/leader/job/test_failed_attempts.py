@@ -38,6 +38,29 @@ def test_a_completed_batch_begins_the_count_anew(owned: Owned) -> None:
     assert attempts.add("exit-4", "host", 1.0).failures == 1
 
 
+def test_the_next_leader_does_not_wait_for_failures_before_a_completed_batch(owned: Owned) -> None:
+    """The leader that has completed it may have died with its host, and has counted nothing since."""
+    for _ in range(9):
+        FailedAttempts(owned.own).add("exit-3", "host", 1.0)
+    assert FailedAttempts(owned.own).load().pause == 128
+    Checkpoints(owned.own).completed("orders", 0)
+    assert FailedAttempts(owned.claim()).load() == Attempts()
+
+
+def test_a_failure_whose_outcome_was_unknown_is_counted_once(hurt: Owned, place: Place) -> None:
+    for fate, remedy in ((DROPPED, ""), (LATE, ""), (DROPPED, "mend it")):
+        before = FailedAttempts(hurt.own).add("exit-3", "host", 1.0).failures
+        attempts = FailedAttempts(hurt.own)
+        place.faulty.fates.extend([fate] * ATTEMPTS)
+        with pytest.raises(Unknown):
+            attempts.add("exit-3", "host", 1.0, remedy)
+        place.faulty.fates.clear()
+        place.faulty.catch_up()
+        assert attempts.add("exit-3", "host", 1.0, remedy).failures == before + 1
+        assert FailedAttempts(hurt.own).load().failures == before + 1
+        assert FailedAttempts(hurt.own).load().remedy == remedy
+
+
 def test_a_long_run_begins_it_anew(owned: Owned) -> None:
     attempts = FailedAttempts(owned.own)
     attempts.add("exit-3", "host", LONGEST_PAUSE_S - 0.001)
@@ -87,7 +110,11 @@ def test_a_failure_costs_two_lists_and_a_rename(place: Place) -> None:
         assert sorted(asked) == ["list", "list", "rename"]
         asked.clear()
         attempts.load()
-        assert asked == ["list"]
+        assert asked == ["list", "list"], "its count, and the newest batches"
+        attempts.forget()
+        asked.clear()
+        attempts.load()
+        assert asked == ["list"], "a job that does not fail costs no more at a grant"
 
 
 def test_a_lost_answer_is_asked_for_again_and_the_failure_counts_once(hurt: Owned, place: Place) -> None:
