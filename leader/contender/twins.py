@@ -52,7 +52,7 @@ class TwinWatch:
             return
         if known is None or known.owner != lease.owner:
             self._renewals[job] = 0
-        elif known != lease and not lease.successor:  # with a successor it may be an operator's request
+        elif lease.renewed_since(known):
             self._renewals[job] = self._renewals.get(job, 0) + 1
             if self._renewals[job] == RENEWALS:
                 self._on_twin(job)

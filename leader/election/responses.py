@@ -165,12 +165,13 @@ class Responses:
                 self._forged.add(directory)
                 state.schedule.look_from_top = True
             return [Log(f"The record in {directory.name} holds no lease; it looks again.")]
+        known = state.rival.lease
         state.rival.observe(record.lease, outcome.ended, contact.holders(record, directory))
         said = self._paused(record) + self._barred(record, now)
         if state.adopting is not None:
             return said + self._lease_seen_by_adopter(state.adopting, record.lease, now)
         if state.phase is Phase.STANDBY:
-            self._lease_seen_by_standby(record.lease, now)
+            self._lease_seen_by_standby(known, record.lease, now)
             return said
         return said + self._lease_seen_by_holder(record.lease, now)
 
@@ -191,8 +192,10 @@ class Responses:
         found = bars(record).get(state.contender)
         return [Log(f"This contender is {found}: it does not take over." if found else "It is barred no more.")]
 
-    def _lease_seen_by_standby(self, lease: Lease, now: float) -> None:
+    def _lease_seen_by_standby(self, known: Lease | None, lease: Lease, now: float) -> None:
         state = self._state
+        if known is not None and known != lease and not lease.renewed_since(known):
+            state.schedule.marked(now)
         if lease in state.holding:
             state.rival.abandon(state.session_id)  # our seizure is listed: it is made once more, to be sure
         state.schedule.rival_seen(now, state.rival.poll_interval(state.attestation))

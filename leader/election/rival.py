@@ -90,12 +90,13 @@ class RivalLease:
     def observe(self, lease: Lease, at: float, contact: ContactAddress | None = None) -> None:
         """The lease was in the store; ``at`` is when the answer came, in boot-clock seconds."""
         self.contact = contact if self._own_contact not in (None, contact) else None
-        changed = lease != self.lease
+        renewed = lease != self.lease and (self.lease is None or lease.renewed_since(self.lease))
         if self.lease is None or self.lease.owner != lease.owner:
             self._hdfs_interval = PollInterval(self._timing)  # every holder has a rhythm of its own
-        self._hdfs_interval.looked(at, renewed=changed)
-        if changed:
-            self.lease, self._since = lease, at
+        self._hdfs_interval.looked(at, renewed=renewed)
+        self.lease = lease
+        if renewed:
+            self._since = at
             self._own = lease.owner in self._own_sessions
 
     def clear(self) -> None:
@@ -113,7 +114,8 @@ class RivalLease:
     def expiry(self) -> float:
         """When the lease may be seized whatever ZooKeeper says: it did not change for the whole of its time to live.
 
-        Names never come back, so the same name at two times means that nothing happened in between.
+        Names never come back, so the same name at two times means that nothing happened in between. A name also says
+        how many of the last changes were operators': those say nothing of the holder, and do not begin the wait anew.
         """
         if self.lease is None:
             return NEVER

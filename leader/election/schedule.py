@@ -97,6 +97,13 @@ class PollSchedule:
         self.retry_at = self.sent_at + self._timing.retry
         self.look_from_top = self.look_from_top or from_top
 
+    def marked(self, now: float) -> None:
+        """An operator has marked the lease that a standby knew, so a seizure was refused: the next one need not wait.
+
+        With a pause, somebody who marks it again and again would get in between each time.
+        """
+        self.retry_at = min(self.retry_at, now)
+
     # --- after a transition
 
     def hold_off(self, now: float, *, zookeeper_tells: bool) -> None:

@@ -152,6 +152,7 @@ class Steps:
         held = holding.present
         if held is None or wanted is None:
             return None
+        wanted = structs.replace(wanted, marks=0)  # a change by the holder is a sign of life
         target = holding.pending(wanted) or structs.replace(wanted, sequence=holding.next_sequence)
         holding.send(target, now)
         return PendingOperation(self._rename_lease(held, target), lease=target)

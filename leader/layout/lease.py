@@ -42,6 +42,7 @@ _LEASE = re.compile(
     r"lease~(0[0-9]{9})~(zookeeper|hdfs|released)~(0|[1-9][0-9]{0,8})"
     r"~([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
     r"~([0-9a-f-]{0,40})~([A-Za-z0-9][A-Za-z0-9._-]{0,63})~(_any|_look|_paused|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|)"
+    r"~(0|[1-9][0-9]{0,8})"
 )
 
 
@@ -57,6 +58,7 @@ class Lease(msgspec.Struct, frozen=True):
         contender: the holder's name, for people and for switch-overs.
         successor: the contender to which the holder is asked to hand over, or for which the released lease is reserved;
             :data:`LOOK` if the holder is asked for something else; :data:`PAUSED`; mostly empty.
+        marks: how many of the last changes were operators': they are no sign of life of the holder.
     """
 
     sequence: int
@@ -66,13 +68,14 @@ class Lease(msgspec.Struct, frozen=True):
     attestation: str
     contender: str
     successor: str = ""
+    marks: int = 0
 
     @property
     def name(self) -> str:
         """The entry's name."""
         return (
             f"lease~{self.sequence:010d}~{self.mode.value}~{self.ttl_ms}~{self.owner}"
-            f"~{self.attestation}~{self.contender}~{self.successor}"
+            f"~{self.attestation}~{self.contender}~{self.successor}~{self.marks}"
         )
 
     @property
@@ -91,11 +94,15 @@ class Lease(msgspec.Struct, frozen=True):
         match = _LEASE.fullmatch(name)
         if not match:
             return None
-        return cls(int(match[1]), Mode(match[2]), int(match[3]), match[4], match[5], match[6], match[7])
+        return cls(int(match[1]), Mode(match[2]), int(match[3]), match[4], match[5], match[6], match[7], int(match[8]))
 
     def asked_to(self, successor: str) -> "Lease":
         """The entry by which an operator asks the holder to hand over."""
-        return msgspec.structs.replace(self, sequence=self.sequence + 1, successor=successor)
+        return msgspec.structs.replace(self, sequence=self.sequence + 1, successor=successor, marks=self.marks + 1)
+
+    def renewed_since(self, earlier: "Lease") -> bool:
+        """Whether its holder, or a new one, has changed it since it was the earlier entry: operators do not count."""
+        return _unmarked(self) != _unmarked(earlier)
 
     def asked_to_look(self) -> "Lease":
         """The entry by which an operator has the holder look for requests; one to hand over is not forgotten."""
@@ -108,6 +115,11 @@ class Lease(msgspec.Struct, frozen=True):
     def as_resumed(self) -> "Lease":
         """The entry by which an operator ends the pause; a holder finds it like a request."""
         return self.asked_to("" if self.mode is Mode.RELEASED else LOOK)
+
+
+def _unmarked(lease: Lease) -> Lease:
+    """The entry on which operators have made their marks, but for what they ask."""
+    return msgspec.structs.replace(lease, sequence=lease.sequence - lease.marks, successor="", marks=0)
 
 
 def first_lease(session_id: str) -> Lease:

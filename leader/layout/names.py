@@ -3,7 +3,7 @@
     <root>/<job>/
         0000000042-<session id>/          leader directory: epoch and session id
             record/
-                lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>
+                lease~<sequence>~<mode>~<ttl ms>~<session id>~<attestation>~<contender>~<successor>~<marks>
                 endpoint~<epoch>~<version>~<count>~<name>=<escaped address>
                 contact~<epoch>~<session id>~<escaped address>~<port>~<process>
                 paused~<seconds since 1970>~<escaped operator>~<escaped reason>

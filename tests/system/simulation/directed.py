@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+from leader.layout.lease import LOOK
 from leader.timing import NEVER, Timing
 from tests.system.simulation.drawing import draw_by_chance
 from tests.system.simulation.plan import AGENT, TIMINGS, UNSEAT, Plan, Step
@@ -130,6 +131,21 @@ def draw_barred(seed: int) -> Plan:
         Step(goes, "unseat", "", dice.uniform(5, 20), (dice.choice(UNSEAT),)),
     )
     return replace(plan, steps=steps)
+
+
+def draw_asked_while_dead(seed: int) -> Plan:
+    """Draw a leader that dies where HDFS alone carries its lease; an operator asks it again and again meanwhile.
+
+    While it lives it is asked, too, and renews its lease in between.
+    """
+    dice = random.Random(f"asked while dead {seed}")  # noqa: S311
+    timing = Timing(**TIMINGS[dice.randrange(len(TIMINGS))])
+    rates = tuple(dice.choice((1 - timing.drift, 1 + timing.drift)) for _ in range(2))
+    plan = Plan(seed, timing=timing, rates=rates, servers=0, seconds=30.0, stubborn=True, end="crash and asked")
+    times = [at + dice.uniform(0.0, 1.0) for at in range(6, 28)]
+    asked = [Step(round(at, 3), "request", "", 0.0, (LOOK,)) for at in times]
+    frozen = Step(round(dice.uniform(8, 14), 3), "pause", "leader", round(timing.short_ttl * dice.uniform(0.5, 1.5), 3))
+    return replace(plan, steps=tuple(sorted((*asked, frozen), key=lambda step: step.at)))
 
 
 def draw_asked(seed: int) -> Plan:

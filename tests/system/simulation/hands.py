@@ -424,10 +424,10 @@ class Hands:
     def _request(self, step: Step) -> None:
         system, lease = self._system, self._system.lease
         directory = newest(system.files.list(JOB)) if lease is not None else None
-        if lease is None or directory is None or system.files.safe_mode or lease.successor:
+        looks = step.how[0] == LOOK
+        if lease is None or directory is None or system.files.safe_mode or (lease.successor and not looks):
             return
         if lease.mode is not Mode.RELEASED:
-            looks = step.how[0] == LOOK
             what = "leaves a request" if looks else f"asks to hand over to {step.how[0]}"
             system.note(f"an operator {what}", step.kind)
             marked = lease.asked_to_look() if looks else lease.asked_to(step.how[0])

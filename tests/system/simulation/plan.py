@@ -57,8 +57,9 @@ class Plan:
         stubborn: whether drivers go on when they are told to stop, until they are refused.
         jobs: number of jobs that every contender contends for.
         republishes: whether leaders change their endpoints now and then.
-        end: last action after the healing: ``nothing``, ``crash`` of the leader, ``outage`` of ZooKeeper and a crash
-            in it, or a request to ``hand over`` to a standby, which sleeps in every other plan.
+        end: last action after the healing: ``nothing``, ``crash`` of the leader, ``crash and asked`` by an operator who
+            asks again and again, ``outage`` of ZooKeeper and a crash in it, or a request to ``hand over`` to a
+            standby, which sleeps in every other plan.
         suspicion: whether contenders watch each other's processes.
         hosts_die: whether a process that crashes takes its host along.
         adopt_within: seconds for which a command outlives its sidecar.

@@ -20,6 +20,9 @@ LOOK_EVERY = 0.05
 PROCESS_LOST = 1.0
 """Seconds without a leader, at most, after its process has ended on a host that lives."""
 
+ASKED_EVERY = 0.4
+"""An operator who asks a dead leader again and again does so this often, in looks of a standby."""
+
 STAYS = 3.0
 """Seconds for which a leader must stay, once all is well, to be called one."""
 
@@ -86,6 +89,8 @@ class _Liveness:
         waited = (1 + timing.drift) / (1 - timing.drift)
         self._expired = timing.short_ttl * waited + 1
         self._both_died = timing.long_ttl * waited + 1
+        self._asks_on = False
+        """Whether an operator asks the leader to look, again and again, while nobody leads."""
 
     def check(self) -> list[Violation]:
         """Wait for a leader, take it away in the plan's way, and wait for the next one."""
@@ -116,7 +121,8 @@ class _Liveness:
             if self._grants() != grants:
                 self._miss("An outage of ZooKeeper moved the leader.", "L2")
             self._crash("while ZooKeeper was down", PROCESS_LOST if self._end_is_seen() else self._expired)
-        elif plan.end == "crash":
+        elif plan.end in ("crash", "crash and asked"):
+            self._asks_on = plan.end != "crash"
             self._crash_while_all_is_well()
         elif plan.end == "hand over":
             self._hand_over()
@@ -220,10 +226,12 @@ class _Liveness:
 
     def _led_within(self, bound: float, what: str, job: str = JOB) -> bool:
         world = self._system.world
-        began, end = world.now, world.now + bound
+        began, end, asks_at = world.now, world.now + bound, world.now
         while self._system.leader_of(job) is None and world.now < end:
             world.run(LOOK_EVERY)
-            end = max(end, self._system.ledger.asked_at + bound)  # standbys take an operator's mark for a renewal
+            if self._asks_on and world.now >= asks_at:
+                asks_at = world.now + self._system.plan.timing.poll * ASKED_EVERY
+                self._hands.take(Step(world.now, "request", "", 0.0, (LOOK,)))
             if self._system.files.late:
                 # The late seizure of a dead contender costs one more wait.
                 end = max(end, world.now + self._expired)

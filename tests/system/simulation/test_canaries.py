@@ -11,6 +11,7 @@ from tests.system.simulation.adoption_canaries import ADOPTIONS
 from tests.system.simulation.canary import Canary
 from tests.system.simulation.leadership_canaries import LEADERSHIP
 from tests.system.simulation.lending_canaries import LENDING
+from tests.system.simulation.mark_canaries import MARKS
 from tests.system.simulation.reader_canaries import READERS
 from tests.system.simulation.record_canaries import RECORDS
 from tests.system.simulation.request_canaries import REQUESTS
@@ -18,7 +19,7 @@ from tests.system.simulation.run import simulate
 from tests.system.simulation.stranger_canaries import STRANGERS
 
 Catch = tuple[int, str]
-ALL = (*LEADERSHIP, *ADOPTIONS, *LENDING, *RECORDS, *REQUESTS, *READERS, *STRANGERS)
+ALL = (*LEADERSHIP, *ADOPTIONS, *LENDING, *MARKS, *RECORDS, *REQUESTS, *READERS, *STRANGERS)
 
 TRIED_FIRST = {
     "a claim is not checked against the own lease": 70,

@@ -8,6 +8,7 @@ from tests.system.simulation.corners import ALL, always
 from tests.system.simulation.directed import (
     draw_agent_without_news,
     draw_asked,
+    draw_asked_while_dead,
     draw_back_after_a_release,
     draw_back_to_a_forgotten_name,
     draw_barred,
@@ -24,6 +25,7 @@ from tests.system.simulation.run import simulate
 
 PLANS = (
     draw_asked,
+    draw_asked_while_dead,
     draw_barred,
     draw_lender_lost,
     draw_node_deleted,

@@ -46,7 +46,7 @@ def test_a_lease_under_its_own_name_that_another_process_renews_is_a_twins() -> 
         [structs.replace(renewed(THEIRS, each), mode=Mode.RELEASED) for each in range(5)],
         [THEIRS, renewed(THEIRS, 1), structs.replace(renewed(THEIRS, 2), owner=B), Lease(8, Mode.HDFS, 6, B, "", "a")],
         [THEIRS, THEIRS.asked_to("b"), THEIRS.asked_to("b").asked_to("c")],
-        [THEIRS, *(structs.replace(renewed(THEIRS, each), successor=LOOK) for each in range(1, 5))],
+        [THEIRS, *(structs.replace(renewed(THEIRS, each), successor=LOOK, marks=each) for each in range(1, 5))],
     ],
     ids=[
         "its last life's",

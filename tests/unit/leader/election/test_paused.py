@@ -173,7 +173,7 @@ def test_the_mark_is_read_back_and_is_nobodys_name() -> None:
 
 @pytest.mark.parametrize(("mode", "successor"), [(Mode.ZOOKEEPER, LOOK), (Mode.HDFS, LOOK), (Mode.RELEASED, "")])
 def test_a_holder_finds_the_end_of_a_pause_like_a_request(mode: Mode, successor: str) -> None:
-    assert Lease(5, mode, 0, A, "", "a", PAUSED).as_resumed() == Lease(6, mode, 0, A, "", "a", successor)
+    assert Lease(5, mode, 0, A, "", "a", PAUSED).as_resumed() == Lease(6, mode, 0, A, "", "a", successor, marks=1)
 
 
 def test_for_readers_nobody_leads_a_paused_job_that_was_given_back() -> None:

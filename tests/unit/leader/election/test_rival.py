@@ -45,7 +45,7 @@ def test_a_lease_expires_after_its_whole_ttl_and_the_drift_counted_from_the_firs
         replace(HDFS, sequence=6),
         replace(HDFS, owner=B),
         replace(HDFS, ttl_ms=7000),
-        HDFS.asked_to("b"),
+        replace(HDFS.asked_to("b"), sequence=7),
         replace(ZOOKEEPER, sequence=6),
     ],
     ids=lambda lease: lease.name,
@@ -55,6 +55,25 @@ def test_any_change_begins_the_wait_anew(changed: Lease) -> None:
     rival.observe(changed, 105.0)
     assert rival.expired_reason(107.0) is None
     assert rival.expiry() == pytest.approx(105 + changed.ttl * 1.01)
+
+
+def test_what_operators_ask_of_a_dead_leader_does_not_begin_the_wait_anew() -> None:
+    rival, lease = seen(HDFS), HDFS
+    for second in range(1, 7):
+        lease = lease.asked_to_look().asked_to_look()
+        rival.observe(lease, 100.0 + second)
+    assert rival.expiry() == pytest.approx(100 + 6 * 1.01)
+    assert rival.lease == lease, "it is the marked one that is seized"
+    rival.observe(replace(lease, sequence=lease.sequence + 1, marks=0), 106.0)
+    assert rival.expiry() == pytest.approx(106 + 6 * 1.01), "its holder has renewed it"
+
+
+def test_a_look_that_finds_a_mark_only_has_found_no_renewal() -> None:
+    rival = seen(HDFS)
+    rival.observe(replace(HDFS, sequence=6), 100.3)
+    until_due = rival.poll_interval(Attestation())
+    rival.observe(replace(HDFS, sequence=6).asked_to_look(), 102.0)
+    assert rival.poll_interval(Attestation()) == TIMING.retry < until_due
 
 
 def test_without_zookeeper_an_attested_lease_takes_the_whole_long_ttl() -> None:

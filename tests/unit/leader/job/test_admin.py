@@ -130,22 +130,22 @@ def test_a_store_that_does_not_answer_is_an_error(operations: JobAdmin, led: Pla
 
 def test_a_request_is_a_change_of_the_lease(operations: JobAdmin, led: Place) -> None:
     assert operations.ask_to_hand_over("orders", "b") == DIRECTORY
-    assert lease_of(led) == replace(LEASE, sequence=6, successor="b")
+    assert lease_of(led) == replace(LEASE, sequence=6, successor="b", marks=1)
 
 
 def test_asking_twice_changes_it_once_and_another_successor_once_more(operations: JobAdmin, led: Place) -> None:
     operations.ask_to_hand_over("orders")
     operations.ask_to_hand_over("orders")
-    assert lease_of(led) == replace(LEASE, sequence=6, successor=ANYBODY)
+    assert lease_of(led) == replace(LEASE, sequence=6, successor=ANYBODY, marks=1)
     operations.ask_to_hand_over("orders", "b")
-    assert lease_of(led) == replace(LEASE, sequence=7, successor="b")
+    assert lease_of(led) == replace(LEASE, sequence=7, successor="b", marks=2)
 
 
 @pytest.mark.parametrize("times", [1, 3, ATTEMPTS - 1])
 def test_a_leader_that_renews_at_the_same_time(operations: JobAdmin, led: Place, times: int) -> None:
     led.faulty.before_change = renewing(led, times)
     assert operations.ask_to_hand_over("orders", "b") == DIRECTORY
-    assert lease_of(led) == replace(LEASE, sequence=LEASE.sequence + times + 1, successor="b")
+    assert lease_of(led) == replace(LEASE, sequence=LEASE.sequence + times + 1, successor="b", marks=1)
 
 
 def test_it_does_not_try_for_ever(operations: JobAdmin, led: Place) -> None:
@@ -158,7 +158,7 @@ def test_it_does_not_try_for_ever(operations: JobAdmin, led: Place) -> None:
 def test_a_request_with_a_lost_answer_is_found(operations: JobAdmin, led: Place) -> None:
     led.faulty.fates.append(LOST)
     assert operations.ask_to_hand_over("orders", "b") == DIRECTORY
-    assert lease_of(led) == replace(LEASE, sequence=6, successor="b")
+    assert lease_of(led) == replace(LEASE, sequence=6, successor="b", marks=1)
 
 
 def test_a_request_with_a_lost_answer_asks_no_second_leader(operations: JobAdmin, led: Place) -> None:

@@ -62,7 +62,7 @@ def test_a_job_that_nobody_leads_can_be_paused_and_resumed(operations: JobAdmin,
     pause(operations, "orders", WHY)
     assert lease(led) == free.as_paused()
     resume(operations, "orders")
-    assert lease(led) == replace(free, sequence=11)
+    assert lease(led) == replace(free, sequence=11, marks=2)
 
 
 @pytest.mark.parametrize("times", [1, ATTEMPTS - 1])
@@ -110,7 +110,7 @@ def test_nobody_is_asked_to_hand_over_while_it_is_paused_and_requests_are_still_
         operations.ask_to_hand_over("orders")
     assert lease(led) == before
     operations.ask_to_look("orders")
-    assert lease(led) == replace(before, sequence=before.sequence + 1)
+    assert lease(led) == replace(before, sequence=before.sequence + 1, marks=before.marks + 1)
 
 
 def test_what_cannot_be_said_pauses_nothing(operations: JobAdmin, led: Place) -> None:
