@@ -17,6 +17,7 @@ MODULES = (
     "benchmarks.checkpoints",
     "benchmarks.replication",
     "benchmarks.scale",
+    "benchmarks.merging",
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
     "benchmarks.spark.outputs",

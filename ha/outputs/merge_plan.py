@@ -1,7 +1,7 @@
 """Merge plans: which files of a flat output become one file. Pure.
 
 HDFS puts files of one folder behind each other in one step, without a byte being read or written: ``concat``. Of text,
-of JSON lines and of what gzip, bzip2 and zstd have made of them, files behind each other are one file. So a merge never
+of JSON lines and of what gzip and bzip2 have made of them, files behind each other are one file. So a merge never
 leaves its folder, and a folder is what a reader lists in one step. See decision 59.
 """
 
@@ -25,7 +25,7 @@ MOST_FILES = 500
 MOST_PATHS = 24_000
 """Characters of all their paths: they are sent in the address of one HTTP request, and a NameNode takes 64 KiB."""
 
-SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2|zst))?")
+SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2))?")
 """Names of files that can be put behind each other."""
 
 COMMA = ","

@@ -110,10 +110,13 @@ class Output:
         one_file = {"maxRecordsPerFile": "0"} if mergeable else {}
         self._rows = RowWriter(source, self._partition_by, {**one_file, **(options or {})})
         self._name = check_word(name, "an output")
-        if mergeable and (source not in MERGEABLE or commit is not None):
+        if mergeable and source not in MERGEABLE:
             raise InvalidSettings(
-                f"Output {name!r} cannot be mergeable: that is for {' and '.join(MERGEABLE)}, without commit."
+                f"Output {name!r} cannot be mergeable: files of {source} behind each other are no such file. "
+                f"Choose {' or '.join(MERGEABLE)}, or leave `mergeable` out."
             )
+        if mergeable and commit is not None:
+            raise InvalidSettings(f"Output {name!r} has a partition commit, so it cannot be mergeable.")
         self._mergeable = mergeable
         self._settling = leadership.settling
         if commit is not None and not self._partition_by:

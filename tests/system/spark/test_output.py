@@ -384,9 +384,17 @@ def test_an_output_is_flat_for_ever_or_never(leadership: Leadership, tmp_path: P
             assert made.write(batch("rows"), 1)
 
 
-@pytest.mark.parametrize("more", [{"source": "parquet"}, {"commit": PartitionCommit(), "partition_by": ["day"]}])
-def test_what_cannot_be_mergeable_is_refused(leadership: Leadership, tmp_path: Path, more: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSettings, match="cannot be mergeable: that is for json and text, without commit"):
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"source": "parquet"}, "files of parquet behind each other are no such file. Choose json or text"),
+        ({"commit": PartitionCommit(), "partition_by": ["day"]}, "has a partition commit, so it cannot be mergeable"),
+    ],
+)
+def test_what_cannot_be_mergeable_is_refused(
+    leadership: Leadership, tmp_path: Path, more: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidSettings, match=why):
         Output(leadership, (tmp_path / "out").as_uri(), mergeable=True, **more)
 
 
