@@ -158,6 +158,59 @@ class Staging:
 
         self._side_by_side(write, list(contents.items()))
 
+    def stage(
+        self, source: Tree, copied: Mapping[str, int], written: Mapping[str, bytes], before: Callable[[int], object]
+    ) -> dict[str, str]:
+        """Copy and write new files beside the tree, all side by side, for :meth:`show`.
+
+        Args:
+            source: contains the files that are copied.
+            copied: size of each of them, by path.
+            written: content of the others.
+            before: called before each file with its size; it may wait, and an error from it ends the copy.
+
+        Returns:
+            the name of each file beside the tree, by path.
+
+        Raises:
+            Conflict: a file does not have that size.
+            NotFound: a file is gone, or the place is.
+            StoreError: a store did not answer, or a file could not be copied.
+        """
+        for folder in folders([*copied, *written]):
+            self._make_once(f"{self.tree.path}/{folder}")
+        parts = {path: uuid.uuid4().hex for path in (*copied, *written)}
+
+        def stage(path: str) -> None:
+            if path in copied:
+                before(copied[path])
+                self._copy_part(source, path, copied[path], parts[path])
+                self._tell(files=1)
+                return
+            data = written[path]
+            before(len(data))
+            self._call("bulk_write", lambda files: files.write(f"{self._parts.path}/{parts[path]}", data))
+            self._tell(files=1, count=len(data))
+
+        self._side_by_side(stage, list(parts))
+        return parts
+
+    def show(self, parts: Mapping[str, str]) -> None:
+        """Give files that were staged their places in the tree, in any order; one that is there is not replaced.
+
+        Raises:
+            NotFound: the place is gone.
+            StoreError: a store did not answer.
+        """
+
+        def show(item: tuple[str, str]) -> None:
+            path, part = item
+            with suppress(AlreadyExists):
+                source, target = f"{self._parts.path}/{part}", f"{self.tree.path}/{path}"
+                self._call("bulk_rename", lambda files: files.rename(source, target))
+
+        self._side_by_side(show, list(parts.items()))
+
     def remove(self, paths: Iterable[str]) -> None:
         """Delete files of the tree, in any order; those that are gone are gone.
 
@@ -262,6 +315,16 @@ class Staging:
 
     def _try(self, source: Tree, path: str, size: int) -> None:
         part, target = uuid.uuid4().hex, f"{self.tree.path}/{path}"
+        sent = self._copy_part(source, path, size, part)
+        try:
+            with suppress(AlreadyExists):  # so it was renamed there by a try whose answer was lost
+                self._call("bulk_rename", lambda files: files.rename(f"{self._parts.path}/{part}", target))
+        except StoreError:
+            self._tell(count=-sent)
+            raise
+
+    def _copy_part(self, source: Tree, path: str, size: int, part: str) -> int:
+        """Copy a file beside the tree; return the number of bytes that were told."""
         sent: list[int] = []
 
         def told(count: int) -> None:
@@ -273,11 +336,10 @@ class Staging:
             copied = self._files.call("bulk_copy", lambda _: source.read_into(path, self._parts, part, told), deadline)
             if copied != size:
                 raise Conflict(f"{path} has {copied:,} bytes, and {size:,} were listed: somebody writes to it.")
-            with suppress(AlreadyExists):  # so it was renamed there by a try whose answer was lost
-                self._call("bulk_rename", lambda files: files.rename(f"{self._parts.path}/{part}", target))
         except StoreError:
             self._tell(count=-sum(sent))
             raise
+        return sum(sent)
 
     def _tell(self, files: int = 0, count: int = 0) -> None:
         with self._lock:

@@ -28,6 +28,13 @@ from store.errors import Conflict, Invalid, NotFound
 
 COPYING = "copying"
 
+AT_ONCE = 64 << 20
+"""Bytes up to which a round is copied as a whole before it is shown, phase by phase.
+
+To close a file takes HDFS up to half a second: this way the files of all phases take that once. A longer round shows
+each file at once, so that one that is interrupted goes on from there.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:
@@ -118,6 +125,7 @@ class Replica:
         self._tree = Tree(self._files, self._directory.at(_path(self._query, shown=shown)))
         place = self._directory.at(f"{COPYING}/{self._query}")
         self._directory.make_folder(COPYING)
+        self._directory.delete(f"{COPYING}/{self._query}/parts")  # of a round that was interrupted
         self._staging = Staging(self._files, place, self._told, self._tree.path)
         try:
             self._present = self._tree.listing()
@@ -166,16 +174,30 @@ class Replica:
         files = sum(len(written) + len(copied) for written, copied in rounds)
         size = sum(sum(map(len, written.values())) + sum(copied.values()) for written, copied in rounds)
         self._staging.begin(Progress(files, size))
+        parts = self._staged(source, rounds, before) if size <= AT_ONCE else {}
         for number, (written, copied) in enumerate(rounds):
             if number == len(rounds) - 1:
                 _confirm(source, closure)
-            self._staging.add(source.tree, copied, before)
-            for data in written.values():
+            self._staging.show({path: parts[path] for path in (*written, *copied) if path in parts})
+            self._staging.add(source.tree, {path: copied[path] for path in copied if path not in parts}, before)
+            replaced = {path: data for path, data in written.items() if path not in parts}
+            for data in replaced.values():
                 before(len(data))
-            self._staging.put(written)
+            self._staging.put(replaced)
             self._present |= copied | {path: len(data) for path, data in written.items()}
             self._digests |= {path: _digest(data) for path, data in written.items()}
         return files, size
+
+    def _staged(
+        self,
+        source: CheckpointReader,
+        rounds: list[tuple[dict[str, bytes], dict[str, int]]],
+        before: Callable[[int], object],
+    ) -> dict[str, str]:
+        """Copy the new files of all phases beside the tree; those that replace one are written in their phase."""
+        written = {path: data for each, _ in rounds for path, data in each.items() if path not in self._present}
+        copied = {path: size for _, each in rounds for path, size in each.items()}
+        return self._staging.stage(source.tree, copied, written, before)
 
     def _missing(
         self, source: CheckpointReader, closure: Closure, phase: list[str]

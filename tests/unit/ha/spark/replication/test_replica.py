@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from ha.spark.replication import replica as replica_module
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS
 from tests.unit.ha.spark.replication.beside import RETAINED, Beside, one_thread
 
@@ -27,6 +28,23 @@ def test_it_is_promotable_wherever_the_replicator_is_killed(kind: str, tmp_path:
     assert beside.checked > 30
     level(beside)
     assert len(beside.names().batches) <= RETAINED
+    assert not list((tmp_path / "replicas").glob("*/*/copying/*/parts/*")), "a killed round has left nothing"
+
+
+def test_a_long_round_goes_on_where_it_was_killed_and_a_short_one_shows_nothing_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = {}
+    for limit in (0, replica_module.AT_ONCE):
+        monkeypatch.setattr(replica_module, "AT_ONCE", limit)
+        (place := tmp_path / f"{limit}").mkdir()
+        beside = Beside(place, HDFS, Random(2))  # noqa: S311
+        beside.step(60)
+        beside.round(None, 40, 0)
+        assert beside.deaths == 1
+        shown[limit] = len(list((place / "replicas").glob("*/*/copying/*/tree/**/*.delta")))
+        level(beside)
+    assert (shown[0] > 0, shown[replica_module.AT_ONCE]) == (True, 0)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
