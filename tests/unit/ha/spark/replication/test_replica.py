@@ -31,20 +31,20 @@ def test_it_is_promotable_wherever_the_replicator_is_killed(kind: str, tmp_path:
     assert not list((tmp_path / "replicas").glob("*/*/copying/*/parts/*")), "a killed round has left nothing"
 
 
-def test_a_long_round_goes_on_where_it_was_killed_and_a_short_one_shows_nothing_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("at_once", "most"), [(0, 1), (replica_module.AT_ONCE, 10)])
+def test_a_short_round_is_copied_beside_the_replica_and_a_long_one_file_by_file(
+    at_once: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = {}
-    for limit in (0, replica_module.AT_ONCE):
-        monkeypatch.setattr(replica_module, "AT_ONCE", limit)
-        (place := tmp_path / f"{limit}").mkdir()
+    monkeypatch.setattr(replica_module, "AT_ONCE", at_once)
+    found = []
+    for kill_at in range(60, 150, 2):
+        (place := tmp_path / f"{kill_at}").mkdir()
         beside = Beside(place, HDFS, Random(2))  # noqa: S311
         beside.step(60)
-        beside.round(None, 40, 0)
-        assert beside.deaths == 1
-        shown[limit] = len(list((place / "replicas").glob("*/*/copying/*/tree/**/*.delta")))
+        beside.round(None, kill_at, 0)
+        found.append(len(list((place / "replicas").glob("*/*/copying/*/parts/*"))))
         level(beside)
-    assert (shown[0] > 0, shown[replica_module.AT_ONCE]) == (True, 0)
+    assert max(found) == most
 
 
 @pytest.mark.parametrize("kind", FORMATS)
