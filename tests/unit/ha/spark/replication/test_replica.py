@@ -31,13 +31,13 @@ def test_it_is_promotable_wherever_the_replicator_is_killed(kind: str, tmp_path:
     assert not list((tmp_path / "replicas").glob("*/*/copying/*/parts/*")), "a killed round has left nothing"
 
 
-@pytest.mark.parametrize(("at_once", "most"), [(0, 1), (replica_module.AT_ONCE, 10)])
+@pytest.mark.parametrize(("at_once", "most"), [(0, 1), (replica_module.AT_ONCE, 8)])
 def test_a_short_round_is_copied_beside_the_replica_and_a_long_one_file_by_file(
     at_once: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replica_module, "AT_ONCE", at_once)
     found = []
-    for kill_at in range(60, 150, 2):
+    for kill_at in range(62, 150, 8):
         (place := tmp_path / f"{kill_at}").mkdir()
         beside = Beside(place, HDFS, Random(2))  # noqa: S311
         beside.step(60)
