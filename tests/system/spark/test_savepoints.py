@@ -102,6 +102,10 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
         batches = {query["name"]: query["batch"] for query in taken["queries"]}
         states = {query["name"]: query["state"] for query in taken["queries"]}
         assert states["clean"] == ""
+        assert {query["name"]: query["operators"] for query in taken["queries"]} == {
+            "clean": {},
+            "sums": {"0": "stateStoreSave"},
+        }
         assert re.fullmatch(r"\w+, format [12]", states["sums"])
         read = [
             int(batch)

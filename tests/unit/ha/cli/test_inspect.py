@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 import ha
 from ha.cli.commands import exit_code
 from ha.spark import adopt
+from ha.spark.checkpoint_publisher import CheckpointPublisher
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB, utf
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.checkpoints.test_schemas import KEY, VALUE, chunks
@@ -59,6 +61,39 @@ def test_the_queries_of_a_dead_job_are_shown(checkpoint: Path, capsys: pytest.Ca
     assert [each["query"] for each in json.loads(capsys.readouterr().out)] == ["sums", "totals"]
     assert exit_code(["inspect", "orders", "totals"]) == 0
     assert capsys.readouterr().out.startswith("totals: RocksDB, 2 partitions")
+
+
+def test_operators_have_the_names_that_were_kept_where_their_metadata_are_missing(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ha.lead("orders") as leadership:
+        adopt(leadership, "sums", checkpoint.as_uri())
+        place = Path(urlsplit(leadership.path("spark/sums")).path)
+        publisher = CheckpointPublisher(leadership)
+        publisher.look("sums")
+        assert exit_code(["inspect", "orders", "sums"]) == 0
+        said = capsys.readouterr().out
+        assert "operator 0: join\n" in said
+        assert "names, as published" not in said, "they have not changed"
+        (place / "metadata").write_text('{"id":"c1c1"}')
+        (place / "commits/5").write_bytes((place / "commits/4").read_bytes())
+        publisher.look("sums")
+    (place := next(place.parents[2].glob("*/spark/sums")), place / "state/0/_metadata/metadata")[1].unlink()
+    assert exit_code(["inspect", "orders", "sums", "--batch", "4"]) == 0
+    said = capsys.readouterr().out
+    assert "operator 0: its metadata are missing; it was join\n" in said
+    assert said.endswith(
+        "names, as published\n"
+        "  since batch 4: query id b0b0; operators: 0 is join\n"
+        "  since batch 5: query id c1c1; operators: 0 is join\n"
+    )
+    assert exit_code(["inspect", "orders", "sums", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["names"] == [
+        {"batch": 4, "id": "b0b0", "operators": {"0": "join"}},
+        {"batch": 5, "id": "c1c1", "operators": {"0": "join"}},
+    ]
+    assert exit_code(["inspect", place.as_uri(), "--batch", "4"]) == 0
+    assert "operator 0: its metadata are missing\n" in capsys.readouterr().out, "a directory has no job's names"
 
 
 def test_a_text_of_the_checkpoint_does_not_command_the_terminal(

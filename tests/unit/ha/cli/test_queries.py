@@ -1,11 +1,18 @@
 """``ha queries``: what a program has declared and what its leader has shown of it, from anywhere."""
 
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 
 import ha
 from ha.cli.commands import exit_code
+from ha.spark.checkpoint_publisher import CheckpointPublisher
 from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
 from ha.spark.supervision.supervisor import Query, QueryState
+from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB
+from tests.unit.ha.checkpoints.test_closure import until_batch
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -27,6 +34,22 @@ def test_declared_queries_are_shown_with_the_states_that_are_known(capsys: pytes
     assert heads.split()[:4] == ["QUERY", "STATE", "REGION", "RESTARTS"]
     assert clean.split() == ["clean", "RESTARTING", "0", "2", "orders", "out", "r-1", "no\\x1bsuch", "column"]
     assert beats.split() == ["beats", "-", "1", "-", "-", "-", "-", "-"]
+
+
+def test_ids_and_operators_are_in_the_json_once_a_batch_is_published(capsys: pytest.CaptureFixture[str]) -> None:
+    with ha.lead("orders") as leadership:
+        show(leadership)
+        place = Path(urlsplit(leadership.path("spark/clean")).path)
+        for path, data in until_batch(ROCKSDB, 1).files.items():
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_bytes(data)
+        CheckpointPublisher(leadership).look("clean")
+        assert exit_code(["queries", "orders", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["queries"]
+    assert [(each["query"], each["id"], each["operators"]) for each in rows] == [
+        ("clean", "b0b0", {"0": "join"}),
+        ("beats", None, None),
+    ]
 
 
 def test_states_of_another_epoch_are_called_old(capsys: pytest.CaptureFixture[str]) -> None:

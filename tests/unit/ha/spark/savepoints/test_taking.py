@@ -23,7 +23,7 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import Status
 from leader.layout.names import SAVEPOINTS, SPARK
 from store.errors import AlreadyExists, Conflict, Invalid
-from tests.unit.ha.checkpoints.simulated_spark import HDFS
+from tests.unit.ha.checkpoints.simulated_spark import HDFS, ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.checkpoints.test_inputs import OLD, on_hdfs
 from tests.unit.ha.spark.checkpoint_copy.place import Place, checkpoint
@@ -135,6 +135,21 @@ def test_a_savepoint_says_which_query_reads_another_file_system(quick: Job) -> N
     (said,) = manifest.bound(quick.outside("a"))
     assert said.startswith(f"daily has read files of {OLD}/out/clean, ")
     assert manifest.bound(OLD) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"), [(HDFS, "unknown provider, format 1"), (ROCKSDB_IDS, "unknown provider, format 2")]
+)
+def test_it_says_which_operators_a_query_has_and_none_where_their_metadata_are_missing(
+    quick: Job, kind: str, state: str
+) -> None:
+    files = until_batch(kind, 2).files
+    quick.write("named", files)
+    quick.write("unnamed", {path: data for path, data in files.items() if path != "state/0/_metadata/metadata"})
+    found = {query.name: query for query in quick.take("7").queries}
+    assert (found["named"].state, found["named"].operators) == (state, {0: "join"})
+    assert (found["unnamed"].state, found["unnamed"].operators) == (state, {})
+    assert found["clean"].operators == {}
 
 
 def test_a_savepoint_without_a_place_is_one_of_the_jobs_own(quick: Job) -> None:
