@@ -40,6 +40,11 @@ class Offsets(msgspec.Struct, frozen=True):
         """Number of state partitions."""
         return int(self.settings.get("spark.sql.shuffle.partitions", 0))
 
+    @property
+    def named(self) -> bool:
+        """Whether the program has named its sources; else they have numbers."""
+        return not all(each.isdecimal() for each in self.sources)
+
 
 def offsets(data: bytes) -> Offsets:
     """Read ``offsets/N``.

@@ -88,6 +88,7 @@ def _cut_writer(writer: Any, plan: Plan) -> None:
     def begin_noting(self: Any, rows: Any) -> None:
         begin(self, rows)
         self.ha_session, self.ha_name, self.ha_location = rows.sparkSession, None, None
+        self.ha_rows = rows
 
     def option_noting(self: Any, key: str, value: Any) -> Any:
         if key.lower() == LOCATION:
@@ -179,7 +180,8 @@ class _Dry:
             return self._idle()
         while query.isActive:
             if done := [each for each in query.recentProgress if each["batchId"] >= known["batch"]]:
-                self._tell(done=True, sources=[each["description"] for each in done[0]["sources"]])
+                sources = [each["description"] for each in done[0]["sources"]]
+                self._tell(done=True, sources=sources, names=_names_of_sources(self._writer.ha_rows))
                 return query
             time.sleep(POLL_S)
         with suppress(Exception):  # which it has ended with
@@ -203,6 +205,18 @@ class _Dry:
 
     def _tell(self, **said: object) -> None:
         _tell(self._plan, self._name, **said)
+
+
+def _names_of_sources(rows: Any) -> list[str]:
+    """Return the names that the program has given to its sources, in their order; none before Spark 4.2."""
+    found = []
+    with suppress(Exception):  # of py4j: this Spark has no such names
+        leaves = rows._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001
+        for number in range(leaves.length()):
+            said = leaves.apply(number).sourceIdentifyingName().toString()
+            if said.startswith('name="'):
+                found.append(said.removeprefix('name="').removesuffix('"'))
+    return list(dict.fromkeys(found))
 
 
 def _tell(plan: Plan, query: str, **said: object) -> None:

@@ -19,6 +19,12 @@ _SOURCES = (
     "they had; if the input has moved, go on without the check"
 )
 
+_NAMES = "The program has a source {}, which the checkpoint has not, and no source {}, which the checkpoint has."
+_RENAMED = (
+    "Spark would read what has a new name from its beginning, and its rows a second time: give it the old name; if one "
+    "was replaced by another, go on without the check"
+)
+
 
 class Problem(msgspec.Struct, frozen=True):
     """One reason why the program does not fit.
@@ -68,6 +74,7 @@ class Told(msgspec.Struct):
         unseen: where it keeps its checkpoint, if that is not in the job.
         settings: of its session, as far as a checkpoint has them as well.
         sources: how each source describes itself.
+        names: of the sources, if the program has named them.
         waiting: whether the program waits for its queries to end; told of no query.
     """
 
@@ -77,6 +84,7 @@ class Told(msgspec.Struct):
     unseen: str | None = None
     settings: dict[str, str] = {}
     sources: list[str] = []
+    names: list[str] = []
     waiting: bool = False
 
     @property
@@ -127,7 +135,13 @@ def judge(copy: Copy, said: Told, after: Mapping[int, Layout], end: End) -> Verd
     if said.error is not None and not problems:
         problems.append(_error(copy.query, said.error))
     if said.done:
-        problems += _sources(copy, said.sources)
+        problems += _sources(copy, said)
+        gone, new = _changed_names(copy, said)
+        if gone and new:
+            problems.append(Problem("sources", _NAMES.format(", ".join(new), ", ".join(gone)), _RENAMED, silent=True))
+        else:
+            notes += [f"Source {each} is new: it is read from its beginning." for each in new]
+            notes += [f"Source {each} is gone; what was read of it stays noted." for each in gone]
         if not copy.replayed:
             notes.append("The batch before was not there any more, so the batch was done with new input.")
     elif said.error is None:
@@ -174,16 +188,26 @@ def _unfinished(copy: Copy, said: Told, end: End) -> Problem:
     )
 
 
-def _sources(copy: Copy, descriptions: list[str]) -> list[Problem]:
+def _changed_names(copy: Copy, said: Told) -> tuple[list[str], list[str]]:
+    """Return the names that only the checkpoint has, and those that only the program has; none without names."""
+    if not copy.offsets.named or not said.names:
+        return [], []
+    before = [name for name, offset in copy.offsets.sources.items() if offset is not None]
+    return [each for each in before if each not in said.names], [each for each in said.names if each not in before]
+
+
+def _sources(copy: Copy, said: Told) -> list[Problem]:
     """Compare where each file source has read with where it reads."""
     found = []
-    for number, description in enumerate(descriptions):
+    named = len(said.names) == len(said.sources)
+    for number, description in enumerate(said.sources):
         kind, bracket, place = description.partition("[")
-        files = copy.read.get(str(number), [])
+        name = said.names[number] if named else str(number)
+        files = copy.read.get(name, [])
         if kind != "FileStreamSource" or not bracket or not files:
             continue
         if not any(_below(file, place.rstrip("]")) for file in files):
-            text = f"Source {number} reads {place.rstrip(']')}, and its checkpoint has read {files[-1]}."
+            text = f"Source {name} reads {place.rstrip(']')}, and its checkpoint has read {files[-1]}."
             found.append(Problem("sources", text, _SOURCES, silent=True))
     return found
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ha.spark.rehearsal import Rehearsal, warm_up
     from ha.spark.session import explain
     from ha.spark.sink.data_source import register_format
+    from ha.spark.source_names import named_source
     from ha.spark.supervision.job import Job
     from ha.spark.worker.worker import call, checkpoint, connect, job_master, report
 
@@ -55,6 +56,7 @@ _PLACES = {
     "job_master": "ha.spark.worker.worker",
     "kafka_regions": "ha.spark.region_groups",
     "lead": "ha.spark.lead_session",
+    "named_source": "ha.spark.source_names",
     "publish_checkpoints": "ha.spark.query_events",
     "register_format": "ha.spark.sink.data_source",
     "report": "ha.spark.worker.worker",
@@ -86,6 +88,7 @@ __all__ = [
     "job_master",
     "kafka_regions",
     "lead",
+    "named_source",
     "publish_checkpoints",
     "register_format",
     "report",

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from ha.checkpoints import contents
 from ha.checkpoints.contents import Unreadable
 from ha.leadership.leadership import Leadership
+from ha.spark import source_names
 from ha.spark.commit_log import newest_batch, queries
 from ha.spark.partition_advice import advise
 from leader.layout.names import SPARK
@@ -30,10 +31,11 @@ def differing(frozen: Mapping[str, str], session: Mapping[str, str]) -> list[str
     ]
 
 
-def warn_of_frozen(spark: SparkSession, leadership: Leadership) -> None:
+def warn_of_frozen(spark: SparkSession, leadership: Leadership, *, each_query: bool = False) -> None:
     """Log, for each query with state, which settings of the session have no effect on it. Costs two lists and a read.
 
-    Of a job without queries it logs what Spark is going to freeze, if that looks wrong.
+    Of a job without queries it logs what Spark is going to freeze, if that looks wrong. ``each_query`` says that the
+    names of sources are looked at for each query when it starts.
 
     Raises:
         Fenced: another leader has taken over.
@@ -43,6 +45,8 @@ def warn_of_frozen(spark: SparkSession, leadership: Leadership) -> None:
     known = queries(leadership) if session else []
     if session and not known:
         advise(spark, leadership.job)
+        if not each_query:
+            source_names.advise(spark, leadership.job)
     for query in known:
         if found := differing(_frozen(leadership, query), session):
             _log.warning(

@@ -131,7 +131,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             chosen = {CHECKPOINTS: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
             chosen |= for_retained(self._spark, leadership.job, self._published)
             stack.enter_context(configured(self._spark, {**chosen, **for_session(self._spark, leadership)}))
-            warn_of_frozen(self._spark, leadership)
+            warn_of_frozen(self._spark, leadership, each_query=self._supervises)
             if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_QUERIES")):
                 self.reports = QueryReports()
                 if attached():

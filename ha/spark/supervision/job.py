@@ -20,6 +20,7 @@ from ha.leadership import remedy_file
 from ha.leadership.exit_codes import QUERY_STUCK
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
+from ha.spark import source_names
 from ha.spark.attaching import attached, running_queries
 from ha.spark.failures import Failure
 from ha.spark.lead_session import lead
@@ -56,11 +57,13 @@ class Job:
     what they read and write. The queries of other regions go on. See ``docs/jobs.md``.
     """
 
-    def __init__(self, name: str, **settings: Any) -> None:
+    def __init__(self, name: str, *, named_sources: bool = False, **settings: Any) -> None:
         """Declare a job without queries; nothing is connected before :meth:`run`.
 
         Args:
             name: of the job.
+            named_sources: whether the sources of new queries have names, which :func:`ha.spark.named_source` gives.
+                So sources can be added, removed and moved later. A query with a checkpoint goes on as it was begun.
             settings: as for :func:`ha.connect`.
 
         Raises:
@@ -68,6 +71,7 @@ class Job:
             InvalidSettings: a setting is wrong.
         """
         self.name = check_job(name)
+        self._named_sources = named_sources
         self._arguments = settings
         self._settings = load(settings)
         self._queries: dict[str, DeclaredQuery] = {}
@@ -117,13 +121,15 @@ class Job:
 
         Raises:
             Fenced: another leader has taken over.
-            InvalidSettings: the job has no queries, or the session has no JVM on this host.
+            InvalidSettings: the job has no queries, the session has no JVM on this host, or no names for sources.
             NotLeader: the leadership was over before the work was.
             QueryFailed: a region was given up; the message says which query failed, and why.
         """
         if not self._queries:
             raise InvalidSettings(f"Job {self.name!r} has no queries: declare one with @job.query().")
         session = spark or SparkSession.builder.appName(self.name).getOrCreate()  # before, so that no leader waits
+        if self._named_sources:
+            source_names.check_supported(session)
         over: list[Callable[[], object]] = []
         leading = lead(self.name, session, endpoints, timeout=timeout, **self._arguments)
         told: list[Callable[[Ended], object]] = []
@@ -196,7 +202,16 @@ class Job:
             return query.function(spark, leadership)
 
         starters = {name: functools.partial(writer, query) for name, query in self._queries.items()}
-        settings = functools.partial(for_query, spark, leadership)
+
+        @contextmanager
+        def settings(query: str) -> Iterator[None]:
+            wanted = self._named_sources
+            with (
+                for_query(spark, leadership, query),
+                source_names.for_query(spark, leadership, query, wanted=wanted),
+            ):
+                yield
+
         return Runner(leadership, starters, supervisor, states, self._settings.checkpointing_timeout, settings)
 
 

@@ -69,7 +69,7 @@ class Runner:
             supervisor: decides.
             states: shows what is going on.
             batch_timeout: seconds that a batch may take; 0 for ever.
-            settings: makes the session's settings for a query that is started in the block.
+            settings: makes the session's settings for a query that is built and started in the block.
         """
         self._starting = threading.Lock()
         self._settings = settings
@@ -84,7 +84,6 @@ class Runner:
         self.fenced: Fenced | None = None
         """The reason for a query's failure, if another leader has taken over."""
         self._restarts: list[_Restart] = []
-        self._building = threading.Lock()  # a session is shared, so the program's functions run one at a time
         self._over = threading.Event()
         self._adopted: dict[str, StreamingQuery] = {}
 
@@ -183,15 +182,14 @@ class Runner:
             run_id = str(adopted.runId)
             self._events.put(lambda: self._started(name, attempt, run_id, adopted))
             return
-        with self._building:
+        # A session is shared, and Spark takes its settings when sources are read, and when a query starts.
+        with self._starting, self._settings(name):
             writer = self._starters[name]()
-        if isinstance(writer, StreamingQuery):
-            writer.stop()
-        if not isinstance(writer, DataStreamWriter):
-            raise TypeError(
-                f"Its function has returned {type(writer).__name__}: return the writer of the stream, without start()."
-            )
-        with self._starting, self._settings(name):  # Spark takes the session's settings when a query starts
+            if isinstance(writer, StreamingQuery):
+                writer.stop()
+            if not isinstance(writer, DataStreamWriter):
+                kind = type(writer).__name__
+                raise TypeError(f"Its function has returned {kind}: return the writer of the stream, without start().")
             query = writer.queryName(name).start()
         run_id = str(query.runId)
         self._events.put(lambda: self._started(name, attempt, run_id, query))

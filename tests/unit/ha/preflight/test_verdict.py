@@ -1,11 +1,12 @@
 """Verdicts: what is said of a query, given its checkpoint and what its dry run has told."""
 
+import msgspec
 import pytest
 
 from ha.checkpoints.contents import Offsets
 from ha.checkpoints.layouts import Layout
 from ha.preflight.scratch import Copy
-from ha.preflight.verdict import End, Told, judge, told
+from ha.preflight.verdict import End, Told, Verdict, judge, told
 from ha.spark.failures import Failure
 from tests.unit.ha.checkpoints.test_changes import layout
 
@@ -30,6 +31,44 @@ def test_a_setting_that_the_checkpoint_overrules_is_a_note() -> None:
     assert judge(copy(), said, layout(), OVER).notes == [
         "The checkpoint's setting stays: spark.sql.shuffle.partitions=2 (3 in the session)."
     ]
+
+
+SOURCES = {"orders": {"logOffset": 3}, "users": {"logOffset": 2}, "never-read": None}
+
+
+def named(*names: str, read: dict[str, list[str]] | None = None) -> Verdict:
+    """Judge a query whose checkpoint has names of sources, given those that the program has."""
+    known = msgspec.structs.replace(copy(read=read), offsets=Offsets({}, 0, SOURCES))
+    places = [f"FileStreamSource[file:/in/{each}]" for each in names]
+    return judge(known, Told(begun=True, done=True, sources=places, names=list(names)), layout(), OVER)
+
+
+def test_sources_with_names_may_change_places_be_added_and_be_removed() -> None:
+    assert named("users", "orders").notes == []
+    assert named("users", "orders", "never-read", "visits").notes == [
+        "Source never-read is new: it is read from its beginning.",
+        "Source visits is new: it is read from its beginning.",
+    ]
+    assert named("orders").notes == ["Source users is gone; what was read of it stays noted."]
+    assert named("users", "orders").fits
+    assert named("orders").fits
+    assert named().notes == [], "this Spark did not tell"
+
+
+def test_a_source_with_another_name_would_be_read_a_second_time() -> None:
+    found = named("clients", "orders")
+    (problem,) = found.problems
+    assert (found.fits, problem.kind, problem.silent, found.notes) == (False, "sources", True, [])
+    assert problem.text == (
+        "The program has a source clients, which the checkpoint has not, and no source users, which the checkpoint has."
+    )
+
+
+def test_files_are_compared_by_the_name_of_their_source() -> None:
+    read = {"orders": ["file:///in/orders/1"], "users": ["file:///in/users/1"]}
+    assert named("users", "orders", read=read).fits
+    (problem,) = named("users", "orders", read={**read, "users": ["file:///in/others/1"]}).problems
+    assert problem.text == "Source users reads file:/in/users, and its checkpoint has read file:///in/others/1."
 
 
 def test_new_input_is_told_where_the_newest_batch_could_not_be_done_again() -> None:
