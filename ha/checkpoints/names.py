@@ -8,6 +8,7 @@
     state/OPERATOR/PARTITION[/STORE]/V[_ID].changelog, V[_ID].zip, SSTs/*.sst     the same, of RocksDB
     state/OPERATOR/_metadata/metadata                stores of an operator, or _metadata/v2/B, valid from batch B on
     state/OPERATOR/PARTITION/[STORE/]_metadata/schema
+    state/OPERATOR/_stateSchema/...                  in its place, of an operator with variables: transformWithState
 
 Names with an ID are of format 2: they never change their content. The numbers are Spark's, and have 64 bits.
 """
@@ -25,6 +26,8 @@ _PLACE = re.compile(rf"state/({_NUMBER})/({_NUMBER})(?:/([^/]+))?")
 _VERSION = re.compile(rf"({_NUMBER})(?:_([0-9A-Za-z-]+))?\.(delta|snapshot|changelog|zip)")
 _OPERATOR = re.compile(rf"state/({_NUMBER})/_metadata/(?:metadata|v2/({_NUMBER}))")
 _SCHEMA = re.compile(rf"state/({_NUMBER})/{_NUMBER}/(?:[^/]+/)?_metadata")
+
+_VARIABLES = re.compile(rf"state/({_NUMBER})/_stateSchema/.+")
 
 DEFAULT_STORE = "default"
 """Name of a store that has no directory of its own in its partition."""
@@ -135,6 +138,10 @@ class CheckpointFiles:
         """Return the operators that have a store."""
         return self._sorted.operators
 
+    def without_metadata(self) -> list[int]:
+        """Return the operators with variables that have no metadata at all: Spark finds their schemas by these."""
+        return sorted(self._sorted.with_variables - self._sorted.metadata.keys())
+
     def described(self) -> set[int]:
         """Return the operators that have a schema."""
         return set(self._sorted.schemas)
@@ -154,6 +161,7 @@ class _Sorted:
         self.metadata: dict[int, dict[int, str]] = {}
         """By operator, the file that is valid from each batch on."""
         self.schemas: dict[int, list[str]] = {}
+        self.with_variables: set[int] = set()
         self.rocksdb = self.checksums = False
         self._places: dict[str, StoreFiles | None] = {}
         for path in paths:
@@ -185,6 +193,8 @@ class _Sorted:
                 self.rocksdb = self.rocksdb or named[3] in ("changelog", "zip")
         elif (place := _SCHEMA.fullmatch(folder)) and not name.startswith("."):  # a check sum of this host
             self.schemas.setdefault(int(place[1]), []).append(path)
+        elif named := _VARIABLES.fullmatch(path):
+            self.with_variables.add(int(named[1]))
         elif named := _OPERATOR.fullmatch(path):
             self.metadata.setdefault(int(named[1]), {})[int(named[2] or 0)] = path
 

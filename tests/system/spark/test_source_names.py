@@ -36,7 +36,7 @@ class Job:
 
     def run(self, queries: dict[str, str], *, named_sources: bool) -> dict[str, list[str]]:
         """Run these queries; return the lines that each of them has read."""
-        found = defaultdict(list)
+        found = defaultdict[str, list[str]](list)
         declared = ha.spark.Job(
             self.name, named_sources=named_sources, files=self._root, zookeeper="", restart_strategy_type="none"
         )

@@ -22,14 +22,19 @@ def declare(job: ha.spark.Job, source: Path, queries: dict[str, str], sink: Call
 
     def query(name: str, sources: str) -> None:
         @job.query(name=name)
-        def _(spark: SparkSession, _: Leadership) -> Any:
+        def _(spark: SparkSession, leadership: Leadership) -> Any:
+            del leadership
             frames = []
             for each in sources.split():
                 folder, _, called = each.partition("=")
                 reader = ha.spark.named_source(spark, called or folder).option("maxFilesPerTrigger", 1)
                 frames.append(reader.text((source / folder).as_uri()))
             written = reduce(DataFrame.union, frames).writeStream.trigger(availableNow=True)
-            return written.foreachBatch(lambda rows, _: sink(name, rows))
+
+            def batch(rows: DataFrame, _: int) -> None:
+                sink(name, rows)
+
+            return written.foreachBatch(batch)
 
     for name, sources in queries.items():
         query(name, sources)

@@ -26,6 +26,19 @@ def closed(files: Mapping[str, bytes], batch: int, *, begun: bool = False) -> Cl
             return found
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_metadata_of_operators_are_needed_only_where_there_are_variables(kind: str) -> None:
+    """As Spark does: it goes on without them, but for transformWithState (tests/system/checkpoints/restarts.py)."""
+    files = until_batch(kind, 4).files
+    del files["state/0/_metadata/metadata"]
+    assert closed(files, 4).restorable
+    files["state/0/_stateSchema/default/0_a"] = b"schema"
+    found = closed(files, 4)
+    assert (found.missing, found.restorable) == ("state/0/_metadata/v2/0", False)
+    files["state/0/_metadata/v2/9"] = b"of a later batch"
+    assert closed(files, 4).restorable, "the operator is new in that batch"
+
+
 def spark(kind: str, steps: int, seed: int = 0, deaths: tuple[int, ...] = ()) -> SimulatedSpark:
     """Run a simulated Spark for so many steps, and kill it at some of them."""
     simulated = SimulatedSpark(kind, Random(seed))  # noqa: S311

@@ -67,7 +67,7 @@ def test_the_setting_is_made_as_the_checkpoint_has_it_and_as_is_wanted_for_a_new
     spark = session()
     with for_query(spark, leadership, "daily", wanted=wanted):
         assert (spark.settings.get(EVOLUTION) == "true") is expected
-        assert (named_source(spark, "lines") == "named lines") is expected
+        assert (str(named_source(spark, "lines")) == "named lines") is expected
     assert EVOLUTION not in spark.settings
     assert ("begins with sources that have no names" in caplog.text) is (not version and not wanted)
 
@@ -76,7 +76,7 @@ def test_who_has_switched_it_on_is_not_warned(leadership: Leadership, caplog: py
     spark = session()
     spark.settings[EVOLUTION] = "true"
     with for_query(spark, leadership, "daily", wanted=False):
-        assert named_source(spark, "lines") == "named lines"
+        assert str(named_source(spark, "lines")) == "named lines"
     assert spark.settings == {EVOLUTION: "true"}
     assert "no names" not in caplog.text
 
