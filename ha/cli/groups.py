@@ -14,15 +14,18 @@ from ha.groups.overview import RootView, overview
 from ha.groups.placement.group_files import GroupFiles
 from leader.errors import InvalidSettings
 
+FIGURES_WIDTH = 60
+"""Of the columns beside the root, whose URI is not cut."""
+
 
 @click.command()
 @click.option(
     "--interval",
     type=Seconds(),
-    default="2 s",
+    default="12 s",
     show_default=True,
     metavar="SECONDS",
-    help="Count the requests in this time.",
+    help="Count the requests in this time. NameNodes refresh their figures every 10 s, unless they are set otherwise.",
 )
 @json_option
 @stores
@@ -63,7 +66,8 @@ def _print(rows: list[RootView]) -> None:
         figures = (row.requests_per_second, row.queue_ms, row.processing_ms, row.queue_length)
         jobs = "?" if row.jobs is None else str(len(row.jobs))
         table.add_row(row.root, jobs, *("?" if each is None else f"{each:g}" for each in figures))
-    Console(soft_wrap=True).print(table)
+    widest = max(len(row.root) for row in rows)
+    Console(soft_wrap=True, width=widest + FIGURES_WIDTH).print(table)
     rates = [row.requests_per_second for row in rows if row.requests_per_second is not None]
     if len(rates) == len(rows) and max(rates, default=0.0) > 0:
         click.echo(f"The most loaded root takes {max(rates) / (sum(rates) / len(rates)):.2f} times the mean.")

@@ -1,1 +1,1 @@
-"""NameNode groups: jobs that are spread over several file systems, and moved between them."""
+"""NameNode groups: jobs that are spread over several file systems."""

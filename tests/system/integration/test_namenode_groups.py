@@ -1,0 +1,129 @@
+"""A group of two NameNodes on real servers: jobs on both, their load, and one NameNode killed."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from click.testing import CliRunner
+
+import ha
+from ha.cli.commands import app
+from ha.groups.placement.place import home_of
+from ha.sandbox import Sandbox
+from leader.errors import NoLeader, Unreachable
+from store.clock import now
+from store.open import open_files
+from tests.system.integration.participants import new_job
+
+pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
+
+BATCHES = 20
+REFRESHED = "11 s"
+"""After this time a NameNode says something new by JMX."""
+
+WITHIN_S = 60.0
+ALONE: dict[str, Any] = {"zookeeper": "", "snapshots": "off"}
+
+
+def site(folder: Path, addresses: Mapping[str, str]) -> None:
+    """Write Hadoop's configuration of a federation."""
+    text = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in addresses.items()
+    )
+    (folder / "hdfs-site.xml").write_text(f"<configuration>{text}</configuration>")
+    (folder / "core-site.xml").write_text("<configuration></configuration>")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A second HDFS, which the test kills."""
+    made = Sandbox(tmp_path_factory.mktemp("other"))
+    made.up()
+    yield made
+    made.down(wipe=True)
+
+
+@pytest.fixture
+def roots(sandbox: Sandbox, other: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Both roots; the second one is on the HDFS that may be killed."""
+    found, addresses = list[str](), dict[str, str]()
+    for number, each in enumerate((sandbox, other), 1):
+        known = each.environment()
+        found.append(known["HA_FILES"].removesuffix("/ha") + "/groups")
+        addresses[f"dfs.namenode.rpc-address.ns{number}"] = urlsplit(known["HA_FILES"]).netloc
+        addresses[f"dfs.namenode.http-address.ns{number}"] = urlsplit(known["HA_SANDBOX_WEBHDFS"]).netloc
+    site(tmp_path, addresses)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    return found
+
+
+def job_at(roots: list[str], root: str) -> str:
+    while home_of(roots, job := new_job()) != root:
+        pass
+    return job
+
+
+def shown(files: str, interval: str = "0.1") -> tuple[int, dict[str, dict[str, object]]]:
+    done = CliRunner().invoke(app, ["groups", "--json", "--interval", interval, "--files", files])
+    return done.exit_code, {each["root"]: each for each in json.loads(done.stdout)}
+
+
+def test_a_namenode_that_is_killed_takes_no_job_of_the_other_along(roots: list[str], other: Sandbox) -> None:
+    files = ",".join(roots)
+    stays, goes = (job_at(roots, each) for each in roots)
+    with ha.lead(stays, timeout=WITHIN_S, files=files, **ALONE) as leads:
+        with ha.lead(goes, timeout=WITHIN_S, files=files, **ALONE), ha.connect(files=files, **ALONE) as client:
+            assert {job: client.leader(job, WITHIN_S).job for job in (stays, goes)} == {stays: stays, goes: goes}
+            for job, root in zip((stays, goes), roots, strict=True):
+                with open_files(root) as directly:
+                    entries = directly.call("list", lambda each: each.list(""), WITHIN_S)
+                assert job in {each.name for each in entries}
+            code, found = shown(files, REFRESHED)
+            assert code == 0
+            for job, root in zip((stays, goes), roots, strict=True):
+                assert job in found[root]["jobs"]  # type: ignore[operator]
+                assert float(str(found[root]["requests_per_second"])) > 0
+                assert found[root]["queue_length"] is not None
+
+            other.kill("namenode-1")
+            for batch in range(BATCHES):
+                leads.checkpoints.completed("daily", batch)
+            assert leads.is_leader()
+            with ha.connect(files=files, **ALONE) as anew:
+                assert anew.leader(stays, WITHIN_S).session_id == leads.session_id
+                with pytest.raises(Unreachable):
+                    anew.leader(goes, 2.0)
+            code, found = shown(files)
+            assert (code, found[roots[1]]["jobs"]) == (1, None)
+            assert stays in found[roots[0]]["jobs"]  # type: ignore[operator]
+
+            other.start("namenode-1")
+            other.wait_ready("namenode-1")
+            assert eventually(client, goes)
+        assert leads.is_leader()
+
+
+def eventually(client: ha.Client, job: str) -> bool:
+    """Whether somebody can say again who leads the job; its leader may have given up meanwhile."""
+    end = now() + WITHIN_S
+    while now() < end:
+        try:
+            return client.leader(job, 2.0).job == job
+        except NoLeader:
+            return True
+        except Unreachable:
+            continue
+    return False
+
+
+def test_a_new_job_goes_where_requests_wait_least_and_is_found_by_others(roots: list[str]) -> None:
+    files, job = ",".join(roots), new_job()
+    with (
+        ha.lead(job, timeout=WITHIN_S, files=files, placement="least-rpc", **ALONE) as leads,
+        ha.connect(files=",".join(reversed(roots)), **ALONE) as client,
+    ):
+        assert client.leader(job, WITHIN_S).session_id == leads.session_id
+        assert any(leads.directory.startswith(f"{each}/{job}/") for each in roots)

@@ -1,0 +1,105 @@
+"""What people are shown of a group: which jobs lie where, which root is silent, and how loaded each one is."""
+
+import json
+from pathlib import Path
+from typing import Self
+
+import pytest
+from click.testing import CliRunner
+
+from ha.cli.commands import app, exit_code
+from ha.groups import overview as module
+from ha.groups.overview import overview, places
+from ha.groups.placement.load import Load
+from store.errors import NotSent
+from tests.unit.ha.groups.roots import Roots
+from tests.unit.ha.groups.test_group_files import create, move
+
+
+class Clock:
+    """Time passes only while somebody waits."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def now(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.at += seconds
+
+    def wait(self, *_: object) -> bool:
+        raise AssertionError("nobody waits for an event here")
+
+
+def jobs_of(roots: Roots) -> dict[str, list[str] | None]:
+    return {root: jobs for root, (jobs, _) in places(roots.group()).items()}
+
+
+def test_each_job_is_shown_once_where_it_lies(roots: Roots) -> None:
+    jobs, away = [f"job-{number}" for number in range(9)], roots.others("job-0")[0]
+    for job in jobs:
+        create(roots.group(), job)
+    move(roots, roots.home("job-0"), away, "job-0")
+    found = jobs_of(roots)
+    assert sorted(job for each in found.values() for job in each or []) == jobs
+    assert "job-0" in (found[away] or [])
+
+
+def test_a_root_that_is_away_is_not_known_and_its_jobs_are_nobody_elses(roots: Roots) -> None:
+    create(roots.group())
+    gone = roots.home("orders")
+    roots.drivers[gone].down = True
+    assert jobs_of(roots) == {root: None if root == gone else [] for root in roots.uris}
+    assert "The NameNode is away" in str(places(roots.group())[gone][1])
+
+
+def test_requests_are_counted_over_the_time_that_has_passed(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {root: 100 * number for number, root in enumerate(roots.uris)}
+
+    def load(root: str, ca: str) -> Load:
+        assert ca == "ca"
+        if root == roots.uris[2]:
+            raise NotSent("silent")
+        counts[root] += 30
+        return Load("http://nn", counts[root], 1.5, 0.5, 2)
+
+    monkeypatch.setattr(module, "load_of", load)
+
+    monkeypatch.setattr(module, "ThreadPoolExecutor", _InTurn)
+    first, second, third = overview(roots.group(), 2.0, "ca", Clock())
+    assert (first.requests_per_second, first.queue_ms, first.processing_ms, first.queue_length) == (15.0, 1.5, 0.5, 2)
+    assert second.requests_per_second == 15.0
+    assert (third.requests_per_second, third.problem, third.jobs) == (None, "silent", [])
+
+
+class _InTurn:
+    """A pool that does one after the other."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    map = staticmethod(map)
+
+
+def test_the_command_shows_them_and_says_what_is_not_known(roots: Roots) -> None:
+    create(roots.group())
+    files = ",".join(roots.uris)
+    done = CliRunner().invoke(app, ["groups", "--files", files, "--zookeeper", "", "--interval", "0.01"])
+    assert done.exit_code == 0
+    assert all(root in done.stdout for root in roots.uris)
+    assert "has no NameNode that could be asked" in done.stderr
+    done = CliRunner().invoke(app, ["groups", "--json", "--interval", "0.01", "--files", files, "--zookeeper", ""])
+    found = {each["root"]: each["jobs"] for each in json.loads(done.stdout)}
+    assert found[roots.home("orders")] == ["orders"]
+
+
+def test_one_root_is_no_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["groups", "--files", tmp_path.as_uri(), "--zookeeper", ""]) == 2
+    assert "which is one root: set `files` to a group" in capsys.readouterr().err
