@@ -12,6 +12,7 @@ from leader.layout.znodes import leader_path
 from leader.lookup.rate_limit import JOB_PAUSE_S
 from tests.system.simulation.barred import check_barred
 from tests.system.simulation.disturbances import place
+from tests.system.simulation.escalated import check_escalated
 from tests.system.simulation.fenced import check_fenced, check_granted
 from tests.system.simulation.hand_overs import check_hand_overs
 from tests.system.simulation.hands import FORGED_ADDRESS
@@ -45,6 +46,7 @@ def check_conditions(system: System) -> Iterator[Violation]:
     yield from check_barred(system)
     yield from check_retained(system)
     yield from check_requested(system)
+    yield from check_escalated(system)
     if system.plan.calm:
         yield from _calm(system)
 

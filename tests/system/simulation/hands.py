@@ -8,7 +8,7 @@ from leader.election.events import FilesCommand
 from leader.layout.bar import Bar
 from leader.layout.information import LeaderInformation, decode, encode
 from leader.layout.lease import LOOK, Lease, Mode
-from leader.layout.names import RECORD, REQUESTS, newest
+from leader.layout.names import GRAPH, RECORD, REQUESTS, newest
 from leader.layout.znodes import checkpoints_path, leader_path
 from store.errors import Invalid
 from tests.system.simulation import strangers
@@ -16,6 +16,7 @@ from tests.system.simulation.client import Link
 from tests.system.simulation.commands import KINDS
 from tests.system.simulation.disturbances import place
 from tests.system.simulation.ensemble import Server
+from tests.system.simulation.escalation import BEFORE, Happened
 from tests.system.simulation.host import Fault, Host
 from tests.system.simulation.plan import Step
 from tests.system.simulation.process import Process
@@ -440,6 +441,31 @@ class Hands:
         assert isinstance(operator, Operator), "the name is its own"
         self._system.note(f"an operator makes request {step.target}", step.kind)
         operator.ask(JOB, step.target)
+
+    def _strike(self, step: Step) -> None:
+        """Have another step befall the leader just when the NameNode renames something to a name with that in it."""
+        fragment, kind, *how = step.how
+        system, taken = self._system, False
+
+        def renaming(path: str) -> None:
+            nonlocal taken
+            if not taken and not self._healed and fragment in path and (leader := system.leader) is not None:
+                taken = True
+                self.take(Step(step.at, kind, self._name(leader), step.seconds, tuple(how)))
+
+        system.files.renaming = renaming
+
+    def _failed_before(self, step: Step) -> None:
+        """Let the job have failed so often in a row before, on another host."""
+        system = self._system
+        directory = newest(system.files.list(JOB)) if JOB in system.files.root.entries else None
+        if directory is not None and not system.files.safe_mode:
+            (failures,) = step.how
+            graph = f"{JOB}/{directory.name}/{GRAPH}"
+            system.files.make(graph, "operator")
+            system.files.make(f"{graph}/attempts={failures}~0~~exit-3~before~0~1000", "operator")
+            before = Happened(system.world.now, "operator", 0, BEFORE, float(failures))
+            system.failures.happened.append(before)
 
     def _doubt(self, step: Step) -> None:
         """Lose the journal just before the next acceptance of a request, so that its outcome is in doubt."""

@@ -67,6 +67,8 @@ class Plan:
         misled: contenders whose published address leads to another host.
         hangs: whether a driver hangs that is told to stop by a certain time; no other does before it has ended.
         operated: whether leaders look for what operators ask of them.
+        attempts: after so many failures of the command in a row the job is given up; 0: leaders run no command.
+        progress: share of the commands that complete a batch before they fail.
         unruly: whether clocks err by more than the bound: then only the fence holds, and S1 is not judged.
         steps: in order.
     """
@@ -93,6 +95,8 @@ class Plan:
     misled: tuple[str, ...] = ()
     hangs: bool = False
     operated: bool = False
+    attempts: int = 0
+    progress: float = 0.0
     unruly: bool = False
     steps: tuple[Step, ...] = ()
 

@@ -6,7 +6,8 @@ from ha.history.events import Stored, Violation
 from ha.history.tree import Tree
 from leader.layout.checkpoint import CheckpointEntry
 from leader.layout.names import CHECKPOINTS
-from tests.system.simulation.sidecar import JOBS, RETAINED
+from tests.system.simulation.escalation import RETAINED
+from tests.system.simulation.sidecar import JOBS
 from tests.system.simulation.system import System
 
 Order = tuple[int, int]

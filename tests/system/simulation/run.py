@@ -9,6 +9,7 @@ from leader.layout.lease import LOOK, Mode
 from leader.layout.znodes import leader_path
 from tests.system.simulation.conditions import check_conditions, judged
 from tests.system.simulation.disturbances import place
+from tests.system.simulation.escalated import ANY, pause_after
 from tests.system.simulation.hands import Hands
 from tests.system.simulation.plan import Plan, Step
 from tests.system.simulation.requests import patience
@@ -58,6 +59,7 @@ def simulate(plan: Plan) -> Run:
         while system.ensemble is not None and system.ensemble.stalled:
             system.world.run(LOOK_EVERY)
         system.healed_at = system.world.now
+        system.failures.dice_say_it_fails = False
         system.note("all is well again")
         for host in system.hosts.values():
             host.jitter = 0.0
@@ -93,9 +95,15 @@ class _Liveness:
         """Whether an operator asks the leader to look, again and again, while nobody leads."""
 
     def check(self) -> list[Violation]:
-        """Wait for a leader, take it away in the plan's way, and wait for the next one."""
+        """Wait for a leader, take it away in the plan's way, wait for the next one; or for one that runs a command."""
+        bound = self._both_died + self._system.plan.timing.courtesy
+        if self._system.plan.attempts:
+            self._tried_within(bound)
+            return self._found
+        return self._check_leaders(bound)
+
+    def _check_leaders(self, bound: float) -> list[Violation]:
         system, timing, plan = self._system, self._system.plan.timing, self._system.plan
-        bound = self._both_died + timing.courtesy
         if not all(self._led_within(bound, "after everything at once", job) for job in JOBS[: plan.jobs]):
             return self._found
         system.end_hung()
@@ -127,6 +135,21 @@ class _Liveness:
         elif plan.end == "hand over":
             self._hand_over()
         return self._found
+
+    def _tried_within(self, bound: float) -> None:
+        """Wait until a command runs; or, if the job was given up, until it is run again, which counts from nothing."""
+        system = self._system
+        end = system.world.now + bound + pause_after(ANY) * (1 + 2 * system.plan.timing.drift)
+        while not system.command_runs and not system.given_up and system.world.now < end:
+            system.world.run(LOOK_EVERY)
+        if system.given_up:
+            system.world.run(2 * bound)  # others learn of it, and end
+            end = system.world.now + 2 * bound
+            system.run_again(system.plan.contenders[0])
+            while not system.command_runs and system.world.now < end:
+                system.world.run(LOOK_EVERY)
+        if not system.command_runs:
+            self._miss("All was well, and nobody has tried the job again in time.")
 
     def _crash_while_all_is_well(self) -> None:
         system, timing, plan = self._system, self._system.plan.timing, self._system.plan

@@ -33,8 +33,10 @@ from leader.timing import Timing
 from store.errors import StoreError
 from tests.system.simulation.blocking import SimulatedBoundedFiles, SimulatedClock, Tasks
 from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.escalation import RETAINED, CommandWork, Failures
 from tests.system.simulation.guard import Guard
 from tests.system.simulation.namespace import Namespace
+from tests.system.simulation.plan import Plan
 from tests.system.simulation.process import Process
 from tests.system.simulation.requests import Ledger, RequestWork
 from tests.system.simulation.wires import Wires
@@ -46,9 +48,6 @@ JOB = "orders"
 JOBS = (JOB, "returns")
 STOP_TAKES = 0.3
 """Seconds that a driver takes to stop, at most, while the lease is being kept."""
-
-RETAINED = 2
-"""Checkpoints: few, so that old ones give way from early on."""
 
 REST = (0.2, 3.0)
 """Seconds between two things that a driver does."""
@@ -86,6 +85,7 @@ class Sidecar(Process):
         self._clock = SimulatedClock(self)
         self._republishes, self._hang = republishes, hang
         self._ledger, self._requests = ledger, dict[str, RequestWork]()
+        self._command: CommandWork | None = None
         self._work_dice = world.dice(f"work {name}")
         self._copies = {job: MirrorRunner(self, checkpoints_path(job)) for job in JOBS[:jobs]}
         self._working: dict[str, str] = {}
@@ -97,6 +97,12 @@ class Sidecar(Process):
             for copy in self._copies.values():
                 self.client.connected.append(copy.connected)
                 self.client.disconnected.append(copy.disconnected)
+
+    def runs_commands(self, plan: Plan, failures: Failures, *, again: bool) -> None:
+        """Have its leaderships run a command instead of a driver's batches."""
+        self._command = command = CommandWork(self, plan, self._files, JOB, failures, again=again)
+        if again:
+            self.run(lambda: self._tasks.spawn(command.status.look))
 
     def contend(self) -> None:
         """Begin, with all jobs."""
@@ -139,7 +145,8 @@ class Sidecar(Process):
         self._record(Granted(self.world.now, job, self.name, grant.epoch, grant.session_id, grant.reason))
         self._working[job] = grant.session_id
         directory = LeaderDirectory(grant.epoch, grant.session_id)
-        works = (self._complete_batches, self._count, *((self._republish,) if self._republishes else ()))
+        batches = self._complete_batches if self._command is None else self._lead
+        works = (batches, self._count, *((self._republish,) if self._republishes else ()))
         for work in works:
             self._tasks.spawn(lambda work=work: work(job, directory))  # type: ignore[misc]
         if self._ledger is not None:
@@ -199,6 +206,22 @@ class Sidecar(Process):
 
     def _works(self, job: str, directory: LeaderDirectory) -> bool:
         return self.alive and (self._stubborn or self._working.get(job) == directory.session_id)
+
+    @property
+    def command_runs(self) -> bool:
+        """Whether it leads and runs its command."""
+        return self._command is not None and self._command.runs and self.leads(JOB)
+
+    def _lead(self, job: str, directory: LeaderDirectory) -> None:
+        """Run a command, and step down once it has failed."""
+
+        def end(goes_on: bool) -> None:
+            self.contend_again = self.contend_again and goes_on
+            if not goes_on or self._working.get(job) == directory.session_id:  # else it contends again already
+                self.contender.step_down(job, "Its command has ended.")
+
+        assert self._command is not None, "it was made"
+        self._command.lead(directory, partial(self._works, job, directory), end)
 
     def _republish(self, job: str, directory: LeaderDirectory) -> None:
         """Change the endpoints now and then: their number, their addresses, or nothing at all."""

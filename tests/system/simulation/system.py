@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Callable
 
 from ha.history.events import Copied, Event, Fault, Stored, Violation
+from leader.job.status import Status
 from leader.layout.information import Record
 from leader.layout.lease import Lease
-from leader.layout.names import RECORD, newest
+from leader.layout.names import RECORD, STATUS, newest
 from leader.layout.znodes import Node
 from tests.system.simulation.blocking import Tasks
 from tests.system.simulation.disturbances import Disturbances
 from tests.system.simulation.ensemble import Ensemble
+from tests.system.simulation.escalation import Failures
 from tests.system.simulation.executor import Executor, Shelf
 from tests.system.simulation.guard import Guard
 from tests.system.simulation.host import Host
@@ -69,7 +71,7 @@ class System:
             self.hosts[name] = Host(self.world, name, self.files, self.ensemble, plan.timing)
         for name in plan.holders:
             self._start_holder(name)
-        self.ledger = Ledger()
+        self.ledger, self.failures = Ledger(), Failures()
         if plan.operated:
             self.hosts[OPERATOR] = Operator(self.world, self.files, plan.timing, self.tasks, self.ledger)
 
@@ -97,6 +99,18 @@ class System:
         """Return the lease as the file system holds it."""
         directory = newest(self.files.list(JOB)) if JOB in self.files.root.entries else None
         return Record.parse(self.files.list(f"{JOB}/{directory.name}/{RECORD}")).lease if directory else None
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the job has FAILED, as the file system lists it."""
+        directory = newest(self.files.list(JOB)) if JOB in self.files.root.entries else None
+        names = self.files.list(f"{JOB}/{directory.name}") if directory is not None else []
+        return any(name.startswith(f"{STATUS}{Status.FAILED.value}") for name in names)
+
+    @property
+    def command_runs(self) -> bool:
+        """Whether a leader runs the job's command."""
+        return any(each.command_runs for each in self.sidecars)
 
     def kill(self, name: str) -> None:
         """Kill a sidecar, whose command runs on for a while."""
@@ -139,7 +153,11 @@ class System:
         """Start a second sidecar on a host, which takes up the command of the first."""
         self._start_sidecar(name, guard)
 
-    def _start_sidecar(self, name: str, guard: Guard | None) -> None:
+    def run_again(self, name: str) -> None:
+        """Start a sidecar that runs a job once more which had ended for good."""
+        self._start_sidecar(name, None, again=True)
+
+    def _start_sidecar(self, name: str, guard: Guard | None, *, again: bool = False) -> None:
         plan = self.plan
         sidecar = Sidecar(
             self.world,
@@ -162,6 +180,8 @@ class System:
         sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
         sidecar.endpoints_ahead = plan.seed % 2 == 0
         self.hosts[name] = sidecar
+        if plan.attempts:
+            sidecar.runs_commands(plan, self.failures, again=again)
         sidecar.contend()
         if lender := plan.lender_of(name):
             Socket(sidecar, lambda: self._holder(lender))

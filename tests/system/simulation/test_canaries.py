@@ -9,6 +9,7 @@ import pytest
 from tests.lanes import in_background
 from tests.system.simulation.adoption_canaries import ADOPTIONS
 from tests.system.simulation.canary import Canary
+from tests.system.simulation.escalation_canaries import ESCALATIONS
 from tests.system.simulation.leadership_canaries import LEADERSHIP
 from tests.system.simulation.lending_canaries import LENDING
 from tests.system.simulation.mark_canaries import MARKS
@@ -19,7 +20,7 @@ from tests.system.simulation.run import simulate
 from tests.system.simulation.stranger_canaries import STRANGERS
 
 Catch = tuple[int, str]
-ALL = (*LEADERSHIP, *ADOPTIONS, *LENDING, *MARKS, *RECORDS, *REQUESTS, *READERS, *STRANGERS)
+ALL = (*LEADERSHIP, *ADOPTIONS, *LENDING, *MARKS, *RECORDS, *REQUESTS, *ESCALATIONS, *READERS, *STRANGERS)
 
 TRIED_FIRST = {
     "a claim is not checked against the own lease": 70,

@@ -19,6 +19,7 @@ from tests.system.simulation.directed import (
     draw_new_reader_without_hdfs,
     draw_sidecar_back,
 )
+from tests.system.simulation.escalation_plans import draw_escalated
 from tests.system.simulation.lending_plans import draw_lender_lost, draw_node_deleted, draw_parted
 from tests.system.simulation.plan import Plan
 from tests.system.simulation.run import simulate
@@ -27,6 +28,7 @@ PLANS = (
     draw_asked,
     draw_asked_while_dead,
     draw_barred,
+    draw_escalated,
     draw_lender_lost,
     draw_node_deleted,
     draw_parted,

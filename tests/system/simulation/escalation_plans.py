@@ -1,0 +1,71 @@
+"""Directed plans of escalation: commands that keep failing, while their leaders are lost at each step of the count."""
+
+import random
+from dataclasses import replace
+
+from ha.config.restart_strategy import INFINITE
+from tests.system.simulation.drawing import draw_by_chance
+from tests.system.simulation.plan import UNSEAT, Plan, Step
+
+KEPT = 0.3
+"""Share of a plan's other steps that stay."""
+
+PLACES = ("/graph/attempts=", "/graph/attempts=", "/graph/attempts=", "/status=FAIL", "/status=R")
+"""What leaders rename when they count, give up, or start the command."""
+
+LONG = 0.06
+"""Share of the plans in which the job has failed often before, and pauses are as long as they get."""
+
+
+def draw_escalated(seed: int) -> Plan:
+    """Draw commands that fail again and again, and faults where their leaders count, wait, and give up."""
+    dice = random.Random(f"escalated {seed}")  # noqa: S311  # replayed, not secret
+    drawn = draw_by_chance(seed)
+    plan = replace(
+        drawn,
+        readers=0,
+        agent=False,
+        calm=False,
+        jobs=1,
+        stubborn=False,
+        hangs=False,
+        attempts=dice.choice((2, 3, 4, 5, INFINITE, INFINITE)),
+        progress=dice.choice((0.0, 0.0, 0.15, 0.5)),
+    )
+    if dice.random() < LONG:
+        return _draw_long(plan, dice)
+    plan = replace(plan, seconds=dice.uniform(40, 60))
+    timing, steps = plan.timing, list[Step]()
+    for _ in range(dice.randint(1, 5)):
+        at = round(dice.uniform(3, plan.seconds), 3)
+        lasts = round(timing.call_timeout * dice.uniform(1.0, 4.0), 3)
+        match dice.choice(("count", "count", "count", "grant", "unseat")):
+            case "count":
+                fate = ("strike", *_draw_fate(dice))
+                steps.append(Step(at, fate[0], "", lasts, (dice.choice(PLACES), *fate[1:])))
+            case "grant":
+                gone = ("claim", "answered", "0", f"cut files {dice.choice(('there', 'back', 'both'))}")
+                steps.append(Step(at, "fate", "", lasts, gone))
+            case _:
+                gone_for = round(timing.short_ttl * dice.uniform(0.5, 2.0), 3)
+                steps.append(Step(at, "unseat", "", gone_for, (dice.choice(UNSEAT),)))
+    kept = [step for step in drawn.steps if step.target[:1] != "r" and dice.random() < KEPT]
+    return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
+
+
+def _draw_fate(dice: random.Random) -> tuple[str, ...]:
+    match dice.choice(("crash", "crash", "pause", "isolate", "journal", "journal", "cut")):
+        case "journal":
+            return "journal", dice.choice(("0", "0", "0.5", "all"))
+        case "cut":
+            return "cut", "files", dice.choice(("there", "back", "both"))
+        case kind:
+            return (kind,)
+
+
+def _draw_long(plan: Plan, dice: random.Random) -> Plan:
+    """Draw a job that has failed often before; its leader is lost while it waits, or once its command has run long."""
+    lost = Step(dice.choice((60.0, 150.0, 400.0, 720.0)), "unseat", "", 20.0, (dice.choice(("crash", "resign")),))
+    before = Step(3.0, "failed-before", "", 0.0, (str(dice.randint(8, 14)),))
+    known = Step(3.05, "unseat", "", 20.0, ("resign",))  # the next leader reads it
+    return replace(plan, attempts=INFINITE, progress=0.0, seconds=dice.uniform(320, 760), steps=(before, known, lost))
