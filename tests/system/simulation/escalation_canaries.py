@@ -27,6 +27,10 @@ def _try_once(
     return True
 
 
+def _load_without_batches(self: FailedAttempts) -> Attempts:
+    return self.shown()[0]
+
+
 def _pause_of_this_leader(self: Escalation, leader: LeaderDirectory) -> float | None:
     return _pause(self, leader) and 0.0
 
@@ -47,6 +51,7 @@ def _canary(name: str, patches: Callable[[], list[Patch]], within: int = 60) -> 
 
 ESCALATIONS = (
     _canary("a failure is counted in one try", of(JobStatusUpdater, keep_trying=_try_once)),
+    _canary("a batch counts for nothing at a grant", of(FailedAttempts, load=_load_without_batches), within=200),
     _canary("a new leader does not wait", of(Escalation, pause=_pause_of_this_leader)),
     _canary("a change of leader forgets the failures", of(JobStatusUpdater, begin=_begin_and_forget)),
     _canary("a batch does not begin the count anew", of(FailedAttempts, _batches=lambda _: "")),

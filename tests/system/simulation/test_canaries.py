@@ -23,6 +23,7 @@ Catch = tuple[int, str]
 ALL = (*LEADERSHIP, *ADOPTIONS, *LENDING, *MARKS, *RECORDS, *REQUESTS, *ESCALATIONS, *READERS, *STRANGERS)
 
 TRIED_FIRST = {
+    "a batch counts for nothing at a grant": 67,
     "a claim is not checked against the own lease": 70,
     "a confirmation is read without sync": 103,
     "a leader that answers has no time to renew": 103,
