@@ -26,7 +26,7 @@ settings = {"spark.executor.cores": "1", "spark.executor.memory": "512m", "spark
             "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 spark = SparkSession.builder.master(sys.argv[1]).config(map=settings).getOrCreate()
 with ha.spark.lead(os.environ["HA_JOB"], spark):
-    print("leads", flush=True)
+    print("begun", flush=True)
     threading.Event().wait()
 """
 STARTS_S = 120.0
@@ -54,7 +54,11 @@ def test_a_running_job_gets_fewer_and_more(tmp_path: Path) -> None:
         run = ha("run", "--", sys.executable, "-c", DRIVER, address)
         job = subprocess.Popen(run, env=environment, stdout=log, stderr=log)
         try:
-            until(lambda: None if "leads" in (tmp_path / "job.log").read_text() else "not yet", STARTS_S, "no leader")
+            until(
+                lambda: None if "begun" in (tmp_path / "job.log").read_text() else "not yet",
+                STARTS_S,
+                "no leader",
+            )
             until(lambda: None if used(master) == 2 else "one is missing", STARTS_S, "the job has not its executors")
             fewer = asked(1)
             assert fewer.returncode == 0, fewer.stderr
