@@ -1,4 +1,4 @@
-"""``ha rescale``: gives the state of a query another number of partitions, or a job another number of executors."""
+"""``ha rescale``: gives the state of a query another number of partitions."""
 
 import contextlib
 import json
@@ -12,14 +12,11 @@ import msgspec
 from rich.console import Console
 
 from ha.cli.adopt_export import lead_option, led, refusals_as_errors
-from ha.cli.operate import job_admin
 from ha.cli.options import json_option, printable, settings, stores
-from ha.cli.requests import ask_and_wait
 from ha.cli.rewind import consent
 from ha.cli.state import meaning, silent
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
-from ha.sidecar.operator_requests import EXECUTORS, RESCALE_EXECUTORS
 from leader.errors import LeaderError
 
 if TYPE_CHECKING:
@@ -28,26 +25,16 @@ if TYPE_CHECKING:
 MOST = 100_000
 """Most partitions: each of them is a directory, and a task in every batch."""
 
-MOST_EXECUTORS = 9999
-
-EXECUTORS_S = 90.0
-"""Wait for the answer: the program waits for a minute."""
-
 
 @click.command()
 @click.argument("job")
-@click.argument("query", required=False)
+@click.argument("query")
 @click.option(
     "--partitions",
     type=click.IntRange(1, MOST),
+    required=True,
     metavar="N",
     help="The new number of state partitions, and so of the tasks that work on state.",
-)
-@click.option(
-    "--executors",
-    type=click.IntRange(1, MOST_EXECUTORS),
-    metavar="N",
-    help="Without QUERY: the number of executors that the running JOB asks its cluster for, in place of --partitions.",
 )
 @click.option("--deep", is_flag=True, help="Compare all keys and values of the state by hashes, not only their number.")
 @click.option(
@@ -71,9 +58,8 @@ EXECUTORS_S = 90.0
 @stores
 def rescale(
     job: str,
-    query: str | None,
-    partitions: int | None,
-    executors: int | None,
+    query: str,
+    partitions: int,
     deep: bool,
     redo_begun: bool,
     names: tuple[str, ...],
@@ -85,27 +71,15 @@ def rescale(
     files: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Give the state of QUERY in JOB another number of partitions, or the running JOB another number of executors.
+    """Give the state of QUERY in JOB another number of partitions (spark.sql.shuffle.partitions, frozen by Spark).
 
-    Spark freezes the number of partitions, spark.sql.shuffle.partitions, with the first batch of a query. Stop JOB
-    first, best with `ha stop JOB --savepoint`, and all processes that contend for it: this command leads JOB meanwhile.
-    It starts a Spark on this host, which repartitions a copy of the checkpoint; keys are compared, and one rename puts
-    the copy in its place. The old one goes into the trash of JOB; `ha rewind JOB QUERY --undo` brings it back. The
-    state must be in RocksDB.
+    Stop JOB first, best with `ha stop JOB --savepoint`, and all processes that contend for it: this command leads JOB
+    meanwhile. It starts a Spark on this host, which repartitions a copy of the checkpoint; keys are compared, and one
+    rename puts the copy in its place. The old one goes into the trash of JOB; `ha rewind JOB QUERY --undo` brings it
+    back. The state must be in RocksDB.
 
     If it is interrupted, the query is as before, or rescaled as soon as anybody leads JOB; run the command again.
-
-    With --executors N JOB goes on, and its program asks its cluster for N executors, until it ends. Its program must
-    use ha.spark.lead, and no dynamic allocation.
     """
-    if executors is not None:
-        if query is not None or partitions is not None:
-            raise click.UsageError("Executors are of the whole job: give --executors without QUERY and --partitions.")
-        with job_admin(files, zookeeper) as admin:
-            ask_and_wait(admin, job, RESCALE_EXECUTORS, None, EXECUTORS_S, {EXECUTORS: f"{executors}"}, as_json=as_json)
-        return
-    if query is None or partitions is None:
-        raise click.UsageError("Say what is rescaled: QUERY with --partitions N, or --executors N.")
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         raise click.UsageError("A rescale needs Spark: pip install 'hybrid-ha[spark]'.")
     if names and no_output:

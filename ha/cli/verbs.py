@@ -160,7 +160,7 @@ VERBS = {
     "rescale": Verb(
         "ha.cli.rescale",
         "rescale",
-        "Give the state of QUERY in JOB another number of partitions, or the running JOB another number of executors.",
+        "Give the state of QUERY in JOB another number of partitions (spark.sql.shuffle.partitions, frozen by Spark).",
         changes=True,
     ),
     "verify": Verb(

@@ -14,11 +14,8 @@ from store.errors import StoreError
 
 STOP, CANCEL, RESTART = "stop", "cancel", "restart"
 SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM = "savepoint", "stop-with-savepoint", "restart-from"
-RESTART_QUERY, RESCALE_EXECUTORS = "restart-query", "rescale-executors"
-OF_PROGRAM = (RESTART_QUERY, RESCALE_EXECUTORS)
-"""The program itself does these, one at a time, and the command goes on."""
-
-VERBS = (STOP, CANCEL, RESTART, SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM, *OF_PROGRAM)
+RESTART_QUERY = "restart-query"
+VERBS = (STOP, CANCEL, RESTART, SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM, RESTART_QUERY)
 """A leader of an earlier version refuses a verb that it does not know, and overlooks an argument."""
 
 SAVES = (SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
@@ -26,9 +23,6 @@ SAVES = (SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
 
 QUERY = "query"
 """The argument of a request to restart a query: its name."""
-
-EXECUTORS = "executors"
-"""The argument of a request to rescale these: their number."""
 
 ANSWER_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Before each further try to write an answer: an operator waits for it, and the store may be what has failed."""
@@ -40,7 +34,7 @@ class OperatorRequests:
     """The requests of one leadership.
 
     One of them is carried out at a time, and those that come meanwhile are refused. A savepoint of the running job and
-    what the program does itself are beside that one: they hold up nothing.
+    the restart of a query are beside that one: they hold up nothing.
     """
 
     def __init__(self, directory: FencedDirectory, timing: Timing) -> None:
@@ -54,8 +48,8 @@ class OperatorRequests:
         """The one that is being carried out."""
         self.saving: Request | None = None
         """The savepoint of the running job that is being taken."""
-        self.of_program: Request | None = None
-        """What the program has been asked for."""
+        self.restarting: Request | None = None
+        """The restart of a query that the program has been asked for."""
         self.staged = ""
         """Where the savepoint comes from that the command is to start from next; empty if there is none."""
         self._kept: tuple[str, Mapping[str, Any]] = ("", {})
@@ -93,8 +87,8 @@ class OperatorRequests:
                 _log.info("%s: %s asks to %s.", self._job, request.by or "an operator", request.verb)
                 if request.verb == SAVEPOINT:
                     self.saving = request
-                elif request.verb in OF_PROGRAM:
-                    self.of_program = request
+                elif request.verb == RESTART_QUERY:
+                    self.restarting = request
                 else:
                     self.answer("The job is cancelled.", done=False)  # what has waited for a savepoint
                     self.present, self._kept = request, ("", {})
@@ -125,8 +119,8 @@ class OperatorRequests:
             return "This leadership is about to end: ask again."
         if request.verb in waiting():
             return "It is busy with a savepoint: ask again after that."
-        if request.verb in OF_PROGRAM and (busy := self.of_program) is not None:
-            return f"Its program is busy with {busy.verb} {' '.join(busy.arguments.values())}: ask again after that."
+        if request.verb == RESTART_QUERY and self.restarting is not None:
+            return f"It is starting {self.restarting.arguments.get(QUERY, '')!r} again: ask again after that."
         return None
 
     def answer(self, said: str, *, done: bool = True) -> None:
@@ -142,9 +136,9 @@ class OperatorRequests:
         if request is not None:
             self._answer(request, State.DONE if done else State.FAILED, said, result)
 
-    def answer_of_program(self, state: State, said: str) -> None:
-        """Answer what the program has been asked for, if there is anything."""
-        request, self.of_program = self.of_program, None
+    def answer_restarting(self, state: State, said: str) -> None:
+        """Answer the restart of a query, if there is one."""
+        request, self.restarting = self.restarting, None
         if request is not None:
             self._answer(request, state, said)
 

@@ -21,12 +21,10 @@ from ha.leadership.leadership import Leadership
 from ha.metrics.query_report import read as read_reports
 from ha.rewind.completing import settle
 from ha.spark.attaching import attached, reconcile, reconciled
-from ha.spark.executors import rescale_executors
 from ha.spark.failures import failure
 from ha.spark.frozen import warn_of_frozen
 from ha.spark.heartbeat import Heartbeat
 from ha.spark.locations import checkpoint_location
-from ha.spark.program_watch import ProgramWatch
 from ha.spark.query_events import Ended, publish_checkpoints
 from ha.spark.query_reports import QueryReports, ReportFile
 from ha.spark.retention import for_retained
@@ -126,10 +124,6 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                 raise self._without_jvm()
             if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_HEARTBEAT")):
                 stack.enter_context(Heartbeat(Path(path), self._heartbeat_timeout, self._jvm.pid, self._jvm.answer))
-            if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_EXECUTORS")):
-                stack.enter_context(
-                    ProgramWatch(Path(path), lambda count, tell: rescale_executors(self._spark, int(count), tell))
-                )
             if attached():
                 reconcile(leadership)
             if not self._spark.streams.active:  # else the program that has started them has done so

@@ -1,20 +1,10 @@
 """Asking a job's leader for something by the job's name, as ``ha stop`` and the HTTP API do."""
 
-import re
 import time
 import uuid
 from collections.abc import Mapping
 
-from ha.sidecar.operator_requests import (
-    EXECUTORS,
-    QUERY,
-    RESCALE_EXECUTORS,
-    RESTART_FROM,
-    RESTART_QUERY,
-    SAVEPOINT,
-    STOP_WITH_SAVEPOINT,
-    VERBS,
-)
+from ha.sidecar.operator_requests import QUERY, RESTART_FROM, RESTART_QUERY, SAVEPOINT, STOP_WITH_SAVEPOINT, VERBS
 from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO, check_arguments
 from leader.errors import InvalidName
 from leader.job import pausing
@@ -35,11 +25,8 @@ ARGUMENTS = {
     STOP_WITH_SAVEPOINT: (TO, TIMEOUT, DRAIN),
     RESTART_FROM: (FROM, DISCARD),
     RESTART_QUERY: (QUERY,),
-    RESCALE_EXECUTORS: (EXECUTORS,),
 }
 """The arguments of each verb; other verbs take none."""
-
-_EXECUTORS = re.compile("[1-9][0-9]{0,3}")
 
 
 def ask(
@@ -142,8 +129,6 @@ def _checked(verb: str, arguments: Mapping[str, str]) -> dict[str, str]:
         raise InvalidName("A request to restart from a savepoint says from which: its URI, or a name of the job's own.")
     if verb == RESTART_QUERY:
         check_word(arguments.get(QUERY, ""), "a query")
-    if verb == RESCALE_EXECUTORS and not _EXECUTORS.fullmatch(arguments.get(EXECUTORS, "")):
-        raise InvalidName("A request to rescale executors says how many, from 1 to 9999.")
     return check_arguments(arguments)
 
 

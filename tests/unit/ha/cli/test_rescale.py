@@ -98,12 +98,3 @@ def test_what_it_refuses(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (place / path).write_bytes(data)
     assert exit_code([*RESCALE, "8", "--yes"]) == 1
     assert "HDFSBackedStateStore" in capsys.readouterr().err
-
-
-def test_executors_are_of_the_whole_job(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code([*RESCALE, "8", "--executors", "2"]) == 2
-    assert "give --executors without QUERY and --partitions" in capsys.readouterr().err
-    assert exit_code(["rescale", "orders"]) == 2
-    assert exit_code(["rescale", "orders", "sums"]) == 2
-    assert "QUERY with --partitions N, or --executors N" in capsys.readouterr().err
-    assert exit_code(["rescale", "orders", "--executors", "0"]) == 2

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
-from ha.leadership import program_file
-from ha.leadership.program_file import Answer, Wanted
-from ha.sidecar import asked_program
-from ha.sidecar.asked_program import WITHIN_S, AskedProgram
+from ha.leadership import restart_file
+from ha.leadership.restart_file import Answer, Wanted
+from ha.sidecar import query_restart
+from ha.sidecar.query_restart import WITHIN_S, QueryRestart
 from leader.job.requests import Request, State
 from tests.unit.ha.noting import NOTES, STAYS, Notes, run, state
 from tests.unit.ha.programs import Program, Workplace
@@ -21,18 +21,18 @@ KNOWS = (
     NOTES
     + """
 import pathlib, time
-from ha.leadership import program_file
-from ha.leadership.program_file import Answer
+from ha.leadership import restart_file
+from ha.leadership.restart_file import Answer
 from leader.job.requests import State
 path = pathlib.Path(os.environ["HA_RESTART"])
-program_file.enable(path)
+restart_file.enable(path)
 note("runs")
-while (wanted := program_file.asked(path)) is None: time.sleep(0.01)
-note(wanted.what)
+while (wanted := restart_file.asked(path)) is None: time.sleep(0.01)
+note(wanted.query)
 """
 )
 """A program that knows how to start a query again, as :class:`ha.spark.Job` does."""
-RESTARTS = KNOWS + "program_file.answer(path, Answer(wanted.id, State.DONE, 'Started again: clean, sums.'))\nstay()"
+RESTARTS = KNOWS + "restart_file.answer(path, Answer(wanted.id, State.DONE, 'Started again: clean, sums.'))\nstay()"
 DIES = KNOWS + "sys.exit(3)"
 
 
@@ -82,39 +82,39 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "restart-1"
-        self.command = mock.Mock(granted=True, program_file=lambda _: self.path)
+        self.command = mock.Mock(granted=True, restart_file=self.path)
         self.requests: Any = SimpleNamespace(
-            of_program=None, tell=lambda _, said: self.told.append(said), answer_of_program=self._answer
+            restarting=None, tell=lambda _, said: self.told.append(said), answer_restarting=self._answer
         )
         self.told: list[str] = []
         self.answers: list[tuple[State, str]] = []
-        self.made = AskedProgram(self.command)
+        self.made = QueryRestart(self.command)
 
     def _answer(self, state: State, said: str) -> None:
-        if self.requests.of_program is not None:
-            self.requests.of_program = None
+        if self.requests.restarting is not None:
+            self.requests.restarting = None
             self.answers.append((state, said))
 
     def begin(self, identity: str = "one") -> None:
-        self.requests.of_program = Request(identity, "restart-query", 1, arguments={"query": "clean"})
-        self.made.begin(self.requests.of_program, self.requests)
+        self.requests.restarting = Request(identity, "restart-query", 1, arguments={"query": "clean"})
+        self.made.begin(self.requests.restarting, self.requests)
 
     def says(self, state: State, said: str, identity: str = "one") -> None:
-        program_file.answer(self.path, Answer(identity, state, said))
+        restart_file.answer(self.path, Answer(identity, state, said))
         self.made.look()
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     made = Scene(tmp_path)
-    program_file.enable(made.path)
+    restart_file.enable(made.path)
     return made
 
 
 def test_what_the_program_says_is_passed_on_once(scene: Scene) -> None:
     scene.made.look()
     scene.begin()
-    assert program_file.asked(scene.path) == Wanted("one", "clean")
+    assert restart_file.asked(scene.path) == Wanted("one", "clean")
     scene.made.look()
     for _ in range(2):
         scene.says(State.ACCEPTED, "Stopped: clean.")
@@ -133,7 +133,7 @@ def test_the_answer_to_another_request_is_not_taken_for_that_to_this_one(scene: 
 
 def test_what_was_said_just_before_the_end_counts(scene: Scene) -> None:
     scene.begin()
-    program_file.answer(scene.path, Answer("one", State.DONE, "Started again: clean."))
+    restart_file.answer(scene.path, Answer("one", State.DONE, "Started again: clean."))
     scene.made.command_ended()
     assert scene.answers == [(State.DONE, "Started again: clean.")]
 
@@ -147,10 +147,10 @@ def test_after_the_leadership_nothing_is_answered(scene: Scene) -> None:
 
 
 def test_a_program_that_never_answers_is_not_waited_for_for_ever(scene: Scene) -> None:
-    with mock.patch.object(asked_program, "now", return_value=100.0):
+    with mock.patch.object(query_restart, "now", return_value=100.0):
         scene.begin()
     for at, answers in ((100.0 + WITHIN_S - 0.001, 0), (100.0 + WITHIN_S, 1)):
-        with mock.patch.object(asked_program, "now", return_value=at):
+        with mock.patch.object(query_restart, "now", return_value=at):
             scene.made.look()
         assert len(scene.answers) == answers
     assert scene.answers[0][0] is State.UNKNOWN
@@ -160,14 +160,14 @@ def test_a_command_that_does_not_run_or_does_not_understand_is_not_asked(scene: 
     scene.command.granted = False
     scene.begin()
     scene.command.granted = True
-    program_file.disable(scene.path)
+    restart_file.disable(scene.path)
     scene.begin()
     assert [state for state, _ in scene.answers] == [State.REFUSED] * 2
-    assert program_file.asked(scene.path) is None
+    assert restart_file.asked(scene.path) is None
 
 
 def test_a_file_that_cannot_be_written_is_said(scene: Scene) -> None:
-    with mock.patch.object(program_file, "ask", side_effect=OSError(28, "No space left on device")):
+    with mock.patch.object(restart_file, "ask", side_effect=OSError(28, "No space left on device")):
         scene.begin()
     assert scene.answers == [(State.FAILED, "Its program could not be asked: No space left on device.")]
 
@@ -176,5 +176,5 @@ def test_a_file_that_cannot_be_written_is_said(scene: Scene) -> None:
 def test_a_damaged_file_says_nothing(scene: Scene, damaged: bytes) -> None:
     scene.path.write_bytes(damaged)
     scene.path.with_name("restart-1.answer").write_bytes(damaged)
-    assert program_file.asked(scene.path) is None
-    assert program_file.answered(scene.path, "one") is None
+    assert restart_file.asked(scene.path) is None
+    assert restart_file.answered(scene.path, "one") is None
