@@ -41,6 +41,8 @@ class _Bounds:
         """How often, at least, when the present leadership began."""
         self._hopeless, self._doubted = False, 0
         """Whether the last failure was; the epoch of a batch that may have been completed."""
+        self._uncounted = False
+        """Whether there is a failure since then; one that an earlier life covers counts no more."""
 
     def begin_anew(self, *, certain: bool = True) -> None:
         self.least = self.least_used = 0
@@ -54,6 +56,7 @@ class _Bounds:
                 self.before_grant = self.least
             case what.BEFORE:
                 self.least = self.most = self.least_used = self.most_used = round(event.seconds)
+                self._uncounted = False
             case what.AGAIN:
                 self.begin_anew()
                 self.given_up, self.before_grant = False, 0
@@ -66,10 +69,10 @@ class _Bounds:
             case what.LASTED:
                 self.begin_anew(certain=event.held)
             case what.FAILED | what.HOPELESSLY:
-                self._hopeless = event.what == what.HOPELESSLY
+                self._hopeless, self._uncounted = event.what == what.HOPELESSLY, True
                 self.most += 1
                 self.most_used += not self._hopeless
-            case what.COUNTED if event.held and self._doubted != event.epoch:
+            case what.COUNTED if event.held and self._uncounted and self._doubted != event.epoch:
                 self.least += 1
                 self.least_used += not self._hopeless
 

@@ -55,7 +55,7 @@ class Happened:
         epoch: of its leadership.
         what: one of the words below.
         seconds: see there; by the contender's own clock.
-        held: whether the leader held the job still.
+        held: whether the leader held the job still, and had not been granted it once more meanwhile.
     """
 
     at: float
@@ -124,8 +124,13 @@ class CommandWork:
         self.status = _Status(process, job, again=again, clock=self._clock)
         self._escalation = Escalation(self.status, job, plan.attempts)
         self._again = again
-        self.runs = False
+        self._running = 0
+        """The epoch whose command runs; 0 for none. That of a lost leadership may end after the next one's began."""
+
+    @property
+    def runs(self) -> bool:
         """Whether the command runs."""
+        return self._running > 0
 
     def lead(self, leader: LeaderDirectory, works: Callable[[], bool], end: Callable[[bool], None]) -> None:
         """Run the command of one leadership, as a task; ``end`` is told whether the contender goes on after it."""
@@ -149,7 +154,7 @@ class CommandWork:
             return
         if pause:
             self.status.restart(leader)
-        started, self.runs = self._clock.now(), True
+        started, self._running = self._clock.now(), leader.epoch
         self._note(leader, STARTED, started - granted)
         if pause:
             self._escalation.tries(leader)
@@ -168,7 +173,8 @@ class CommandWork:
                 self._complete(leader, checkpoints)
             if works():
                 self._last(leader, self._clock.now() - started)
-        self.runs = False
+        if self._running == leader.epoch:
+            self._running = 0
         return works() and self._host.leads(self._job)
 
     def _complete(self, leader: LeaderDirectory, checkpoints: Checkpoints) -> None:
@@ -193,5 +199,6 @@ class CommandWork:
 
     def _note(self, leader: LeaderDirectory, what: str, seconds: float = 0.0) -> None:
         host = self._host
-        held = host.holds(self._job)
+        state = host.participant(self._job).election.state
+        held = host.holds(self._job) and state.directory is not None and state.directory.epoch == leader.epoch
         self._ledger.happened.append(Happened(host.world.now, host.name, leader.epoch, what, seconds, held))

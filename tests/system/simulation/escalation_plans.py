@@ -65,7 +65,9 @@ def _draw_fate(dice: random.Random) -> tuple[str, ...]:
 
 def _draw_long(plan: Plan, dice: random.Random) -> Plan:
     """Draw a job that has failed often before; its leader is lost while it waits, or once its command has run long."""
-    lost = Step(dice.choice((60.0, 150.0, 400.0, 720.0)), "unseat", "", 20.0, (dice.choice(("crash", "resign")),))
+    at = dice.choice((60.0, 150.0, 400.0, 720.0))
+    lost = Step(at, "unseat", "", 20.0, (dice.choice(("crash", "resign")),))
     before = Step(3.0, "failed-before", "", 0.0, (str(dice.randint(8, 14)),))
     known = Step(3.05, "unseat", "", 20.0, ("resign",))  # the next leader reads it
-    return replace(plan, attempts=INFINITE, progress=0.0, seconds=dice.uniform(320, 760), steps=(before, known, lost))
+    seconds = max(dice.uniform(320, 760), at + 30)
+    return replace(plan, attempts=INFINITE, progress=0.0, seconds=seconds, steps=(before, known, lost))
