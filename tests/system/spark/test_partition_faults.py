@@ -88,9 +88,11 @@ def test_a_pending_partition_that_a_restart_forgets_is_found(monkeypatch: pytest
 def test_a_batch_that_is_finished_without_a_note_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Moving.__init__
 
-    def silent(moving: Moving, renames: FencedRename, home: str, name: str, opening: object = None) -> None:
+    def silent(
+        moving: Moving, renames: FencedRename, home: str, name: str, opening: object = None, *, flat: bool = False
+    ) -> None:
         del opening
-        made(moving, renames, home, name)
+        made(moving, renames, home, name, flat=flat)
 
     monkeypatch.setattr(Moving, "__init__", silent)
     assert wrong()
