@@ -10,7 +10,7 @@ from ha.config.settings import Settings
 from ha.sidecar.job_status import JobStatusUpdater
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus, Status
-from leader.layout.names import LeaderDirectory
+from leader.layout.names import RECORD, LeaderDirectory
 from store.clock import now
 from store.errors import DeadlineExceeded
 from store.open import open_files
@@ -29,6 +29,7 @@ class Job:
         self.files.call("test", lambda files: files.make_root(), 5.0)
         self.files.call("test", lambda files: files.make_directory("orders"), 5.0)
         self.files.call("test", lambda files: files.make_directory(f"orders/{FIRST.name}"), 5.0)
+        self.files.call("test", lambda files: files.make_directory(f"orders/{FIRST.name}/{RECORD}"), 5.0)
         self.status = JobStatus(FencedDirectory(self.files, "orders", FIRST, 5.0))
         self.end(Status.FINISHED)
 

@@ -87,6 +87,10 @@ class Stepping:
         finally:
             self._happens(not name.endswith(UNSEEN))
 
+    def at(self, path: str) -> str:
+        """Return a path's URI, as that of one store."""
+        return f"{self.uri}/{path}".rstrip("/")
+
     def outcome(self, name: str, operation: Callable[[Files], T], timeout: float) -> Outcome[T]:
         """Do it at once, and return how that went."""
         try:
