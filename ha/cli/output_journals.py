@@ -1,4 +1,4 @@
-"""What the commands of ``ha output`` share: the journals of a job's outputs."""
+"""Journals of a job's outputs, as the commands of ``ha output`` share them."""
 
 import contextlib
 from collections.abc import Iterator
