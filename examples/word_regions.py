@@ -7,7 +7,7 @@
 when a file called ``_STOP`` lies in the input directory and everything there has been counted.
 
 With ``--faults DIR``, a batch of a query that finds a file DIR/QUERY does what it says: ``fail`` once, ``poison`` until
-the file is gone, or ``hang`` once, in a task of Spark.
+the file is gone, or ``hang`` once, in a task of Spark. DIR/QUERY.met then has the number of that batch.
 
 With ``--steady``, ``words`` has state in RocksDB and writes with the format ``ha``. Then no part of it is in this
 program, so it goes on when the program dies under ``ha run --engine``.
@@ -62,7 +62,7 @@ class Trouble:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
-    def meet(self, query: str, batch: DataFrame) -> None:
+    def meet(self, query: str, batch: DataFrame, batch_id: int) -> None:
         """Do what a file of the query's name says; nothing if there is none."""
         try:
             path = self._folder / query if self._folder else None
@@ -70,6 +70,7 @@ class Trouble:
         except FileNotFoundError:
             return
         if path and wanted != "poison":
+            path.with_name(f"{query}.met").write_text(f"{batch_id}", encoding="ascii")
             path.unlink()
         if wanted == "hang":
             print(f"A batch of {query} hangs.", flush=True)
@@ -93,7 +94,7 @@ def declared(options: argparse.Namespace) -> ha.spark.Job:
         output = ha.spark.Output(leadership, f"{options.output}/{query}", query)
 
         def publish(batch: DataFrame, batch_id: int) -> None:
-            trouble.meet(query, batch)
+            trouble.meet(query, batch, batch_id)
             output.write(batch.coalesce(1), batch_id)
 
         return rows.writeStream.trigger(processingTime=f"{options.interval} seconds").foreachBatch(publish)

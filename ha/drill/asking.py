@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from ha.drill.clients import text, words
@@ -49,16 +50,25 @@ def state(fixture: Fixture) -> str:
     return f"{found[0]['state']}" if found else ""
 
 
-def trouble(fixture: Fixture, query: str, what: Literal["fail", "poison", "hang"]) -> float:
-    """Let a batch of a query go wrong, and return the time at which it does; ``poison`` lasts until :func:`heal`."""
+def poison(fixture: Fixture, query: str) -> None:
+    """Let each batch of a query fail until :func:`heal`."""
+    _trouble(fixture, query, "poison")
+
+
+def trouble(fixture: Fixture, query: str, what: Literal["fail", "hang"]) -> int:
+    """Let a batch of a query go wrong, and return its number once it does."""
+    path = _trouble(fixture, query, what)
+    fixture.wait_for(f"a batch of {query} to {what}", lambda: not path.exists())
+    return int(path.with_name(f"{query}.met").read_text(encoding="ascii"))
+
+
+def _trouble(fixture: Fixture, query: str, what: str) -> Path:
     path = fixture.folder / FAULTS / query
     staged = path.with_name(f"{query}.new")
     staged.write_text(what, encoding="ascii")
     staged.chmod(0o666)
     staged.rename(path)
-    if what != "poison":
-        fixture.wait_for(f"a batch of {query} to {what}", lambda: not path.exists())
-    return now()
+    return path
 
 
 def heal(fixture: Fixture, query: str) -> None:

@@ -42,6 +42,13 @@ class Observer:
         """New batches that were acknowledged after a time, in that order."""
         return [event for event in new_batches(self.events) if event.ended >= since]
 
+    def has_completed(self, query: str, batch: int) -> bool:
+        """Whether this batch of a query was acknowledged, or a later one.
+
+        Times cannot tell: an acknowledgement may arrive after the query has begun its next batch.
+        """
+        return any(event.query == query and event.batch >= batch for event in new_batches(self.events))
+
     def answers(self, since: float) -> list[LookedUp]:
         """For each reader, the newest answer after a time that named a leader."""
         newest = {

@@ -8,6 +8,7 @@ from ha.drill.asking import (
     check_recovered,
     check_untouched,
     heal,
+    poison,
     queries,
     state,
     trouble,
@@ -54,8 +55,9 @@ def _goes_on(fixture: Fixture, what: str, limit: float, promise: str, cause: str
     """Let a batch of ``counts`` go wrong: its region restarts in time, and the others do not notice."""
     before = queries(fixture)
     with fixture.fault(f"a batch of counts, one of three queries, is to {what}"):
-        began = trouble(fixture, "counts", "hang" if what == "hang" else "fail")
-        fixture.await_batches(1, query="counts")
+        batch = trouble(fixture, "counts", "hang" if what == "hang" else "fail")
+        began = now()
+        fixture.wait_for(f"batch {batch} of counts", lambda: fixture.observer.has_completed("counts", batch))
     check_recovered(fixture, began, limit, promise)
     fixture.await_batches(2, query="counts")
     fixture.await_batches(1, query="totals")
@@ -67,7 +69,8 @@ def _goes_on(fixture: Fixture, what: str, limit: float, promise: str, cause: str
 def _region_dies(fixture: Fixture) -> None:
     before = queries(fixture)
     with fixture.fault(f"counts is poisoned: each of its batches fails, and its region may restart {ATTEMPTS} times"):
-        began = trouble(fixture, "counts", "poison")
+        poison(fixture, "counts")
+        began = now()
         fixture.wait_for("the region's end", lambda: queries(fixture)["counts"].state == "FAILED")
         failed = now()
         fixture.await_batches(3, query="totals")

@@ -3,7 +3,7 @@
 import json
 import re
 
-from ha.drill.asking import ASK_S, HA, asked, check, check_words, heal, queries, state, trouble
+from ha.drill.asking import ASK_S, HA, asked, check, check_words, heal, poison, queries, state
 from ha.drill.catalogue.hdfs import kill_active
 from ha.drill.catalogue.queries import STOP_GRACE
 from ha.drill.drill import Drill, Expected
@@ -98,7 +98,7 @@ def _cancel(fixture: Fixture, while_what: str) -> None:
 
 def _cancel_while_failing(fixture: Fixture) -> None:
     with fixture.fault("counts is poisoned for ever, and the job is cancelled between two restarts of its region"):
-        trouble(fixture, "counts", "poison")
+        poison(fixture, "counts")
         fixture.wait_for("two restarts", lambda: queries(fixture)["counts"].restarts >= 2)  # noqa: PLR2004
         _cancel(fixture, "its region restarts")
         heal(fixture, "counts")

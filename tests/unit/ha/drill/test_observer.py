@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ha.drill.observer import HISTORY, Observer
-from ha.history.events import Ended, Event, Fault, LookedUp, encode
+from ha.history.events import Completed, Ended, Event, Fault, LookedUp, encode
 
 LINES = encode(Fault(1.0, "orders", "first")) + encode(Fault(2.0, "orders", "second"))
 
@@ -73,3 +73,14 @@ def test_the_newest_answer_of_each_reader(observer: Observer, tmp_path: Path) ->
     observer.look()
     assert sorted((each.reader, each.epoch) for each in observer.answers(1.0)) == [("r1", 3), ("r2", 2)]
     assert observer.answers(3.5) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "batch", "completed"),
+    [("counts", 6, True), ("counts", 7, True), ("counts", 8, False), ("words", 7, False)],
+)
+def test_a_batch_is_complete_by_its_number_not_by_the_time_of_an_acknowledgement(
+    observer: Observer, query: str, batch: int, completed: bool
+) -> None:
+    observer.events = [Completed(1.0, "orders", 2.0, "a", 1, "counts", 7)]
+    assert observer.has_completed(query, batch) is completed
