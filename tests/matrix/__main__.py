@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -34,6 +34,7 @@ ABILITIES: Mapping[str, tuple[str, ...]] = {
     ),
     "warm up": (f"{SYSTEM}/test_warm.py",),
     "`kill -9`, warm standby": (f"{SYSTEM}/test_marathon.py",),
+    "`--engine`": (f"{SYSTEM}/test_engine.py",),
 }
 """The demands on a cell, and the tests that show it."""
 
@@ -67,20 +68,26 @@ GREEN, RED = "yes", "**no**"
 @click.command()
 @click.option("--spark", "sparks", multiple=True, default=SPARKS, help="Versions of PySpark.  [default: all]")
 @click.option("--python", "pythons", multiple=True, default=PYTHONS, help="Versions of Python.  [default: all]")
+@click.option("--ability", "only", multiple=True, help="Run the tests of this ability alone.  [default: of all]")
 @click.option("--quick", is_flag=True, help="Run a few tests of each cell; the table stays as it is.")
-def main(sparks: tuple[str, ...], pythons: tuple[str, ...], *, quick: bool) -> None:
+def main(sparks: tuple[str, ...], pythons: tuple[str, ...], only: tuple[str, ...], *, quick: bool) -> None:
     """Run the cells, and write the table of all that were ever run."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     cells = [cell_of(python, spark) for python in pythons for spark in sparks]
+    wanted = {cell: asked(cell, only, quick=quick) for cell in cells}
+    if unknown := [cell.name for cell in cells if not wanted[cell]]:
+        raise click.UsageError(
+            f"{', '.join(unknown)}: nothing to run. Abilities are {', '.join(name.strip('`-') for name in ABILITIES)}."
+        )
     results = FOLDER / "results.json"
     known: dict[str, dict[str, str]] = json.loads(results.read_text()) if results.exists() else {}
     sandbox, secured = Sandbox(FOLDER / "sandbox"), Sandbox(FOLDER / "secured")
     try:
         sandbox.up()
-        if any("secured stores" in asked(cell, quick=quick) for cell in cells):
+        if any("secured stores" in each for each in wanted.values()):
             secured.up(namenodes=2, secure=True)
         for cell in cells:
-            known[cell.name] = _run(cell, asked(cell, quick=quick))
+            known[cell.name] = {**(known.get(cell.name, {}) if only else {}), **_run(cell, wanted[cell])}
             click.echo(f"{cell.name}: {', '.join(f'{name} {said}' for name, said in known[cell.name].items())}")
             if not quick:
                 results.write_text(json.dumps(known, indent=1))
@@ -92,13 +99,12 @@ def main(sparks: tuple[str, ...], pythons: tuple[str, ...], *, quick: bool) -> N
     sys.exit(not all(green(known[cell.name]) for cell in cells))
 
 
-def asked(cell: Cell, *, quick: bool) -> Mapping[str, tuple[str, ...]]:
-    """Return what a cell is asked for, and the tests that show it."""
-    if quick:
-        return QUICK
-    if not cell.oldest:
-        return ABILITIES
-    return {**ABILITIES, **DRILLS, **({} if realm.missing() or "kerberos" not in extras(cell) else SECURED)}
+def asked(cell: Cell, only: Sequence[str] = (), *, quick: bool = False) -> Mapping[str, tuple[str, ...]]:
+    """Return what a cell is asked for, and the tests that show it; all of it if ``only`` names nothing."""
+    found = QUICK if quick else ABILITIES
+    if cell.oldest and not quick:
+        found = {**found, **DRILLS, **({} if realm.missing() or "kerberos" not in extras(cell) else SECURED)}
+    return {name: tests for name, tests in found.items() if not only or name.strip("`-") in only}
 
 
 def green(found: Mapping[str, str]) -> bool:

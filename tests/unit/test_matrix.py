@@ -89,6 +89,8 @@ def test_what_a_cell_is_asked_for() -> None:
     assert asked(another, quick=False) == ABILITIES
     assert {*ABILITIES, "drills"} <= asked(oldest_cell, quick=False).keys()
     assert {"lead", "`Output`", "`kill -9`", "drills"} == asked(oldest_cell, quick=True).keys()
+    assert asked(oldest_cell, ["engine", "drills"]).keys() == {"`--engine`", "drills"}
+    assert not asked(another, ["drills"])
 
 
 @pytest.mark.parametrize(("lacks", "secured"), [("", True), ("krb5kdc is not installed", False)])
