@@ -70,7 +70,8 @@ def promote(
         raise click.UsageError("Promoting needs pyarrow: pip install 'hybrid-ha[spark]'.")
     from ha.spark.replication import promoting  # noqa: PLC0415  # loads pyarrow
 
-    with refusals_as_errors(), contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
+    opening = contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper)))
+    with refusals_as_errors(changes=not dry_run), opening as opened:
         admin = JobAdmin(opened.files, None, opened.timing.call_timeout)
 
         def look() -> "tuple[FencedDirectory, Outlook]":

@@ -87,7 +87,8 @@ def rescale(
     asked = _Asked(
         job, query, partitions, deep, redo_begun, names or (() if no_output else None), dry_run, yes, as_json
     )
-    with refusals_as_errors(), contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
+    opening = contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper)))
+    with refusals_as_errors(changes=not dry_run), opening as opened:
         outlook, done = _done(asked, opened, led(job, timeout, files, zookeeper, "rescaled"))
     if as_json:
         states = [msgspec.to_builtins(each) for each in done.states] if done else []

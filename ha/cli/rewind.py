@@ -75,7 +75,8 @@ def rewind(
     if names and no_output:
         raise click.UsageError("Choose one of --output and --no-output.")
     asked = _Asked(job, query, to, choice, names or (() if no_output else None), dry_run, yes, as_json)
-    with refusals_as_errors(), contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
+    opening = contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper)))
+    with refusals_as_errors(changes=not dry_run), opening as opened:
         outlook, trash = _done(asked, opened, led(job, timeout, files, zookeeper, "rewound"))
     if as_json:
         said = {**msgspec.to_builtins(outlook), "choice": choice, "undo": undo, "dry_run": dry_run, "trash": trash}

@@ -73,7 +73,8 @@ def sweep(
     """
     if find_spec("pyarrow") is None:
         raise click.UsageError("Sweeping needs pyarrow: pip install 'hybrid-ha[spark]'.")
-    with refusals_as_errors(), contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper))) as opened:
+    opening = contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper)))
+    with refusals_as_errors(changes=not dry_run), opening as opened:
         if "://" in target:
             if removed:
                 raise click.UsageError("--remove goes with a job: at a URI there is one checkpoint.")
