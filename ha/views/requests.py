@@ -117,6 +117,8 @@ def _leader(leader: LeaderDirectory, lease: Lease) -> str:
 
 
 def _check_verb(request: Request, job: str, verb: str) -> None:
+    if request.damaged:
+        raise Conflict(f"Request {request.id} of job {job!r}: {request.said}")
     if request.verb != verb:
         raise Conflict(f"Request {request.id} of job {job!r} asks to {request.verb}, not to {verb}: take another id.")
 

@@ -3,9 +3,11 @@
 A request is a versioned file in the leader directory. Its first version is the operator's, and each later one is the
 leader's: accepted, then how it ended. So accepting is a compare-and-set behind the fence: a leader that has been fenced
 accepts nothing, and what is not accepted is not executed. A request names the epoch for which it was made, and the
-leaders of later epochs refuse it. An accepted one whose leader ended meanwhile is ``unknown``.
+leaders of later epochs refuse it. An accepted one whose leader ended meanwhile is ``unknown``. A damaged one is told
+once and holds up no other.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -15,9 +17,9 @@ import msgspec
 
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.grants import began_after_ms
-from leader.job.versioned_files import VersionedFiles
+from leader.job.versioned_files import VersionedBlob, VersionedFiles
 from leader.layout.names import HISTORY, REQUESTS
-from store.errors import Conflict, StoreError
+from store.errors import Conflict, Invalid, PermissionDenied, StoreError
 
 KEPT = 20
 """Answered requests that stay for people to read; older ones are removed."""
@@ -37,7 +39,7 @@ class State(Enum):
     """Nothing was done."""
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """Its leader ended while it carried it out."""
+    """Its leader ended while it carried it out, or its file was damaged meanwhile."""
 
     @property
     def final(self) -> bool:
@@ -50,7 +52,7 @@ class Request(msgspec.Struct, frozen=True):
 
     Attributes:
         id: unique in the job; asking twice with one id is asking once.
-        verb: what is asked for, as ``cancel``.
+        verb: what is asked for, as ``cancel``; empty if that cannot be read any more.
         epoch: of the leader that is asked; no other one executes it.
         by: who asks, for people.
         arguments: of the verb.
@@ -70,8 +72,14 @@ class Request(msgspec.Struct, frozen=True):
     version: int = 0
     result: dict[str, Any] = {}
 
+    @property
+    def damaged(self) -> bool:
+        """Whether its file cannot be read: then it has ended, and what was said of it is lost."""
+        return not self.verb
+
 
 _decoder = msgspec.json.Decoder(Request)
+_log = logging.getLogger(__name__)
 
 
 class Requests:
@@ -88,6 +96,8 @@ class Requests:
         self._forgot = False
         self._accepted: set[str] = set()
         """Those that this leader carries out, or has. One that is accepted by nobody else was left in between."""
+        self._told: set[str] = set()
+        """Those of which it has told that they cannot be read."""
 
     # --- operators
 
@@ -113,10 +123,11 @@ class Requests:
 
     def load(self, identity: str) -> Request | None:
         """Return the request of that id; None if there is none (any more)."""
-        found = self._files.load(identity)
-        if found is None:
-            return None
-        return msgspec.structs.replace(_decoder.decode(found.data), version=found.version)
+        try:
+            found = self._files.load(identity)
+            return None if found is None else _read(identity, found)
+        except Invalid as error:
+            return _damaged(identity, 0, f"{error}")
 
     # --- the leader
 
@@ -128,9 +139,15 @@ class Requests:
         """
         answered = []
         for identity in sorted(self._files.versions()):
-            found = self.load(identity)
+            try:
+                found = self.load(identity)
+            except PermissionDenied as error:
+                self._tell(identity, f"The leader may not read it, and does nothing about it: {error}")
+                continue
             if found is None:
                 continue
+            if found.damaged:
+                self._tell(identity, found.said)
             if found.state.final:
                 answered.append(identity)
             elif found.epoch == self._directory.leader.epoch:
@@ -148,6 +165,11 @@ class Requests:
                 self._files.remove(identity)
             if len(answered) >= KEPT and not self._forgot:  # otherwise none was ever removed
                 self._forget_removed()
+
+    def _tell(self, identity: str, said: str) -> None:
+        if identity not in self._told:
+            self._told.add(identity)
+            _log.warning("%s: request %s: %s", self._directory.job, identity, said)
 
     def _forget_removed(self) -> None:
         """Forget, once, the requests that earlier leaders have removed.
@@ -168,10 +190,30 @@ class Requests:
         self._end(request, state, said, result)
 
     def _end(self, request: Request, state: State, said: str, result: Mapping[str, Any] | None = None) -> None:
+        present = self.load(request.id) or request
         with suppress(Conflict):  # it has been answered already
-            self._put(self.load(request.id) or request, state, said, result)
+            self._put(msgspec.structs.replace(request, version=present.version), state, said, result)
 
     def _put(self, request: Request, state: State, said: str, result: Mapping[str, Any] | None = None) -> Request:
         wanted = msgspec.structs.replace(request, state=state, said=said, version=0, result=dict(result or {}))
         version = self._files.put(request.id, msgspec.json.encode(wanted), request.version)
         return msgspec.structs.replace(wanted, version=version)
+
+
+def _read(identity: str, found: VersionedBlob) -> Request:
+    try:
+        read = _decoder.decode(found.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return _damaged(identity, found.version, f"{error}")
+    if read.id != identity or not read.verb:
+        return _damaged(identity, found.version, "it is that of another one")
+    return msgspec.structs.replace(read, version=found.version)
+
+
+def _damaged(identity: str, version: int, why: str) -> Request:
+    """What is told of a request whose file cannot be read: a first version was accepted by nobody."""
+    state, ended = State.UNKNOWN, "it is not known what came of it: see `ha status`"
+    if version == 1:
+        state, ended = State.REFUSED, "nothing was done"
+    said = f"Its file is damaged ({why}); {ended}, and ask again with another id."
+    return Request(identity, "", 0, state=state, said=said, version=version)

@@ -23,7 +23,7 @@ ATTEMPTS = 4
 
 MAX_VERSION = 10**18 - 1
 
-_ENTRY = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)=([1-9][0-9]{{0,17}}){SEQUENCE}")
+_ENTRY = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})=([1-9][0-9]{{0,17}}){SEQUENCE}")
 
 
 @dataclass(frozen=True, slots=True)

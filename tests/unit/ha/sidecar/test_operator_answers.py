@@ -110,3 +110,15 @@ def test_how_far_a_request_has_come_is_told_once(directory: FencedDirectory, mon
     monkeypatch.setattr("threading.Thread.start", lambda _: pytest.fail("nothing is tried again"))
     made.tell(request, "half of it")
     assert tried == ["once"]
+
+
+def test_a_damaged_request_does_not_keep_the_sidecar_from_others(directory: FencedDirectory, tmp_path: Path) -> None:
+    requests = Requests(directory)
+    for identity in ("1", "2"):
+        requests.ask(identity, "restart")
+    (file,) = tmp_path.glob("orders/0*/requests/1=1")
+    file.write_bytes(b"{")
+    made = OperatorRequests(directory, Timing())
+    assert [each.id for each in made.take(lambda: True, lambda: ())] == ["2"]
+    made.answer("The command has been started again.")
+    assert [found.state for each in "12" if (found := requests.load(each))] == [State.REFUSED, State.DONE]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ha.views.requests import ask
+from ha.views.requests import ask, find
 from leader.job.admin import JobAdmin
 from leader.job.requests import State
-from store.errors import NotWritable, Unknown
+from store.errors import Conflict, NotWritable, Unknown
 from tests.unit.ha.led import Led
 from tests.unit.leader.faulty import DROPPED, REFUSED, Place
 
@@ -59,3 +59,14 @@ def test_a_request_that_is_refused_was_not_left(place: Place, admin: Admin) -> N
     place.faulty.fates.extend([REFUSED] * 20)
     with pytest.raises(NotWritable):
         ask(admin, "orders", "restart", "one", "me")
+
+
+def test_a_request_that_is_damaged_is_named_with_what_to_do(tmp_path: Path, place: Place, admin: Admin) -> None:
+    ask(admin, "orders", "restart", "one", "me")
+    (file,) = tmp_path.glob("orders/0*/requests/one=1")
+    file.write_bytes(b"{")
+    for verb in ("restart", "pause"):
+        with pytest.raises(Conflict, match=r"Request one of job 'orders': Its file is damaged .*ask again with another id"):
+            ask(admin, "orders", verb, "one", "me")
+    assert (found := find(admin, "orders", "one")) is not None
+    assert (found.state, found.damaged) == (State.REFUSED, True)

@@ -8,10 +8,11 @@ import pytest
 from msgspec import structs
 
 from leader.errors import Fenced, InvalidName
+from leader.job.fenced_directory import MAX_BYTES
 from leader.job.requests import KEPT, Request, Requests, State
 from leader.job.versioned_files import VersionedFiles
 from leader.layout.names import LeaderDirectory
-from store.errors import StoreError
+from store.errors import PermissionDenied, StoreError
 from tests.unit.leader.faulty import DROPPED, LATE, LOST, OK, REFUSED, Place
 from tests.unit.leader.owned import FIRST, HOME, SECOND, Owned
 
@@ -156,6 +157,91 @@ def test_answered_requests_are_kept_for_a_while(hurt: Owned) -> None:
     assert list(leader.accept()) == []
     kept = [each for each in range(KEPT + 3) if leader.load(f"{each:03d}") is not None]
     assert kept == list(range(3, KEPT + 3))
+
+
+# --- damage
+
+DAMAGED = {
+    "empty": b"",
+    "cut off": b'{"id":"0","verb":"can',
+    "no text": b"\xff\xfe\x00",
+    "no UTF-8 in a text": b'{"id":"0","verb":"\xff","epoch":1}',
+    "another type": b'{"id":"0","verb":"cancel","epoch":"one"}',
+    "of another id": b'{"id":"1","verb":"cancel","epoch":1}',
+    "without a verb": b'{"id":"0","verb":"","epoch":1}',
+    "too deep": b'{"id":"0","verb":"cancel","epoch":1,"x":' + b"[" * 100_000,
+    "too long": b" " * (MAX_BYTES + 1),
+}
+
+
+def damage(owned: Owned, name: str, data: bytes) -> None:
+    owned.direct.make_directory(f"{HOME}/requests")
+    owned.direct.write(f"{HOME}/requests/{name}", data)
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_request_holds_up_no_other_and_says_what_it_is(
+    hurt: Owned, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(hurt, "0=1", data)
+    operator, leader = Requests(hurt.own), Requests(hurt.own)
+    operator.ask("1", "cancel")
+    assert carried_out(leader) == ["cancel"]
+    assert carried_out(leader) == []
+    found = operator.load("0")
+    assert found is not None
+    assert (found.damaged, found.state.final) == (True, True)
+    assert "ask again with another id" in found.said
+    assert [each.getMessage() for each in caplog.records] == [f"orders: request 0: {found.said}"], "it is told once"
+
+
+def test_only_what_may_have_been_accepted_is_unknown_once_it_is_damaged(hurt: Owned) -> None:
+    damage(hurt, "0=1", b"{")
+    damage(hurt, "1=2", b"{")
+    states = [(found.state, found.version) for each in "01" if (found := Requests(hurt.own).load(each))]
+    assert states == [(State.REFUSED, 1), (State.UNKNOWN, 2)]
+
+
+def test_asking_again_under_the_id_of_a_damaged_request_asks_for_nothing(hurt: Owned) -> None:
+    damage(hurt, "0=1", b"{")
+    assert Requests(hurt.own).ask("0", "cancel").damaged
+    assert Requests(hurt.own).note("0", "pause", "ann", {}, "done").damaged
+
+
+def test_a_request_that_is_damaged_while_it_is_carried_out_is_answered(hurt: Owned) -> None:
+    leader = Requests(hurt.own)
+    leader.ask("1", "restart", "ann")
+    (accepted,) = leader.accept()
+    hurt.direct.write(f"{HOME}/requests/1=2", b"{")
+    assert list(leader.accept()) == []
+    leader.answer(accepted, State.DONE, "It runs again.")
+    assert leader.load("1") == structs.replace(accepted, state=State.DONE, said="It runs again.", version=3)
+
+
+def test_a_request_that_the_leader_may_not_read_holds_up_no_other(
+    hurt: Owned, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader, load = Requests(hurt.own), VersionedFiles.load
+    leader.ask("0", "cancel")
+    leader.ask("1", "restart")
+
+    def forbidden(self: VersionedFiles, name: str) -> object:
+        if name == "0":
+            raise PermissionDenied("ann alone may read it")
+        return load(self, name)
+
+    monkeypatch.setattr(VersionedFiles, "load", forbidden)
+    assert carried_out(leader) == ["restart"]
+    assert carried_out(leader) == []
+    assert [each.getMessage() for each in caplog.records] == [
+        "orders: request 0: The leader may not read it, and does nothing about it: ann alone may read it"
+    ]
+
+
+def test_a_name_that_no_request_has_is_passed_over(hurt: Owned) -> None:
+    damage(hurt, f"{'a' * 65}=1", b"{")
+    Requests(hurt.own).ask("b", "cancel")
+    assert carried_out(Requests(hurt.own)) == ["cancel"]
 
 
 # --- what is left of removed requests
