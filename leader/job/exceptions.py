@@ -22,7 +22,7 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.layout.information import FORMAT
 from leader.layout.names import EXCEPTIONS, EXCEPTIONS_RETAINED, SEQUENCE
 from leader.layout.packed_names import TEXT, pack, unpack
-from store.errors import NotFound, StoreError
+from store.errors import Invalid, NotFound, StoreError
 from store.files import Entry
 
 MESSAGE_BYTES = 1_000
@@ -122,7 +122,7 @@ class Exceptions:
         found = []
         for each in _numbered(self._directory.list(EXCEPTIONS))[-self._retained :]:
             # its leader has just deleted it, or somebody else has made it
-            with suppress(NotFound, Unreadable, msgspec.MsgspecError, UnicodeDecodeError):
+            with suppress(NotFound, Invalid, Unreadable, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 wire = unpack(each.packed, _Wire) if each.packed else self._read(each.name)
                 if wire.format == FORMAT:
                     known = {key: getattr(wire, key) for key in JobException.__struct_fields__}

@@ -14,10 +14,11 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
+from leader.errors import InvalidName
 from leader.job.checkpoints import Checkpoints
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout import packed_names
@@ -205,23 +206,27 @@ class FailedAttempts:
 
 
 def _read(entries: Sequence[Entry]) -> _Found:
-    counts = sorted((int(match[7] or 1), match) for each in entries if (match := _ATTEMPTS.fullmatch(each.name)))
+    counts = sorted(filter(None, (_counted(each.name) for each in entries)), key=lambda each: (each.sequence, each.name))
     waits = [(each, match) for each in entries if (match := _WAITS.fullmatch(each.name))]
     names = tuple(each.name for each, _ in waits)
     if not counts:
         return _Found(waits=names)
-    sequence, match = counts[-1]
-    failures, hopeless, batches, cause, host, has_remedy = match.groups()[:6]
-    until = [each.modified_ms + int(match[2]) for each, match in waits if int(match[1]) == sequence]
-    return _Found(
-        Attempts(int(failures), unescape(cause), unescape(host), batches, int(hopeless)),
-        match[0],
-        sequence,
-        has_remedy == "1",
-        tuple(match[0] for _, match in counts[:-1]),
-        names,
-        max(until, default=0),
-    )
+    newest = counts[-1]
+    until = [each.modified_ms + int(match[2]) for each, match in waits if int(match[1]) == newest.sequence]
+    older = tuple(each.name for each in counts[:-1])
+    return replace(newest, older=older, waits=names, next_try_ms=max(until, default=0))
+
+
+def _counted(name: str) -> _Found | None:
+    """Read the name of a folder that counts; None if it was not written here."""
+    match = _ATTEMPTS.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        attempts = Attempts(int(match[1]), unescape(match[4]), unescape(match[5]), match[3], int(match[2]))
+    except InvalidName:
+        return None
+    return _Found(attempts, name, int(match[7] or 1), match[6] == "1")
 
 
 def _name(attempts: Attempts) -> str:

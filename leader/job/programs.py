@@ -113,7 +113,7 @@ class Programs:
         found = self._versions.load(f"{number}")
         try:
             return msgspec.json.decode(found.data, type=Program) if found is not None else None
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(
                 f"Version {number} of the program of job {self._directory.job!r} cannot be read: {error}. Store it "
                 "again with `ha submit`."

@@ -44,7 +44,7 @@ def unpack(text: str, kind: type[T]) -> T:
         if not inflating.eof:
             raise Unreadable("They do not hold a whole text.")
         return msgspec.json.decode(plain, type=kind)
-    except (binascii.Error, zlib.error, msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+    except (binascii.Error, zlib.error, msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise Unreadable(f"They were not made by this package: {error}") from error
 
 

@@ -216,7 +216,7 @@ def _decoded(file: VersionedFile, kind: type[T]) -> T | None:
     found = file.load()
     try:
         return msgspec.json.decode(found.data, type=kind) if found is not None else None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(
             f"Version {found.version if found else 0} of the job's {kind.__name__.lower()} cannot be read, because "
             f"another version of this package or a program has written it: {error}."

@@ -1,14 +1,16 @@
 """Exceptions of a job: the newest are kept, in order, behind the fence, and survive a change of leader."""
 
+import base64
 import hashlib
 import socket
+import zlib
 
 import pytest
 
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.exceptions import DUMP_BYTES, MESSAGE_BYTES, TRACE_BYTES, UNSAID, Exceptions, cut
-from leader.job.fenced_directory import FencedDirectory
+from leader.job.fenced_directory import MAX_BYTES, FencedDirectory
 from store.bounded import BoundedFiles
 from store.counting import REQUESTS, CountedFiles
 from tests.unit.leader.faulty import Place
@@ -69,11 +71,17 @@ def test_two_writers_with_one_number_keep_both(owned: Owned, monkeypatch: pytest
     assert sorted(each.message for each in Exceptions(owned.own).list()) == ["a", "b"]
 
 
+DEEP = b'{"x":' + b"[" * 100_000
+
+
 def test_what_is_damaged_newer_or_foreign_is_left_out(owned: Owned) -> None:
     exceptions = Exceptions(owned.own)
     exceptions.add("E", "readable")
     owned.direct.write(f"{HOME}/exceptions/2-00000000", b"\xff{")
     owned.direct.write(f"{HOME}/exceptions/3-00000000", b'{"format":999,"kind":"E","message":"newer"}')
+    owned.direct.write(f"{HOME}/exceptions/5-00000000", DEEP)
+    owned.direct.write(f"{HOME}/exceptions/6-00000000", b" " * (MAX_BYTES + 1))
+    owned.direct.make_directory(f"{HOME}/exceptions/7-00000000={base64.urlsafe_b64encode(zlib.compress(DEEP)).decode().rstrip('=')}")
     owned.direct.write(f"{HOME}/exceptions/notes.txt", b"")
     for name in ("9-00000000", "4-00000000=A", "4-00000000=eJyrrgUAAXUA-Q"):
         owned.direct.make_directory(f"{HOME}/exceptions/{name}")

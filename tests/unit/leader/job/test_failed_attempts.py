@@ -47,6 +47,24 @@ def test_the_next_leader_does_not_wait_for_failures_before_a_completed_batch(own
     assert FailedAttempts(owned.claim()).load() == Attempts()
 
 
+@pytest.mark.parametrize("damage", ["attempts=9~0~~exit_3~host~0~7", "attempts=9~0~~exit-3~_ff~0~7", "attempts=9~0~~~_zz~0"])
+def test_a_count_whose_name_is_damaged_is_no_count(owned: Owned, damage: str) -> None:
+    """Its error would end each sidecar of the job at its grant, and `ha list` for all jobs."""
+    FailedAttempts(owned.own).add("exit-3", "host", 1.0)
+    owned.direct.make_directory(f"{HOME}/graph/{damage}")
+    assert FailedAttempts(owned.own).load().failures == 1
+    assert FailedAttempts(owned.own).add("exit-3", "host", 1.0).failures == 2
+    assert FailedAttempts(owned.own).shown()[0].failures == 2
+
+
+def test_of_two_counts_with_one_number_either_counts(owned: Owned) -> None:
+    FailedAttempts(owned.own).add("exit-3", "host", 1.0)
+    (name,) = counts(owned)
+    owned.direct.make_directory(f"{HOME}/graph/{name.replace('attempts=1', 'attempts=4')}")
+    assert FailedAttempts(owned.own).add("exit-3", "host", 1.0).failures == 5
+    assert len(counts(owned)) == 1
+
+
 def test_a_failure_whose_outcome_was_unknown_is_counted_once(hurt: Owned, place: Place) -> None:
     for fate, remedy in ((DROPPED, ""), (LATE, ""), (DROPPED, "mend it")):
         before = FailedAttempts(hurt.own).add("exit-3", "host", 1.0).failures

@@ -77,11 +77,12 @@ def test_a_missing_file_is_not_read(hurt: Owned) -> None:
         programs.read(stored, ONE)
 
 
-def test_a_version_that_cannot_be_read_is_an_error(hurt: Owned) -> None:
+@pytest.mark.parametrize("damage", [b"{}", b'{"command":["\xff"]}', b'{"x":' + b"[" * 100_000])
+def test_a_version_that_cannot_be_read_is_an_error(hurt: Owned, damage: bytes) -> None:
     programs = Programs(hurt.own)
     programs.add(RUNS, ONES)
     (name,) = hurt.names("programs")
-    hurt.direct.write(f"orders/{FIRST.name}/programs/{name}", b"{}")
+    hurt.direct.write(f"orders/{FIRST.name}/programs/{name}", damage)
     with pytest.raises(Unreadable, match="Version 1 of the program of job 'orders' cannot be read"):
         programs.newest()
 

@@ -8,7 +8,9 @@ import pytest
 from ha.spark.query_reports import QueryReports
 from ha.spark.supervision.states import Graph, StatesWriter, read
 from ha.spark.supervision.supervisor import Query, QueryState
+from leader.errors import Unreadable
 from leader.job.status import JobStatus, Status
+from leader.job.versioned_files import graph_of
 from tests.system.spark.helpers import leading
 from tests.unit.ha.waiting import wait_until
 
@@ -26,6 +28,14 @@ def test_states_that_are_shown_are_written_and_reported(tmp_path: Path) -> None:
         _, states = read(leadership.own)
         assert states is not None
         assert [(each.name, each.state) for each in states.queries] == [("clean", QueryState.RESTARTING)]
+
+
+@pytest.mark.parametrize("data", [b"{", b'{"strategy":"\xff","queries":[]}', b'{"x":' + b"[" * 100_000])
+def test_a_graph_that_is_damaged_is_named(tmp_path: Path, data: bytes) -> None:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        graph_of(leadership.own).put(data)
+        with pytest.raises(Unreadable, match="Version 1 of the job's graph cannot be read"):
+            read(leadership.own)
 
 
 RUNNING, RESTARTING, FAILED = QueryState.RUNNING, QueryState.RESTARTING, QueryState.FAILED
