@@ -11,11 +11,12 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import LeaderDirectory
 from store.errors import StoreError
 from tests.system.simulation.canary import Canary, Patch, of
-from tests.system.simulation.escalation_plans import draw_escalated
+from tests.system.simulation.escalation_plans import draw_escalated, draw_often_failed
+from tests.system.simulation.plan import Plan
 
 TRIED = frozenset({"TRIED"})
 
-_pause, _begin, _forget = Escalation.pause, JobStatusUpdater.begin, FailedAttempts.forget
+_pause, _begin, _add, _forget = Escalation.pause, JobStatusUpdater.begin, FailedAttempts.add, FailedAttempts.forget
 
 
 def _try_once(
@@ -41,12 +42,35 @@ def _begin_and_forget(self: JobStatusUpdater, leader: LeaderDirectory) -> bool:
     return _begin(self, leader)
 
 
+def _add_anew(self: FailedAttempts, cause: str, host: str, seconds: float, remedy: str = "") -> Attempts:
+    self._doubted = None
+    return _add(self, cause, host, seconds, remedy)
+
+
+def _forget_nothing(self: object, *_: object) -> None:
+    """The count stays."""
+
+
+def _pause_without_a_look(self: Escalation, leader: LeaderDirectory) -> float | None:
+    most, self._most = self._most, 10**9
+    try:
+        return _pause(self, leader)
+    finally:
+        self._most = most
+
+
+def _pause_without_end(self: Attempts) -> float:
+    return 0.0 if self.failures <= 1 else 2.0 ** (self.failures - 2)
+
+
 def _hopeless_too(self: Attempts) -> int:
     return self.failures
 
 
-def _canary(name: str, patches: Callable[[], list[Patch]], within: int = 60) -> Canary:
-    return Canary(name, patches, TRIED, within, draw_escalated)
+def _canary(
+    name: str, patches: Callable[[], list[Patch]], within: int = 60, plan: Callable[[int], Plan] = draw_escalated
+) -> Canary:
+    return Canary(name, patches, TRIED, within, plan)
 
 
 ESCALATIONS = (
@@ -56,4 +80,10 @@ ESCALATIONS = (
     _canary("a change of leader forgets the failures", of(JobStatusUpdater, begin=_begin_and_forget)),
     _canary("a batch does not begin the count anew", of(FailedAttempts, _batches=lambda _: "")),
     _canary("what no restart mends uses up attempts", of(Attempts, used=property(_hopeless_too))),
+    _canary("a job that runs again keeps its failures", of(FailedAttempts, forget=_forget_nothing)),
+    _canary("a new leader does not give up", of(Escalation, pause=_pause_without_a_look), within=200),
+    _canary("the pause grows without end", of(Attempts, pause=property(_pause_without_end)), plan=draw_often_failed),
+    _canary("a long run begins nothing anew", of(Escalation, lasts=_forget_nothing), plan=draw_often_failed),
+    _canary("a failure in doubt is counted once more", of(FailedAttempts, add=_add_anew), within=800),
+    _canary("a job is never given up", of(JobStatusUpdater, give_up=lambda *_: False)),
 )

@@ -21,17 +21,7 @@ def draw_escalated(seed: int) -> Plan:
     """Draw commands that fail again and again, and faults where their leaders count, wait, and give up."""
     dice = random.Random(f"escalated {seed}")  # noqa: S311  # replayed, not secret
     drawn = draw_by_chance(seed)
-    plan = replace(
-        drawn,
-        readers=0,
-        agent=False,
-        calm=False,
-        jobs=1,
-        stubborn=False,
-        hangs=False,
-        attempts=dice.choice((2, 3, 4, 5, INFINITE, INFINITE)),
-        progress=dice.choice((0.0, 0.0, 0.15, 0.5)),
-    )
+    plan = _draw(dice, drawn)
     if dice.random() < LONG:
         return _draw_long(plan, dice)
     plan = replace(plan, seconds=dice.uniform(40, 60))
@@ -51,6 +41,26 @@ def draw_escalated(seed: int) -> Plan:
                 steps.append(Step(at, "unseat", "", gone_for, (dice.choice(UNSEAT),)))
     kept = [step for step in drawn.steps if step.target[:1] != "r" and dice.random() < KEPT]
     return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
+
+
+def draw_often_failed(seed: int) -> Plan:
+    """Draw a job that has failed often before, as :func:`draw_escalated` does now and then."""
+    dice = random.Random(f"often failed {seed}")  # noqa: S311  # replayed, not secret
+    return _draw_long(_draw(dice, draw_by_chance(seed)), dice)
+
+
+def _draw(dice: random.Random, drawn: Plan) -> Plan:
+    return replace(
+        drawn,
+        readers=0,
+        agent=False,
+        calm=False,
+        jobs=1,
+        stubborn=False,
+        hangs=False,
+        attempts=dice.choice((2, 3, 4, 5, INFINITE, INFINITE)),
+        progress=dice.choice((0.0, 0.0, 0.15, 0.5)),
+    )
 
 
 def _draw_fate(dice: random.Random) -> tuple[str, ...]:

@@ -88,8 +88,8 @@ class Hands:
         host, system = self._host(step.target), self._system
         if not host.alive:
             return
-        end = host.lose if system.plan.hosts_die else host.crash
-        self._for(step, f"{host.name} crashes", end, lambda: system.start_again(step.target), place(host.name))
+        end, name = host.lose if system.plan.hosts_die else host.crash, self._name(host)
+        self._for(step, f"{host.name} crashes", end, lambda: system.start_again(name), place(host.name))
 
     def _back(self, step: Step) -> None:
         """Kill a sidecar, not its command. A new one comes after a while, and takes it up if that is not late.
