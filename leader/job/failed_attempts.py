@@ -206,7 +206,8 @@ class FailedAttempts:
 
 
 def _read(entries: Sequence[Entry]) -> _Found:
-    counts = sorted(filter(None, (_counted(each.name) for each in entries)), key=lambda each: (each.sequence, each.name))
+    counted = filter(None, (_counted(each.name) for each in entries))
+    counts = sorted(counted, key=lambda each: (each.sequence, each.name))
     waits = [(each, match) for each in entries if (match := _WAITS.fullmatch(each.name))]
     names = tuple(each.name for each, _ in waits)
     if not counts:

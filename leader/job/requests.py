@@ -138,22 +138,13 @@ class Requests:
         One thread of the leader calls this.
         """
         answered = []
-        for identity in sorted(self._files.versions()):
-            try:
-                found = self.load(identity)
-            except PermissionDenied as error:
-                self._tell(identity, f"The leader may not read it, and does nothing about it: {error}")
-                continue
-            if found is None:
-                continue
-            if found.damaged:
-                self._tell(identity, found.said)
+        for found in self._readable():
             if found.state.final:
-                answered.append(identity)
+                answered.append(found.id)
             elif found.epoch == self._directory.leader.epoch:
-                if identity not in self._accepted:
+                if found.id not in self._accepted:
                     accepted = self._put(found, State.ACCEPTED, "")
-                    self._accepted.add(identity)
+                    self._accepted.add(found.id)
                     yield accepted
             elif found.state is State.ASKED:
                 self._end(found, State.REFUSED, f"It was meant for epoch {found.epoch}, which is over: ask again.")
@@ -165,6 +156,19 @@ class Requests:
                 self._files.remove(identity)
             if len(answered) >= KEPT and not self._forgot:  # otherwise none was ever removed
                 self._forget_removed()
+
+    def _readable(self) -> Iterator[Request]:
+        """Yield the requests in the order of their ids, damaged ones too, and tell once of what cannot be read."""
+        for identity in sorted(self._files.versions()):
+            try:
+                found = self.load(identity)
+            except PermissionDenied as error:
+                self._tell(identity, f"The leader may not read it, and does nothing about it: {error}")
+                continue
+            if found is not None:
+                if found.damaged:
+                    self._tell(identity, found.said)
+                yield found
 
     def _tell(self, identity: str, said: str) -> None:
         if identity not in self._told:

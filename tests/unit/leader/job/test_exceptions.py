@@ -81,7 +81,9 @@ def test_what_is_damaged_newer_or_foreign_is_left_out(owned: Owned) -> None:
     owned.direct.write(f"{HOME}/exceptions/3-00000000", b'{"format":999,"kind":"E","message":"newer"}')
     owned.direct.write(f"{HOME}/exceptions/5-00000000", DEEP)
     owned.direct.write(f"{HOME}/exceptions/6-00000000", b" " * (MAX_BYTES + 1))
-    owned.direct.make_directory(f"{HOME}/exceptions/7-00000000={base64.urlsafe_b64encode(zlib.compress(DEEP)).decode().rstrip('=')}")
+    owned.direct.make_directory(
+        f"{HOME}/exceptions/7-00000000={base64.urlsafe_b64encode(zlib.compress(DEEP)).decode().rstrip('=')}"
+    )
     owned.direct.write(f"{HOME}/exceptions/notes.txt", b"")
     for name in ("9-00000000", "4-00000000=A", "4-00000000=eJyrrgUAAXUA-Q"):
         owned.direct.make_directory(f"{HOME}/exceptions/{name}")
