@@ -160,7 +160,13 @@ def summarise(failovers: Sequence[Failover]) -> Result:
             target
             for killed in (DRIVER, ALL)
             for target in (
-                Target(f"{killed} killed, standby warm: first commit", WARM_WITHIN[killed], middles[killed, WARM], "s", True),
+                Target(
+                    f"{killed} killed, standby warm: first commit",
+                    WARM_WITHIN[killed],
+                    middles[killed, WARM],
+                    "s",
+                    True,
+                ),
                 Target(
                     f"{killed} killed: ratio of a cold standby's time to a warm one's",
                     FASTER,
