@@ -74,6 +74,10 @@ class Tree:
 
     def entries(self, below: str = "") -> dict[str, Entry]:
         """Return every file with its size and time, by its path in this tree; otherwise as :meth:`listing`."""
+        return {path: entry for path, entry in self.names(below).items() if not entry.is_directory}
+
+    def names(self, below: str = "") -> dict[str, Entry]:
+        """Return every file and every directory, by its path in this tree; otherwise as :meth:`listing`."""
         found: dict[str, Entry] = {}
         folders = [below]
         with ThreadPoolExecutor(LISTERS, thread_name_prefix="ha-tree") as crew:
@@ -82,10 +86,9 @@ class Tree:
                 for folder, entries in zip(folders, crew.map(self._list, folders), strict=True):
                     for entry in entries:
                         path = f"{folder}/{entry.name}".lstrip("/")
+                        found[path] = entry
                         if entry.is_directory:
                             further.append(path)
-                        else:
-                            found[path] = entry
                     if len(found) > MAX_FILES:
                         raise Invalid(f"{self.uri} has more than {MAX_FILES:,} files: it is not a checkpoint.")
                 folders = further

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ from ha.checkpoints.inputs import bound
 from ha.cli.adopt_export import led, refusals_as_errors
 from ha.cli.operate import operator
 from ha.cli.options import Seconds, json_option, printable, settings, stores
+from ha.config.sources import known_groups
 from ha.config.stores import Stores
+from ha.groups.placement.place import SEPARATOR
 from ha.sidecar.operator_requests import CANCEL
 from ha.views.requests import ask
 from leader.errors import NoLeader, NotLeader
@@ -79,6 +82,7 @@ def promote(
             return found, promoting.look(opened.files, found)
 
         replica, outlook = attempts()(look)  # a replicator may take over meanwhile
+        _check_group(opened, job, [outlook.source.removesuffix(f"/{job}"), old_files or ""])
         if old_files is not None and not outlook.queries and promoting.promoted(replica) and not dry_run:
             _say(job, outlook, _fence(opened, job, old_files, timeout), dry_run=False, as_json=as_json)
             return
@@ -94,6 +98,26 @@ def promote(
                 fenced = _fence(opened, job, old_files, timeout)
             outlook = _promote(opened, admin, job, timeout, files, zookeeper, replace=replace)
     _say(job, outlook, fenced, dry_run=dry_run, as_json=as_json)
+
+
+def _check_group(opened: Stores, job: str, others: Iterable[str]) -> None:
+    """Refuse to make a job at a root whose group has it at another one: both would claim to be the job.
+
+    Raises:
+        Invalid: that is so; the message names the command that moves it.
+    """
+    from ha.spark.replication.report import replica_of  # noqa: PLC0415
+
+    here = opened.files.at(replica_of(job)).removesuffix(f"/{replica_of(job)}")
+    for roots in known_groups():
+        with opened.open(SEPARATOR.join(roots)) as group:
+            known = frozenset(group.uri.split(SEPARATOR))
+        other = next((each for each in others if each.rstrip("/") in known and each.rstrip("/") != here), "")
+        if here in known and other:
+            raise Invalid(
+                f"{here} and {other} are roots of one group, and a job lies at one of them only: `ha move {job} --to "
+                f"{here}` moves it."
+            )
 
 
 def _replica(admin: JobAdmin, job: str) -> FencedDirectory:

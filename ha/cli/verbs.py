@@ -114,6 +114,15 @@ VERBS = {
         "groups",
         "Show the roots of the group in `files`: the jobs that lie there, and the load of their NameNodes.",
     ),
+    "move": Verb(
+        "ha.cli.move",
+        "move",
+        "Move JOB to another root of its group, with its checkpoints and all that it has.",
+        changes=True,
+    ),
+    "balance": Verb(
+        "ha.cli.move", "balance", "Move jobs from loaded roots of a group to others, one after the other.", changes=True
+    ),
     "savepoint": Verb(
         "ha.cli.savepoint",
         "savepoint",
@@ -243,7 +252,7 @@ SECTIONS = {
     "Look": ("list", "status", "leader", "watch", "queries", "exceptions", "history"),
     "Operate a job": ("stop", "cancel", "restart", "pause", "resume", "resign", "switchover", "clean", "trash"),
     "Operate a host": ("drain", "undrain"),
-    "Operate a group of NameNodes": ("groups",),
+    "Operate a group of NameNodes": ("groups", "move", "balance"),
     "Checkpoints and outputs": (
         *("checkpoints", "checkpoint", "inspect", "state", "verify"),
         *("savepoint", "rewind", "rescale", "export", "adopt", "replicate", "promote", "sweep", "output"),

@@ -16,7 +16,7 @@ from ha.config.durations import seconds_of
 from ha.config.setting import SettingReference, key_of, shown
 from ha.config.settings import Settings, reference
 from ha.config.variables import check_variables
-from ha.groups.placement.place import SEPARATOR
+from ha.groups.placement.place import SEPARATOR, roots_of
 from leader.errors import InvalidSettings
 from leader.layout.names import check_word
 
@@ -119,6 +119,18 @@ def gather(
     )
     settings.validate()
     return Gathered(settings, sources)
+
+
+def known_groups(environment: Mapping[str, str] | None = None) -> list[list[str]]:
+    """Return the roots of each group that ``ha.toml`` or the environment names, whatever a command was given.
+
+    Raises:
+        InvalidSettings: the file has another form.
+    """
+    environment = os.environ if environment is None else environment
+    from_file, groups = _from_file(environment, {each.key: each for each in reference()})
+    given = [str(found.get("files", "")) for found in (from_file, _from_environment(environment))]
+    return [*(each.files for each in groups.values()), *(roots_of(each) for each in given if SEPARATOR in each)]
 
 
 def _source(setting: SettingReference, where: str) -> str:

@@ -68,10 +68,15 @@ def find(files: Files, job: str) -> LeaderDirectory:
     if len(found) == 1:
         return found[0]
     # A claim renames the leader directory, lease and all. One that was made by hand has no lease.
-    return next((each for each in found if _holds_a_lease(files, job, each)), found[0])
+    return next((each for each in found if holds_a_lease(files, job, each)), found[0])
 
 
-def _holds_a_lease(files: Files, job: str, directory: LeaderDirectory) -> bool:
+def holds_a_lease(files: Files, job: str, directory: LeaderDirectory) -> bool:
+    """Whether a leader directory has a lease: one that was made by hand, or by a driver that writes late, has none.
+
+    Raises:
+        StoreError: the store did not answer.
+    """
     try:
         return _record(files, job, directory).lease is not None
     except NotFound:

@@ -4,13 +4,16 @@ Only if that leads nowhere, or a root on the way does not answer, are all others
 leader directory of the job.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
-from ha.groups.placement.place import home_of, lies_here, pointer_in
+from ha.groups.placement.place import home_of, pointer_in
+from leader.layout import tree
+from leader.layout.names import LeaderDirectory, candidates
 from store.bounded import BoundedFiles
 from store.clock import now
 from store.errors import Invalid, NotFound, NotSent, StoreError
-from store.files import Entry
+from store.files import Entry, Files
 
 
 class Found:
@@ -55,11 +58,11 @@ def find(roots: Mapping[str, BoundedFiles], job: str, deadline: float, first: st
         names = _ask(found, roots[root], job, (deadline - now()) / (len(roots) - len(asked) + 2))
         if names is None:
             continue
-        if lies_here(names):
+        if names.leads:
             found.root = root
             return found
         found.present.append(root)
-        pointer = pointer_in(names)
+        pointer = pointer_in(names.all)
         if pointer is not None and pointer.sequence > sequence:
             if pointer.root not in roots:
                 raise Invalid(f"Job {job!r} lies at {pointer.root}, which is no root of this group: add it to `files`.")
@@ -68,16 +71,39 @@ def find(roots: Mapping[str, BoundedFiles], job: str, deadline: float, first: st
     return found
 
 
-def _ask(found: Found, files: BoundedFiles, job: str, timeout: float) -> list[str] | None:
+class _Names(NamedTuple):
+    """The names in a job's directory, and whether the job lies there."""
+
+    all: list[str]
+    leads: bool
+
+
+def _ask(found: Found, files: BoundedFiles, job: str, timeout: float) -> _Names | None:
     """Return the names in the job's directory at a root; None if there is none, or no answer."""
+
+    def ask(driver: Files) -> tuple[list[Entry], bool]:
+        entries = driver.list(job)
+        return entries, holds(driver, job, [each.name for each in entries])
+
     try:
-        found.entries = files.call("place", lambda each: each.list(job), timeout)
+        entries, leads = files.call("place", ask, timeout)
     except NotFound:
         return None
     except StoreError as error:
         found.failure = found.failure or error
         return None
-    return [each.name for each in found.entries]
+    found.entries = entries if leads else [each for each in entries if LeaderDirectory.parse(each.name) is None]
+    return _Names([each.name for each in entries], leads)
+
+
+def holds(files: Files, job: str, names: Collection[str]) -> bool:
+    """Whether a job lies where its directory holds these names: one list more if it has moved away from here before.
+
+    Then a driver of an old leader may have made its leader directory once more, as file systems make missing parents:
+    without a lease.
+    """
+    found = candidates(list(names))
+    return bool(found) and (pointer_in(names) is None or any(tree.holds_a_lease(files, job, each) for each in found))
 
 
 def missing(found: Found, job: str, roots: Mapping[str, BoundedFiles]) -> StoreError:

@@ -265,7 +265,8 @@ class Routed:
         if known is not None:
             with suppress(StoreError):  # below all are asked, and this one once more
                 entries = self._at(known, lambda files: files.list(job), share=0.5)
-                if lies_here(each.name for each in entries):
+                names = [each.name for each in entries]
+                if lies_here(names) and pointer_in(names) is None:
                     return entries
         found = find(group.roots, job, self._deadline, known or "")
         if found.root:

@@ -1,7 +1,9 @@
 """A group of two NameNodes on real servers: jobs on both, their load, and one NameNode killed."""
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +15,8 @@ import ha
 from ha.cli.commands import app
 from ha.groups.placement.place import home_of
 from ha.sandbox import Sandbox
-from leader.errors import NoLeader, Unreachable
+from leader.errors import Fenced, NoLeader, NotLeader, Unreachable
+from leader.layout import tree
 from store.clock import now
 from store.open import open_files
 from tests.system.integration.participants import new_job
@@ -104,6 +107,69 @@ def test_a_namenode_that_is_killed_takes_no_job_of_the_other_along(roots: list[s
             other.wait_ready("namenode-1")
             assert eventually(client, goes)
         assert leads.is_leader()
+
+
+class Program:
+    """A program that completes batches and writes beside them, for as long as it leads, and contends again after."""
+
+    def __init__(self, job: str, settings: Mapping[str, Any]) -> None:
+        self._job, self._settings = job, settings
+        self._stop = threading.Event()
+        self.batches: list[tuple[str, int]] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            with ha.lead(self._job, timeout=WITHIN_S, **self._settings) as leads, suppress(Fenced, NotLeader):
+                done = leads.checkpoints.latest("daily")
+                batch = -1 if done is None else done.batch
+                while leads.is_leader() and not self._stop.is_set():
+                    batch += 1
+                    leads.own.put(b"%d" % batch, f"blobs/batch-{batch}=1")
+                    leads.checkpoints.completed("daily", batch)
+                    self.batches.append((leads.directory, batch))
+
+    def reach(self, directory: str, count: int) -> None:
+        """Wait for so many batches below a root."""
+        end = now() + WITHIN_S
+        while sum(each.startswith(directory) for each, _ in self.batches) < count:
+            assert now() < end
+            self._stop.wait(0.05)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def test_a_job_moves_to_the_other_namenode_while_it_runs(roots: list[str], sandbox: Sandbox) -> None:
+    files, job = ",".join(roots), job_at(roots, roots[0])
+    settings = {**ALONE, "files": files, "zookeeper": sandbox.environment()["HA_ZOOKEEPER"]}
+    flags = ("--files", files, "--zookeeper", settings["zookeeper"])
+    program = Program(job, settings)
+    try:
+        program.reach(roots[0], 3)
+        done = CliRunner().invoke(app, ["move", job, "--to", urlsplit(roots[1]).netloc, "--json", *flags])
+        assert done.exit_code == 0, done.output
+        said = json.loads(done.stdout.splitlines()[-1])
+        program.reach(roots[1], 3)
+    finally:
+        program.stop()
+    assert (said["source"], said["target"]) == tuple(roots)
+    assert said["pause"] < WITHIN_S
+    batches = [batch for _, batch in program.batches]
+    assert batches == list(range(len(batches)))  # none is missing, none is done twice
+    with open_files(roots[1]) as there, open_files(roots[0]) as here:
+        leader = there.call("find", lambda each: tree.find(each, job), WITHIN_S)
+        blobs = there.call("list", lambda each: each.list(f"{job}/{leader.name}/blobs"), WITHIN_S)
+        assert len(blobs) == len(batches)
+        (left,) = here.call("list", lambda each: each.list(job), WITHIN_S)
+        assert here.call("list", lambda each: each.list(f"{job}/{left.name}"), WITHIN_S) == []
+    with ha.connect(files=files, **ALONE) as client, pytest.raises(NoLeader):
+        client.leader(job, 0.5)
+    done = CliRunner().invoke(app, ["move", job, "--to", roots[0], *flags])
+    assert done.exit_code == 1
+    assert "stays for 30 min more" in str(done.exception)
 
 
 def eventually(client: ha.Client, job: str) -> bool:

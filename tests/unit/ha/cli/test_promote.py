@@ -50,6 +50,24 @@ def test_the_job_goes_on_from_the_newest_closure(sides: Sides, capsys: pytest.Ca
     assert (query["query"], query["batch"], query["newest"]) == ("daily", 3, 3)
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_within_a_group_a_job_is_moved_and_not_promoted(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    assert sides.replicate("--once") == 0
+    config = sides.folder / "group.toml"
+    config.write_text(f'[groups.main]\nfiles = ["{sides.here}/", "{sides.there}"]\n')
+    monkeypatch.setenv("HA_CONFIG", str(config))
+    assert promote(sides, *more) == 1
+    assert f"`ha move orders --to {sides.there}`" in capsys.readouterr().err
+    assert not (sides.folder / "there/orders").exists()
+    monkeypatch.delenv("HA_CONFIG")
+    monkeypatch.setenv("HA_FILES", f"{sides.here},{sides.there}")
+    assert promote(sides, *more) == 1
+    monkeypatch.setenv("HA_FILES", f"{sides.there},{sides.folder.as_uri()}/third")
+    assert promote(sides, *more) == 0, "the old side is another group"
+
+
 def test_what_an_interrupted_round_has_left_is_cut_off(sides: Sides) -> None:
     assert sides.replicate("--once") == 0
     (home,) = (sides.folder / "there/orders.replica").glob("0*/spark/daily")

@@ -10,6 +10,7 @@ from ha.groups.placement.place import Pointer
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.layout import tree
+from leader.layout.lease import first_lease
 from store.errors import AlreadyExists, DeadlineExceeded, Invalid, NotFound, NotSent, StoreError
 from tests.unit.ha.groups.roots import LONG, Roots
 
@@ -35,6 +36,7 @@ def move(roots: Roots, source: str, target: str, job: str = JOB, sequence: int =
     new.make_directory(job)
     new.make_directory(f"{job}/{leader.name}")
     new.make_directory(f"{job}/{leader.name}/record")
+    new.make_directory(f"{job}/{leader.name}/record/{first_lease(leader.session_id).name}")
     old.make_directory(f"{job}/{Pointer(sequence, target).name}")
 
 

@@ -1,0 +1,1 @@
+"""Balancing: which jobs should move between the roots of a group, and why."""

@@ -1,0 +1,153 @@
+"""Mirror: copies a leader directory to another root, in rounds while the job runs, and a last one while nobody writes.
+
+    <target>/<job>/moving/tree          the copy, file by file; each is complete
+    <target>/<job>/moving/parts         files on their way into it
+    <target>/<job>/moving/listing.json  which writing of each file that is
+
+A name in a checkpoint can get other content. So a file is copied again if the source's time stamp of it has changed.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from ha.checkpoints.trees import Tree
+from ha.groups.moving.marks import COPYING
+from ha.spark.checkpoint_copy.copying import Progress, Staging, Told
+from leader.layout.information import BAR
+from leader.layout.lease import Lease
+from leader.layout.names import RECORD, STAGED
+from store.bounded import BoundedFiles
+from store.errors import Conflict, NotFound
+from store.files import Entry, Files
+
+CALL_TIMEOUT_S = 20.0
+
+MAX_LISTING_BYTES = 1 << 28
+
+LEFT_OUT = (RECORD, STAGED)
+"""Folders that are no part of a copy: the record is made anew, and incomplete files stay where they are."""
+
+Writings = dict[str, tuple[int, int]]
+"""Size and time stamp of each file, by its path."""
+
+
+class Mirror:
+    """The copy of one job's leader directory."""
+
+    def __init__(self, source: BoundedFiles, target: BoundedFiles, job: str, told: Told | None = None) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            source: the root at which the job lies.
+            target: the root to which it goes.
+            job: its name.
+            told: called with the progress of a round, from any thread.
+        """
+        self._source, self._target, self._job = source, target, job
+        self._home = f"{job}/{COPYING}"
+        self._staging = Staging(target, self._home, told)
+
+    @property
+    def tree(self) -> str:
+        """The path of the copy."""
+        return self._staging.tree.path
+
+    def round(self, leader: str, may_go_on: Callable[[], object] = bool) -> int:
+        """Copy what has changed since the last round; returns how many bytes that were.
+
+        Args:
+            leader: name of the leader directory.
+            may_go_on: called before each file; an error from it ends the round.
+
+        Raises:
+            Conflict: a file has changed meanwhile: the next round copies it.
+            NotFound: likewise, a file, or the leader directory, is gone.
+            StoreError: a root did not answer.
+        """
+        tree = Tree(self._source, f"{self._job}/{leader}")
+        return self._copy(tree, {path: each for path, each in contents(tree).items() if not _passing(path)}, may_go_on)
+
+    def last(self, leader: str, lease: Lease, may_go_on: Callable[[], object] = bool) -> None:
+        """Complete the copy: all files and all names, and a record with this lease. Nobody may write meanwhile.
+
+        Raises:
+            StoreError: a root did not answer, or somebody writes.
+        """
+        tree = Tree(self._source, f"{self._job}/{leader}")
+        found = contents(tree)
+        self._copy(tree, found, may_go_on)
+        wanted = {path for path, each in found.items() if each.is_directory}
+        bars = [each.name for each in self._call(self._source, f"{tree.path}/{RECORD}") if each.name.startswith(BAR)]
+
+        def settle(files: Files) -> None:
+            with suppress(NotFound):  # of a try that was interrupted
+                files.delete(f"{self.tree}/{RECORD}", recursive=True)
+            for path in sorted(wanted - there):  # a folder comes before what is in it
+                files.make_directory(f"{self.tree}/{path}")
+            for path in sorted(there - wanted, reverse=True):
+                files.delete(f"{self.tree}/{path}", recursive=True)
+            for path in ("", *bars, lease.name):  # the lease comes last
+                files.make_directory(f"{self.tree}/{RECORD}/{path}".rstrip("/"))
+
+        there = {path for path, each in contents(self._staging.tree).items() if each.is_directory}
+        changes = len(wanted ^ there) + len(bars)
+        self._target.call("bulk_settle", settle, CALL_TIMEOUT_S + changes)
+
+    def discard(self) -> None:
+        """Delete what is left of a copy."""
+        with suppress(NotFound):
+            self._target.call("bulk_delete", lambda files: files.delete(self._home, recursive=True), CALL_TIMEOUT_S)
+
+    def _copy(self, source: Tree, found: Mapping[str, Entry], may_go_on: Callable[[], object]) -> int:
+        wanted: Writings = {
+            path: (each.size, each.modified_ms) for path, each in found.items() if not each.is_directory
+        }
+        self._staging.begin(Progress())
+        known, there = self._listing(), self._staging.tree.listing()
+        self._staging.remove(path for path in there if known.get(path) != wanted.get(path))
+        data = msgspec.json.encode(wanted)  # before the files: what is copied is this writing, or a later one
+        self._target.call("bulk_write", lambda files: files.write(f"{self._home}/listing.json", data), CALL_TIMEOUT_S)
+        self._staging.fill(source, {path: size for path, (size, _) in wanted.items()}, may_go_on)
+        return sum(size for path, (size, _) in wanted.items() if path not in there or known.get(path) != wanted[path])
+
+    def _listing(self) -> Writings:
+        try:
+            data = self._target.call(
+                "bulk_read", lambda files: files.read(f"{self._home}/listing.json", MAX_LISTING_BYTES), CALL_TIMEOUT_S
+            )
+            return msgspec.json.decode(data, type=Writings)
+        except (NotFound, msgspec.MsgspecError):
+            return {}
+
+    @staticmethod
+    def _call(files: BoundedFiles, path: str) -> list[Entry]:
+        return files.call("bulk_list", lambda each: each.list(path), CALL_TIMEOUT_S)
+
+
+def contents(tree: Tree) -> dict[str, Entry]:
+    """Return the files and directories of a leader directory that a copy has, too."""
+    return {path: each for path, each in tree.names().items() if path.partition("/")[0] not in LEFT_OUT}
+
+
+def check_same(source: Tree, target: Tree) -> None:
+    """Check that a copy has the files, sizes, names and bars of what it was copied from.
+
+    Raises:
+        Conflict: it has not; the message names what differs.
+    """
+    here, there = (
+        {path: each.size for path, each in tree.names().items() if path.partition("/")[0] not in LEFT_OUT}
+        | {f"{RECORD}/{each}": 0 for each in tree.names(RECORD) if each.startswith(BAR)}
+        for tree in (source, target)
+    )
+    if here != there:
+        differs = sorted(path for path in here.keys() | there.keys() if here.get(path) != there.get(path))
+        raise Conflict(f"{differs[0]} was changed while it was copied ({len(differs)} names differ).")
+
+
+def _passing(path: str) -> bool:
+    """Whether a file is on its way to another name, as Spark writes them."""
+    name = path.rpartition("/")[2]
+    return (name.startswith(".") and not name.endswith(".crc")) or ".tmp" in name or ".dfs." in name

@@ -1,0 +1,294 @@
+"""Mover: moves one job, from wherever an earlier try has stopped, or puts back what was not decided: decision 73."""
+
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+
+import msgspec
+
+from ha.groups.moving.marks import Copy
+from ha.groups.moving.mirror import Mirror
+from ha.groups.moving.staying import bound, outputs, rest, time_of
+from ha.groups.moving.steps import CALL_TIMEOUT_S, Handover, Place, Seen, look
+from ha.groups.placement.group_files import GroupFiles
+from ha.groups.placement.place import Pointer, home_of
+from ha.leadership.leadership import Leadership
+from ha.spark.checkpoint_copy.copying import Told
+from leader.errors import Fenced, LeaderError, NoLeader, NotLeader
+from leader.job.admin import JobAdmin
+from leader.layout.lease import Lease, Mode
+from leader.layout.names import LeaderDirectory
+from store.clock import BOOT_CLOCK, Clock
+from store.errors import Conflict, Invalid, NotFound
+from store.files import Files
+
+SMALL_S = 3.0
+"""A round that takes no longer leaves little for the last one, during which the job stands still."""
+
+ROUNDS = 10
+"""Most rounds while the job runs."""
+
+TRIES = 5
+"""Steps that begin anew because another process has taken one."""
+
+Lead = Callable[[str, str], AbstractContextManager[Leadership]]
+"""Leads the job at a root, as a contender of that name; the block is entered when the job is led."""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """The end of a move.
+
+    Attributes:
+        job: its name.
+        source: the root that it has left; empty if it lay at the target already.
+        target: the root at which it lies.
+        rounds: of copies while the job ran.
+        bytes: that were copied in all of them.
+        seconds: from the first look to the end.
+        leader: the contender that leads it there; empty if nobody has led it before, or does so in time.
+        pause: seconds from the end of the old leader to this one; null if there is none.
+    """
+
+    job: str
+    source: str
+    target: str
+    rounds: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    leader: str = ""
+    pause: float | None = None
+
+
+class Mover:
+    """The move of one job to a root of its group."""
+
+    def __init__(
+        self,
+        group: GroupFiles,
+        job: str,
+        lead: Lead,
+        *,
+        call_timeout: float,
+        timeout: float,
+        by: str = "",
+        say: Callable[[str], object] = str,
+        told: Told | None = None,
+        clock: Clock = BOOT_CLOCK,
+    ) -> None:
+        """Do nothing yet.
+
+        Args:
+            group: the roots.
+            job: name of the job.
+            lead: leads it at one of them.
+            call_timeout: seconds for each call of an operator's request.
+            timeout: seconds for the next leader.
+            by: the operator, for the history.
+            say: takes a line for people.
+            told: called with the progress of each round, from any thread.
+            clock: measures.
+        """
+        self._roots, self._job, self._lead, self._say, self._told = group.roots, job, lead, say, told
+        self._timeout, self._wait, self._by, self._clock = call_timeout, timeout, by, clock
+        self._source = ""
+        self._rounds = self._bytes = 0
+        self._leader = ""
+        self._pause: float | None = None
+
+    def move(self, target: str) -> Moved:
+        """Move the job. After a crash, or an error, call it again.
+
+        Args:
+            target: URI of the root.
+
+        Raises:
+            Conflict: somebody has written meanwhile, or the job is on its way to another root; the message says what
+                to do.
+            Invalid: it cannot lie there, or has moved lately.
+            LeaderError: it could not be led.
+            StoreError: a root did not answer, or the outcome of a step is unknown.
+        """
+        began = self._clock.now()
+        for _ in range(TRIES):
+            seen = look(self._roots, self._job)
+            with suppress(NotFound):  # another process has taken this step: look again
+                if (at := seen.at) is None:
+                    self._go_on(seen, target)
+                elif at.root != target:
+                    self._begin(seen, at, target)
+                else:
+                    self._settle(target)
+                    seconds = round(self._clock.now() - began, 3)
+                    copied = self._rounds, self._bytes
+                    return Moved(self._job, self._source, target, *copied, seconds, self._leader, self._pause)
+        raise Conflict(f"Job {self._job!r} is moved by another process, too: look at it with `ha groups`.")
+
+    def undo(self) -> str:
+        """Put back a move that is not decided; returns the root at which the job lies then.
+
+        Raises:
+            Conflict: other processes move it.
+            NoLeader: there is no such job.
+            StoreError: a root did not answer, or the outcome of a step is unknown.
+        """
+        for _ in range(TRIES):
+            seen = look(self._roots, self._job)
+            with suppress(NotFound):
+                if (at := seen.at) is not None:
+                    for place in seen.places:
+                        if place is not at:
+                            self._forget(seen, at, place)
+                    return at.root
+                pointer, steps = self._on_its_way(seen)
+                if steps.emptied(pointer):
+                    raise Conflict(
+                        f"The move of job {self._job!r} was decided: complete it, "
+                        f"`ha move {self._job} --to {pointer.root}`."
+                    )
+                steps.back(pointer, seen.next)
+        raise Conflict(f"Job {self._job!r} is moved by another process, too: look at it with `ha groups`.")
+
+    # --- the two halves of a move
+
+    def _begin(self, seen: Seen, at: Place, target: str) -> None:
+        """Copy the job, lead it, complete the copy, and hand over."""
+        self._check(at, target)
+        self._forget(seen, at, seen.of(target))
+        self._source = at.root
+        steps = Handover(self._roots, self._job, at.root, target)
+        steps.prepare()
+        mirror = Mirror(self._roots[at.root], self._roots[target], self._job, self._told)
+        self._follow(mirror, at.root)
+        name = f"move-{uuid.uuid4().hex[:8]}"
+        was_led = self._asked(at.root, name)
+        with self._lead(at.root, name) as leadership:
+            began = self._clock.now()
+            leader, lease = JobAdmin(self._roots[at.root], None, self._timeout).lease(self._job)
+            if leader != leadership.own.leader:
+                raise NotLeader(f"Job {self._job!r} is led by another process now: run it again.")
+
+            def may_go_on() -> None:
+                if not leadership.is_leader():
+                    raise NotLeader(f"Job {self._job!r} was taken over by another process: run it again.")
+
+            self._say(f"{self._job}: its queries stand still; the last round is copied")
+            next_leader = LeaderDirectory(leader.epoch + 1, f"{uuid.uuid4()}")
+            mirror.last(leader.name, _released(lease, next_leader), may_go_on)
+            may_go_on()
+            sequence = seen.next
+            copy = steps.seal(sequence, next_leader)
+            pointer = steps.fence(sequence, leader)
+            self._decide(steps, pointer, copy, sequence + 1)
+        if was_led:
+            self._await(target, next_leader, began)
+
+    def _go_on(self, seen: Seen, target: str) -> None:
+        """Decide a move whose source is fenced."""
+        pointer, steps = self._on_its_way(seen)
+        if pointer.root != target:
+            raise Conflict(
+                f"Job {self._job!r} is on its way to {pointer.root}: first `ha move {self._job} --to {pointer.root}`, "
+                f"or `ha move {self._job} --undo`."
+            )
+        self._source = steps.source
+        copy = next((each for each in steps.copies() if not each.undone), None)
+        if copy is not None:
+            self._decide(steps, steps.fence_again(pointer, seen.next), copy, seen.next + 1)
+        elif steps.emptied(pointer):
+            raise LeaderError(f"Job {self._job!r} went to {target}, and is not there: nothing is left to be moved.")
+        else:
+            steps.back(pointer, seen.next)
+            raise Conflict(f"Another process has undone this move: job {self._job!r} is at {steps.source} again.")
+
+    def _decide(self, steps: Handover, pointer: Pointer, copy: Copy, sequence: int) -> None:
+        """Decide, if the copy has everything; else put the source back. The fence was acknowledged."""
+        try:
+            steps.check(pointer, copy)
+        except Conflict as error:
+            steps.back(pointer, sequence)
+            raise Conflict(f"{error} Job {self._job!r} is where it was: run it again.") from error
+        steps.decide(copy)
+
+    def _settle(self, target: str) -> None:
+        """Write what readers find sooner, and delete what is not needed any more."""
+        Handover(self._roots, self._job, target, target).confirm()
+        seen = look(self._roots, self._job)
+        if seen.at is None or seen.at.root != target:
+            raise NotFound("A NameNode has forgotten what it had shown.")  # look again
+        home = home_of(self._roots, self._job)
+        if home != target and (known := seen.of(home).pointer) is not None and known.root != target:
+            newer = Pointer(seen.next, target)
+            self._call(home, lambda files: files.make_directory(f"{self._job}/{newer.name}"))
+        for place in seen.places:
+            if place.root != target and place.pointer is not None and place.pointer.root == target:
+                Handover(self._roots, self._job, place.root, target).empty(place.pointer)
+        Handover(self._roots, self._job, target, target).tidy(seen.of(target))
+
+    # --- parts
+
+    def _check(self, at: Place, target: str) -> None:
+        """Refuse what cannot work, before anything is copied."""
+        files, job = self._roots[at.root], self._job
+        leader = JobAdmin(files, None, self._timeout).directory(job).leader
+        why = rest(at.arrived[1], time_of(files)) if at.arrived[0] else ""
+        if why := why or bound(outputs(files, job, leader.name), at.root, target):
+            raise Invalid(f"Job {job!r} cannot move from {at.root}: {why}.")
+
+    def _follow(self, mirror: Mirror, root: str) -> None:
+        """Copy in rounds, until one takes a short time. What Spark forgets or replaces meanwhile waits for the next."""
+        admin = JobAdmin(self._roots[root], None, self._timeout)
+        for number in range(1, ROUNDS + 1):
+            began, problem = self._clock.now(), ""
+            try:
+                moved = mirror.round(admin.directory(self._job).leader.name)
+            except (NotFound, Conflict, Fenced) as error:
+                moved, problem = 0, f" ({error})"
+            self._rounds, self._bytes = number, self._bytes + moved
+            took = self._clock.now() - began
+            self._say(f"{self._job}: round {number}: {moved:,} bytes, {took:.1f} s{problem}")
+            if took <= SMALL_S and not problem:
+                return
+
+    def _asked(self, root: str, name: str) -> bool:
+        """Ask the leader to end in an orderly way and let this process take over; False if nobody leads."""
+        try:
+            JobAdmin(self._roots[root], None, self._timeout).ask_to_hand_over(self._job, name, self._by)
+        except NoLeader:
+            return False
+        return True
+
+    def _await(self, root: str, since: LeaderDirectory, began: float) -> None:
+        """Wait for the next leader."""
+        found = JobAdmin(self._roots[root], None, self._timeout).handed_over(self._job, since, self._wait)
+        if found is not None:
+            self._leader, self._pause = found[1].contender, round(self._clock.now() - began, 3)
+
+    def _on_its_way(self, seen: Seen) -> tuple[Pointer, Handover]:
+        """Return where a job that lies nowhere is to go, and the steps from the root that it has left.
+
+        Raises:
+            Invalid: it went to a root that is not one of the group.
+            NoLeader: there is no such job.
+        """
+        left = seen.left
+        pointer = left.pointer if left is not None else None
+        if left is None or pointer is None:
+            raise NoLeader(f"There is no job {self._job!r} under any of {', '.join(self._roots)}.")
+        if pointer.root not in self._roots:
+            raise Invalid(f"Job {self._job!r} lies at {pointer.root}, which is no root of this group: add it to files.")
+        return pointer, Handover(self._roots, self._job, left.root, pointer.root)
+
+    def _forget(self, seen: Seen, at: Place, place: Place) -> None:
+        """Revoke and delete what an earlier move has left at another root than the job's."""
+        if place.names is not None:
+            steps = Handover(self._roots, self._job, at.root, place.root)
+            steps.revoke_all(seen.next)
+            steps.discard()
+
+    def _call(self, root: str, operation: Callable[[Files], int | None]) -> int:
+        return self._roots[root].call("move", operation, CALL_TIMEOUT_S) or 0
+
+
+def _released(lease: Lease, leader: LeaderDirectory) -> Lease:
+    """The lease of the copy: anybody may seize it once the copy is the job."""
+    return Lease(lease.sequence + 1, Mode.RELEASED, 0, leader.session_id, "", lease.contender)

@@ -1,0 +1,249 @@
+"""Steps: the hand-over of a job between two roots, each step one rename; any process can look and go on.
+
+    seal     <target>: moving/tree             becomes arriving~<n>~<leader>   the copy is complete, and never written
+    fence    <source>: <old leader directory>  becomes moved~<n>~<target>      nobody leads there, or ever will
+    check    both have the same files, sizes and names                         else back
+    decide   <target>: arriving~<n>~<leader>   becomes <leader>                the job lies at the target
+    back     <target>: arriving~<n>~<leader>   becomes undone~<n>~<leader>     that never happens
+             <source>: moved~<n>~<target>      becomes a leader directory      so the job lies at the source again
+
+A step is taken after the one before it was acknowledged. What another process has done is only seen, and a NameNode may
+forget what it shows, so it is done once more first, under the next sequence. See decision 73.
+"""
+
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from ha.checkpoints.trees import Tree
+from ha.groups.moving.marks import COPYING, Copy, arrival, arrived, copies_in, is_scratch
+from ha.groups.moving.mirror import check_same
+from ha.groups.placement.finding import holds
+from ha.groups.placement.place import Pointer, pointer_in
+from leader.layout.names import RECORD, LeaderDirectory
+from store.bounded import BoundedFiles
+from store.errors import Conflict, NotFound
+from store.files import Entry
+
+CALL_TIMEOUT_S = 20.0
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A job's directory at one root.
+
+    Attributes:
+        root: its URI.
+        names: of the entries; None if there is no such directory.
+        leads: whether it holds a leader directory with a lease, so that the job lies here.
+        arrived: sequence and time of the newest arrival, in milliseconds of that NameNode's clock; zeros if none.
+    """
+
+    root: str
+    names: frozenset[str] | None
+    leads: bool = False
+    arrived: tuple[int, int] = (0, 0)
+
+    @property
+    def pointer(self) -> Pointer | None:
+        """Where the job went from here."""
+        return pointer_in(self.names or ())
+
+    @property
+    def copies(self) -> list[Copy]:
+        """The copies of a job that was on its way here, the newest first."""
+        return copies_in(self.names or ())
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A job, as all roots of its group show it.
+
+    Attributes:
+        places: of each root.
+    """
+
+    places: list[Place]
+
+    @property
+    def at(self) -> Place | None:
+        """Where it lies; None if it is on its way, or does not exist."""
+        return next((each for each in self.places if each.leads), None)
+
+    @property
+    def left(self) -> Place | None:
+        """The root that a job on its way has left: the one with the newest pointer. None if it lies somewhere."""
+        pointers = [each for each in self.places if each.pointer is not None]
+        if self.at is not None or not pointers:
+            return None
+        return max(pointers, key=lambda each: each.pointer.sequence if each.pointer else 0)
+
+    @property
+    def next(self) -> int:
+        """A sequence that no move of this job has had."""
+        known = [0]
+        for each in self.places:
+            known += [each.arrived[0], each.pointer.sequence if each.pointer else 0]
+            known += [copy.sequence for copy in each.copies]
+        return max(known) + 1
+
+    def of(self, root: str) -> Place:
+        """Return the job's place at a root."""
+        return next(each for each in self.places if each.root == root)
+
+
+def look(roots: Mapping[str, BoundedFiles], job: str) -> Seen:
+    """Look at all roots: two lists at most of each.
+
+    Raises:
+        StoreError: one does not answer.
+    """
+    return Seen([_place(root, files, job) for root, files in roots.items()])
+
+
+def _place(root: str, files: BoundedFiles, job: str) -> Place:
+    try:
+        entries: list[Entry] = files.call("move", lambda each: each.list(job), CALL_TIMEOUT_S)
+    except NotFound:
+        return Place(root, None)
+    names = frozenset(each.name for each in entries)
+    arrivals = [(arrival(each.name), each.modified_ms) for each in entries if arrival(each.name)]
+    leads = files.call("move", lambda each: holds(each, job, names), CALL_TIMEOUT_S)
+    return Place(root, names, leads, max(arrivals, default=(0, 0)))
+
+
+class Handover:
+    """The steps of one job's move from a root to another."""
+
+    def __init__(self, roots: Mapping[str, BoundedFiles], job: str, source: str, target: str) -> None:
+        """Do nothing yet; the roots are named by their URIs."""
+        self.source = source
+        self._source, self._target, self._job, self._to = roots[source], roots[target], job, target
+
+    def prepare(self) -> None:
+        """Make the job's directory at the target, for the copy."""
+        self._target.call("move", lambda files: files.make_root(), CALL_TIMEOUT_S)
+        self._target.call("move", lambda files: files.make_directory(self._job), CALL_TIMEOUT_S)
+
+    def seal(self, sequence: int, leader: LeaderDirectory) -> Copy:
+        """Name the complete copy, which is not written any more, and record when that was."""
+        copy = Copy(sequence, False, leader)
+        self._make(self._target, arrived(sequence))
+        self._rename(self._target, f"{COPYING}/tree", copy.name)
+        return copy
+
+    def fence(self, sequence: int, old: LeaderDirectory) -> Pointer:
+        """Take the leader directory away from the source, if it still is this one.
+
+        Raises:
+            NotFound: it is not: another contender leads the job.
+        """
+        pointer = Pointer(sequence, self._to)
+        self._rename(self._source, old.name, pointer.name)
+        return pointer
+
+    def fence_again(self, pointer: Pointer, sequence: int) -> Pointer:
+        """Acknowledge a fence that was only seen.
+
+        Raises:
+            NotFound: it is not there any more.
+        """
+        again = Pointer(sequence, pointer.root)
+        self._rename(self._source, pointer.name, again.name)
+        return again
+
+    def decide(self, copy: Copy) -> None:
+        """Make the copy the job. Only after a fence that was acknowledged to this process.
+
+        Raises:
+            NotFound: another process has decided.
+        """
+        self._rename(self._target, copy.name, copy.leader.name)
+
+    def back(self, pointer: Pointer, sequence: int) -> None:
+        """Put the leader directory back, under a name that nobody knows, when all its copies are revoked.
+
+        Raises:
+            NotFound: another process has decided, or has done this.
+        """
+        copies = self.revoke_all(sequence)
+        epoch = max((each.leader.epoch for each in copies), default=0)
+        if not epoch:
+            raise Conflict(f"{pointer.root} has no trace of the copy of job {self._job!r}: see decision 73.")
+        self._rename(self._source, pointer.name, LeaderDirectory(epoch, f"{uuid.uuid4()}").name)
+
+    def copies(self) -> list[Copy]:
+        """Return the copies at the target now, the newest first: of a job that was fenced, at least the sealed one."""
+        return copies_in(self._list(self._target, ""))
+
+    def revoke_all(self, sequence: int) -> list[Copy]:
+        """Decide that no copy ever becomes the job; acknowledges that also of those that are seen to be revoked.
+
+        Raises:
+            NotFound: another process has decided.
+        """
+        found = self.copies()
+        for each in found:
+            self._rename(self._target, each.name, Copy(sequence, True, each.leader).name)
+        return found
+
+    def check(self, pointer: Pointer, copy: Copy) -> None:
+        """Check that the copy has all that the fenced leader directory has.
+
+        Raises:
+            Conflict: it has not: somebody has written while it was made.
+        """
+        source, target = f"{self._job}/{pointer.name}", f"{self._job}/{copy.name}"
+        if not self.emptied(pointer):
+            check_same(Tree(self._source, source), Tree(self._target, target))
+
+    def emptied(self, pointer: Pointer) -> bool:
+        """Whether the old leader directory is being deleted: the move was decided, even if a NameNode forgets that."""
+        return RECORD not in self._list(self._source, pointer.name)
+
+    def confirm(self) -> None:
+        """Have the target acknowledge a change: then it forgets nothing that it has shown before."""
+        scratch = f"{COPYING}-{uuid.uuid4().hex}"
+        self._make(self._target, scratch)
+        self._delete(self._target, scratch)
+
+    def empty(self, pointer: Pointer) -> None:
+        """Delete what is in the old leader directory, of which only the name is needed; when the job has arrived."""
+        for each in sorted(self._list(self._source, pointer.name), key=lambda name: name != RECORD):  # it comes first
+            self._delete(self._source, f"{pointer.name}/{each}")
+
+    def tidy(self, seen: Place) -> None:
+        """Forget earlier moves at the target; when the job has arrived."""
+        for name in seen.names or ():
+            old = Copy.parse(name) or Pointer.parse(name)
+            if is_scratch(name) or old is not None or 0 < arrival(name) < seen.arrived[0]:
+                self._delete(self._target, name)
+
+    def discard(self) -> None:
+        """Delete what moves that were undone have left at the target, but for the names that say so.
+
+        A mover that has lost its way may still fence the source: such a name lets anybody put the job back.
+        """
+        for name in self._list(self._target, ""):
+            copy = Copy.parse(name)
+            if is_scratch(name):
+                self._delete(self._target, name)
+            elif copy is not None and copy.undone:
+                for each in self._list(self._target, name):
+                    self._delete(self._target, f"{name}/{each}")
+
+    def _make(self, files: BoundedFiles, name: str) -> None:
+        files.call("move", lambda each: each.make_directory(f"{self._job}/{name}"), CALL_TIMEOUT_S)
+
+    def _rename(self, files: BoundedFiles, old: str, new: str) -> None:
+        files.call("move", lambda each: each.rename(f"{self._job}/{old}", f"{self._job}/{new}"), CALL_TIMEOUT_S)
+
+    def _list(self, files: BoundedFiles, name: str) -> list[str]:
+        return [
+            each.name
+            for each in files.call("move", lambda x: x.list(f"{self._job}/{name}".rstrip("/")), CALL_TIMEOUT_S)
+        ]
+
+    def _delete(self, files: BoundedFiles, name: str) -> None:
+        with suppress(NotFound):
+            files.call("bulk_delete", lambda each: each.delete(f"{self._job}/{name}", recursive=True), CALL_TIMEOUT_S)
