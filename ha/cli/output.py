@@ -254,7 +254,8 @@ def _print(rows: Iterable[JournalBatch], as_json: bool) -> None:
     if not as_json:
         for row in rows:
             given_up = f", {row.accepted} given up" if row.accepted else ""
-            size = f"{row.files} files, {row.bytes:,} bytes in {row.partitions} partitions{given_up}"
+            counted = "" if row.rows is None else f"{row.rows:,} rows, "
+            size = f"{row.files} files, {counted}{row.bytes:,} bytes in {row.partitions} partitions{given_up}"
             click.echo(f"{row.output}  batch {row.batch}  {row.condition}  {size}")
             for path in row.missing:
                 click.echo(f"  {printable(path)} is not there")

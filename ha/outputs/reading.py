@@ -79,6 +79,7 @@ class JournalBatch(msgspec.Struct, frozen=True):
         bytes: of all files.
         missing: paths below the target of the files that are not there, each behind its partition.
         accepted: how many files an operator has given up.
+        rows: how many it has; None if nobody has told, as Spark's own writer does not.
     """
 
     output: str
@@ -89,6 +90,7 @@ class JournalBatch(msgspec.Struct, frozen=True):
     bytes: int = 0
     missing: list[str] = []
     accepted: int = 0
+    rows: int | None = None
 
 
 class JournalReader:
@@ -158,7 +160,7 @@ class JournalReader:
             return JournalBatch(output.name, batch, Condition.UNKNOWN), Record({}), Record({})
         found = JournalBatch(
             output.name, batch, condition, len(record.partitions), record.files, record.bytes,
-            accepted=given_up.files if given_up else 0,
+            accepted=given_up.files if given_up else 0, rows=record.row_count,
         )  # fmt: skip
         return found, record, given_up or Record({})
 

@@ -25,10 +25,12 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         partitions: by the partition's path, such as ``day=1/hour=2``, or empty: of each file its bytes.
         flat: whether each partition is one file, which appears beside those of other batches.
+        rows: of each partition how many there are, if its writer has told; else empty.
     """
 
     partitions: dict[str, dict[str, int]]
     flat: bool = False
+    rows: dict[str, int] = {}
 
     @property
     def files(self) -> int:
@@ -39,6 +41,11 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     def bytes(self) -> int:
         """How much is in them."""
         return sum(sum(each.values()) for each in self.partitions.values())
+
+    @property
+    def row_count(self) -> int | None:
+        """How many rows there are; None if nobody has told."""
+        return sum(self.rows.values()) if self.rows.keys() >= self.partitions.keys() else None
 
     def without(self, other: "Record") -> "Record":
         """Return the files that the other does not have, or not as long."""

@@ -39,7 +39,11 @@ class _Open:
 
 
 class PartFiles:
-    """The files of one try of one task."""
+    """The files of one try of one task.
+
+    Attributes:
+        rows: that were added, by partition.
+    """
 
     def __init__(self, uri: str, options: SinkOptions, task: int) -> None:
         """Open nothing before there are rows.
@@ -57,6 +61,7 @@ class PartFiles:
         self._open: dict[str, _Open] = {}
         """By partition; the one that was used last is the last."""
         self._done: dict[str, dict[str, int]] = {}
+        self.rows: dict[str, int] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch."""
@@ -69,6 +74,7 @@ class PartFiles:
             self._open[partition] = file
             file.rows.append(rows)
             self._kept += rows.nbytes
+            self.rows[partition] = self.rows.get(partition, 0) + rows.num_rows
         if self._kept >= MOST_BYTES:
             for file in self._open.values():
                 self._flush(file)

@@ -11,6 +11,7 @@ have been decided.
 import logging
 import os
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,11 +43,12 @@ class Written(WriterCommitMessage):
     Attributes:
         attempt: of the batch.
         partitions: by the partition's path, of each file its bytes.
+        rows: likewise, how many.
     """
 
-    def __init__(self, attempt: str, partitions: dict[str, dict[str, int]]) -> None:
+    def __init__(self, attempt: str, partitions: dict[str, dict[str, int]], rows: dict[str, int]) -> None:
         """Tell the driver."""
-        self.attempt, self.partitions = attempt, partitions
+        self.attempt, self.partitions, self.rows = attempt, partitions, rows
 
 
 class HaWriter(DataSourceStreamArrowWriter):
@@ -72,7 +74,7 @@ class HaWriter(DataSourceStreamArrowWriter):
         files = PartFiles(self._rows, self._options, task.partitionId() if task is not None else 0)
         for batch in iterator:
             files.add(batch)
-        return Written(self._attempt, files.finish())
+        return Written(self._attempt, files.finish(), files.rows)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish the batch, if it was not published before.
@@ -122,7 +124,9 @@ def _attempt_of(written: list[Written]) -> str:
 
 def _record_of(written: list[Written]) -> Record:
     partitions: dict[str, dict[str, int]] = {}
+    rows: Counter[str] = Counter()
     for each in written:
+        rows.update(each.rows)
         for partition, files in each.partitions.items():
             partitions.setdefault(partition, {}).update(files)
-    return Record(dict(sorted(partitions.items())))
+    return Record(dict(sorted(partitions.items())), rows=dict(sorted(rows.items())))

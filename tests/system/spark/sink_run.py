@@ -87,11 +87,11 @@ class SinkOutput:
     def _messages(self, tasks: HaWriter, frame: SimulatedBatch) -> list[Any]:
         """Each file is of another task; one task has no rows."""
         found = [
-            Written(tasks._attempt, {partition: {name: len(content)}})
+            Written(tasks._attempt, {partition: {name: len(content)}}, {partition: 1})
             for partition, files in frame.rows.items()
             for name, content in files.items()
         ]
-        return [*found, Written(tasks._attempt, {})]
+        return [*found, Written(tasks._attempt, {}, {})]
 
     def _strangers(self, tasks: HaWriter, frame: SimulatedBatch) -> None:
         """Tasks that ran twice have left other files, and some have not created theirs yet."""

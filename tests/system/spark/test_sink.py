@@ -9,11 +9,13 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from ha.cli.commands import exit_code
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.metrics.output_report import OutputReports, paths_beside, read
 from ha.outputs.journal import Journal
 from ha.outputs.moving import Moving
+from ha.outputs.record import Record
 from ha.spark import Output, register_format
 from ha.spark.sink import writer
 from ha.spark.sink.leader_home import LeaderHome, home_of
@@ -191,6 +193,23 @@ def test_a_batch_without_rows_is_complete(leadership: Leadership, tmp_path: Path
         writer_of(leadership, tmp_path).commit(messages, number)
     (own,) = (Path(leadership.directory.removeprefix("file://")) / "out").iterdir()
     assert sorted(each.name for each in (own / "done" / "0").iterdir()) == ["0", "1", "2"]
+
+
+def test_rows_are_counted_by_partition(
+    leadership: Leadership, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the messages that Spark has taken, and of no other try of a task."""
+    tasks = writer_of(leadership, tmp_path, partitionBy="part")
+    messages: list[Any] = [wrote(tasks, {"value": ["x"] * len(parts), "part": parts}) for parts in ([1, 2, 1], [2, 1])]
+    wrote(tasks, {"value": ["twice"], "part": [1]})
+    kept: list[Record] = []
+    keep = Moving.take_stock
+    monkeypatch.setattr(Moving, "take_stock", lambda *given: kept.append(keep(*given)) or kept[-1])
+    writer_of(leadership, tmp_path, partitionBy="part").commit(messages, 0)
+    assert kept[0].rows == {"part=1": 3, "part=2": 2}
+    jobs = leadership.directory.rpartition("/orders/")[0]
+    assert exit_code(["output", "list", "orders", "--batches", "0", "--files", jobs]) == 0
+    assert "batch 0  complete  4 files, 5 rows, 10 bytes in 2 partitions" in capsys.readouterr().out
 
 
 def test_a_file_that_is_gone_before_the_decision_is_missed(leadership: Leadership, tmp_path: Path) -> None:

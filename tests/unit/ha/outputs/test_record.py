@@ -13,7 +13,9 @@ from store import paths
 
 names = st.text(min_size=1, max_size=20)
 records = st.builds(
-    Record, st.dictionaries(names, st.dictionaries(names, st.integers(0, 1 << 60), min_size=1), max_size=20)
+    Record,
+    st.dictionaries(names, st.dictionaries(names, st.integers(0, 1 << 60), min_size=1), max_size=20),
+    rows=st.dictionaries(names, st.integers(0, 1 << 60), max_size=20),
 )
 
 
@@ -61,3 +63,11 @@ def test_what_one_record_has_and_another_has_not() -> None:
     assert (whole.files, whole.bytes) == (3, 60)
     assert whole.without(there).paths() == ["a/2", "b/3"]
     assert Record({"": {"4": 1}}).paths() == ["4"]
+
+
+def test_rows_are_told_of_all_partitions_or_of_none() -> None:
+    files = {"a": {"1": 10}, "b": {"2": 20}}
+    assert Record(files).row_count is None
+    assert Record(files, rows={"a": 3}).row_count is None
+    assert Record(files, rows={"a": 3, "b": 0}).row_count == 3
+    assert Record({}).row_count == 0
