@@ -78,13 +78,15 @@ class Trigger:
             raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def pattern(text: str) -> TimeOf:
-    """Return a reader of times by a pattern such as ``{day} {hour}:00``; an empty one joins all values with blanks."""
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Reads times by a pattern such as ``{day} {hour}:00``; an empty one joins all values with blanks."""
 
-    def begins(values: Mapping[str, str]) -> datetime:
-        return datetime.fromisoformat(text.format_map(values) if text else " ".join(values.values()))
+    text: str
 
-    return begins
+    def __call__(self, values: Mapping[str, str]) -> datetime:
+        """Return the time at which a partition begins."""
+        return datetime.fromisoformat(self.text.format_map(values) if self.text else " ".join(values.values()))
 
 
 def values_of(partition: str) -> dict[str, str]:

@@ -30,6 +30,8 @@ class Committing:
         name: str,
         settings: PartitionCommit,
         policies: Mapping[str, Policy],
+        *,
+        alone: bool = True,
     ) -> None:
         """Connect to nothing yet.
 
@@ -39,11 +41,13 @@ class Committing:
             name: of the output.
             settings: when, and what.
             policies: those that the settings name, without ``success-file``.
+            alone: whether no other process of this leader commits partitions of the output.
         """
         self._renames, self._name, self._settings, self._policies = renames, name, settings, policies
-        self._partitions = Partitions(renames, home, settings.marker)
+        self._partitions = Partitions(renames, home, settings.marker, alone=alone)
         self._since: dict[Note, int] = {}
         self._timeless: set[str] = set()
+        self.take_over = self._partitions.take_over
         self.load = self._partitions.load
         self.check = self._partitions.check
 
@@ -55,6 +59,7 @@ class Committing:
             record: what it consists of.
             moment: reads when it was; None if nobody knows.
         """
+        self._partitions.hold()
         new = [each for each in record.partitions if each not in self._partitions.pending]
         since = moment().time_ms if new and moment is not None else 0
         late = self._partitions.open(batch, record.partitions, since)
@@ -114,6 +119,7 @@ class Committing:
                 self._mark(folder, place)
             else:
                 self._renames.check()  # no rename refuses the call of a driver that was replaced
+                self._partitions.hold()
                 call = self._policies[policy] if isinstance(policy, str) else policy
                 call(partition)
         self._partitions.end(note, batch)

@@ -52,6 +52,7 @@ class Journal:
         renames: FencedRename | None = None,
         *,
         flat: bool = False,
+        alone: bool = True,
     ) -> None:
         """Connect to nothing yet.
 
@@ -64,6 +65,8 @@ class Journal:
             renames: lead to that directory, and are closed by their owner; None for some of its own.
             flat: whether a partition of a batch appears as one file beside those of other batches, so that
                 `ha output merge` can make one of them.
+            alone: whether no other process of this leader publishes to the output. If others may, tasks may also add
+                files to an attempt that is handed over, so :meth:`publish` has to be told which belong to it.
 
         Raises:
             InvalidSettings: no rename leads to that directory.
@@ -72,13 +75,15 @@ class Journal:
         self.renames = self._renames = renames or FencedRename(home, uri)
         self._shared = renames is not None
         folder = f"{self._renames.inside}/{layout.home(name, self._renames.outside)}"
-        self._committing = Committing(self._renames, folder, name, commit, policies or {}) if commit else None
+        self._committing = (
+            Committing(self._renames, folder, name, commit, policies or {}, alone=alone) if commit else None
+        )
         self._moving = Moving(
             self._renames, folder, name, self._committing.open if self._committing else None, flat=flat
         )
         self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}", flat)
         self._name, self._owner = name, f"{OWNER}{uuid.uuid4().hex}"
-        self._newest, self._settled = -1, False
+        self._newest, self._settled, self._shares = -1, False, not alone
         self._shifts: list[str] = []
 
     def publish(
@@ -94,9 +99,8 @@ class Journal:
         Args:
             attempt: where that is, below :attr:`staged`; a name that is never used again.
             batch_id: number that Spark gave to the batch; its id is higher if the query was put back.
-            wrote: the files that belong to it, if tasks may still add others: those are deleted. And other processes
-                may have published meanwhile; if one has, this journal settles again. None if only this process
-                publishes, and all that is there belongs to the batch.
+            wrote: the files that belong to it, if tasks may still add others: those are deleted. None if all that is
+                there belongs to the batch.
             moment: reads when the batch was; needed for a partition commit.
             least: the lowest id that the batch may have, if it is not decided; later ones go on from there.
 
@@ -107,8 +111,8 @@ class Journal:
             StoreError: it is not known whether the batch was published: write it again.
         """
         try:
-            if not self._settled or (wrote is not None and not self._alone(attempt)):
-                self.settle(attempt, shared=wrote is not None)
+            if not self._settled or (self._shares and not self._alone(attempt)):
+                self.settle(attempt)
             self._settled = False  # until all of it has succeeded
             if self._newest < self.id_of(batch_id) < least:
                 self._lift(batch_id, least)
@@ -152,14 +156,12 @@ class Journal:
             self._renames.remove(self._at_staged(each))
         return decided
 
-    def settle(self, attempt: str = "", *, shared: bool = False) -> None:
+    def settle(self, attempt: str = "") -> None:
         """Drop everything that is staged, except one attempt, and complete the decided batches.
 
-        Args:
-            attempt: that one.
-            shared: leave a mark, by which :meth:`publish` sees whether another process has settled since.
+        If other processes may publish, it leaves a mark, by which :meth:`publish` sees whether one has settled since.
         """
-        renames, at = self._renames, self._moving.at
+        renames, at, self._settled = self._renames, self._moving.at, False
         renames.do(lambda files: make_parents(files, renames.outside))
         renames.make_folders(f"{renames.inside}/{OUT}", at("").rstrip("/"))
         names = [entry.name for entry in renames.list(at("").rstrip("/"))]
@@ -170,8 +172,10 @@ class Journal:
         for entry in renames.list(at(layout.STAGED)):
             if entry.name != attempt:  # so that a late rename of it finds nothing
                 renames.remove(self._at_staged(entry.name))
-        if shared:
+        if self._shares:
             renames.make_folders(self._at_staged(self._owner))
+        if self._committing:
+            self._committing.take_over()  # and then it looks for decided batches
         if decided := self._ids(layout.READY):
             renames.acknowledge()  # a NameNode may forget a decision that it shows
             decided = self._ids(layout.READY)

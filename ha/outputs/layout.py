@@ -6,7 +6,7 @@
         staged/<attempt>/files=<part>~<of>~<text>          what it has written: a Record
         ready/<batch id>/                                  decided, by one rename of the attempt; rows are being moved
         done/<batch id // 1000>/<batch id>/files=...       every file of it was in its place; its record stays
-        partitions/...                                     what is to be committed: ha/outputs/partitions.py
+        partitions[=...]/...                               what is to be committed: ha/outputs/partitions.py
         merging/<merged file>/plan=...                     files of batches that become one: a Merge, not done yet
         merged/<batch id // 1000>/<merged file>/plan=...   likewise, done
         shift=<batch>~<by>                                 from this batch of the query on, ids are higher by so many

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ha.outputs.commit_trigger import PROCESS_TIME, TRIGGERS, Trigger, pattern
+from ha.outputs.commit_trigger import PROCESS_TIME, TRIGGERS, Pattern, Trigger
 from leader.errors import InvalidSettings
 
 SUCCESS_FILE, METASTORE = "success-file", "metastore"
@@ -96,7 +96,7 @@ class PartitionCommit:
             zone = ZoneInfo(self.time_zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise InvalidSettings(f"There is no time zone {self.time_zone!r} on this host.") from error
-        begins = pattern(self.time) if isinstance(self.time, str) else self.time
+        begins = Pattern(self.time) if isinstance(self.time, str) else self.time
         object.__setattr__(self, "decides", Trigger(self.trigger, round(self.delay * 1000), begins, zone))
 
     @property

@@ -8,6 +8,9 @@
 A note is an empty folder: one request makes it, after its batch was decided and before any row of it is moved. So no
 partition with rows is forgotten. It goes from state to state by one rename each. No note is made twice, so what the
 store executes late finds nothing. See decision 38.
+
+If processes of one leader take turns, the folder is ``partitions=<times>~<unique>``, and whoever takes over renames it:
+so the one before finds no note any more, and no folder for a marker. See decision 71.
 """
 
 import posixpath
@@ -32,6 +35,8 @@ MOST_BYTES = 190
 
 SLASH = "^"
 """Stands for a slash: Spark escapes that character in the names of partitions."""
+
+_TAKEN = re.compile(rf"{PARTITIONS}=([1-9][0-9]{{0,18}})~[0-9a-f]{{32}}")
 
 _NOTE = re.compile(r"(0|[1-9][0-9]{0,18})~(0|[1-9][0-9]{0,18})~(.+)", re.DOTALL)
 
@@ -71,22 +76,24 @@ class Partitions:
         pending: the newest note of each partition that is not committed, those in the middle of it included.
     """
 
-    def __init__(self, renames: FencedRename, home: str, marker: str = "") -> None:
+    def __init__(self, renames: FencedRename, home: str, marker: str = "", *, alone: bool = True) -> None:
         """Connect to nothing yet.
 
         Args:
             renames: lead to the target.
             home: the output's folder, below the root of the renames.
             marker: name of the files that mark committed partitions from now on; empty if there are none.
+            alone: whether no other process of this leader has them.
         """
-        self._renames, self._home = renames, f"{home}/{PARTITIONS}"
+        self._renames, self._output, self._alone = renames, home, alone
+        self._home = f"{home}/{PARTITIONS}"
         self._markers = {marker} if marker else set()
         self.pending: dict[str, Note] = {}
         self._committing: set[Note] = set()
         self._committed: dict[str, set[str]] = {}
 
     def load(self, *, make: bool = True) -> bool:
-        """Read all notes, and drop those that a newer one makes useless. Costs four lists.
+        """Read all notes, and drop those that a newer one makes useless. Costs five lists.
 
         Args:
             make: create the folders that are missing.
@@ -94,12 +101,15 @@ class Partitions:
         Returns:
             Whether there are notes; without ``make`` an output may have none.
         """
+        if self._alone:
+            self._find()
         names = self._names("")
         if not make and COMMITTED not in names:
             return False
         wanted = [PENDING, COMMITTING, COMMITTED, *(f"{MARKER}{each}" for each in sorted(self._markers))]
         if missing := [each for each in wanted if each not in names]:
-            self._renames.make_folders(self._home, *map(self._at, missing))
+            above = [self._home] if self._alone else []  # what was taken over is never made again
+            self._renames.make_folders(*above, *map(self._at, missing))
         self._markers |= {each.removeprefix(MARKER) for each in names if each.startswith(MARKER)}
         self.pending, self._committing, self._committed = {}, set(), {}
         for name in self._names(COMMITTED):
@@ -108,7 +118,40 @@ class Partitions:
         for state in (PENDING, COMMITTING):
             for name in self._names(state):
                 self._take(state, name, Note.parse(name))
+        self.hold()  # or all lists were empty because the folder was gone
         return True
+
+    def _find(self) -> int:
+        """Find the folder, and return how often it was taken over; a lower one was made by calls executed late."""
+        names = [entry.name for entry in self._renames.list(self._output)]
+        times, name = max(
+            ((int(found[1]), found[0]) for found in map(_TAKEN.fullmatch, names) if found), default=(0, "")
+        )
+        self._home = f"{self._output}/{name or PARTITIONS}"
+        return times
+
+    def take_over(self) -> None:
+        """Rename the folder, so that a process which had it finds nothing to commit any more, and no way to a marker.
+
+        Batches that were decided are looked for after that. So one that :meth:`hold` has let through is found.
+        """
+        if self._alone:
+            return
+        if not (times := self._find()):
+            self._renames.make_folders(self._home)
+        new = f"{self._output}/{PARTITIONS}={times + 1}~{uuid.uuid4().hex}"
+        self._renames.move(self._home, new)
+        self._home = new
+
+    def hold(self) -> None:
+        """Make sure that no other process has taken over; one that does so later sees all that was decided before.
+
+        Raises:
+            Unknown: one has.
+        """
+        if not self._alone and not self._renames.exists(self._home):
+            self._renames.check()
+            raise Unknown("Another process commits partitions of this output since: the query's next try goes on.")
 
     def _take(self, state: str, name: str, note: Note | None) -> None:
         """Know a note that is there, unless it is of no use."""

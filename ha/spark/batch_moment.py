@@ -7,7 +7,7 @@ the time in it are the same in every try, unlike those of a clock or of a progre
 import re
 from typing import TYPE_CHECKING
 
-from ha.checkpoints import contents
+from ha.checkpoints.batch_moment import NO_CHECKPOINT, moment_in, read_small
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.commit_trigger import Moment
 from leader.errors import InvalidSettings
@@ -16,9 +16,6 @@ from store.errors import NotFound
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-MOST = 64 << 20
-"""Longest file of offsets."""
 
 QUERY_ID = "sql.streaming.queryId"
 """Spark's property of the thread on which it calls ``foreachBatch``."""
@@ -49,30 +46,15 @@ class BatchMoments:
             raise InvalidSettings("A partition commit needs batches of a streaming query: use foreachBatch.")
         if query not in self._places:
             self._places[query] = self._place(query)
-        path = f"{self._places[query]}/offsets/{number}"
-        try:
-            found = contents.offsets(self._read(path))
-        except contents.Unreadable as error:
-            raise InvalidSettings(f"When batch {number} was is not known: {path} cannot be read. {error}") from error
-        return Moment(found.watermark_ms, found.time_ms)
+        return moment_in(self._renames, self._places[query], number)
 
     def _place(self, query: str) -> str:
         checkpoints = f"{self._renames.inside}/{SPARK}"
         for entry in self._renames.list(checkpoints):
             try:
-                said = self._read(f"{checkpoints}/{entry.name}/metadata").decode(errors="replace")
+                said = read_small(self._renames, f"{checkpoints}/{entry.name}/metadata").decode(errors="replace")
             except NotFound:
                 continue
             if (found := _ID.search(said)) and found[1] == query:
                 return f"{checkpoints}/{entry.name}"
-        raise InvalidSettings(
-            "A partition commit needs the query's checkpoint below the leader directory: give the query a queryName "
-            "instead of a checkpointLocation of its own, or use ha.spark.checkpoint_location."
-        )
-
-    def _read(self, path: str) -> bytes:
-        try:
-            return self._renames.do(lambda files: files.read(path, MOST))
-        except NotFound:
-            self._renames.check()
-            raise
+        raise InvalidSettings(NO_CHECKPOINT)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ha.outputs.partition_commit import PartitionCommit
+from ha.spark.sink.commit_options import OPTIONS, checkpoint_of, commit_of
 from leader.errors import InvalidSettings
 from leader.layout.names import check_word
 
@@ -20,6 +22,7 @@ _KNOWN = {
     "partitionby": "partitionBy",
     "name": "name",
     "compression": "compression",
+    **{name: name for name in OPTIONS},
 }
 """Spark's names in lower case, and as people write them."""
 
@@ -37,6 +40,8 @@ class SinkOptions:
         partition_by: columns.
         name: of the output.
         compression: of the files.
+        commit: when partitions are committed; None for never.
+        checkpoint: path of the query's checkpoint in the leader directory; empty without ``commit``.
     """
 
     path: str
@@ -44,6 +49,8 @@ class SinkOptions:
     partition_by: tuple[str, ...]
     name: str
     compression: str
+    commit: PartitionCommit | None = None
+    checkpoint: str = ""
 
 
 def options_of(given: Mapping[str, str], leader: str) -> SinkOptions:
@@ -77,8 +84,11 @@ def options_of(given: Mapping[str, str], leader: str) -> SinkOptions:
     columns = tuple(each.strip() for each in lower.get("partitionby", "").split(",") if each.strip())
     if len(set(columns)) < len(columns):
         raise InvalidSettings(f"partitionBy {lower['partitionby']!r} names a column twice.")
-    name = check_word(lower.get("name", "output"), "an output")
-    return SinkOptions(_located(path, leader), kind, columns, name, compression)
+    name, commit = check_word(lower.get("name", "output"), "an output"), commit_of(lower)
+    if commit is not None and not columns:
+        raise InvalidSettings(f"Output {name!r} has no partitions to commit: give partitionBy, too.")
+    checkpoint = checkpoint_of(lower, leader) if commit else ""
+    return SinkOptions(_located(path, leader), kind, columns, name, compression, commit, checkpoint)
 
 
 def _located(path: str, leader: str) -> str:

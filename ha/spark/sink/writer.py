@@ -13,27 +13,30 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from ha.checkpoints.batch_moment import NO_CHECKPOINT, moment_in
 from ha.metrics.output_report import REPORTS, path_beside
 from ha.outputs import layout
+from ha.outputs.commit_trigger import Moment
 from ha.outputs.journal import Journal, staged_below
 from ha.outputs.record import Record
 from ha.spark.sink.leader_home import LeaderHome
 from ha.spark.sink.options import SinkOptions
-from leader.errors import NotLeader
-from store.errors import StoreError
+from leader.errors import InvalidSettings, NotLeader
+from store.errors import NotFound, StoreError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 _log = logging.getLogger("ha")
 
-_journals: dict[tuple[LeaderHome, str, str], Journal] = {}
+_journals: dict[tuple[LeaderHome, SinkOptions], Journal] = {}
 """The journal of this process; of another leader or output it would be another process's turn."""
 
 
@@ -82,11 +85,14 @@ class HaWriter(DataSourceStreamArrowWriter):
         Raises:
             AlreadyExists: the output has such a batch, and this job did not put it there.
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
+            InvalidSettings: there are partitions to commit, and the query's checkpoint is elsewhere.
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; the query does it again.
         """
         written = _of(messages)
-        self._journal().publish(_attempt_of(written) or self._attempt, batchId, _record_of(written))
+        journal = self._journal()
+        moment = cache(lambda: self._moment(journal, batchId)) if self._options.commit else None
+        journal.publish(_attempt_of(written) or self._attempt, batchId, _record_of(written), moment)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what was written, unless the batch was decided; what cannot be dropped the next commit finds."""
@@ -101,14 +107,20 @@ class HaWriter(DataSourceStreamArrowWriter):
         except (StoreError, NotLeader) as error:  # the error that Spark aborts for is the one to see
             _log.warning("What was written of batch %d is dropped later: %s", batchId, error)
 
+    def _moment(self, journal: Journal, batch: int) -> Moment:
+        try:
+            return moment_in(journal.renames, f"{journal.renames.inside}/{self._options.checkpoint}", batch)
+        except NotFound as error:
+            raise InvalidSettings(NO_CHECKPOINT) from error
+
     def _journal(self) -> Journal:
-        key = (self._home, self._options.path, self._options.name)
+        key, options = (self._home, self._options), self._options
         if key not in _journals:
             while _journals:
                 _journals.popitem()[1].close()
             if path := os.environ.get("HA_QUERIES"):
                 REPORTS.resume(path_beside(Path(path), self._folder))
-            _journals[key] = Journal(*key)
+            _journals[key] = Journal(self._home, options.path, options.name, options.commit, alone=False)
         return _journals[key]
 
 

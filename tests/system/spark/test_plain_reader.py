@@ -85,8 +85,8 @@ def test_a_batch_that_is_complete_whatever_is_missing_is_found(monkeypatch: pyte
 def test_a_replay_that_is_published_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     settle = Journal.settle
 
-    def forgetful(journal: Journal, attempt: str = "", *, shared: bool = False) -> None:
-        settle(journal, attempt, shared=shared)
+    def forgetful(journal: Journal, attempt: str = "") -> None:
+        settle(journal, attempt)
         journal._newest -= 1
 
     monkeypatch.setattr(Journal, "settle", forgetful)

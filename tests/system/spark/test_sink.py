@@ -21,9 +21,12 @@ from ha.spark.sink import writer
 from ha.spark.sink.leader_home import LeaderHome, home_of
 from ha.spark.sink.options import options_of
 from ha.spark.sink.writer import HaWriter, Written
+from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles
 from store.errors import ConnectionLost, NotFound
+from store.local import LocalFiles
 from tests.system.spark.helpers import fence, leading, names
+from tests.system.spark.marker_reader import offsets
 from tests.system.spark.plain_reader import FAULTS
 from tests.system.spark.sink_run import SinkRun
 from tests.system.spark.test_output_loss import Counted
@@ -111,7 +114,10 @@ def run(spark: SparkSession, source: Path, target: str, checkpoint: str, kind: s
     if kind == "text":
         lines = lines.drop("seen")
     sink = lines.writeStream.format("ha").option("path", target).option("format", kind).option("partitionBy", "part")
-    query = sink.option("checkpointLocation", checkpoint).start()
+    sink = sink.option("sink.partition-commit.policy.kind", "success-file")
+    if checkpoint:
+        sink = sink.option("checkpointLocation", checkpoint)
+    query = sink.queryName(kind).start()
     try:
         query.processAllAvailable()
     finally:
@@ -122,19 +128,24 @@ def run(spark: SparkSession, source: Path, target: str, checkpoint: str, kind: s
 @pytest.mark.hdfs
 @pytest.mark.timeout(180)
 def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
-    """Each format is read as it was written, below partitions that have the same names as with Output."""
+    """Each format is read as it was written, below partitions that have the same names as with Output.
+
+    Each partition is committed: the process that does it finds the query's checkpoint by its name, or where it is said.
+    """
     moment = "2026-01-02 03:04:05.678901"
     frame = spark.createDataFrame([("x", value) for value in ODD], "line string, part string")
     stamped = frame.selectExpr("line", "part", f"timestamp '{moment}' seen").coalesce(1)
     stamped.write.parquet(str(tmp_path / "in"))
     with leading(job, hdfs_uri) as leadership:
         register_format(spark, leadership)
+        spark.conf.set("spark.sql.streaming.checkpointLocation", leadership.path("spark"))
         with Output(leadership, f"{hdfs_uri}-out/{job}/usual", source="parquet", partition_by=["part"]) as output:
             output.write(stamped, 0)
         for kind in ("parquet", "orc", "text"):
             target = f"{hdfs_uri}-out/{job}/{kind}"
-            run(spark, tmp_path / "in", target, leadership.path(f"spark/{kind}"), kind)
+            run(spark, tmp_path / "in", target, leadership.path("spark/said") if kind == "orc" else "", kind)
             assert names(target) == names(f"{hdfs_uri}-out/{job}/usual")
+            assert names(f"{target}/part=50%25") == ["_SUCCESS", "batch=0"]
             schema = "value string" if kind == "text" else "line string, seen timestamp"
             found = spark.read.format(kind).schema(f"{schema}, part string, batch int").load(target)
             expected = [("x", value, 0) if kind == "text" else ("x", moment, value, 0) for value in sorted(ODD)]
@@ -143,8 +154,9 @@ def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, tmp_pa
         fence(leadership)
         stamped.write.mode("append").parquet(str(tmp_path / "in"))
         with pytest.raises(StreamingQueryException, match=r"Epoch 1 of job .* is over"):
-            run(spark, tmp_path / "in", target, str(tmp_path / "another"), "text")
-    assert names(f"{target}/part=50%25") == ["batch=0"]
+            run(spark, tmp_path / "in", target, leadership.path("spark/another"), "text")
+    spark.conf.unset("spark.sql.streaming.checkpointLocation")
+    assert names(f"{target}/part=50%25") == ["_SUCCESS", "batch=0"]
 
 
 # --- tasks and commits on a local directory, without a Spark
@@ -195,6 +207,48 @@ def test_a_batch_without_rows_is_complete(leadership: Leadership, tmp_path: Path
     assert sorted(each.name for each in (own / "done" / "0").iterdir()) == ["0", "1", "2"]
 
 
+class Marking(Counted):
+    """Counts, and writes markers."""
+
+    def write(self, path: str, data: bytes) -> None:
+        assert not data
+        Counted.calls += 1
+        LocalFiles.write(self, path, data)
+
+    def read(self, path: str, limit: int) -> bytes:
+        Counted.calls += 1
+        return LocalFiles.read(self, path, limit)
+
+
+def test_calls_of_a_batch_with_a_partition_commit(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two more: the batch has offsets to read, and nobody else may hold the notes. A marker costs five more."""
+    monkeypatch.setattr(
+        LeaderHome, "open_files", lambda _, uri: BoundedFiles(lambda: Marking(uri.removeprefix("file://")), uri=uri)
+    )
+    log = Path(leadership.directory.removeprefix("file://"), "spark", "q", "offsets")
+    log.mkdir(parents=True)
+    given = {"partitionBy": "part", "queryName": "q", "sink.partition-commit.delay": "3000 s"}
+    spent = []
+    for number in range(5):
+        (log / str(number)).write_bytes(offsets(number))
+        message = wrote(writer_of(leadership, tmp_path, **given), {"value": ["x"], "part": [1]})
+        Counted.calls = 0
+        writer_of(leadership, tmp_path, **given).commit([message], number)
+        spent.append(Counted.calls)
+    assert spent[1:] == [10, 10, 10 + 5, 10 + 4]  # the last one is late
+    assert not (tmp_path / "out" / "part=1" / "_SUCCESS").exists()
+
+
+def test_offsets_that_are_elsewhere_are_said_before_anything_is_decided(leadership: Leadership, tmp_path: Path) -> None:
+    given = {"partitionBy": "part", "queryName": "q", "sink.partition-commit.delay": "1 s"}
+    message = wrote(writer_of(leadership, tmp_path, **given), {"value": ["x"], "part": [1]})
+    with pytest.raises(InvalidSettings, match="needs the query's checkpoint below the leader directory"):
+        writer_of(leadership, tmp_path, **given).commit([message], 0)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_rows_are_counted_by_partition(
     leadership: Leadership, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +294,30 @@ def test_an_abort_after_a_decision_keeps_the_batch(
     writer_of(leadership, tmp_path).commit([second], 0)
     (file,) = (tmp_path / "out" / "batch=0").iterdir()
     assert file.read_text() == "first\n"
+
+
+def test_a_process_that_fails_while_it_settles_settles_again(
+    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has left its mark by then, and does not know yet what another process has published meanwhile."""
+    processes: list[dict[Any, Journal]] = [{}, {}]
+
+    def commit(process: int, batch: int) -> None:
+        message = wrote(writer_of(leadership, tmp_path), {"value": [f"by {process}"]})
+        monkeypatch.setattr(writer, "_journals", processes[process])
+        writer_of(leadership, tmp_path).commit([message], batch)
+
+    commit(0, 0)
+    commit(1, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Moving, "keep", lambda *_: (_ for _ in ()).throw(ConnectionLost("no answer")))
+        patch.setattr(writer, "_journals", processes[0])
+        with pytest.raises(ConnectionLost):
+            writer_of(leadership, tmp_path).commit([], 1)
+    monkeypatch.setattr(Moving, "move", lambda *_: pytest.fail("batch 1 was published"))
+    commit(0, 1)
+    (file,) = (tmp_path / "out" / "batch=1").iterdir()
+    assert file.read_text() == "by 1\n"
 
 
 def test_an_abort_that_knows_nothing_leaves_it_to_the_next_commit(leadership: Leadership, tmp_path: Path) -> None:
