@@ -105,11 +105,9 @@ def _policies(known: Mapping[str, str]) -> tuple[str | Policy, ...]:
     for each in kinds:
         if each not in (SUCCESS_FILE, CUSTOM):
             raise InvalidSettings(f"{KIND} has no {each!r}: choose {SUCCESS_FILE} or {CUSTOM}.")
-    policies = tuple(Imported(known[CLASS]) if each == CUSTOM else each for each in kinds)
-    for each in policies:
-        if isinstance(each, Imported):
-            each.found()
-    return policies
+    if CUSTOM in kinds:
+        Imported(known[CLASS]).found()
+    return tuple(Imported(known[CLASS]) if each == CUSTOM else each for each in kinds)
 
 
 def checkpoint_of(given: Mapping[str, str], leader: str) -> str:

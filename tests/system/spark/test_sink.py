@@ -257,8 +257,13 @@ def test_rows_are_counted_by_partition(
     messages: list[Any] = [wrote(tasks, {"value": ["x"] * len(parts), "part": parts}) for parts in ([1, 2, 1], [2, 1])]
     wrote(tasks, {"value": ["twice"], "part": [1]})
     kept: list[Record] = []
-    keep = Moving.take_stock
-    monkeypatch.setattr(Moving, "take_stock", lambda *given: kept.append(keep(*given)) or kept[-1])
+    stock = Moving.take_stock
+
+    def seen(moving: Moving, attempt: str, of: Record | None = None) -> Record:
+        kept.append(stock(moving, attempt, of))
+        return kept[-1]
+
+    monkeypatch.setattr(Moving, "take_stock", seen)
     writer_of(leadership, tmp_path, partitionBy="part").commit(messages, 0)
     assert kept[0].rows == {"part=1": 3, "part=2": 2}
     jobs = leadership.directory.rpartition("/orders/")[0]
