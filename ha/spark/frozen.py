@@ -1,11 +1,12 @@
-"""Frozen settings: says before the queries start which settings of the session a checkpoint overrules.
+"""Frozen settings: says which settings of the session a checkpoint overrules.
 
 Spark takes some settings from a query's checkpoint, the number of state partitions for instance. What the session says
 otherwise has no effect on that query, and of that there is one line of Spark's, deep in its log.
 """
 
 import logging
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
@@ -16,8 +17,9 @@ from ha.leadership.leadership import Leadership
 from ha.spark import source_names
 from ha.spark.commit_log import newest_batch, queries
 from ha.spark.partition_advice import advise
+from leader.errors import NotLeader
 from leader.layout.names import SPARK
-from store.errors import Invalid, NotFound
+from store.errors import Invalid, NotFound, StoreError
 
 _log = logging.getLogger("ha")
 
@@ -31,11 +33,12 @@ def differing(frozen: Mapping[str, str], session: Mapping[str, str]) -> list[str
     ]
 
 
-def warn_of_frozen(spark: SparkSession, leadership: Leadership, *, each_query: bool = False) -> None:
-    """Log, for each query with state, which settings of the session have no effect on it. Costs two lists and a read.
+def warn_of_frozen(spark: SparkSession, leadership: Leadership, *, each_query: bool = False) -> threading.Thread:
+    """Log, for each query with state, which settings of the session have no effect on it.
 
-    Of a job without queries it logs what Spark is going to freeze, if that looks wrong. ``each_query`` says that the
-    names of sources are looked at for each query when it starts.
+    The checkpoints are read on a thread, which is returned: three requests for each query, and no query waits for them.
+    Of a job without queries it logs at once what Spark is going to freeze, if that looks wrong. ``each_query`` says
+    that the names of sources are looked at for each query when it starts.
 
     Raises:
         Fenced: another leader has taken over.
@@ -47,8 +50,21 @@ def warn_of_frozen(spark: SparkSession, leadership: Leadership, *, each_query: b
         advise(spark, leadership.job)
         if not each_query:
             source_names.advise(spark, leadership.job)
+    reading = threading.Thread(target=_compare, args=(leadership, known, session), name="ha-frozen", daemon=True)
+    reading.start()
+    return reading
+
+
+def _compare(leadership: Leadership, known: Iterable[str], session: Mapping[str, str]) -> None:
     for query in known:
-        if found := differing(_frozen(leadership, query), session):
+        try:
+            found = differing(_frozen(leadership, query), session)
+        except (StoreError, NotLeader) as unknown:
+            _log.info(
+                "%s: it is not known what the checkpoint of query %r overrules: %s", leadership.job, query, unknown
+            )
+            return
+        if found:
             _log.warning(
                 "%s: query %r goes on with the settings of its checkpoint: %s. `ha rescale` changes the number of "
                 "state partitions. For the others give it another name, so that it begins anew.",

@@ -1,5 +1,7 @@
 """Frozen settings: one sentence for each query whose checkpoint overrules the session."""
 
+import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,9 @@ import pytest
 
 import ha
 from ha.leadership.leadership import Leadership
+from ha.spark import frozen
 from ha.spark.frozen import differing, warn_of_frozen
+from store.errors import Unknown
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 
@@ -39,7 +43,7 @@ def leadership() -> Iterator[Leadership]:
 def test_what_is_overruled_is_said_once_with_both_values(
     leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
-    warn_of_frozen(session(partitions="977"), leadership)
+    warn_of_frozen(session(partitions="977"), leadership).join()
     (said,) = [each.getMessage() for each in caplog.records if "goes on with" in each.getMessage()]
     assert said.startswith("orders: query 'daily' goes on with the settings of its checkpoint: ")
     assert f"{PARTITIONS}=" in said
@@ -47,12 +51,29 @@ def test_what_is_overruled_is_said_once_with_both_values(
 
 
 def test_what_was_not_set_or_is_the_same_is_not_said(leadership: Leadership, caplog: pytest.LogCaptureFixture) -> None:
-    warn_of_frozen(session(), leadership)
-    warn_of_frozen(session(other="1"), leadership)
-    warn_of_frozen(SimpleNamespace(conf=object()), leadership)  # type: ignore[arg-type]  # an older Spark
+    warn_of_frozen(session(), leadership).join()
+    warn_of_frozen(session(other="1"), leadership).join()
+    warn_of_frozen(SimpleNamespace(conf=object()), leadership).join()  # type: ignore[arg-type]  # an older Spark
     Path(urlsplit(leadership.path("spark/daily/offsets/5")).path).write_text("damaged")
-    warn_of_frozen(session(partitions="977"), leadership)
+    warn_of_frozen(session(partitions="977"), leadership).join()
     assert "goes on with" not in caplog.text
+
+
+def test_nothing_waits_for_a_store_that_does_not_answer(
+    leadership: Leadership, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+
+    def hang(_: Leadership, __: str) -> dict[str, str]:
+        assert asked.wait(60.0)
+        raise Unknown("it does not answer")
+
+    monkeypatch.setattr(frozen, "_frozen", hang)
+    with caplog.at_level(logging.INFO, "ha"):
+        reading = warn_of_frozen(session(partitions="977"), leadership)
+        asked.set()
+        reading.join()
+    assert "it is not known what the checkpoint of query 'daily' overrules: it does not answer" in caplog.text
 
 
 def test_differences() -> None:
