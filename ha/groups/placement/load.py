@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from store.errors import Invalid, NotSent, StoreError
+from store.errors import Invalid, NotSent
 from store.hadoop_errors import configuration, namenodes
 
 if TYPE_CHECKING:
@@ -140,11 +140,3 @@ def beans(session: "requests.Session", server: str, query: str) -> list[dict[str
     if not found:
         raise LookupError(f"no bean {query}")
     return found
-
-
-def load_or_none(root: str, ca: str = "") -> Load | None:
-    """Ask as :func:`load_of` does; None if nobody says it."""
-    try:
-        return load_of(root, ca)
-    except StoreError:
-        return None

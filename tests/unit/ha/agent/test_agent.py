@@ -25,6 +25,7 @@ from leader.lookup.reader import Reader
 from store.clock import now
 from store.files import Entry
 from store.local import LocalFiles
+from tests.unit.ha.clocks import At
 from tests.unit.ha.led import Led, session
 from tests.unit.ha.waiting import PATIENCE, wait_until
 
@@ -437,23 +438,6 @@ class Still:
         del timeout, every
         yield Look(now(), None, reached=bool(job), known=None)
         stop.wait()
-
-
-class At:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        self.at += seconds
-        return event.is_set()
 
 
 def test_no_more_jobs_are_kept_than_there_is_room_for() -> None:

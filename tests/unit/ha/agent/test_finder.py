@@ -2,7 +2,6 @@
 
 import os
 import stat
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,34 +14,16 @@ from ha.config.snapshot_dir import LEADER, WANTED, SnapshotDirectory, snapshot_d
 from leader.layout.information import LeaderInformation
 from leader.lookup.answers import Snapshot
 from store.zookeeper.address import parse
+from tests.unit.ha.clocks import At
 from tests.unit.ha.led import session
 
 AUDIT, FRESH = 30.0, 3.0
 FILES = "file:///somewhere/jobs"
 
 
-class At:
-    """A clock that moves only when a thread waits."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-        self.slept: list[float] = []
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.at += seconds
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        self.sleep(seconds)
-        return event.is_set()
-
-
 @pytest.fixture
 def clock() -> At:
-    return At()
+    return At(1000.0)
 
 
 @pytest.fixture

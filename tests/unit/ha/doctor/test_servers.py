@@ -1,15 +1,14 @@
 """The modes of NameNodes, as their own web servers say them: here servers that say what a test wants."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from ha.doctor import servers
 from ha.doctor.finding import Finding, Level
 from ha.doctor.servers import check_namenodes
+from tests.unit.ha.web_servers import web_servers
 
 Serve = Callable[[bytes, int], str]
 
@@ -20,28 +19,8 @@ def mode(text: str) -> bytes:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    running: list[ThreadingHTTPServer] = []
-
-    def start(said: bytes, status: int) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(status if self.path == servers.STATUS else 404)
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
-
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        running.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in running:
-        server.shutdown()
-        server.server_close()
+    with web_servers() as start:
+        yield lambda said, status: start(lambda path: (status if path == servers.STATUS else 404, said))
 
 
 def examined(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> Finding:

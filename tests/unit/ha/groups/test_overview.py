@@ -12,24 +12,9 @@ from ha.groups import overview as module
 from ha.groups.overview import overview, places
 from ha.groups.placement.load import Load
 from store.errors import NotSent
+from tests.unit.ha.clocks import At
 from tests.unit.ha.groups.roots import Roots
 from tests.unit.ha.groups.test_group_files import create, move
-
-
-class Clock:
-    """Time passes only while somebody waits."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-    def wait(self, *_: object) -> bool:
-        raise AssertionError("nobody waits for an event here")
 
 
 def jobs_of(roots: Roots) -> dict[str, list[str] | None]:
@@ -67,7 +52,7 @@ def test_requests_are_counted_over_the_time_that_has_passed(roots: Roots, monkey
     monkeypatch.setattr(module, "load_of", load)
 
     monkeypatch.setattr(module, "ThreadPoolExecutor", _InTurn)
-    first, second, third = overview(roots.group(), 2.0, "ca", Clock())
+    first, second, third = overview(roots.group(), 2.0, "ca", At())
     assert (first.requests_per_second, first.queue_ms, first.processing_ms, first.queue_length) == (15.0, 1.5, 0.5, 2)
     assert second.requests_per_second == 15.0
     assert (third.requests_per_second, third.problem, third.jobs) == (None, "silent", [])

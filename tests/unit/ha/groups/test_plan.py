@@ -99,3 +99,9 @@ def test_the_share_is_a_bound() -> None:
     found = plan({"a": 10.0, "b": 0.0}, jobs)
     assert (len(found.moves), found.why) == (2, "at most 20% of 10 jobs move at once")
     assert found.after == 1.6
+
+
+def test_at_the_goal_nothing_moves() -> None:
+    jobs = [JobLoad(f"job-{number}", "a", 1.0) for number in range(10)]
+    assert plan({"a": 12.0, "b": 8.0}, jobs).moves == []
+    assert len(plan({"a": 12.1, "b": 7.9}, jobs).moves) == 1

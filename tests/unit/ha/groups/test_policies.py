@@ -1,9 +1,7 @@
 """Policies for new jobs, and the load that NameNodes report: here servers that say what a test wants."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,36 +13,23 @@ from store.bounded import BoundedFiles
 from store.errors import Invalid, NotSent
 from store.local import LocalFiles
 from tests.unit.ha.groups.roots import Roots
+from tests.unit.ha.web_servers import web_servers
 
 Serve = Callable[..., str]
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    running: list[ThreadingHTTPServer] = []
+    with web_servers() as start:
 
-    def start(*ports: dict[str, float], state: str = "active", status: int = 200) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                found = list(ports) if ACTIVITY in self.path else [{"State": state}]
-                said = json.dumps({"beans": found}).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
+        def namenode(*ports: dict[str, float], state: str = "active", status: int = 200) -> str:
+            def answer(path: str) -> tuple[int, bytes]:
+                found = list(ports) if ACTIVITY in path else [{"State": state}]
+                return status, json.dumps({"beans": found}).encode()
 
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
+            return start(answer)
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        running.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"127.0.0.1:{server.server_port}"
-
-    yield start
-    for each in running:
-        each.shutdown()
-        each.server_close()
+        yield namenode
 
 
 def port(requests: int = 0, queue: float = 0.0, length: int = 0, processing: float = 0.0) -> dict[str, float]:
