@@ -127,10 +127,6 @@ class GroupFiles(BoundedFiles):
         """Remember where a job lies. Nothing depends on it being true still: whoever finds nothing there looks anew."""
         self._places[job] = root
 
-    def forget(self, job: str) -> None:
-        """Look for a job anew when it is wanted next."""
-        self._places.pop(job, None)
-
     def place(self, job: str, deadline: float) -> str:
         """Return the root at which a job lies.
 
@@ -154,15 +150,16 @@ class GroupFiles(BoundedFiles):
         Raises:
             StoreError: a root does not answer, so the job may exist there; or the decision could not be written.
         """
-        with suppress(NotFound):
-            return self.place(job, deadline)
+        if (known := self.known(job)) is not None:
+            return known
         found = find(self.roots, job, deadline)
-        if found.failure is not None:
+        root = found.root
+        if not root and found.failure is not None:
             raise missing(found, job, self.roots)
-        root = found.root or found.pointed or next(iter(found.present), "")
         if not root:
-            root = self._decide(job, self._choose(list(self.roots.values()), job), deadline)
-        self.roots[root].call("place", lambda files: files.make_root(), max(0.0, deadline - now()))
+            root = found.pointed or next(iter(found.present), "")
+            root = root or self._decide(job, self._choose(list(self.roots.values()), job), deadline)
+            self.roots[root].call("place", lambda files: files.make_root(), max(0.0, deadline - now()))
         self.remember(job, root)
         return root
 

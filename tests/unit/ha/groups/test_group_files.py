@@ -58,6 +58,11 @@ def test_elsewhere_it_takes_two_lists_once_and_then_one(roots: Roots) -> None:
     assert roots.lists() == 3
 
 
+def test_before_a_job_is_created_each_root_is_asked_for_it_once(roots: Roots) -> None:
+    create(roots.group(roots.at(roots.home(JOB))))
+    assert roots.lists() == len(roots.uris)
+
+
 def test_whoever_decides_first_decides(roots: Roots) -> None:
     first, second = roots.others(JOB)
     create(roots.group(roots.at(first)))

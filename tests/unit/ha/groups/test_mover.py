@@ -228,6 +228,12 @@ def test_it_takes_the_leadership_by_an_orderly_hand_over(roots: Roots) -> None:
     assert asked[0].startswith("move-")
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rounds before the last one: they change nothing that a reader sees."""
+    monkeypatch.setattr(module, "ROUNDS", 0)
+
+
 POINTS = 13
 """More changes than a move has, so that the last ones interrupt nothing."""
 
@@ -236,7 +242,7 @@ def test_there_are_no_more_changes_than_are_interrupted(tmp_path: Path) -> None:
     assert 6 <= len(changes_of_a_move(tmp_path)) <= POINTS
 
 
-@pytest.mark.usefixtures("source")
+@pytest.mark.usefixtures("source", "at_once")
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("point", range(POINTS))
 def test_killed_anywhere_it_goes_on(roots: Roots, point: int, after: bool) -> None:
@@ -252,6 +258,7 @@ def test_killed_anywhere_it_goes_on(roots: Roots, point: int, after: bool) -> No
     whole(roots, target)
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("point", range(POINTS))
 def test_killed_anywhere_it_can_be_undone_until_it_is_decided(
@@ -271,6 +278,7 @@ def test_killed_anywhere_it_can_be_undone_until_it_is_decided(
         whole(roots, target)
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("point", range(6))
 @pytest.mark.parametrize("after", [False, True])
 def test_an_undo_that_is_killed_is_called_again(roots: Roots, source: str, point: int, after: bool) -> None:
