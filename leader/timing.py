@@ -1,5 +1,6 @@
 """All durations of the protocol, and the inequalities that must hold between them."""
 
+import math
 from dataclasses import dataclass, fields
 
 from leader.errors import InvalidSettings
@@ -117,6 +118,14 @@ class Timing:
     def short_ttl_ms(self) -> int:
         """``short_ttl`` as it is written into a lease, in milliseconds."""
         return round(self.short_ttl * 1000)
+
+    @property
+    def adopted_ttl_ms(self) -> int:
+        """Time to live of a lease that is taken up, as it is written: what the dead process believed ends before that.
+
+        ZooKeeper may have attested its lease, for as long as its session was sure to live.
+        """
+        return max(self.short_ttl_ms, math.ceil(self.session_timeout * 1000))
 
     @property
     def long_ttl_ms(self) -> int:

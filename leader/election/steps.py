@@ -145,7 +145,8 @@ class Steps:
         if state.attested(now) and attestation.token is not None:
             ttl_ms = state.timing.long_ttl_ms
             return structs.replace(held, mode=Mode.ZOOKEEPER, ttl_ms=ttl_ms, attestation=attestation.token)
-        return structs.replace(held, mode=Mode.HDFS, ttl_ms=state.timing.short_ttl_ms, attestation="")
+        ttl_ms = state.timing.short_ttl_ms if state.adopting is None else state.timing.adopted_ttl_ms
+        return structs.replace(held, mode=Mode.HDFS, ttl_ms=ttl_ms, attestation="")
 
     def _change_lease(self, wanted: Lease | None, now: float) -> PendingOperation | None:
         holding = self._state.holding

@@ -9,9 +9,11 @@ from leader.election.events import Command
 from leader.layout.contact import ContactAddress
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
+from leader.timing import Timing
 from tests.system.simulation.canary import S1, S3, Canary, of
 from tests.system.simulation.directed import (
     draw_back_after_a_release,
+    draw_back_and_gone,
     draw_back_to_a_forgotten_name,
     draw_sidecar_back,
 )
@@ -56,6 +58,13 @@ ADOPTIONS = (
     ),
     Canary(
         "an adopted lease goes on with the next sequence", of(responses, LEAP=0), S1, 60, draw_back_to_a_forgotten_name
+    ),
+    Canary(
+        "an adopted lease is shorter than the dead one's belief",
+        of(Timing, adopted_ttl_ms=Timing.short_ttl_ms),
+        S1,
+        120,
+        draw_back_and_gone,
     ),
     Canary("a released lease is taken up", of(responses, refusal=_released_is_ours), S3, 30, draw_back_after_a_release),
     Canary(

@@ -170,7 +170,7 @@ def draw_asked(seed: int) -> Plan:
                 steps.append(Step(round(at + around, 3), "cut", dice.choice(("leader", OPERATOR)), lasts, how))
             case _:
                 pass
-    others = [] if drawn.calm else _without_deleted_nodes(drawn)
+    others = [] if drawn.calm else without_deleted_nodes(drawn)
     kept = [step for step in others if step.target[:1] != "r" and dice.random() < KEPT_BESIDE_ASKED]
     return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
 
@@ -183,8 +183,8 @@ def draw_sidecar_back(seed: int) -> Plan:
     endless = not drawn.suspicion and dice.random() < ENDLESS
     plan = replace(drawn, calm=False, jobs=1, hosts_die=False, stubborn=drawn.stubborn or endless)
     plan = replace(plan, adopt_within=NEVER if endless else within)
-    steps = [step for _ in range(dice.randint(1, 4)) for step in _draw_back(dice, plan, within)]
-    kept = [step for step in _without_deleted_nodes(drawn) if dice.random() < KEPT_BESIDE_BACK]
+    steps = [step for _ in range(dice.randint(1, 4)) for step in draw_back(dice, plan, within)]
+    kept = [step for step in without_deleted_nodes(drawn) if dice.random() < KEPT_BESIDE_BACK]
     return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
 
 
@@ -216,12 +216,24 @@ def draw_back_after_a_release(seed: int) -> Plan:
     return replace(plan, steps=(fate, Step(at + 0.1, "unseat", "", 0.0, ("resign",))))
 
 
-def _without_deleted_nodes(plan: Plan) -> list[Step]:
+def draw_back_and_gone(seed: int) -> Plan:
+    """Draw a sidecar that comes back and dies as well, while its rename of the lease is under way.
+
+    The command goes on for as long as the first one believed, which ZooKeeper had attested.
+    """
+    dice = random.Random(f"back and gone {seed}")  # noqa: S311
+    plan = Plan(seed, timing=Timing(**TIMINGS[1]), suspicion=True, readers=0, seconds=40.0, adopt_within=8.0)
+    how = ("late", f"{dice.uniform(0.01, 0.99):.3f}", "back", "12.0")
+    step = Step(round(dice.uniform(18, 24), 3), "back", "leader", round(dice.uniform(0.05, 1.2), 3), how)
+    return replace(plan, steps=(step,))
+
+
+def without_deleted_nodes(plan: Plan) -> list[Step]:
     """A dead sidecar cannot be asked, and so its session's node must not be deleted: one of the assumptions of S1."""
     return [step for step in plan.steps if step.kind != "stranger" or step.how[0] not in ("delete", "replace")]
 
 
-def _draw_back(dice: random.Random, plan: Plan, within: float) -> list[Step]:
+def draw_back(dice: random.Random, plan: Plan, within: float) -> list[Step]:
     """Draw a sidecar that dies, often while a command of it is under way, and one that comes back in time or late."""
     timing, at = plan.timing, round(dice.uniform(3, plan.seconds), 3)
     seconds = round(within * dice.uniform(0.02, 1.2), 3)

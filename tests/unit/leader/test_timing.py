@@ -103,3 +103,8 @@ def test_every_accepted_ttl_can_be_written_into_a_lease(long_ttl: float) -> None
         return
     lease = Lease(1, Mode.ZOOKEEPER, timing.long_ttl_ms, A, "", "a")
     assert Lease.parse(lease.name) == lease
+
+
+@pytest.mark.parametrize(("short", "session", "adopted"), [(6.0, 10.0, 10_000), (12.0, 5.0, 12_000)])
+def test_a_lease_that_is_taken_up_outlasts_any_belief(short: float, session: float, adopted: int) -> None:
+    assert Timing(short_ttl=short, session_timeout=session).adopted_ttl_ms == adopted

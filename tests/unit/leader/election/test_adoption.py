@@ -220,7 +220,7 @@ def test_an_answer_that_comes_after_the_lease_has_run_out_grants_nothing() -> No
     new.contend_again = False
     new.faults.append(Fault(own_lease, then=new.pause))
     arena.until(lambda: not new.faults, 1)
-    arena.run(TIMING.short_ttl)
+    arena.run(TIMING.session_timeout)  # its time to live, see decision 64
     new.resume()
     arena.run(30)
     assert not new.grants()
@@ -241,3 +241,18 @@ def test_names_of_the_lease_never_come_back() -> None:
         arena.run(10)
         assert arena.leaders() == [leader]
     assert all(before < after for before, after in pairwise(seen))
+
+
+@pytest.mark.parametrize("zookeeper", [False, True])
+def test_the_lease_that_is_taken_up_outlasts_what_the_dead_one_believed(zookeeper: bool) -> None:
+    """The command goes on for so long, also if the new process dies at once; the next renewal is a usual one."""
+    arena, process, _ = led_and_killed(zookeeper=zookeeper)
+    taken = list[Lease]()
+    arena.files.told = lambda _at, _how, _from, to, by: taken.extend(
+        [each] if by == process.name and (each := Lease.parse(to.rpartition("/")[2])) else []
+    )
+    arena.run(TIMING.session_timeout)
+    assert taken[0].mode is Mode.HDFS
+    assert taken[0].ttl == max(TIMING.short_ttl, TIMING.session_timeout)
+    assert taken[1].ttl == TIMING.short_ttl
+    assert (taken[-1].mode is Mode.ZOOKEEPER) == zookeeper
