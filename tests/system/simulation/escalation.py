@@ -17,6 +17,7 @@ from leader.errors import NotLeader
 from leader.job.checkpoints import Checkpoints
 from leader.job.failed_attempts import LONGEST_PAUSE_S
 from leader.layout.names import EXCEPTIONS_RETAINED, LeaderDirectory
+from leader.timing import NEVER
 from store.errors import StoreError
 from tests.system.simulation.blocking import SimulatedBoundedFiles, SimulatedClock
 from tests.system.simulation.plan import Plan
@@ -81,8 +82,23 @@ LASTED = "lasted"
 """The command has run for so long that failures before it do not matter; the leader has made that known."""
 BEFORE = "before"
 """An earlier life of the job has left so many failures (``seconds``)."""
+TAKEN_UP = "taken up"
+"""Another sidecar has taken the command up, and the leadership with it."""
 AGAIN = "again"
 """An operator runs the job once more."""
+
+
+@dataclass
+class Life:
+    """One run of the command; it may outlive its sidecar.
+
+    Attributes:
+        ends: true time at which it fails; NEVER if it does not.
+        batch: whether it is still to complete a batch.
+    """
+
+    ends: float
+    batch: bool
 
 
 class Failures:
@@ -90,6 +106,8 @@ class Failures:
 
     def __init__(self) -> None:
         self.happened: list[Happened] = []
+        self.lives: dict[int, Life] = {}
+        """The command's newest run, by the epoch of its leadership."""
         self.dice_say_it_fails = True
         """Whether commands may fail; not once all is well."""
 
@@ -154,28 +172,56 @@ class CommandWork:
             return
         if pause:
             self.status.restart(leader)
-        started, self._running = self._clock.now(), leader.epoch
+        started = self._clock.now()
         self._note(leader, STARTED, started - granted)
+        self._ledger.lives[leader.epoch] = self._draw()
+        self._guarded(leader, runs=True)
         if pause:
             self._escalation.tries(leader)
-        if self._run(leader, works, started):
-            end(self._count(leader, self._clock.now() - started))
+        self._see_through(leader, works, started, end)
 
-    def _run(self, leader: LeaderDirectory, works: Callable[[], bool], started: float) -> bool:
-        """Run it; returns whether it has failed while it was to run."""
-        dice, checkpoints = self._dice, Checkpoints(self.status.directory(leader), retained=RETAINED)
+    def take_up(self, leader: LeaderDirectory, works: Callable[[], bool], end: Callable[[bool], None]) -> None:
+        """Go on with a command whose sidecar was killed. It may have ended meanwhile: then its guard says so now."""
+        self._note(leader, TAKEN_UP)
+        self.status.reconcile(leader, lambda: None)
+        self._see_through(leader, works, self._clock.now(), end)
+
+    def _draw(self) -> Life:
+        dice, host = self._dice, self._host
         lasts = dice.random() < LASTS or not self._ledger.dice_say_it_fails
-        ends, batch = started + dice.uniform(*LIVES), dice.random() < self._plan.progress
-        while works() and (lasts or self._clock.now() < ends):
-            self._clock.sleep(LOOKS_EVERY if lasts else max(0.01, ends - self._clock.now()))
-            if batch and works():
-                batch = False
-                self._complete(leader, checkpoints)
-            if works():
-                self._last(leader, self._clock.now() - started)
+        ends = NEVER if lasts else host.world.now + dice.uniform(*LIVES) / host.rate
+        return Life(ends, dice.random() < self._plan.progress)
+
+    def _see_through(
+        self, leader: LeaderDirectory, works: Callable[[], bool], since: float, end: Callable[[bool], None]
+    ) -> None:
+        """Watch the command until it ends, or is to end; a failure is counted. This sidecar has it ``since`` then."""
+        self._running = leader.epoch
+        self._watch(leader, works, since)
         if self._running == leader.epoch:
             self._running = 0
-        return works() and self._host.leads(self._job)
+        if works():
+            self._guarded(leader, runs=False)
+            leads = self._host.leads(self._job)  # it may have slept
+            end(self._count(leader, self._clock.now() - since) if leads else True)
+
+    def _watch(self, leader: LeaderDirectory, works: Callable[[], bool], since: float) -> None:
+        checkpoints = Checkpoints(self.status.directory(leader), retained=RETAINED)
+        world, life = self._host.world, self._ledger.lives[leader.epoch]
+        while works() and world.now < life.ends:
+            left = (life.ends - world.now) * self._host.rate
+            self._clock.sleep(LOOKS_EVERY if life.ends == NEVER else max(0.01, left))
+            if life.batch and works():
+                life.batch = False
+                self._complete(leader, checkpoints)
+            if works():
+                self._last(leader, self._clock.now() - since)
+
+    def _guarded(self, leader: LeaderDirectory, *, runs: bool) -> None:
+        """Have the command's guard know whether there is one that another sidecar can take up."""
+        guard = self._host.guard
+        if guard is not None and guard.leader == leader:
+            guard.command_runs = runs
 
     def _complete(self, leader: LeaderDirectory, checkpoints: Checkpoints) -> None:
         try:

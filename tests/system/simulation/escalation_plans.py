@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 from ha.config.restart_strategy import INFINITE
+from tests.system.simulation.directed import draw_back, without_deleted_nodes
 from tests.system.simulation.drawing import draw_by_chance
 from tests.system.simulation.plan import UNSEAT, Plan, Step
 
@@ -12,6 +13,12 @@ KEPT = 0.3
 
 PLACES = ("/graph/attempts=", "/graph/attempts=", "/graph/attempts=", "/status=FAIL", "/status=R")
 """What leaders rename when they count, give up, or start the command."""
+
+MOMENTS = (*PLACES, "/status=RECONCILING", "/checkpoints/")
+"""What leaders rename when a command that another sidecar takes up has failed, runs on, or has completed a batch."""
+
+ANY_TIME = 0.6
+"""Share of the sidecars that are killed at some time, or while they renew their lease."""
 
 LONG = 0.06
 """Share of the plans in which the job has failed often before, and pauses are as long as they get."""
@@ -40,6 +47,25 @@ def draw_escalated(seed: int) -> Plan:
                 gone_for = round(timing.short_ttl * dice.uniform(0.5, 2.0), 3)
                 steps.append(Step(at, "unseat", "", gone_for, (dice.choice(UNSEAT),)))
     kept = [step for step in drawn.steps if step.target[:1] != "r" and dice.random() < KEPT]
+    return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
+
+
+def draw_escalated_back(seed: int) -> Plan:
+    """Draw sidecars that are killed while their commands run, fail and are counted, and others that take these up."""
+    dice = random.Random(f"escalated back {seed}")  # noqa: S311  # replayed, not secret
+    drawn = draw_by_chance(seed)
+    within = drawn.timing.short_ttl * dice.uniform(0.3, 1.5)
+    plan = replace(_draw(dice, drawn), hosts_die=False, adopt_within=within, seconds=dice.uniform(40, 60))
+    steps = list[Step]()
+    for _ in range(dice.randint(1, 4)):
+        if dice.random() < ANY_TIME:
+            steps += draw_back(dice, plan, within)
+        else:
+            back = round(within * dice.uniform(0.02, 1.2), 3)
+            steps.append(
+                Step(round(dice.uniform(3, plan.seconds), 3), "strike", "", back, (dice.choice(MOMENTS), "back"))
+            )
+    kept = [each for each in without_deleted_nodes(drawn) if each.target[:1] != "r" and dice.random() < KEPT]
     return replace(plan, steps=tuple(sorted((*kept, *steps), key=lambda step: step.at)))
 
 

@@ -114,8 +114,9 @@ class Hands:
     def _rush(self, step: Step) -> None:
         """Start a second sidecar on the leader's host, which would take up the command of the first."""
         host, system = self._host(step.target), self._system
-        if isinstance(host, Process) and host.guard is not None and host.guard.lock_is_free:
-            system.rush(self._name(host), host.guard)
+        guard = host.guard if isinstance(host, Process) else None
+        if guard is not None and guard.command_runs and guard.lock_is_free:
+            system.rush(self._name(host), guard)
 
     def _cut(self, step: Step) -> None:
         host, (store, way) = self._host(step.target), step.how

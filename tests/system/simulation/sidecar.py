@@ -27,7 +27,7 @@ from leader.job.checkpoints import Checkpoints
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.checkpoint_state import CheckpointState, encode
 from leader.layout.information import LeaderInformation
-from leader.layout.names import SPARK, LeaderDirectory
+from leader.layout.names import ADOPTED, SPARK, LeaderDirectory
 from leader.layout.znodes import checkpoints_path
 from leader.timing import Timing
 from store.errors import StoreError
@@ -143,9 +143,12 @@ class Sidecar(Process):
     def granted(self, job: str, grant: Grant) -> None:
         super().granted(job, grant)
         self._record(Granted(self.world.now, job, self.name, grant.epoch, grant.session_id, grant.reason))
+        adopted = grant.reason == ADOPTED
+        if self._command is not None and self.guard is not None and not adopted:
+            self.guard.command_runs = False  # it is started later, or never
         self._working[job] = grant.session_id
         directory = LeaderDirectory(grant.epoch, grant.session_id)
-        batches = self._complete_batches if self._command is None else self._lead
+        batches = self._complete_batches if self._command is None else partial(self._lead, adopted=adopted)
         works = (batches, self._count, *((self._republish,) if self._republishes else ()))
         for work in works:
             self._tasks.spawn(lambda work=work: work(job, directory))  # type: ignore[misc]
@@ -212,8 +215,8 @@ class Sidecar(Process):
         """Whether it leads and runs its command."""
         return self._command is not None and self._command.runs and self.leads(JOB)
 
-    def _lead(self, job: str, directory: LeaderDirectory) -> None:
-        """Run a command, and step down once it has failed."""
+    def _lead(self, job: str, directory: LeaderDirectory, *, adopted: bool) -> None:
+        """Run a command, or go on with that of a dead sidecar, and step down once it has failed."""
 
         def end(goes_on: bool) -> None:
             self.contend_again = self.contend_again and goes_on
@@ -221,7 +224,8 @@ class Sidecar(Process):
                 self.contender.step_down(job, "Its command has ended.")
 
         assert self._command is not None, "it was made"
-        self._command.lead(directory, partial(self._works, job, directory), end)
+        lead = self._command.take_up if adopted else self._command.lead
+        lead(directory, partial(self._works, job, directory), end)
 
     def _republish(self, job: str, directory: LeaderDirectory) -> None:
         """Change the endpoints now and then: their number, their addresses, or nothing at all."""

@@ -10,6 +10,7 @@ from tests.system.simulation.directed import (
     draw_asked,
     draw_asked_while_dead,
     draw_back_after_a_release,
+    draw_back_and_gone,
     draw_back_to_a_forgotten_name,
     draw_barred,
     draw_forged_names,
@@ -19,7 +20,7 @@ from tests.system.simulation.directed import (
     draw_new_reader_without_hdfs,
     draw_sidecar_back,
 )
-from tests.system.simulation.escalation_plans import draw_escalated
+from tests.system.simulation.escalation_plans import draw_escalated, draw_escalated_back
 from tests.system.simulation.lending_plans import draw_lender_lost, draw_node_deleted, draw_parted
 from tests.system.simulation.plan import Plan
 from tests.system.simulation.run import simulate
@@ -29,12 +30,14 @@ PLANS = (
     draw_asked_while_dead,
     draw_barred,
     draw_escalated,
+    draw_escalated_back,
     draw_lender_lost,
     draw_node_deleted,
     draw_parted,
     draw_agent_without_news,
     draw_forged_names,
     draw_back_after_a_release,
+    draw_back_and_gone,
     draw_back_to_a_forgotten_name,
     draw_sidecar_back,
     draw_forgotten_batches,
