@@ -167,8 +167,11 @@ class Closing:
         if batch > 0:
             # Spark reads it and takes nothing from it: the batch after it is complete.
             self._need_or_rebuild(f"offsets/{batch - 1}", last)
-        for operator in self._names.without_metadata():
-            raise Hole(f"state/{operator}/_metadata/v2/0", "It is missing, and names the schemas of its variables.")
+        for operator in self._names.without_metadata(batch):
+            raise Hole(
+                f"state/{operator}/_metadata/v2/0",
+                f"Neither it nor another one up to {batch} is there, and they name the schemas of its variables.",
+            )
         operators = self._names.operator_metadata(batch)
         said = yield frozenset({commit, last, newest, *operators.values()})
         offsets = self._read(contents.offsets, said, last)

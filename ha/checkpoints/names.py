@@ -138,9 +138,9 @@ class CheckpointFiles:
         """Return the operators that have a store."""
         return self._sorted.operators
 
-    def without_metadata(self) -> list[int]:
-        """Return the operators with variables that have no metadata at all: Spark finds their schemas by these."""
-        return sorted(self._sorted.with_variables - self._sorted.metadata.keys())
+    def without_metadata(self, batch: int) -> list[int]:
+        """Return the operators with variables that have no metadata at that batch: Spark finds schemas by these."""
+        return sorted(self._sorted.with_variables - self.operator_metadata(batch).keys())
 
     def described(self) -> set[int]:
         """Return the operators that have a schema."""

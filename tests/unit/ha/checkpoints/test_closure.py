@@ -1,5 +1,6 @@
 """Closure: exactly what a restart after a batch needs, and the first file that is missing for it."""
 
+import json
 from collections.abc import Mapping
 from random import Random
 from typing import Any
@@ -11,7 +12,15 @@ from hypothesis import strategies as st
 from ha.checkpoints.closure import Closure, closure, own_logs
 from ha.checkpoints.contents import rebuilt_log
 from ha.checkpoints.names import CheckpointFiles
-from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, ROCKSDB, ROCKSDB_IDS, SimulatedSpark
+from tests.unit.ha.checkpoints.simulated_spark import (
+    FORMATS,
+    HDFS,
+    PARTITIONS,
+    ROCKSDB,
+    ROCKSDB_IDS,
+    STORES,
+    SimulatedSpark,
+)
 
 
 def closed(files: Mapping[str, bytes], batch: int, *, begun: bool = False) -> Closure:
@@ -26,6 +35,9 @@ def closed(files: Mapping[str, bytes], batch: int, *, begun: bool = False) -> Cl
             return found
 
 
+STORED = [{"storeName": each, "numPartitions": PARTITIONS} for each in STORES]
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_metadata_of_operators_are_needed_only_where_there_are_variables(kind: str) -> None:
     """As Spark does: it goes on without them, but for transformWithState (tests/system/checkpoints/restarts.py)."""
@@ -35,8 +47,11 @@ def test_metadata_of_operators_are_needed_only_where_there_are_variables(kind: s
     files["state/0/_stateSchema/default/0_a"] = b"schema"
     found = closed(files, 4)
     assert (found.missing, found.restorable) == ("state/0/_metadata/v2/0", False)
-    files["state/0/_metadata/v2/9"] = b"of a later batch"
-    assert closed(files, 4).restorable, "the operator is new in that batch"
+    files["state/0/_metadata/v2/5"] = b"of a later start, which Spark does not look at"
+    assert closed(files, 4).missing == "state/0/_metadata/v2/0"
+    said = {"operatorInfo": {"operatorName": "join"}, "stateStoreInfo": STORED}
+    files["state/0/_metadata/v2/4"] = f"v2\n{json.dumps(said)}".encode()
+    assert closed(files, 4).restorable, "each start notes them anew, so the first ones may be gone"
 
 
 def spark(kind: str, steps: int, seed: int = 0, deaths: tuple[int, ...] = ()) -> SimulatedSpark:
