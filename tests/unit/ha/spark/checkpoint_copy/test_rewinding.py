@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from ha.checkpoints.names import CheckpointFiles
 from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
@@ -29,6 +31,9 @@ from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, Conflict, ConnectionLost, Invalid, NotFound, StoreError
 from store.local import LocalFiles
 from tests.system.spark.batches import batch, found
+from tests.unit.ha.checkpoints.led_spark import LedSpark
+from tests.unit.ha.checkpoints.simulated_spark import FORMATS
+from tests.unit.ha.checkpoints.test_closure import closed
 from tests.unit.ha.spark.checkpoint_copy.place import JOB, QUERY, Place, checkpoint
 from tests.unit.ha.spark.checkpoint_copy.test_exporting import after
 
@@ -334,6 +339,42 @@ def test_records_have_to_begin_right_after_the_batch(job: Job, to: int, allowed:
     else:
         with pytest.raises(Invalid, match="its records begin at batch 1000"):
             published.rewound(later, to, ASIDE)
+
+
+# --- every batch
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_each_restorable_batch_is_left_as_a_closure_that_restarts_and_comes_back_whole(job: Job, kind: str) -> None:
+    simulated = LedSpark(kind, Random(7), retained=3)  # noqa: S311
+    simulated.claim()
+    for path in simulated.run():
+        if path == "offsets/8":  # the next batch is under way
+            break
+    shutil.rmtree(job.home / "spark" / QUERY)
+    simulated.write_to(job.home / "spark" / QUERY)
+    whole = job.state
+    assert whole[0] == simulated.files
+    names = CheckpointFiles(simulated.sizes())
+    found = {each: closed(simulated.files, each) for each in names.batches}
+    assert sum(each.restorable for each in found.values()) >= 3
+    for number, closure in found.items():
+        if not closure.restorable:
+            with pytest.raises(Invalid, match=f"Batch {number} of query"):
+                job.rewind(number, ASIDE)
+            continue
+        job.rewind(number, ASIDE)
+        left = job.state[0]
+        assert left.keys() == closure.files.keys() | closure.rebuilt.keys()
+        assert all(left[path] == simulated.files[path] for path in closure.files)
+        assert closed(left, number).rebuilt == {}, "nothing is lacking any more"
+        again = LedSpark(kind, Random(8), dict(left), lineages=dict(simulated.lineages))  # noqa: S311
+        assert again.asked(number) <= left.keys(), "Spark's own way to that version"
+        again.claim()
+        assert next(path for path in again.run() if path.startswith("commits/")) == f"commits/{number + 1}"
+        job.undo()
+        assert job.state == whole
+        Cleanup(job.leadership.own).empty()  # the next undo is of the next rewind, in the same epoch
 
 
 # --- crashes
