@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
+
+NAMED = {EVOLUTION: "true", OFFSETS: "2"}
+"""Spark 4.2 writes offsets without names unless it is told the format too; 4.3 does by itself."""
 
 _log = logging.getLogger("ha")
 
@@ -71,7 +75,7 @@ def for_query(spark: SparkSession, leadership: Leadership, query: str, *, wanted
     known = have_names(leadership, query) if _supported(spark) else False
     if known is None and not wanted:
         advise(spark, f"{leadership.job}: query {query!r}")
-    with configured(spark, {EVOLUTION: "true"} if (wanted if known is None else known) else {}):
+    with configured(spark, NAMED if (wanted if known is None else known) else {}):
         yield
 
 
