@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,8 +25,12 @@ STATE = "spark.sql.streaming.stateStore"
 IDS = {
     f"{STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{STATE}.rocksdb.changelogCheckpointing.enabled": "true",
-    f"{STATE}.checkpointFormatVersion": "2",
 }
+VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
+if VERSION >= (4, 3):  # older ones do not go on with ids unless the program asks for them again
+    IDS[f"{STATE}.checkpointFormatVersion"] = "2"
+KINDS_KNOWN = VERSION >= (4, 0)
+"""Whether checkpoints say what an operator is; older ones have the schemas of its state, and nothing else."""
 
 
 class Expected(NamedTuple):
@@ -54,6 +59,9 @@ CLASSIFIED = {
     "joined": Expected(("state: types",)),
     "renamed": Expected(("missing",)),
 }
+if not KINDS_KNOWN:  # Spark does not notice; by schemas alone another operator is one more and one less
+    CLASSIFIED["added"] = Expected(("state: operator removed", "state: operator added"))
+    CLASSIFIED["became-stateful"] = Expected(("state: operator added",))
 
 
 def feed(source: Path, numbers: range) -> None:
@@ -134,10 +142,12 @@ def test_each_kind_of_change_is_classified_right(judged: Path) -> None:
         "bigint in the program."
     )
     assert found["same"]["batch"] == 1, "the newest batch is done once more"
-    assert found["renumbered"]["notes"] == [
-        "Its operators have other numbers, and nothing else: `ha adopt --map` makes a checkpoint that fits."
-    ]
-    assert [name for name, each in found.items() if "--map" in "".join(each["notes"])] == ["renumbered"]
+    if KINDS_KNOWN:
+        assert found["renumbered"]["notes"] == [
+            "Its operators have other numbers, and nothing else: `ha adopt --map` makes a checkpoint that fits."
+        ]
+    mapped = [name for name, each in found.items() if "--map" in "".join(each["notes"])]
+    assert mapped == (["renumbered"] if KINDS_KNOWN else [])
 
 
 def rows_of(spark: SparkSession, checkpoint: Path, source: Path, *, changed: bool) -> dict[int, list[str]]:
@@ -159,11 +169,16 @@ def test_a_program_with_other_numbers_goes_on_from_a_renumbered_checkpoint_with_
     run = ha(made, "adopt", "mapped", "grouping", (place / "grouping").as_uri(), "--map", str(judged))
     assert run.returncode == 1
     assert "cannot be matched without doubt" in run.stderr
-    assert "checkpoint: 0 is stateStoreSave (default: user string -> count bigint)" in run.stderr
-    assert "program: 0 is stateStoreSave (default: item string -> count bigint)" in run.stderr
+    kind = "stateStoreSave" if KINDS_KNOWN else "of an unknown kind"
+    assert f"checkpoint: 0 is {kind} (default: user string -> count bigint)" in run.stderr
+    assert f"program: 0 is {kind} (default: item string -> count bigint)" in run.stderr
     assert not (made / "ha/mapped").exists()
 
     run = ha(made, "adopt", "mapped", "renumbered", (place / "renumbered").as_uri(), "--map", str(judged))
+    if not KINDS_KNOWN:
+        assert run.returncode == 1, "schemas alone leave a doubt"
+        assert not (made / "ha/mapped").exists()
+        return
     assert run.returncode == 0, run.stderr
     assert "operators: 0 becomes 1, 1 becomes 0" in run.stderr
     (mapped,) = (made / "ha/mapped").glob("*/spark/renumbered")
