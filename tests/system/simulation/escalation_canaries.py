@@ -11,12 +11,17 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import LeaderDirectory
 from store.errors import StoreError
 from tests.system.simulation.canary import Canary, Patch, of
-from tests.system.simulation.escalation_plans import draw_escalated, draw_often_failed
+from tests.system.simulation.escalation_plans import draw_escalated, draw_escalated_back, draw_often_failed
 from tests.system.simulation.plan import Plan
 
 TRIED = frozenset({"TRIED"})
 
 _pause, _begin, _add, _forget = Escalation.pause, JobStatusUpdater.begin, FailedAttempts.add, FailedAttempts.forget
+
+_failed, _reconcile = Escalation.failed, JobStatusUpdater.reconcile
+
+_granted: dict[int, int] = {}
+"""The epoch that a sidecar was granted, and has not taken up."""
 
 
 def _try_once(
@@ -63,6 +68,23 @@ def _pause_without_end(self: Attempts) -> float:
     return 0.0 if self.failures <= 1 else 2.0 ** (self.failures - 2)
 
 
+def _reconcile_and_forget(self: JobStatusUpdater, leader: LeaderDirectory, taken_up: Callable[[], None]) -> None:
+    with suppress(StoreError, NotLeader):
+        _forget(FailedAttempts(self.directory(leader)))
+    _reconcile(self, leader, taken_up)
+
+
+def _pause_and_note(self: Escalation, leader: LeaderDirectory) -> float | None:
+    _granted[id(self)] = leader.epoch
+    return _pause(self, leader)
+
+
+def _failed_after_a_grant(
+    self: Escalation, leader: LeaderDirectory, cause: str, seconds: float, remedy: str = ""
+) -> bool:
+    return _granted.get(id(self)) != leader.epoch or _failed(self, leader, cause, seconds, remedy)
+
+
 def _hopeless_too(self: Attempts) -> int:
     return self.failures
 
@@ -85,5 +107,17 @@ ESCALATIONS = (
     _canary("the pause grows without end", of(Attempts, pause=property(_pause_without_end)), plan=draw_often_failed),
     _canary("a long run begins nothing anew", of(Escalation, lasts=_forget_nothing), plan=draw_often_failed),
     _canary("a failure in doubt is counted once more", of(FailedAttempts, add=_add_anew), within=800),
+    _canary(
+        "a sidecar that comes back forgets the failures",
+        of(JobStatusUpdater, reconcile=_reconcile_and_forget),
+        within=100,
+        plan=draw_escalated_back,
+    ),
+    _canary(
+        "the failure of a command that was taken up is not counted",
+        of(Escalation, pause=_pause_and_note, failed=_failed_after_a_grant),
+        within=100,
+        plan=draw_escalated_back,
+    ),
     _canary("a job is never given up", of(JobStatusUpdater, give_up=lambda *_: False)),
 )
