@@ -5,6 +5,7 @@ import shutil
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 from packaging.requirements import Requirement
 
@@ -46,6 +47,14 @@ def test_all_versions_of_the_matrix_are_in_the_range() -> None:
     assert all(spark.contains(version) for version in SPARKS)
     assert not spark.contains("3.4.4")
     assert not spark.contains("5.0.0")
+
+
+def test_errors_of_the_oldest_msgspec_are_value_errors() -> None:
+    """Damaged files are caught as such; those of 0.20 were no more than exceptions."""
+    assert issubclass(msgspec.DecodeError, ValueError)
+    (found,) = (each.specifier for each in RUNTIME if each.name == "msgspec")
+    assert not found.contains("0.20.0")
+    assert found.contains("0.21.0")
 
 
 @pytest.mark.parametrize(

@@ -43,23 +43,26 @@ def test_the_kinds_of_standbys_are_compared_for_each_way_to_die() -> None:
         [
             Failover(killed, standby, 0.5, committed + number)
             for killed in (DRIVER, ALL)
-            for standby, committed in ((WARM, 1.0), (COLD, 20.0), (CLASS_DATA, 10.0))
+            for standby, committed in ((WARM, 0.1), (COLD, 20.0), (CLASS_DATA, 10.0))
             for number in (0, 1, 2)
         ]
     )
     assert [(row[0], row[1], row[3]) for row in result.rows] == [
-        ("driver killed, standby warm", 3, 2.0),
+        ("driver killed, standby warm", 3, 1.1),
         ("driver killed, standby cold", 3, 21.0),
         ("driver killed, standby cold with class data", 3, 11.0),
-        ("all killed, standby warm", 3, 2.0),
+        ("all killed, standby warm", 3, 1.1),
         ("all killed, standby cold", 3, 21.0),
         ("all killed, standby cold with class data", 3, 11.0),
     ]
     assert [(target.measured, target.met) for target in result.targets] == [
-        (2.0, True),
-        (10.5, True),
+        (1.1, True),
+        (21 / 1.1, True),
         (21 / 11, True),
-    ] * 2
+        (1.1, False),
+        (21 / 1.1, True),
+        (21 / 11, True),
+    ]
 
 
 def run(**found: int) -> Marathon:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from docker.errors import DockerException
 from requests import ReadTimeout
 
-from ha.cli import app
+from ha.cli import app, exit_code
 from ha.drill.catalogue import DRILLS
 from ha.drill.container import engine
 from ha.drill.environment import Ability, DrillError
@@ -83,14 +83,17 @@ def test_containers_without_an_engine_are_reported_as_not_run(tmp_path: Path) ->
     assert all(each.status == "skipped" and "No Docker engine answers" in each.reason for each in found)
 
 
-def test_json_is_the_whole_output_and_the_progress_goes_beside_it(tmp_path: Path) -> None:
+def test_json_is_the_whole_output_and_the_progress_goes_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
     arguments = ["drill", "run", "lose-host", "--against", "containers", "--folder", f"{tmp_path}/drills", "--json"]
-    told = CliRunner().invoke(app, arguments, env={"DOCKER_HOST": "unix:///nonexistent/docker.sock"})
-    assert told.exit_code == 1
-    (outcome,) = json.loads(told.stdout)
+    assert exit_code(arguments) == 1
+    told = capsys.readouterr()
+    (outcome,) = json.loads(told.out)
     assert (outcome["drill"], outcome["status"]) == ("lose-host", "skipped")
     assert "No Docker engine answers" in outcome["reason"]
-    assert "1 skipped" in told.stderr
+    assert "1 skipped" in told.err
 
 
 @pytest.mark.parametrize("refusal", [DockerException("no such network"), ReadTimeout("60 s")], ids=["docker", "http"])
