@@ -1,8 +1,9 @@
-"""Marathon of failovers of one job: ``python -m benchmarks.spark.marathon --failovers 100``.
+"""Marathon of failovers of one job: ``python -m benchmarks.spark.marathon --failovers 100 [--input kafka]``.
 
 The word count runs under two sidecars with warm standbys: a stateful query that draws a checkpoint id for each batch
 and publishes it with ``ha.spark.Output``. Faults hit the leader repeatedly, at random moments drawn from a seed. At the
-end the output is compared with a count of the whole input: no word lost or doubled, no id drawn twice.
+end the output is compared with a count of the whole input: no word lost or doubled, no id drawn twice. With ``--input
+kafka`` the example that writes a topic into files runs instead: each (partition, offset) must be there exactly once.
 """
 
 import random
@@ -26,6 +27,7 @@ from benchmarks.drawing import dots
 from benchmarks.machine import this_machine
 from benchmarks.result import Picture, Result, Target
 from benchmarks.spark.failover import environment
+from benchmarks.spark.records import Records
 from benchmarks.spark.sidecars import PATIENCE, NotSo, Sidecar, Sidecars
 from benchmarks.spark.words import Verdict, Words
 from ha.cli.operate import job_admin
@@ -36,6 +38,13 @@ from store.clock import now
 NAME = "spark_marathon"
 TITLE = "Failovers in a row over a stateful query with fenced output"
 JOB = "marathon"
+
+FILES, KAFKA = "files", "kafka"
+INPUTS = {
+    FILES: (NAME, TITLE, "words"),
+    KAFKA: (f"{NAME}_kafka", "Failovers in a row of a job that writes a Kafka topic into HDFS", "records"),
+}
+"""By the input: the benchmark's name and title, and what it counts."""
 
 DRIVER, JVM, SIDECAR, PAUSE, RESIGN = "driver killed", "JVM killed", "sidecar killed", "all paused", "resigned"
 KINDS = (DRIVER, JVM, SIDECAR, PAUSE, RESIGN)
@@ -78,6 +87,7 @@ class Marathon:
         verdict: on the output.
         ids: number of checkpoint ids drawn.
         repeated: number of ids that had been drawn before.
+        source: one of ``INPUTS``.
     """
 
     seed: int
@@ -85,9 +95,12 @@ class Marathon:
     verdict: Verdict
     ids: int
     repeated: int
+    source: str = FILES
 
 
-def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable[[str], None]) -> Marathon:
+def run(
+    sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable[[str], None], source: str = FILES
+) -> Marathon:
     """Run the marathon.
 
     Args:
@@ -96,6 +109,7 @@ def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable
         failovers: their number.
         seed: of the random faults.
         say: reports each failover.
+        source: one of ``INPUTS``.
 
     Raises:
         NotSo: no standby took over, or the job did not finish.
@@ -103,9 +117,8 @@ def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable
     dice = random.Random(seed)  # noqa: S311  # faults, not secrets
     kinds = [KINDS[number % len(KINDS)] for number in range(failovers)]
     dice.shuffle(kinds)
-    files = sandbox.environment()["HA_FILES"]
-    words = Words(files, f"{JOB}-{seed}-{time.time_ns():x}")
-    sidecars = Sidecars(words, {**environment(sandbox), "HA_SESSION_TIMEOUT": SESSION_TIMEOUT}, folder)
+    words, variables = _input(sandbox, source, f"{JOB}-{seed}-{time.time_ns():x}", say)
+    sidecars = Sidecars(words, variables, folder)
     with ExitStack() as stack:
         stack.callback(words.close)
         stack.callback(sidecars.end)
@@ -122,7 +135,19 @@ def run(sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable
             if sidecar.wait(PATIENCE) != 0:
                 raise NotSo(f"{sidecar.name} has not finished the job: {sidecar.log()[-1500:]}")
         drawn = ids_in(folder)
-        return Marathon(seed, tuple(legs), words.judge(), len(drawn), len(drawn) - len(set(drawn)))
+        return Marathon(seed, tuple(legs), words.judge(), len(drawn), len(drawn) - len(set(drawn)), source)
+
+
+def _input(sandbox: Sandbox, source: str, job: str, say: Callable[[str], None]) -> tuple[Words, dict[str, str]]:
+    """Return a new input, and the variables of the sidecars that read it."""
+    if source == KAFKA:
+        sandbox.up(progress=say, kafka=True)
+    found = sandbox.environment()
+    variables = {**environment(sandbox), "HA_SESSION_TIMEOUT": SESSION_TIMEOUT}
+    if source == FILES:
+        return Words(found["HA_FILES"], job), variables
+    variables["PYSPARK_SUBMIT_ARGS"] = f"--jars {found['HA_SANDBOX_KAFKA_JARS']} pyspark-shell"
+    return Records(found["HA_FILES"], job, found["HA_SANDBOX_KAFKA"], variables), variables
 
 
 def ids_in(folder: Path) -> list[int]:
@@ -176,17 +201,20 @@ def summarise(marathon: Marathon) -> Result:
     """Return the result."""
     cases = {kind: [leg for leg in marathon.legs if leg.kind == kind] for kind in KINDS}
     verdict, many = marathon.verdict, len(marathon.legs)
+    name, title, things = INPUTS[marathon.source]
     found = {
-        "words lost": verdict.lost,
-        "words or rows doubled": verdict.doubled,
+        f"{things} lost": verdict.lost,
+        f"{things} or rows doubled": verdict.doubled,
         "batches missing, or counts that went back": verdict.crooked,
         "checkpoint ids drawn twice": marathon.repeated,
     }
+    if marathon.source == KAFKA:  # its program draws none
+        del found["checkpoint ids drawn twice"]
     said = ", ".join(f"{count} times {kind}" for kind, count in Counter(leg.kind for leg in marathon.legs).items())
-    title = "Until the successor commits its first batch"
+    picture = "Until the successor commits its first batch"
     return Result(
-        name=NAME,
-        title=TITLE,
+        name=name,
+        title=title,
         columns=("what happened", "times", "granted (s)", "first commit (s)", "slowest (s)"),
         rows=tuple(
             (
@@ -201,7 +229,7 @@ def summarise(marathon: Marathon) -> Result:
         ),
         targets=tuple(Target(f"{what}, in {many} failovers", 0, count, "", True) for what, count in found.items()),
         notes=(
-            f"{verdict.words:,} words in {verdict.batches:,} batches, {marathon.ids:,} checkpoint ids. {said}.",
+            f"{verdict.words:,} {things} in {verdict.batches:,} batches, {marathon.ids:,} checkpoint ids. {said}.",
             f"Medians. The seed of the faults is {marathon.seed}.",
             "Everything runs on one host: a warming standby takes processor time from the successor.",
             f"A paused leader's session ends after {SESSION_TIMEOUT} s; it goes on after the successor's commit.",
@@ -209,8 +237,8 @@ def summarise(marathon: Marathon) -> Result:
         pictures=(
             Picture(
                 "commits",
-                title,
-                dots(title, "s", {kind: [leg.committed for leg in legs] for kind, legs in cases.items() if legs}),
+                picture,
+                dots(picture, "s", {kind: [leg.committed for leg in legs] for kind, legs in cases.items() if legs}),
             ),
         ),
         raw=asdict(marathon),
@@ -219,6 +247,7 @@ def summarise(marathon: Marathon) -> Result:
 
 @click.command()
 @click.option("--failovers", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--input", "source", type=click.Choice(list(INPUTS)), default=FILES, show_default=True)
 @click.option("--seed", type=int, default=7, show_default=True, help="Mixes what happens.")
 @click.option(
     "--report",
@@ -227,9 +256,9 @@ def summarise(marathon: Marathon) -> Result:
     show_default=True,
     help="Write the report to this directory; other benchmarks in it stay.",
 )
-def main(failovers: int, seed: int, report: Path) -> None:
+def main(failovers: int, source: str, seed: int, report: Path) -> None:
     """Run a marathon. Exit code 0: nothing was lost, doubled or repeated; 1: something was, or it did not finish."""
-    folder = (report / "work" / NAME / f"{time.time_ns():x}").absolute()
+    folder = (report / "work" / INPUTS[source][0] / f"{time.time_ns():x}").absolute()
     folder.mkdir(parents=True)
     began, when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
 
@@ -237,7 +266,7 @@ def main(failovers: int, seed: int, report: Path) -> None:
         click.echo(f"{now() - began:6.0f} s  {sentence}", err=True)
 
     with servers(Context(quick=False, rounds=None, say=say, folder=folder)) as sandbox:
-        result = summarise(run(sandbox, folder, failovers, seed, say))
+        result = summarise(run(sandbox, folder, failovers, seed, say, source))
     command = shlex.join(["python", "-m", "benchmarks.spark.marathon", *sys.argv[1:]])
     reports.write(report, [reports.Entry(when, command, this_machine(), result)], merge=True)
     for target in result.targets:

@@ -16,8 +16,6 @@ from store.clock import now
 
 T = TypeVar("T")
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "word_count.py"
-
 PATIENCE = 180.0
 """Seconds to wait for steps that take 30 s on an idle machine."""
 
@@ -34,7 +32,7 @@ class NotSo(Exception):
 
 
 class Sidecar(Process):
-    """``ha run`` of the word count."""
+    """``ha run`` of the program that reads the words."""
 
     def __init__(
         self,
@@ -49,6 +47,7 @@ class Sidecar(Process):
     ) -> None:
         """Start the sidecar."""
         self.warm = warm
+        self._ready_line = WARM if warm and words.rehearses else COLD
         self._history = folder / f"history-{name}"
         self._history.mkdir()
         self._ready = 0
@@ -56,8 +55,7 @@ class Sidecar(Process):
             *(sys.executable, "-m", "ha.cli", "run", words.job, "--contender", name),
             *("--endpoint", f"jobmaster={name}:1", "--standby", "warm" if warm else "cold"),
             *("--class-data", "on" if class_data else "off", "--"),
-            *(sys.executable, str(EXAMPLE), "--input", words.input, "--output", words.output),
-            *("--max-files", "1", "--interval", f"{interval:g}", "--checkpoint-ids", *(["--warm"] if warm else [])),
+            *(sys.executable, *words.program(interval, warm=warm)),
         ]
         super().__init__(name, command, {**environment, "HA_HISTORY": str(self._history)}, folder)
 
@@ -74,8 +72,11 @@ class Sidecar(Process):
             return None
 
     def again(self) -> None:
-        """Note that the former leader is a standby now: it is ready when its log says so again."""
-        self._ready = self._times_ready
+        """Note that the former leader is a standby now: it is ready when its log says so again.
+
+        A program without a rehearsal says nothing: such a standby counts as ready at once.
+        """
+        self._ready = self._times_ready if self._ready_line is WARM else 0
 
     @property
     def ready(self) -> bool:
@@ -84,7 +85,7 @@ class Sidecar(Process):
 
     @property
     def _times_ready(self) -> int:
-        return len((WARM if self.warm else COLD).findall(self.log()))
+        return len(self._ready_line.findall(self.log()))
 
 
 class Sidecars:

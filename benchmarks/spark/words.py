@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 from typing import NamedTuple, TypeVar
 
@@ -18,6 +19,8 @@ from store.files import Files
 from store.open import open_files
 
 T = TypeVar("T")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 QUERY = "word-count"
 STOP = "_STOP"
@@ -71,6 +74,10 @@ class Verdict:
 class Words:
     """Input, output and checkpoint of one job."""
 
+    query = QUERY
+    rehearses = True
+    """Whether the program says when it has rehearsed."""
+
     def __init__(self, files: str, job: str) -> None:
         """Create the directories.
 
@@ -85,6 +92,18 @@ class Words:
         self._jobs, self._home = jobs, f"words/{job}"
         self.fed = 0
         self._call(self._prepare)
+
+    def program(self, interval: float, *, warm: bool) -> list[str]:
+        """Return the program that counts the words, and its arguments.
+
+        Args:
+            interval: seconds between the begins of two batches.
+            warm: whether it rehearses.
+        """
+        return [
+            *(str(EXAMPLES / "word_count.py"), "--input", self.input, "--output", self.output),
+            *("--max-files", "1", "--interval", f"{interval:g}", "--checkpoint-ids", *(["--warm"] if warm else [])),
+        ]
 
     def feed(self, count: int) -> None:
         """Put a number of files into the input; each appears complete."""
@@ -163,7 +182,7 @@ class Words:
         directory = newest([entry.name for entry in files.list(f"{self._jobs}/{self.job}")])
         if directory is None:
             return []
-        entries = files.list(f"{self._jobs}/{self.job}/{directory.name}/{SPARK}/{QUERY}/commits")
+        entries = files.list(f"{self._jobs}/{self.job}/{directory.name}/{SPARK}/{self.query}/commits")
         return [
             Commit(directory.epoch, int(entry.name), entry.modified_ms / 1000)
             for entry in entries

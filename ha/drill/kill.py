@@ -36,7 +36,7 @@ def _command(pid: int) -> list[str]:
 
 def _is_driver(command: list[str]) -> bool:
     # The sidecar and its guard have the driver's command among their own arguments, after "--".
-    return "--input" in command and "--" not in command and "java" not in command[0]
+    return ("--input" in command or "--topic" in command) and "--" not in command and "java" not in command[0]
 
 
 def _is_jvm(command: list[str]) -> bool:
