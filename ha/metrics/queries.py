@@ -37,6 +37,14 @@ GAUGES: dict[str, tuple[str, Callable[[QueryReport], float | None]]] = {
 COUNTERS: dict[str, tuple[str, Callable[[QueryReport], int]]] = {
     "ha_checkpoints": ("Batches that a query has completed, and Spark's checkpoints with them.", lambda q: q.batches),
     "ha_query_input_rows": ("Input rows of the completed batches of a query.", lambda q: q.input_rows),
+    "ha_query_skipped_offsets": (
+        "Offsets of topics that a query passed over without a row: deleted before they were read, compacted, or marks.",
+        lambda q: q.skipped,
+    ),
+    "ha_query_repaired_snapshots": (
+        "State snapshots of a query that Spark has repaired as it loaded them.",
+        lambda q: q.repaired,
+    ),
     "ha_query_failures": (
         "How often a query has ended with an error; a batch, or checkpoint, that fails is such an end.",
         lambda q: q.failures,

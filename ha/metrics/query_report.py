@@ -27,6 +27,8 @@ class QueryReport(msgspec.Struct, omit_defaults=True):
         failures: how often it has ended with an error.
         batches: completed ones.
         input_rows: of all of them.
+        skipped: offsets of topics that they passed over without a row.
+        repaired: state snapshots that Spark has repaired for them.
         batch_rows: of the newest one; None, here and below, if that is not known.
         batch_seconds: what it took.
         state_rows: rows in all states.
@@ -43,6 +45,8 @@ class QueryReport(msgspec.Struct, omit_defaults=True):
     failures: int = 0
     batches: int = 0
     input_rows: int = 0
+    skipped: int = 0
+    repaired: int = 0
     batch_rows: int | None = None
     batch_seconds: float | None = None
     state_rows: int | None = None

@@ -25,6 +25,9 @@ from store.errors import StoreError
 SST_FILES = "rocksdbSstFileSize"
 """Among Spark's own metrics of a state."""
 
+REPAIRED = ("numSnapshotsAutoRepaired", "rocksdbNumSnapshotsAutoRepaired")
+"""Likewise, since Spark 4.2: snapshots that were repaired as a batch loaded them, in memory and in RocksDB."""
+
 
 class Ended(NamedTuple):
     """The end of one run of a query.
@@ -172,7 +175,9 @@ class _StateOperator(msgspec.Struct, rename="camel"):
 
 
 class _Source(msgspec.Struct, rename="camel"):
+    start_offset: Any = None
     end_offset: Any = None
+    num_input_rows: int | None = None
     latest_offset: Any = None
 
 
@@ -207,6 +212,26 @@ class Progress(msgspec.Struct, rename="camel"):
         pairs = [(_records(each.latest_offset), _records(each.end_offset)) for each in self.sources]
         known = [max(0, latest - end) for latest, end in pairs if latest is not None and end is not None]
         return sum(known) if known else None
+
+    @property
+    def skipped(self) -> int:
+        """Offsets of topics, as Kafka's, that the batch passed over without a row.
+
+        Kafka has deleted such records before they were read (``failOnDataLoss=false``), or has compacted them, or they
+        mark a transaction. Source by source, because a source that was read twice would hide the loss of another.
+        """
+        counted = ((each, _topics(each.start_offset), _topics(each.end_offset)) for each in self.sources)
+        return sum(
+            max(0, _passed(start, end) - each.num_input_rows)
+            for each, start, end in counted
+            if start is not None and end is not None and each.num_input_rows is not None
+        )
+
+    @property
+    def repaired(self) -> int:
+        """State snapshots that Spark has repaired as the batch loaded them (``autoSnapshotRepair``)."""
+        found = [each.custom_metrics.get(name) for each in self.state_operators for name in REPAIRED]
+        return sum(count for count in found if isinstance(count, int))
 
     @property
     def watermark_lag(self) -> float | None:
@@ -272,6 +297,19 @@ def _records(offset: Any) -> int | None:
     """Return an offset as a number of records: one number, or one for each partition of each topic."""
     nested = isinstance(offset, dict) and all(isinstance(each, dict) for each in offset.values())
     return _sum(offset) if nested or not isinstance(offset, dict) else None
+
+
+def _topics(offset: Any) -> dict[tuple[str, str], int] | None:
+    """Return an offset as Kafka has it, by topic and partition; None if it is another kind of offset."""
+    if not isinstance(offset, dict) or not all(isinstance(each, dict) for each in offset.values()):
+        return None
+    found = {(topic, number): at for topic, each in offset.items() for number, at in each.items()}
+    return found if all(isinstance(at, int) for at in found.values()) else None
+
+
+def _passed(start: dict[tuple[str, str], int], end: dict[tuple[str, str], int]) -> int:
+    """Return the offsets between two, of the partitions that have both: where a new one was begun is not known."""
+    return sum(max(0, at - start[partition]) for partition, at in end.items() if partition in start)
 
 
 def _number(value: int | None) -> int | None:

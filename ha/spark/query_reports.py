@@ -58,11 +58,15 @@ class QueryReports:
         query = self._query(progress.name)
         if query is None or self._batches.get(query.name) == progress.batch_id:
             return
+        replayed = query.name not in self._batches and not progress.num_input_rows
         self._batches[query.name] = progress.batch_id
         known = progress.metadata
         query.fresh_at = self._clock()
         query.batches += 1
         query.input_rows += known.rows or 0
+        # The first batch of a program may have been published by the one before it, and then nobody reads it again.
+        query.skipped += 0 if replayed else progress.skipped
+        query.repaired += progress.repaired
         query.batch_rows = known.rows
         query.batch_seconds = None if known.duration_ms is None else known.duration_ms / 1000
         query.state_rows, query.state_bytes = known.state_rows, known.state_bytes

@@ -56,6 +56,8 @@ def test_everything_that_the_driver_reports_is_shown(command: Command) -> None:
         "ha_query_failures_total": 1,
         "ha_query_restarts_total": 1,
         "ha_query_input_rows_total": 900,
+        "ha_query_skipped_offsets_total": 6,
+        "ha_query_repaired_snapshots_total": 2,
         "ha_query_backlog": 7,
         "ha_query_watermark_lag_seconds": 12.5,
         "ha_query_state_rows": 10,
@@ -72,6 +74,8 @@ def test_what_is_not_known_has_no_sample(command: Command) -> None:
         "ha_query_failures_total",
         "ha_query_restarts_total",
         "ha_query_input_rows_total",
+        "ha_query_skipped_offsets_total",
+        "ha_query_repaired_snapshots_total",
     }
     assert command.shown == {"ha_checkpoint_age_seconds", "ha_query_state", *counters}
 

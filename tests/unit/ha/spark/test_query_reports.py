@@ -183,6 +183,47 @@ def test_a_damaged_report_is_none(tmp_path: Path) -> None:
     assert read(path) == []
 
 
+def kafka(start: dict[str, Any], end: dict[str, Any], rows: int | None) -> dict[str, Any]:
+    return {"startOffset": start, "endOffset": end, "numInputRows": rows}
+
+
+@pytest.mark.parametrize(
+    ("sources", "skipped"),
+    [
+        ([kafka({"orders": {"0": 5, "1": 7}}, {"orders": {"0": 9, "1": 8}}, 5)], 0),
+        ([kafka({"orders": {"0": 5, "1": 7}}, {"orders": {"0": 9, "1": 8}}, 4)], 1),
+        ([kafka({"orders": {"0": 5}}, {"orders": {"0": 9}}, 0)], 4),
+        ([kafka({"a": {"0": 0}}, {"a": {"0": 3}}, 1), kafka({"b": {"0": 0}}, {"b": {"0": 3}}, 6)], 2),
+        ([kafka({"orders": {"0": 5}}, {"orders": {"0": 2}}, 0)], 0),  # the topic was made anew
+        ([kafka({"orders": {"0": 5, "1": 9}}, {"orders": {"0": 7, "1": 3}}, 1)], 1),
+        ([kafka({"orders": {"0": 5}}, {"orders": {"0": 6, "1": 90}}, 91)], 0),  # a new partition
+        ([kafka({"orders": {"0": 5}}, {"orders": {"0": 9}}, None)], 0),
+        ([{"startOffset": None, "endOffset": {"orders": {"0": 9}}, "numInputRows": 4}], 0),
+        ([{"startOffset": 3, "endOffset": 9, "numInputRows": 1}], 0),
+        ([{"startOffset": {"logOffset": 3}, "endOffset": {"logOffset": 9}, "numInputRows": 1}], 0),
+    ],
+)
+def test_offsets_without_a_row_are_counted(driver: Driver, sources: list[dict[str, Any]], skipped: int) -> None:
+    driver.progresses(sources=sources)
+    driver.progresses(sources=sources)
+    assert driver.clean.skipped == skipped
+
+
+def test_a_first_batch_that_nobody_read_is_no_loss(driver: Driver) -> None:
+    sources = [kafka({"orders": {"0": 5}}, {"orders": {"0": 9}}, 0)]
+    driver.progresses(sources=sources, numInputRows=0)
+    assert driver.clean.skipped == 0
+    driver.progresses(sources=sources, numInputRows=0, batchId=4)
+    assert driver.clean.skipped == 4
+
+
+@pytest.mark.parametrize("name", ["numSnapshotsAutoRepaired", "rocksdbNumSnapshotsAutoRepaired"])
+def test_repaired_snapshots_are_counted(driver: Driver, name: str) -> None:
+    for batch, count in ((3, 2), (4, 0), (5, 1)):
+        driver.progresses(batchId=batch, stateOperators=[{"customMetrics": {name: count}}])
+    assert driver.clean.repaired == 3
+
+
 def test_counters_go_on_from_those_of_a_program_that_has_died(driver: Driver) -> None:
     driver.progresses()
     next_one = QueryReports(lambda: driver.at)
