@@ -15,13 +15,13 @@ from tests.system.simulation.disturbances import place
 from tests.system.simulation.escalated import check_escalated
 from tests.system.simulation.fenced import check_fenced, check_granted
 from tests.system.simulation.hand_overs import check_hand_overs
-from tests.system.simulation.hands import FORGED_ADDRESS
 from tests.system.simulation.paused import check_paused
 from tests.system.simulation.plan import AGENT
 from tests.system.simulation.requested import check_requested
 from tests.system.simulation.retained import check_retained
 from tests.system.simulation.sidecar import JOB
 from tests.system.simulation.system import System
+from tests.system.simulation.zookeeper_hands import FORGED_ADDRESS
 
 SETTLING = 3.0
 """Seconds after a disturbance in which connections are made anew, and a reader does not ask a store that failed."""
