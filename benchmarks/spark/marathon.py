@@ -208,8 +208,10 @@ def summarise(marathon: Marathon) -> Result:
         "batches missing, or counts that went back": verdict.crooked,
         "checkpoint ids drawn twice": marathon.repeated,
     }
+    ids = f", {marathon.ids:,} checkpoint ids"
     if marathon.source == KAFKA:  # its program draws none
         del found["checkpoint ids drawn twice"]
+        ids = ""
     said = ", ".join(f"{count} times {kind}" for kind, count in Counter(leg.kind for leg in marathon.legs).items())
     picture = "Until the successor commits its first batch"
     return Result(
@@ -229,7 +231,7 @@ def summarise(marathon: Marathon) -> Result:
         ),
         targets=tuple(Target(f"{what}, in {many} failovers", 0, count, "", True) for what, count in found.items()),
         notes=(
-            f"{verdict.words:,} {things} in {verdict.batches:,} batches, {marathon.ids:,} checkpoint ids. {said}.",
+            f"{verdict.words:,} {things} in {verdict.batches:,} batches{ids}. {said}.",
             f"Medians. The seed of the faults is {marathon.seed}.",
             "Everything runs on one host: a warming standby takes processor time from the successor.",
             f"A paused leader's session ends after {SESSION_TIMEOUT} s; it goes on after the successor's commit.",
