@@ -117,7 +117,8 @@ def _once(words: Words, sidecars: Sidecars, leader: Sidecar, killed: str, standb
     sidecars.until(lambda: words.newest() >= before + BEFORE, "the leader commits batches")
     wall, at = time.time(), now()
     if killed == DRIVER:
-        leader.kill_child(DRIVER)
+        if not leader.kill_child(DRIVER):
+            raise NotSo(f"{leader.name} has no driver to be killed: see its log.")
     else:
         sidecars.drop(leader)
     granted = sidecars.until(lambda: next(iter(successor.grants), None), "the standby is granted the job")

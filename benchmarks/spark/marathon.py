@@ -193,8 +193,8 @@ def _kill_part(words: Words, sidecars: Sidecars, leader: Sidecar, kind: str) -> 
     elif kind == SIDECAR:
         leader.kill()
         sidecars.all.remove(leader)
-    else:
-        leader.kill_child("driver" if kind == DRIVER else "jvm")
+    elif not leader.kill_child("driver" if kind == DRIVER else "jvm"):
+        raise NotSo(f"{leader.name} has no {kind.partition(' ')[0]} to be killed: see its log.")
 
 
 def summarise(marathon: Marathon) -> Result:

@@ -26,7 +26,7 @@ SST_FILES = "rocksdbSstFileSize"
 """Among Spark's own metrics of a state."""
 
 REPAIRED = ("numSnapshotsAutoRepaired", "rocksdbNumSnapshotsAutoRepaired")
-"""Likewise, since Spark 4.2: snapshots that were repaired as a batch loaded them, in memory and in RocksDB."""
+"""Likewise, in newer Sparks: snapshots that were repaired as a batch loaded them, in memory and in RocksDB."""
 
 
 class Ended(NamedTuple):
