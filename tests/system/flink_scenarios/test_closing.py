@@ -75,7 +75,10 @@ def test_a_closed_client_answers_nothing(jobs: Path) -> None:
     assert jobs.exists()
 
 
-def test_leaving_at_the_moment_of_the_grant_ends_and_leaves_nothing_behind(jobs: Path) -> None:
+def test_leaving_at_the_moment_of_the_grant_ends_and_leaves_nothing_behind(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HA_SHORT_TTL", "15")  # a machine that stalls for 4 s ends no leadership here
     before = ours()
     epochs = []
     for timeout in (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05):
@@ -84,7 +87,7 @@ def test_leaving_at_the_moment_of_the_grant_ends_and_leaves_nothing_behind(jobs:
                 epochs.append(leadership.epoch)
         except NotLeader:
             continue
-    wait_until(lambda: ours() == before)
+    wait_until(lambda: ours() <= before)
     with ha.lead("orders", timeout=PATIENCE) as leadership:
         epochs.append(leadership.epoch)
     assert epochs == sorted(set(epochs))
@@ -131,7 +134,7 @@ def test_a_leadership_that_is_lost_while_its_work_is_being_stopped_ends_once(
 
     with ha.lead("orders", timeout=PATIENCE) as leadership:
         leadership.on_revoked(stop)
-    wait_until(lambda: ours() == before)
+    wait_until(lambda: ours() <= before)
     assert called == [1]
 
 

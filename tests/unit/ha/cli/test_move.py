@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 @pytest.fixture
 def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The root of the job ``orders``, which nobody leads, and another one."""
+    monkeypatch.setenv("HA_SHORT_TTL", "15")  # a machine that stalls for 4 s takes no leadership from the mover
     found = [(tmp_path / name).as_uri() for name in "ab"]
     monkeypatch.setenv("HA_FILES", ",".join(found))
     with ha.lead("orders", timeout=30.0) as leadership:
