@@ -10,24 +10,22 @@ const condition = (row) => el("span", { class: `state ${GOOD.includes(row.condit
 const span = (row) => (row.first === row.last ? `${row.first}` : `${row.first} to ${row.last}`);
 const skew = (found) => (found ? `${found.ratio} times the mean, in partition ${found.partition}` : "-");
 
-export function inspections(job, queries) {
-  return queries.map((query) => {
-    const inside = el("div");
-    const look = async () => {
-      inside.replaceChildren(el("p", { class: "soft" }, "Looking into it …"));
-      try {
-        const found = await get(`/jobs/${encodeURIComponent(job)}/checkpoints/${encodeURIComponent(query)}`);
-        inside.replaceChildren(...inspection(found), el("button", { type: "button", onclick: look }, "Look again"));
-      } catch (error) {
-        inside.replaceChildren(failed(error));
-      }
-    };
-    const made = el("details", { ontoggle: () => { if (made.open) look(); } }, el("summary", {}, query), inside);
-    return made;
-  });
+export function inspection(job, query) {
+  const inside = el("div");
+  const look = async () => {
+    inside.replaceChildren(el("p", { class: "soft" }, "Looking into it …"));
+    try {
+      const found = await get(`/jobs/${encodeURIComponent(job)}/checkpoints/${encodeURIComponent(query)}`);
+      inside.replaceChildren(...report(found), el("button", { type: "button", onclick: look }, "Look again"));
+    } catch (error) {
+      inside.replaceChildren(failed(error));
+    }
+  };
+  const made = el("details", { ontoggle: () => { if (made.open) look(); } }, el("summary", {}, query), inside);
+  return made;
 }
 
-function inspection(found) {
+function report(found) {
   const batches = [
     ["Batches", span, "name"], ["Condition", condition], ["Missing", (row) => row.missing || "-", "mono wide"], ["Why", (row) => row.reason || "-", "wide"],
   ];

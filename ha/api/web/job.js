@@ -5,7 +5,7 @@ import { BAD, VERBS, possible, confirm } from "/ask.js";
 import { batches } from "/batches.js";
 import { age, badge, bytes, count, el, rate, table, took } from "/dom.js";
 import { graph } from "/graph.js";
-import { inspections, isReplica, replica } from "/inside.js";
+import { inspection, isReplica, replica } from "/inside.js";
 import { timeline } from "/timeline.js";
 
 const REPLICA_MS = 10000;
@@ -19,6 +19,7 @@ export class JobPage {
     this.said = el("p", { role: "status", class: "soft", hidden: "" });
     this.facts = el("dl", { class: "facts" });
     this.parts = {};
+    this.looks = new Map(); // each query's look into its checkpoint, which stays open when another query becomes known
     const part = (name, title) => el("section", { id: name }, el("h2", {}, title), (this.parts[name] = el("div", {}, "…")));
     main.replaceChildren(
       el("p", {}, el("a", { href: "#/" }, "← All jobs")), this.title, this.said, el("section", {}, this.facts),
@@ -42,8 +43,9 @@ export class JobPage {
     const names = [...named].sort();
     if (this.inspected === names.join()) return;
     this.inspected = names.join();
+    for (const query of names) if (!this.looks.has(query)) this.looks.set(query, inspection(this.job, query));
     const none = el("p", { class: "soft" }, "No query is known yet.");
-    this.parts.inside.replaceChildren(...(names.length ? inspections(this.job, names) : [none]));
+    this.parts.inside.replaceChildren(...(names.length ? names.map((query) => this.looks.get(query)) : [none]));
   }
 
   show(row) {

@@ -119,7 +119,7 @@ def test_a_job_fits_and_nothing_of_it_is_taken_for_html(visit: Any, name: str) -
 def test_the_inside_of_a_checkpoint(visit: Any, served: Served, jobs: Path, name: str) -> None:
     checkpoint(jobs, served.stores.files)
     page = visit("#/jobs/orders", **LOOKS[name])
-    page.wait_for_selector("#inside summary:has-text('sums')")
+    page.locator("#inside details").nth(3).wait_for()
     assert page.locator("#inside details").count() == 4
     assert page.locator("#inside td").count() == 0, "nobody has asked for it"
     page.locator("#inside summary", has_text="sums").click()
@@ -130,6 +130,22 @@ def test_the_inside_of_a_checkpoint(visit: Any, served: Served, jobs: Path, name
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is pushed out of the window"
     page.locator("#inside summary", has_text="audit").click()
     page.wait_for_selector("#inside [role=alert]:has-text('has no checkpoint of a query')")
+
+
+def test_a_look_into_a_checkpoint_stays_open_when_another_query_becomes_known(
+    visit: Any, served: Served, jobs: Path
+) -> None:
+    checkpoint(jobs, served.stores.files)
+    page = visit()
+    held: list[Any] = []
+    page.route("**/jobs/orders/queries", lambda route: held.append(route), times=1)  # noqa: PLW0108 - no builtin will do
+    page.goto(f"{served.url}/#/jobs/orders")
+    page.locator("#inside summary", has_text="sums").click()
+    page.wait_for_selector("#inside td:has-text('offsets/3')")
+    assert page.locator("#inside details").count() < 4
+    held.pop().continue_()
+    page.locator("#inside details").nth(3).wait_for()
+    assert page.locator("#inside details[open] td:has-text('offsets/3')").count() == 1
 
 
 def test_a_replica_says_how_far_it_is(visit: Any, served: Served, jobs: Path) -> None:
