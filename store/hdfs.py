@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from tenacity import retry, retry_if_exception_message, stop_after_attempt, wait_random
+
 from store import paths
 from store.errors import (
     AlreadyExists,
@@ -49,6 +51,15 @@ _OWN_ERRORS: tuple[tuple[re.Pattern[str], type[StoreError]], ...] = (
 # These mean that no connection was made; any other I/O error may come after the request was sent.
 _NO_CONNECTION = re.compile(
     r"\(os error (?:99|101|111|113)\)$|^failed to lookup address information|^Connection refused"
+)
+
+# A busy DataNode drops a connection now and then. hdfs-native then gives a block up once it has tried each replica
+# (https://github.com/Kimahriman/hdfs-native/issues/227); Hadoop's own client asks three times, and waits in between.
+_until_a_datanode_answers = retry(
+    retry=retry_if_exception_message(match=r"DataTransferError\("),
+    stop=stop_after_attempt(3),
+    wait=wait_random(max=0.2),
+    reraise=True,
 )
 
 OBSERVERS = "dfs.client.failover.proxy.provider"
@@ -160,13 +171,7 @@ class HdfsFiles:
         """Return a small file's content; see :meth:`store.files.Files.read`."""
         target = self._at(path)
         with _classified:
-            reader = self._client.read(target)
-            if len(reader) > limit:
-                raise Invalid(f"Longer than {limit} bytes: {path!r}")
-            data = reader.read()
-            if len(data) != len(reader):
-                raise Unknown(f"Only {len(data)} of {len(reader)} bytes came: {path!r}")
-            return data
+            return self._content(target, limit)
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file atomically; see :meth:`store.files.Files.write`."""
@@ -196,6 +201,16 @@ class HdfsFiles:
 
     def _at(self, path: str, *, root: bool = False) -> str:
         return self._own(paths.check(path, root=root))
+
+    @_until_a_datanode_answers
+    def _content(self, target: str, limit: int) -> bytes:
+        reader = self._client.read(target)
+        if len(reader) > limit:
+            raise Invalid(f"Longer than {limit} bytes: {target!r}")
+        data = reader.read()
+        if len(data) != len(reader):
+            raise Unknown(f"Only {len(data)} of {len(reader)} bytes came: {target!r}")
+        return data
 
     def _own(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root or "/"

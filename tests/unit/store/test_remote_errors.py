@@ -386,3 +386,44 @@ def test_a_panic_is_an_unknown_outcome_and_what_is_no_answer_passes(
         raise raised
     assert type(caught.value) is kind
     assert (caught.value is raised) is (kind is type(raised))
+
+
+class Unsteady:
+    """An hdfs-native client whose DataNode drops the first connections: on a real one that cannot be provoked."""
+
+    def __init__(self, dropped: int, said: str) -> None:
+        self.dropped, self.said, self.asked = dropped, said, 0
+
+    def read(self, path: str) -> "Unsteady | BytesReader":
+        self.asked += 1
+        if self.asked > self.dropped:
+            return BytesReader(b"content of " + path.encode())
+        return self
+
+    def __len__(self) -> int:
+        raise RuntimeError(self.said)
+
+
+class BytesReader(bytes):
+    """hdfs-native's reader of a file."""
+
+    def read(self) -> bytes:
+        return bytes(self)
+
+
+DROPPED = 'DataTransferError("All DataNodes failed: [DatanodeInfoProto { .. }]")'
+
+
+@pytest.mark.parametrize(
+    ("dropped", "said", "asked"),
+    [(0, "", 1), (1, DROPPED, 2), (2, DROPPED, 3), (3, DROPPED, 3), (1, "InvalidRPCResponse(DecodeError)", 1)],
+)
+def test_a_block_is_asked_for_three_times_as_by_hadoops_own_client(dropped: int, said: str, asked: int) -> None:
+    files = driver_of("hdfs://127.0.0.1:9/root")()
+    client = vars(files)["_client"] = Unsteady(dropped, said)
+    if asked > dropped:
+        assert files.read("f", 100) == b"content of /root/f"
+    else:
+        with pytest.raises(Unknown):
+            files.read("f", 100)
+    assert client.asked == asked
