@@ -46,12 +46,12 @@ class Roots:
     def __init__(self, path: Path) -> None:
         self.drivers = {f"file://{path}/{name}": Root(path / name) for name in "abc"}
         self.uris = list(self.drivers)
-        self._opened: list[GroupFiles] = []
+        self.opened: list[GroupFiles] = []
 
     def group(self, choose: Choose | None = None, uris: Sequence[str] = ()) -> GroupFiles:
         roots = [BoundedFiles(lambda uri=uri: self.drivers[uri], uri=uri) for uri in uris or self.uris]  # type: ignore[misc]
         made = GroupFiles(roots, choose or (lambda them, job: home_of([each.uri for each in them], job)))
-        self._opened.append(made)
+        self.opened.append(made)
         return made
 
     def at(self, uri: str) -> Choose:
@@ -76,5 +76,5 @@ class Roots:
         for driver in self.drivers.values():
             if driver.hangs is not None:
                 driver.hangs.set()
-        for each in self._opened:
+        for each in self.opened:
             each.close()

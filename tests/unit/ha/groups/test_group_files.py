@@ -1,18 +1,27 @@
 """A group of roots, used as one: where jobs are created, how they are found, and what a root that is away touches."""
 
 import logging
+import queue
 import threading
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from ha.groups.placement import finding
 from ha.groups.placement.group_files import GroupFiles
 from ha.groups.placement.place import Pointer
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.layout import tree
 from leader.layout.lease import first_lease
+from store.bounded import BoundedFiles
+from store.clock import now
 from store.errors import AlreadyExists, DeadlineExceeded, Invalid, NotFound, NotSent, StoreError
+from store.local import LocalFiles
+from store.outcome import Outcome
 from tests.unit.ha.groups.roots import LONG, Roots
+from tests.unit.ha.waiting import wait_until
 
 JOB = "orders"
 
@@ -214,6 +223,111 @@ def test_a_root_that_hangs_takes_no_threads_of_others(roots: Roots) -> None:
     for _ in range(40):
         group.submit("look", lambda files: files.list("job-0/x"), LONG, lambda _: None)
     assert find(group, other) == roots.home(other)
+
+
+def test_a_root_that_hangs_is_refused_once_its_calls_have_their_share_of_the_threads(roots: Roots) -> None:
+    group = GroupFiles(
+        [BoundedFiles(lambda uri=uri: roots.drivers[uri], uri=uri) for uri in roots.uris],  # type: ignore[misc]
+        lambda _, job: roots.home(job),
+        workers=2,
+    )
+    roots.opened.append(group)
+    create(group)
+    home = roots.drivers[roots.home(JOB)]
+    home.hangs = threading.Event()
+    with pytest.raises(DeadlineExceeded):
+        group.call("look", lambda files: files.list(f"{JOB}/x"), 0.01)
+    asked = len(home.lists)
+    refused: queue.SimpleQueue[Outcome[object]] = queue.SimpleQueue()
+    for _ in range(3):  # the first one, which was given up, has come back from the group
+        group.submit("look", lambda files: files.list(f"{JOB}/x"), LONG, refused.put)
+    outcome = refused.get(timeout=LONG)
+    assert isinstance(outcome.error, NotSent)
+    assert "hangs: " in str(outcome.error)
+    wait_until(lambda: len(home.lists) == asked + 2, what="two calls are in it")
+
+
+def test_a_root_that_answers_is_not_refused_however_many_calls_there_are(roots: Roots) -> None:
+    group = roots.group()
+    create(group)
+    outcomes: queue.SimpleQueue[Outcome[object]] = queue.SimpleQueue()
+    for _ in range(40):
+        group.submit("look", lambda files: files.list(JOB), LONG, outcomes.put)
+    assert all(outcomes.get(timeout=LONG).done for _ in range(40))
+
+
+class Recorded(BoundedFiles):
+    """A root that never answers: each call takes all of its time, by a clock of the test."""
+
+    def __init__(self, uri: str, clock: list[float]) -> None:
+        super().__init__(lambda: LocalFiles(Path("/nowhere")), uri=uri)
+        self.clock, self.given = clock, 0.0
+
+    def call(self, name: str, operation: object, timeout: float) -> NoReturn:
+        del operation
+        self.clock[0] += timeout
+        self.given = timeout
+        raise DeadlineExceeded(f"{name} took too long.")
+
+
+def test_roots_that_hang_take_equal_parts_of_the_time_and_leave_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(finding, "now", lambda: clock[0])
+    given = {uri: Recorded(uri, clock) for uri in ("file:///a", "file:///b", "file:///c")}
+    found = finding.find(given, JOB, 112.0)
+    assert [each.given for each in given.values()] == [3.0, 3.0, 3.0]
+    assert clock == [109.0]
+    assert isinstance(found.failure, DeadlineExceeded)
+
+
+def test_on_its_way_a_directory_that_a_driver_has_made_once_more_is_not_shown(roots: Roots) -> None:
+    home, group = roots.home(JOB), roots.group()
+    create(group)
+    driver = roots.drivers[home]
+    leader = tree.find(driver, JOB).name
+    driver.rename(f"{JOB}/{leader}", f"{JOB}/{Pointer(1, roots.others(JOB)[0]).name}")
+    driver.make_directory(f"{JOB}/{leader}")
+    listed = roots.group().call("list", lambda files: files.list(JOB), LONG)
+    assert [each.name for each in listed] == [Pointer(1, roots.others(JOB)[0]).name]
+
+
+def test_an_empty_directory_at_home_does_not_hide_a_job_from_before_the_group(roots: Roots) -> None:
+    home, away = roots.drivers[roots.home(JOB)], roots.others(JOB)[0]
+    home.make_root()
+    home.make_directory(JOB)
+    roots.drivers[away].make_root()
+    tree.create(roots.drivers[away], JOB)
+    assert find(roots.group()) == away
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_whoever_loses_the_race_for_a_new_job_takes_the_place_of_the_winner(roots: Roots, *, elsewhere: bool) -> None:
+    first, second = roots.others(JOB)
+    winner = first if elsewhere else roots.home(JOB)
+
+    def late(*_: object) -> str:
+        create(roots.group(roots.at(winner)))
+        return second
+
+    group = roots.group(late)
+    assert group.place_new(JOB, now() + LONG) == winner
+    assert group.known(JOB) == winner
+
+
+def test_a_place_that_is_not_known_is_asked_for_within_a_time_of_its_own(roots: Roots) -> None:
+    away = roots.others(JOB)[0]
+    create(roots.group(roots.at(away)))
+    assert roots.group().at(f"{JOB}/x") == f"{away}/{JOB}/x"
+    with pytest.raises(NotFound, match="There is no job 'nobody'"):
+        roots.group().at("nobody/x")
+
+
+def test_a_call_that_is_told_later_has_its_own_deadline_at_the_roots(roots: Roots) -> None:
+    group = roots.group()
+    create(group)
+    outcomes: queue.SimpleQueue[Outcome[object]] = queue.SimpleQueue()
+    group.submit("list", lambda files: [each.name for each in files.list(JOB)], LONG, outcomes.put)
+    assert len(outcomes.get(timeout=LONG).result()) == 1  # type: ignore[arg-type]
 
 
 def test_a_pointer_out_of_the_group_is_told(roots: Roots) -> None:

@@ -39,6 +39,14 @@ def test_a_root_that_is_away_is_not_known_and_its_jobs_are_nobody_elses(roots: R
     assert "The NameNode is away" in str(places(roots.group())[gone][1])
 
 
+def test_of_a_root_that_is_away_a_job_that_has_moved_there_is_not_shown_where_it_was(roots: Roots) -> None:
+    home, away = roots.home("orders"), roots.others("orders")[0]
+    create(roots.group())
+    move(roots, home, away)
+    roots.drivers[away].down = True
+    assert jobs_of(roots) == {root: None if root == away else [] for root in roots.uris}
+
+
 def test_requests_are_counted_over_the_time_that_has_passed(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = {root: 100 * number for number, root in enumerate(roots.uris)}
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from ha.groups.moving.marks import Copy
 from ha.groups.placement.place import Pointer, home_of, lies_here, pointer_in, roots_of
 from leader.errors import InvalidName
+from leader.layout.names import LeaderDirectory
 from store.errors import Invalid
 
 ROOTS = ["hdfs://ns1/ha", "hdfs://ns2/ha", "hdfs://ns3/ha"]
@@ -69,3 +71,14 @@ def test_a_comma_too_much_and_a_root_twice_are_refused(files: str) -> None:
 def test_roots_of_two_kinds_are_refused() -> None:
     with pytest.raises(Invalid, match="several schemes"):
         roots_of("hdfs://ns1/ha,webhdfs://ns2/ha")
+
+
+@pytest.mark.parametrize("name", ["arriving~1~abc", "arriving~0~0000000001-" + "a" * 8, "arrived~1", "moved~1~x", ""])
+def test_other_names_are_no_copies_of_a_job(name: str) -> None:
+    assert Copy.parse(name) is None
+
+
+def test_a_copy_is_read_back() -> None:
+    leader = LeaderDirectory(7, "0000000a-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
+    for undone in (True, False):
+        assert Copy.parse(Copy(3, undone, leader).name) == Copy(3, undone, leader)

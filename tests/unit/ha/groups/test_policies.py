@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ha.groups.placement import policies
-from ha.groups.placement.load import ACTIVITY, Load, load_of, web_addresses
+from ha.groups.placement.load import ACTIVITY, Load, load_of, session_of, web_addresses
 from ha.groups.placement.policies import by_hash, by_jobs, by_rpc, policy
 from store.bounded import BoundedFiles
 from store.errors import Invalid, NotSent
@@ -60,6 +60,29 @@ def test_the_active_one_of_two_is_asked(serve: Serve, tmp_path: Path, monkeypatc
     assert load_of("hdfs://ns1/ha").requests == 2
 
 
+def test_a_namenode_that_is_alone_is_not_asked_for_its_state(serve: Serve) -> None:
+    assert load_of(f"webhdfs://{serve(port(7), state='standby')}/ha").requests == 7
+
+
+def test_two_standbys_have_no_load_and_the_message_says_why(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [("dfs.ha.namenodes.ns1", "nn1,nn2")]
+    pairs += [(f"dfs.namenode.http-address.ns1.nn{each}", serve(port(1), state="standby")) for each in (1, 2)]
+    site(tmp_path, pairs)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    with pytest.raises(NotSent, match=r"\(none is active\)"):
+        load_of("hdfs://ns1/ha")
+
+
+def test_servers_are_asked_with_kerberos_only_if_hadoop_has_it_and_with_the_authorities_that_are_named() -> None:
+    plain = session_of({}, "")
+    assert (plain.auth, plain.verify, plain.trust_env) == (None, True, False)
+    assert session_of({"hadoop.security.authentication": "simple"}, "/ca.pem").verify == "/ca.pem"
+    pytest.importorskip("requests_kerberos")
+    assert session_of({"hadoop.security.authentication": "Kerberos"}, "").auth is not None
+
+
 def site(folder: Path, pairs: list[tuple[str, str]]) -> None:
     text = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in pairs)
     (folder / "hdfs-site.xml").write_text(f"<configuration>{text}</configuration>")
@@ -80,9 +103,9 @@ def test_the_web_server_of_an_address_is_found_by_its_suffix() -> None:
         web_addresses("file:///ha", {})
 
 
-@pytest.mark.parametrize("broken", [{"status": 503}, {}])
-def test_a_namenode_that_says_nothing_of_use_is_an_error(serve: Serve, broken: dict[str, int]) -> None:
-    with pytest.raises(NotSent, match="says by JMX how loaded it is"):
+@pytest.mark.parametrize(("broken", "why"), [({"status": 503}, "HTTP 503"), ({}, "no bean")])
+def test_a_namenode_that_says_nothing_of_use_is_an_error(serve: Serve, broken: dict[str, int], why: str) -> None:
+    with pytest.raises(NotSent, match=rf"says by JMX how loaded it is \({why}"):
         load_of(f"webhdfs://{serve(**broken)}/ha")
 
 

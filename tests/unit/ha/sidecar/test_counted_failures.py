@@ -12,7 +12,7 @@ from ha.sidecar.escalation import Escalation
 from ha.sidecar.job_status import JobStatusUpdater
 from leader.errors import Fenced, Unreadable
 from leader.job.admin import JobAdmin
-from leader.job.failed_attempts import Attempts, FailedAttempts
+from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts, FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus, Status
 from leader.timing import Timing
@@ -137,3 +137,57 @@ def test_a_job_that_begins_again_begins_the_count_anew(place: Place, monkeypatch
     assert again.begin(place.leader)
     assert (status.read(), place.attempts) == (Status.RUNNING, Attempts())
     assert place.escalation(2).pause(place.leader) == 0.0
+
+
+def forgotten(place: Place, escalation: Escalation, *seconds: float) -> list[int]:
+    """Return the failures that are known after the command has run for each of these times."""
+    counts = []
+    for each in seconds:
+        escalation.lasts(place.leader, each)
+        counts.append(place.attempts.failures)
+    return counts
+
+
+def test_a_command_that_runs_for_the_longest_pause_has_its_failures_forgotten(place: Place) -> None:
+    escalation = place.escalation()
+    for _ in range(2):
+        escalation.failed(place.leader, "exit-3", 1.0)
+    assert escalation.pause(place.leader) == 1.0
+    assert forgotten(place, escalation, LONGEST_PAUSE_S - 1, LONGEST_PAUSE_S) == [2, 0]
+
+
+def test_a_store_that_does_not_forget_is_asked_again_after_the_same_time(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    escalation = place.escalation()
+    escalation.failed(place.leader, "exit-3", 1.0)
+    escalation.pause(place.leader)
+    fails(monkeypatch, "forget", [NotWritable("standby")])
+    times = (LONGEST_PAUSE_S, LONGEST_PAUSE_S + 1, 2 * LONGEST_PAUSE_S)
+    assert forgotten(place, escalation, *times) == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("failures", "asked"), [(0, 0), (1, 1)])
+def test_the_store_is_asked_to_forget_failures_once_and_only_if_there_are_any(
+    place: Place, monkeypatch: pytest.MonkeyPatch, failures: int, asked: int
+) -> None:
+    forgets: list[float] = []
+    monkeypatch.setattr(FailedAttempts, "forget", lambda _: forgets.append(1))
+    escalation = place.escalation()
+    for _ in range(failures):
+        escalation.failed(place.leader, "exit-3", 1.0)
+    escalation.pause(place.leader)
+    for number in range(1, 4):
+        escalation.lasts(place.leader, number * LONGEST_PAUSE_S)
+    assert len(forgets) == asked
+
+
+@pytest.mark.parametrize(("most", "pause", "status"), [(3, 1.0, Status.RUNNING), (2, None, Status.FAILED)])
+def test_a_job_whose_leader_was_lost_after_its_last_attempt_has_failed(
+    place: Place, most: int, pause: float | None, status: Status
+) -> None:
+    JobStatus(place.directory).change(Status.CREATED, Status.RUNNING)
+    for _ in range(2):
+        place.escalation(9).failed(place.leader, "exit-3", 1.0)
+    assert place.escalation(most).pause(place.leader) == pause
+    assert JobStatus(place.directory).read() is status
