@@ -12,8 +12,8 @@ import pytest
 
 from ha.groups.moving import mover as module
 from ha.groups.moving import staying
-from ha.groups.moving.marks import Copy
-from ha.groups.moving.mover import Mover
+from ha.groups.moving.marks import Copy, copies_in
+from ha.groups.moving.mover import ROUNDS, SMALL_S, Mover
 from ha.groups.moving.steps import Handover, look
 from ha.groups.placement.place import Pointer
 from leader.errors import LeaderError, NoLeader
@@ -24,6 +24,7 @@ from store.bounded import BoundedFiles
 from store.errors import Conflict, Invalid, NotFound, StoreError, Unknown
 from store.files import Entry
 from store.local import LocalFiles
+from tests.unit.ha.clocks import At
 from tests.unit.ha.groups.roots import LONG, Roots
 
 JOB = "orders"
@@ -404,8 +405,88 @@ def test_what_is_written_after_the_copy_puts_the_job_back(roots: Roots, source: 
         with pytest.raises(Conflict, match="requests was changed while it was copied"):
             mover(Process(roots), roots).move(target)
     whole(roots, source)
+    (copy,) = copies_in(each.name for each in roots.drivers[target].list(JOB))
+    assert (copy.undone, copy.sequence) == (True, 2), "it is a later decision than the move's, whose number was 1"
     mover(Process(roots), roots).move(target)
     whole(roots, target)
+
+
+class Rounds:
+    """A mirror whose rounds take these times and end with these errors."""
+
+    def __init__(self, clock: At, rounds: list[tuple[float, Exception | None]]) -> None:
+        self.clock, self.rounds = clock, rounds
+
+    def round(self, leader: str) -> int:
+        assert LeaderDirectory.parse(leader) is not None
+        seconds, error = self.rounds.pop(0)
+        self.clock.at += seconds
+        if error is not None:
+            raise error
+        return 100
+
+
+SHORT, LONGER = (SMALL_S, None), (SMALL_S + 0.1, None)
+CHANGED = (0.0, Conflict("a file has changed"))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "taken"),
+    [
+        ([SHORT], 1),
+        ([LONGER, LONGER, SHORT], 3),
+        ([CHANGED, (0.0, NotFound("gone")), SHORT], 3),
+        ([LONGER] * ROUNDS, ROUNDS),
+        ([CHANGED] * ROUNDS, ROUNDS),
+    ],
+)
+def test_rounds_go_on_until_one_is_short_and_whole(
+    roots: Roots, source: str, rounds: list[tuple[float, Exception | None]], taken: int
+) -> None:
+    clock, said, left = At(100.0), list[str](), [*rounds, *[SHORT] * 3]
+    moving = Mover(
+        Process(roots).group,  # type: ignore[arg-type]
+        JOB,
+        Leading(roots),
+        call_timeout=LONG,
+        timeout=0.0,
+        say=said.append,
+        clock=clock,
+    )
+    moving._follow(Rounds(clock, left), source)  # type: ignore[arg-type]
+    assert len(said) == taken == len(rounds) + 3 - len(left)
+    shown = [
+        f"round {number}: {0 if each[1] else 100:,} bytes, {each[0]:.1f} s" for number, each in enumerate(rounds, 1)
+    ]
+    assert [each.partition(": ")[2].partition(" (")[0] for each in said] == shown
+
+
+@pytest.mark.usefixtures("source")
+def test_a_move_says_how_long_it_took(roots: Roots) -> None:
+    clock = At(100.0)
+
+    def later() -> None:
+        clock.at += 7.0
+
+    moving = Mover(
+        Process(roots).group,  # type: ignore[arg-type]
+        JOB,
+        Leading(roots, later),
+        call_timeout=LONG,
+        timeout=0.0,
+        clock=clock,
+    )
+    assert moving.move(roots.others(JOB)[0]).seconds == 7.0
+
+
+def test_of_what_has_moved_away_the_record_goes_first(roots: Roots, source: str) -> None:
+    """An old leader directory without its record says that the move was decided, whatever a NameNode forgets."""
+    process = Process(roots)
+    mover(process, roots).move(roots.others(JOB)[0])
+    (left,) = roots.drivers[source].list(JOB)
+    deleted = [each.partition(f"{left.name}/")[2] for each in process.changes if f"{left.name}/" in each]
+    assert deleted[0] == "record"
+    assert len(deleted) > 1
 
 
 def test_a_bar_moves_along_and_a_late_one_is_not_lost(roots: Roots, source: str) -> None:
