@@ -50,6 +50,7 @@ class Plan(msgspec.Struct, frozen=True):
         batch: newest batch that the query has committed afterwards; None if it had committed none.
         trash: name of the folder in the trash.
         epoch: of the leader that decided it.
+        number: higher than that of every plan of the query that lies in the trash: an undo is of the newest.
         outputs: those that follow.
         back: name of the folder in the trash that an undo takes back; empty for a rewind.
         format: of this file and of what is beside it.
@@ -59,6 +60,7 @@ class Plan(msgspec.Struct, frozen=True):
     batch: int | None
     trash: str
     epoch: int
+    number: int
     outputs: list[RewoundOutput]
     back: str = ""
     format: int = FORMAT

@@ -4,6 +4,7 @@ The new checkpoint is made beside the query's, with a plan. One rename decides, 
 completes it: :mod:`ha.rewind.completing`. What was there goes to the trash.
 """
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -12,14 +13,14 @@ from ha.checkpoints.closure import Closure
 from ha.checkpoints.trees import check_bulk
 from ha.leadership.leadership import Leadership
 from ha.rewind.completing import complete
-from ha.rewind.plan import DECIDED, PLAN, Plan, encoded
+from ha.rewind.plan import DECIDED, PLAN, Plan, RewoundOutput, decoded, encoded
 from ha.spark.checkpoint_copy.exporting import Source
 from ha.spark.commit_log import is_query, newest_batch
 from ha.spark.locations import check_query
 from leader.job.admin import JobAdmin
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus
-from leader.layout.names import REWINDING, SPARK, LeaderDirectory
+from leader.layout.names import REWINDING, REWOUND, SPARK, TRASH, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import Conflict, Invalid, NotFound
 
@@ -78,6 +79,20 @@ class Replacing:
         self._directory.rename(self._directory.stage(encoded(plan)), f"{place}/{PLAN}")
         self._directory.rename(place, f"{REWINDING}/{self._query}/{DECIDED}")
         complete(leadership, self._directory)
+
+    def _plan(self, leadership: Leadership, batch: int | None, outputs: list[RewoundOutput], back: str = "") -> Plan:
+        last = self._last()
+        number = last.number + 1 if last is not None else 1
+        return Plan(self._query, batch, uuid.uuid4().hex[:8], leadership.epoch, number, outputs, back)
+
+    def _last(self) -> Plan | None:
+        """Return the newest plan of the query of those that lie in the trash; None if there is none."""
+        plans = []
+        for entry in self._directory.list(TRASH):
+            place = f"{TRASH}/{entry.name}/{REWOUND}{self._query}"
+            if any(each.name == PLAN for each in self._directory.list(place)):
+                plans.append(decoded(self._directory.read(f"{place}/{PLAN}")))
+        return max(plans, key=lambda each: each.number, default=None)
 
     def _closure(self, to: int, *, begun: bool = False) -> Closure:
         _, found = self._source(to, begun=begun).find()

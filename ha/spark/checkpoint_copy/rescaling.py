@@ -5,7 +5,6 @@ the checkpoint: see :mod:`ha.spark.checkpoint_copy.replacing`. Until that rename
 If the query has begun batch N + 1, that one is done again, with the same input, as batch N + 2.
 """
 
-import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -132,7 +131,7 @@ class Rescaling(Replacing):
         batch, found = outlook.batch, self._inspected(outlook.batch)
         published = Published(self._find)
         outputs = [published.renumbered(each, batch) for each in published.of_query(batch, names)]
-        plan = Plan(self._query, batch + 1, uuid.uuid4().hex[:8], leadership.epoch, outputs)
+        plan = self._plan(leadership, batch + 1, outputs)
 
         def copied(now: Progress) -> None:
             told(f"copying: {now.files_done}/{now.files} files, {now.bytes_done:,} of {now.bytes:,} bytes")

@@ -3,13 +3,12 @@
 The closure of the batch replaces the query's checkpoint: see :mod:`ha.spark.checkpoint_copy.replacing`.
 """
 
-import uuid
 from collections.abc import Sequence
 
 import msgspec
 
 from ha.leadership.leadership import Leadership
-from ha.rewind.plan import CHECKPOINT, PLAN, Plan, RewoundOutput, decoded
+from ha.rewind.plan import CHECKPOINT, Plan, RewoundOutput
 from ha.rewind.published import Concerned, Published
 from ha.spark.checkpoint_copy.copying import Staging, Told
 from ha.spark.checkpoint_copy.exporting import fill
@@ -77,7 +76,7 @@ class Rewinding(Replacing):
             Conflict: an output has been discarded since.
             NotFound: there is nothing to undo.
         """
-        done = self._last()
+        done = self._undone()
         published = Published(self._find)
         then = self._log(f"{TRASH}/{done.trash}/{REWOUND}{self._query}/{CHECKPOINT}")
         now = self._log(f"{SPARK}/{self._query}")
@@ -104,7 +103,7 @@ class Rewinding(Replacing):
         published = Published(self._find)
         known = names is not None or len(self._queries()) <= 1  # then an undo has to know those with nothing later, too
         outputs = [published.rewound(each, to, choice) for each in published.of_query(to, names) if known or each.ids]
-        plan = Plan(self._query, to, uuid.uuid4().hex[:8], leadership.epoch, outputs)
+        plan = self._plan(leadership, to, outputs)
         with self._prepared(leadership, f"to-{to}") as place:
             fill(Staging(self._files, self._directory.at(place), told), self._source(to))
             self._decide(leadership, place, plan)
@@ -118,30 +117,25 @@ class Rewinding(Replacing):
             Fenced: another leader has taken over.
             NotFound: there is nothing to undo.
         """
-        done = self._last()
+        done = self._undone()
         outputs = [
             RewoundOutput(old.name, old.folder, old.target, old.stays, old.before, now.shifts)
             for old, now in zip(done.outputs, Published(self._find).since(done), strict=True)
         ]
         then = self._log(f"{TRASH}/{done.trash}/{REWOUND}{self._query}/{CHECKPOINT}").committed
-        plan = Plan(self._query, then, uuid.uuid4().hex[:8], leadership.epoch, outputs, back=done.trash)
+        plan = self._plan(leadership, then, outputs, back=done.trash)
         with self._prepared(leadership, f"back-{done.trash}") as place:
             self._directory.make_folder(place)
             self._decide(leadership, place, plan)
         return plan
 
-    def _last(self) -> Plan:
-        plans = []
-        for entry in self._directory.list(TRASH):
-            place = f"{TRASH}/{entry.name}/{REWOUND}{self._query}"
-            if any(each.name == PLAN for each in self._directory.list(place)):
-                plans.append(decoded(self._directory.read(f"{place}/{PLAN}")))
-        if not plans:
+    def _undone(self) -> Plan:
+        if (found := self._last()) is None:
             raise NotFound(
                 f"Query {self._query!r} of job {self._job!r} was not put back by a rewind, or the trash was emptied "
                 "since: there is nothing to undo."
             )
-        return max(plans, key=lambda each: each.epoch)
+        return found
 
     def _readers(self) -> list[str]:
         graph, _ = read_graph(self._directory)

@@ -51,7 +51,7 @@ def test_a_rewind_that_was_decided_is_completed_before_the_command_starts(workpl
     files.make_directory(f"{home}/rewinding/daily/decided/tree")
     files.write(f"{home}/spark/daily/old", b"")
     files.write(f"{home}/rewinding/daily/decided/tree/new", b"")
-    files.write(f"{home}/rewinding/daily/decided/plan", encoded(Plan("daily", 7, "0123abcd", 1, [])))
+    files.write(f"{home}/rewinding/daily/decided/plan", encoded(Plan("daily", 7, "0123abcd", 1, 1, [])))
     looks = NOTES + "note(os.listdir(os.environ['HA_LEADER_DIRECTORY'].removeprefix('file://') + '/spark/daily'))"
     looked = run(workplace, "b", looks, "--again")
     assert looked.wait() == 0, looked.said

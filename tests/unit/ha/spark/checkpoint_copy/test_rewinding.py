@@ -175,6 +175,22 @@ def test_a_rewind_is_undone_and_that_as_well(job: Job, choice: str) -> None:
     assert job.seen == {**numbered("old", range(7)), "batch=7": "on7"}
 
 
+@pytest.mark.parametrize("names", [["00000000", "ffffffff"], ["ffffffff", "00000000"]])
+def test_of_two_rewinds_in_one_leadership_the_newer_one_is_undone(job: Job, names: list[str]) -> None:
+    """Whatever the names of their folders in the trash are."""
+    for to, name in zip((3, 4), names, strict=True):
+        job.commit(5)
+        before = job.state
+        known = set(job.home.glob("trash/*"))
+        trash = job.rewind(to, ASIDE).trash
+        (folder,) = set(job.home.glob("trash/*")) - known
+        plan = folder / f"rewound={QUERY}" / "plan"
+        plan.write_bytes(plan.read_bytes().replace(trash.encode(), name.encode()))
+        folder.rename(folder.with_name(name))
+    job.undo()
+    assert job.state == before
+
+
 def test_an_undo_takes_back_what_an_output_has_published_since_if_it_had_nothing_later_then(job: Job) -> None:
     """Found by a rescale, which always goes to the newest batch: the replay of batch 7 was dropped as known."""
     job.commit(6)
