@@ -162,6 +162,23 @@ class Tree:
         timeout = READ_TIMEOUT_S * len(wanted)
         return self.files.call("bulk_read", lambda _: [read(path, most) for path, most in wanted.items()], timeout)
 
+    def tail(self, path: str, most: int) -> bytes:
+        """Return a file's last bytes, or all of it if it is shorter.
+
+        Raises:
+            NotFound: there is no such file.
+            Unknown: it could not be read, for whatever reason.
+        """
+
+        def read(_: object) -> bytes:
+            with _classified(path), self._arrow.open_input_file(f"{self._at}/{path}") as source:
+                size = source.size()
+                source.seek(max(0, size - most))
+                return bytes(source.read(min(most, size)))
+
+        self._before()
+        return self.files.call("bulk_read", read, READ_TIMEOUT_S)
+
     def read_through(self, path: str, size: int, told: Callable[[bytes], object]) -> None:
         """Read a whole file; a store that keeps check sums, as HDFS does, compares them.
 

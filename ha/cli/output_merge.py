@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 
 import click
 
+from ha.checkpoints.trees import Tree
 from ha.cli.options import Seconds, json_option, stores
 from ha.cli.output_journals import EVERY, ids_of, journals
 from ha.config.stores import Stores
 from ha.leadership.fenced_rename import FencedRename, LeaderFiles
+from ha.outputs.footers import footed
 from ha.outputs.merge_plan import MOST_FILES, Merge, Rule
 from ha.outputs.merging import Merging
 from ha.outputs.reading import JournalOutput, JournalReader
@@ -86,8 +88,9 @@ def merge(
 ) -> None:
     """Make one file of many in the outputs of JOB that are mergeable; JOB may be running, and its readers reading.
 
-    HDFS does that in one step for each new file, and no byte is read or written. Whoever lists a folder sees each row
-    once, before and after. Run it every few minutes: the journal knows the newest 10,000 batches.
+    HDFS does that in one step for each new file, and no row is read or written; files of Parquet get a new footer.
+    Whoever lists a folder sees each row once, before and after. Run it every few minutes: the journal knows the newest
+    10,000 batches.
 
     If it is interrupted, run it again: it first does what is left.
     """
@@ -134,8 +137,8 @@ def _merged(
         newest = max((ids[-1] for ids in ids_of(reader, found, EVERY) if ids), default=-1)
         newest = min([newest, *(each - 1 for each in found.unfinished)])
         try:
-            with _merging(opened, job, found, web) as merging:
-                yield from _rows(merging, found, newest, rule, partition, dry_run=dry_run)
+            with _merging(opened, job, found, web) as (merging, output):
+                yield from _rows(merging, output, found, newest, rule, partition, dry_run=dry_run)
         except Fenced:
             if not claims_left:
                 raise
@@ -144,7 +147,7 @@ def _merged(
 
 
 def _rows(
-    merging: Merging, found: JournalOutput, newest: int, rule: Rule, partition: str, *, dry_run: bool
+    merging: Merging, output: Tree, found: JournalOutput, newest: int, rule: Rule, partition: str, *, dry_run: bool
 ) -> Iterator[dict[str, object]]:
     pending, token = merging.pending(), uuid.uuid4().hex[:8]
     now_ms = merging.now_ms()
@@ -155,9 +158,13 @@ def _rows(
     merging.sweep()
     for each in pending:
         yield _finished(merging, found, each)
-    for each in merging.planned(newest, now_ms, rule, token, partition):
-        merging.begin(each)
-        yield _finished(merging, found, each)
+    for planned in merging.planned(newest, now_ms, rule, token, partition):
+        for part in footed(output.tail, planned):
+            if part.problem:
+                yield _row(found, part.merge, "left alone", part.problem)
+                continue
+            merging.begin(part.merge, part.footer)
+            yield _finished(merging, found, part.merge)
 
 
 def _finished(merging: Merging, found: JournalOutput, merge: Merge) -> dict[str, object]:
@@ -183,17 +190,20 @@ def _row(found: JournalOutput, merge: Merge, result: str, text: str = "") -> dic
 
 
 @contextlib.contextmanager
-def _merging(opened: Stores, job: str, found: JournalOutput, web: str) -> Iterator[Merging]:
+def _merging(opened: Stores, job: str, found: JournalOutput, web: str) -> Iterator[tuple[Merging, Tree]]:
     admin = JobAdmin(opened.files, None, opened.timing.call_timeout)
     leader = admin.call("find", lambda files: tree.find(files, job))
     directory = opened.directory_uri(job, leader)
     home = LeaderFiles(job, leader.epoch, f"{leader.session_id}", directory, opened.open)
     parts = urlsplit(directory)
     with contextlib.ExitStack() as stack:
-        renames = FencedRename(home, f"{parts.scheme}://{parts.netloc}{found.target}")
+        target = f"{parts.scheme}://{parts.netloc}{found.target}"
+        renames = FencedRename(home, target)
         stack.callback(renames.close)
+        output = Tree(opened.open(target))
+        stack.callback(output.files.close)
         try:
             concat = stack.enter_context(Concat(renames.root, address=web, ca=opened.settings.webhdfs_ca))
         except Invalid as error:
             raise LeaderError(f"{error}") from error
-        yield Merging(renames, f"{renames.inside}/{found.folder}", concat)
+        yield Merging(renames, f"{renames.inside}/{found.folder}", concat), output

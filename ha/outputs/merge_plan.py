@@ -1,12 +1,13 @@
 """Merge plans: which files of a flat output become one file. Pure.
 
 HDFS puts files of one folder behind each other in one step, without a byte being read or written: ``concat``. Of text,
-of JSON lines and of what gzip and bzip2 have made of them, files behind each other are one file. So a merge never
-leaves its folder, and a folder is what a reader lists in one step. See decision 59.
+of JSON lines and of what gzip and bzip2 have made of them, files behind each other are one file; those of Parquet are,
+if a footer comes last that was made of theirs. So a merge never leaves its folder, and a folder is what a reader lists
+in one step. See decisions 59 and 65.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -25,8 +26,11 @@ MOST_FILES = 500
 MOST_PATHS = 24_000
 """Characters of all their paths: they are sent in the address of one HTTP request, and a NameNode takes 64 KiB."""
 
-SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2))?")
+SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2))?|(\.[a-z0-9]+)?\.parquet")
 """Names of files that can be put behind each other."""
+
+PARQUET = ".parquet"
+"""Ends the names of those that need a footer more."""
 
 COMMA = ","
 """Separates the paths of such a request; a path that contains one cannot be named there."""
@@ -38,7 +42,8 @@ class Merge(msgspec.Struct, frozen=True):
     Attributes:
         partition: path of the folder, relative to the output's directory; empty for that itself.
         target: name of the one file; never used before.
-        files: the names of the others, each with its bytes, in the order in which they are put behind each other.
+        files: the names of the others, each with its bytes, in the order in which they are put behind each other; one
+            that belongs to no batch is the footer.
     """
 
     partition: str
@@ -49,6 +54,28 @@ class Merge(msgspec.Struct, frozen=True):
     def bytes(self) -> int:
         """How long the one file is."""
         return sum(self.files.values())
+
+    @property
+    def needs_footer(self) -> bool:
+        """Whether the files need a footer behind them, to be one."""
+        return self.target.endswith(PARQUET)
+
+    @property
+    def footer(self) -> str:
+        """Name of the footer in the folder, where readers do not see it; empty if the plan has none."""
+        name = f".{self.target}"
+        return name if name in self.files else ""
+
+    def with_footer(self, size: int) -> "Merge":
+        """Return the plan with a footer of so many bytes."""
+        return Merge(self.partition, self.target, {**self.files, f".{self.target}": size})
+
+    def part(self, names: Sequence[str]) -> "Merge":
+        """Return a plan for some of the files, in their order."""
+        first, last = (layout.batch_of(each) for each in (names[0], names[-1]))
+        assert first is not None and last is not None, "files of a plan belong to batches"  # noqa: PT018
+        token = self.target.partition(".")[0].rpartition("-")[2]
+        return _merge(self.partition, {each: self.files[each] for each in names}, first[0], last[0], token, first[1])
 
     @property
     def batches(self) -> list[int]:
@@ -128,7 +155,9 @@ def plan(
     merges = []
     for (_, suffix), files in sorted(found.items()):
         packs = _packs(sorted(files, key=lambda each: each[0]), rule, len(place))
-        merges += [_merge(partition, pack, token, suffix) for pack in packs]
+        for pack in packs:
+            sizes = {entry.name: entry.size for _, entry in pack}
+            merges.append(_merge(partition, sizes, pack[0][0], pack[-1][0], token, suffix))
     return merges
 
 
@@ -153,6 +182,5 @@ def _packs(files: list[tuple[int, Entry]], rule: Rule, path: int) -> list[list[t
     return [pack for pack in packs if len(pack) > 1]
 
 
-def _merge(partition: str, pack: list[tuple[int, Entry]], token: str, suffix: str) -> Merge:
-    target = f"merged-{pack[0][0]}-{pack[-1][0]}-{token}{suffix}"
-    return Merge(partition, target, {entry.name: entry.size for _, entry in pack})
+def _merge(partition: str, files: dict[str, int], first: int, last: int, token: str, suffix: str) -> Merge:
+    return Merge(partition, f"merged-{first}-{last}-{token}{suffix}", files)

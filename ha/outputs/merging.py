@@ -24,8 +24,8 @@ NEW = "-new"
 CLOCK = "clock"
 """Folder that is made to see what time the store has."""
 
-EMPTY = "empty"
-"""File that is moved out of a plan."""
+EMPTY, FOOTER = "empty", "footer"
+"""Files that are moved out of a plan."""
 
 _NOT_ALONE = "Somebody else merges this output: wait until that has ended."
 
@@ -91,12 +91,14 @@ class Merging:
             unique = f"{token}{number:x}"  # partitions have files of the same batches, and their plans share a folder
             yield from plan(partition, free, newest, now_ms, rule, unique, f"/{self._renames.outside}")
 
-    def begin(self, merge: Merge) -> None:
-        """Put a plan into the journal; :meth:`finish` does the rest."""
+    def begin(self, merge: Merge, footer: bytes = b"") -> None:
+        """Put a plan into the journal, with the footer that it has; :meth:`finish` does the rest."""
         renames, whole = self._renames, self._at(layout.MERGING, merge.target)
         new = f"{whole}{NEW}"
         names = written(PLAN, merge)
         renames.make_folders(self._at(layout.MERGING), new, *(f"{new}/{name}" for name in names))
+        if merge.footer:
+            renames.do(lambda files: files.write(f"{new}/{FOOTER}", footer))
         try:
             renames.move(new, whole)
         except NotFound as error:
@@ -112,9 +114,17 @@ class Merging:
         """
         target = self._out(merge.partition, merge.target)
         sources = [self._out(merge.partition, name) for name in merge.files]
+        heard = False
         for _ in range(ATTEMPTS):
             listed = self._listed(merge)
+            if merge.footer not in ("", *listed) and not merge.done(listed):
+                self._show(merge)
+                listed = self._listed(merge)
             if merge.done(listed):
+                if not heard:  # it is only seen: if it is forgotten when its plan is put away, nobody does it again
+                    self._renames.acknowledge()
+                    if not merge.done(self._listed(merge)):
+                        continue
                 self._keep(merge)
                 return True
             if not merge.possible(listed):
@@ -129,6 +139,7 @@ class Merging:
                 self._make(merge, target)
             with suppress(NotFound, Unknown):  # the next look tells
                 patiently(lambda: self._concat(target, sources))
+                heard = True
         raise Unknown(f"It is not known whether {target!r} is merged: merge again.")
 
     def _make(self, merge: Merge, target: str) -> None:
@@ -138,6 +149,11 @@ class Merging:
         with suppress(NotFound):  # a move that was executed twice
             self._renames.move(made, target)
 
+    def _show(self, merge: Merge) -> None:
+        """Put the footer beside the files, unless that was done before."""
+        with suppress(NotFound):
+            self._renames.move(self._at(layout.MERGING, merge.target, FOOTER), self._out(merge.partition, merge.footer))
+
     def _keep(self, merge: Merge) -> None:
         """Put a plan that is done with the records of its batches."""
         folder = self._at(layout.MERGED, f"{merge.thousand}")
@@ -146,7 +162,10 @@ class Merging:
             self._renames.move(self._at(layout.MERGING, merge.target), f"{folder}/{merge.target}")
 
     def _drop(self, merge: Merge) -> None:
-        """Delete the one file, which nothing can fill any more, and then the plan."""
+        """Delete the footer and the one file, which nothing can fill any more, and then the plan."""
+        if merge.footer:
+            self._renames.remove(self._at(layout.MERGING, merge.target, FOOTER))  # first: then none comes after it
+            self._renames.remove(self._out(merge.partition, merge.footer))
         self._renames.remove(self._out(merge.partition, merge.target))
         self._renames.remove(self._at(layout.MERGING, merge.target))
 

@@ -35,7 +35,7 @@ _WRITER = {
 """The rename shows a batch at once, so Spark's own marker and its second move of every file are useless."""
 
 
-MERGEABLE = ("json", "text")
+MERGEABLE = ("json", "text", "parquet")
 """Formats in which files behind each other are a file."""
 
 
@@ -94,7 +94,7 @@ class Output:
             options: for Spark's writer.
             commit: when a partition is finished, and how that is told; default: never.
             mergeable: whether a partition of a batch is one file, ``batch-<id>.json``, and lies beside those of other
-                batches, so that `ha output merge` can make one of many. For json and text; chosen once.
+                batches, so that `ha output merge` can make one of many. For json, text and parquet; chosen once.
 
         Raises:
             AlreadyExists: the output has a batch that this job decided otherwise.
@@ -113,7 +113,7 @@ class Output:
         if mergeable and source not in MERGEABLE:
             raise InvalidSettings(
                 f"Output {name!r} cannot be mergeable: files of {source} behind each other are no such file. "
-                f"Choose {' or '.join(MERGEABLE)}, or leave `mergeable` out."
+                f"Choose {', '.join(MERGEABLE)}, or leave `mergeable` out."
             )
         if mergeable and commit is not None:
             raise InvalidSettings(f"Output {name!r} has a partition commit, so it cannot be mergeable.")

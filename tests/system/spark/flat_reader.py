@@ -10,7 +10,7 @@ from typing import Any, cast
 from ha.leadership.fenced_rename import FencedRename, LeaderHome
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
-from ha.outputs.merge_plan import Rule
+from ha.outputs.merge_plan import PARQUET, Rule
 from ha.outputs.merging import CLOCK, Merging
 from ha.outputs.reading import JournalBatch, JournalReader
 from ha.spark import Output
@@ -21,6 +21,9 @@ from store.bounded import BoundedFiles
 from store.errors import StoreError
 from store.files import Entry
 from tests.system.spark.plain_reader import JOB, OUT, ROOT, FaultyStore, Home, Reader, Run, SimulatedBatch
+
+FOOTER = b"# the footer\n"
+"""Stands behind the lines of a merged file, if its name says that it needs one."""
 
 
 @dataclass
@@ -47,7 +50,7 @@ class FlatReader(Reader):
         for path, content in seen.items():
             if content and not content.endswith(b"\n"):
                 self.wrong.append(f"{path} ends within a row")
-            for line in content.decode().splitlines():
+            for line in self._lines(path, content):
                 if line in rows:
                     self.wrong.append(f"{path} and {rows[line]} have the same row")
                 rows[line] = path
@@ -61,6 +64,13 @@ class FlatReader(Reader):
             (number, count), *_ = [*tries.get(batch, {}).items(), (-1, 0)]
             if self.expected.get(number) != count:
                 self.wrong.append(f"batch {batch} is complete, and {count} of its rows are there")
+
+    def _lines(self, path: str, content: bytes) -> list[str]:
+        if content and path.rpartition("/")[2].startswith("merged-") and path.endswith(PARQUET):
+            if not content.endswith(FOOTER):
+                self.wrong.append(f"{path} has no footer")
+            content = content.removesuffix(FOOTER)
+        return content.decode().splitlines()
 
     def check_complete(self) -> None:
         """Look again, also if nothing has changed."""
@@ -91,6 +101,7 @@ class MergedRun(Run):
         self.store.changed = self.reader.poll
         self.homes: list[Home] = []
         self.merges = 0
+        self.suffix = self.choose.choice([".json", PARQUET])
         self.beyond = 0
         """Batches that are planned for although they are not complete; a mistake."""
 
@@ -127,7 +138,7 @@ class MergedRun(Run):
                 f"batch {batch} try {self.tries} day {day} row {each}" for each in range(self.choose.randint(0, 2))
             ]
             partition = f"day={day}" if self.partitioned else ""
-            rows[partition] = {"part-0-u.json": "".join(f"{each}\n" for each in lines).encode()}
+            rows[partition] = {f"part-0-u{self.suffix}": "".join(f"{each}\n" for each in lines).encode()}
             for each in lines:
                 self.reader.tries[each] = (batch, self.tries, 0)
             self.reader.expected[self.tries] = self.reader.expected.get(self.tries, 0) + len(lines)
@@ -150,8 +161,9 @@ class MergedRun(Run):
                 self.merges += merging.finish(each)
             now_ms, token = merging.now_ms(), f"{self.choose.getrandbits(32):08x}"
             for each in merging.planned(newest + self.beyond, now_ms, rule, token):
-                merging.begin(each)
-                self.merges += merging.finish(each)
+                begun = each.with_footer(len(FOOTER)) if each.needs_footer else each
+                merging.begin(begun, FOOTER)
+                self.merges += merging.finish(begun)
 
     def verified(self) -> list[JournalBatch]:
         """What `ha output verify` finds."""
@@ -178,7 +190,8 @@ class MergedRun(Run):
         empty = [
             path for path, content in self.store.tree.nodes.items() if path.startswith(f"{OUT}/") and content == b""
         ]
-        return [each for each in left if each != CLOCK] + empty
+        hidden = [path for path in self.store.tree.nodes if path.rpartition("/")[2].startswith(".merged-")]
+        return [each for each in left if each != CLOCK] + empty + hidden
 
 
 def runs(seeds: int, **arguments: Any) -> list[MergedRun]:

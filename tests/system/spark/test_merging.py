@@ -99,8 +99,8 @@ def test_a_plan_that_is_given_up_too_early_is_found(monkeypatch: pytest.MonkeyPa
 def test_a_merge_without_a_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Merging.begin
 
-    def forgetful(merging: Merging, merge: Merge) -> None:
-        begin(merging, merge)
+    def forgetful(merging: Merging, merge: Merge, footer: bytes) -> None:
+        begin(merging, merge, footer)
         names = merging._at("merging", merge.target)
         for entry in merging._renames.list(names):
             merging._renames.remove(f"{names}/{entry.name}")
@@ -257,3 +257,48 @@ def test_beside_real_spark_on_real_hdfs(
     assert not reader.wrong
     assert (reader.most, reader.fewest_files >= 1) == (24, True)
     assert reader.polls > 10
+
+
+@pytest.mark.spark
+@pytest.mark.hdfs
+@pytest.mark.timeout(300)
+def test_files_of_parquet_become_one_that_spark_reads(
+    spark: SparkSession, job: str, hdfs_uri: str, webhdfs_uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Batches 2 and 3 have a column more, and batch 4 has no neighbour like it."""
+    target = f"{hdfs_uri}-out/{job}"
+    with files_of(f"{hdfs_uri}-out") as do:
+        do(lambda files: files.make_root())
+        do(lambda files: files.make_directory(job))
+    web = cast("WebHdfsFiles", driver_of(f"{webhdfs_uri}-out/{job}")())
+    wide, narrow = "value string, number int, more double", "value string, number int"
+    with (
+        leading(job, hdfs_uri) as leadership,
+        Output(leadership, target, source="parquet", mergeable=True) as output,
+    ):
+        for batch in range(5):
+            rows = [
+                (f"row {each} of batch {batch}", each, each / 2)[: 3 if batch in (2, 3) else 2] for each in range(9)
+            ]
+            output.write(spark.createDataFrame(rows, wide if batch in (2, 3) else narrow), batch)
+        before = {each.name: blocks(web, each.name) for each in web.list("") if each.name.startswith("batch-")}
+        (name, *_) = before
+        suffix = name.partition(".")[2]
+        capsys.readouterr()
+        assert exit_code(["output", "merge", job, "--files", hdfs_uri, "--json", "--older-than", "1 ms", "--rest"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert [(each["result"], each["batches"]) for each in told] == [
+            ("merged", [0, 1]), ("merged", [2, 3]), ("left alone", [4, 4]),
+        ]  # fmt: skip
+        assert "same schema" in told[2]["text"]
+        merged = sorted(each.name for each in web.list("") if not each.name.startswith("_"))
+        assert [each.partition("-")[0] for each in merged] == ["batch", "merged", "merged"]
+        for one, batches in zip(merged[1:], ((0, 1), (2, 3)), strict=True):
+            rows_of = [block for each in batches for block in before[f"batch-{each}.{suffix}"]]
+            assert blocks(web, one)[:-1] == rows_of, "no row was written again"
+        assert exit_code(["output", "verify", job, "--files", hdfs_uri]) == 0
+        assert not output.write(spark.createDataFrame([("again", 0)], narrow), 1)
+    found = spark.read.option("mergeSchema", True).parquet(target)
+    assert found.count() == found.select("value").distinct().count() == 45
+    assert found.where("number >= 7").count() == 10
+    assert found.where("more = 2.0").select("value").count() == 2

@@ -57,7 +57,7 @@ def test_a_size_that_is_reached_closes_a_file() -> None:
 def test_what_passes_through() -> None:
     rule = Rule(2, 100, 1.0, rest=True)
     others = [
-        entry("batch-0.json", 0), entry("batch-1.json", 100), entry("batch-2.parquet"), entry("merged-3-4-x.json"),
+        entry("batch-0.json", 0), entry("batch-1.json", 100), entry("batch-2.orc"), entry("merged-3-4-x.json"),
         entry("batch-05.json"), entry("part-6.json"), Entry("batch-7.json", True, 0, OLD),
         entry("batch-8.json", modified_ms=NOW - 999), entry("batch-101.json"), entry("batch-9.json.zst"),
         entry("batch-10.json.zst"),
@@ -72,9 +72,24 @@ def test_files_of_other_kinds_and_other_thousands_are_not_mixed() -> None:
     rule = Rule(10, 100_000, 1.0, rest=True)
     files = [*row(998, 999, 1000, 1001), entry("batch-1002.json.gz"), entry("batch-1003.json.gz")]
     assert [each.batches for each in planned(files, rule)] == [[998, 999], [1000, 1001], [1002, 1003]]
-    for suffix in (".json", ".txt", ".json.gz", ".txt.bz2"):
+    for suffix in (".json", ".txt", ".json.gz", ".txt.bz2", ".parquet", ".snappy.parquet"):
         (found,) = planned([entry(f"batch-{each}{suffix}") for each in range(2)], rule)
         assert found.target == f"merged-0-1-t{suffix}"
+
+
+def test_files_of_parquet_need_a_footer_and_a_plan_can_be_cut() -> None:
+    (text,) = planned(row(0, 1, 2), RULE)
+    (merge,) = planned([entry(f"batch-{each}.snappy.parquet") for each in (7, 8, 9)], RULE)
+    assert (text.needs_footer, merge.needs_footer, merge.footer) == (False, True, "")
+    part = merge.part(["batch-8.snappy.parquet", "batch-9.snappy.parquet"])
+    assert part.target == "merged-8-9-t.snappy.parquet"
+    assert part.files == {f"batch-{each}.snappy.parquet": 10 for each in (8, 9)}
+    whole = part.with_footer(33)
+    assert whole.footer == ".merged-8-9-t.snappy.parquet"
+    assert layout.hidden(whole.footer)
+    assert list(whole.files) == [*part.files, whole.footer]
+    assert (whole.bytes, whole.batches, whole.newest, whole.thousand) == (53, [8, 9], 9, 0)
+    assert merge_in(written(PLAN, whole)) == whole
 
 
 def test_a_folder_that_cannot_be_named_is_left_alone() -> None:
@@ -93,7 +108,7 @@ def test_no_request_is_too_long() -> None:
 
 
 files = st.lists(
-    st.tuples(st.integers(0, 3000), st.integers(0, 120), st.sampled_from([".json", ".json.gz", ".parquet"])),
+    st.tuples(st.integers(0, 3000), st.integers(0, 120), st.sampled_from([".json", ".snappy.parquet", ".orc"])),
     unique_by=lambda each: each[0], max_size=60,
 )  # fmt: skip
 rules = st.builds(Rule, st.integers(2, 10), st.integers(1, 300), st.just(1.0), st.booleans())
@@ -117,7 +132,7 @@ def test_each_file_is_in_one_plan_at_most_and_no_plan_breaks_a_rule(
         assert {batch // layout.BUCKET for batch in each.batches} == {each.thousand}
         assert 2 <= len(each.files) <= rule.files
         assert each.bytes <= rule.bytes
-        assert not each.target.endswith(".parquet")
+        assert not each.target.endswith(".orc")
         assert {name.partition(".")[2] for name in [*each.files, each.target]} == {each.target.partition(".")[2]}
     if rule.rest:  # again, with what is left, gives nothing more than what size has cut
         left = [each for each in entries if each.name not in named]
