@@ -69,6 +69,7 @@ def parsed(tail: bytes) -> Fields:
                     raise Invalid("columns of it are encrypted")
                 if _FILE_PATH in chunk or _META_DATA not in chunk:
                     raise Invalid("columns of it lie in other files")
+        joined([(found, 0)])  # all that is needed is there
     except (KeyError, TypeError, AttributeError) as error:
         raise Invalid("its footer says something else") from error
     if _ENCRYPTION in found:

@@ -13,6 +13,7 @@ import pytest
 from ha.groups.moving import mover as module
 from ha.groups.moving import staying
 from ha.groups.moving.marks import Copy, copies_in
+from ha.groups.moving.mirror import Mirror
 from ha.groups.moving.mover import ROUNDS, SMALL_S, Mover
 from ha.groups.moving.steps import Handover, look
 from ha.groups.placement.place import Pointer
@@ -197,6 +198,7 @@ def changes_of_a_move(path: Path) -> list[str]:
 def test_a_job_moves_with_all_that_it_has(roots: Roots, source: str) -> None:
     target = roots.others(JOB)[0]
     process = Process(roots)
+    _, held = led(roots.drivers[source]) or pytest.fail("nobody")
     done = mover(process, roots).move(target)
     assert (done.job, done.source, done.target) == (JOB, source, target)
     assert done.rounds >= 1
@@ -204,6 +206,7 @@ def test_a_job_moves_with_all_that_it_has(roots: Roots, source: str) -> None:
     assert (done.leader, done.pause) == ("", None)  # nobody contends for it here
     whole(roots, target)
     leader, lease = led(roots.drivers[target]) or pytest.fail("nobody")
+    assert lease.sequence > held.sequence, "a renewal of the old lease that comes late is older"
     assert (leader.epoch, lease.mode, lease.owner) == (3, Mode.RELEASED, leader.session_id)
     (left,) = roots.drivers[source].list(JOB)
     assert Pointer.parse(left.name) == Pointer(1, target)
@@ -510,6 +513,20 @@ def test_a_file_with_other_content_under_its_name_is_copied_again(roots: Roots, 
     target = roots.others(JOB)[0]
     mover(Process(roots), roots, Leading(roots, rewrite)).move(target)
     assert content(roots, target)["spark/q/offsets/0"] == b"O"
+
+
+def test_each_round_counts_the_bytes_of_what_has_changed(roots: Roots, source: str) -> None:
+    target = roots.others(JOB)[0]
+    steps = Handover(roots.group().roots, JOB, source, target)
+    steps.prepare()
+    leader, _ = led(roots.drivers[source]) or pytest.fail("nobody")
+    mirror = Mirror(roots.group().roots[source], roots.group().roots[target], JOB)
+    home = roots.drivers[source].path / JOB / leader.name
+    assert mirror.round(leader.name) == sum(map(len, FILES.values()))
+    assert mirror.round(leader.name) == 0
+    (home / "spark/q/offsets/1").write_bytes(b"new")
+    os.utime(home / "spark/q/metadata", (1, 1))
+    assert mirror.round(leader.name) == 3 + len(FILES["spark/q/metadata"])
 
 
 def test_a_directory_that_an_old_driver_makes_anew_is_not_taken_for_the_job(roots: Roots, source: str) -> None:

@@ -149,6 +149,8 @@ def changed(fields: dict[int, Any], chunk: dict[int, Any]) -> bytes:
         (b"\x35\x04\x15\x04\x00\5\0\0\0PAR1", "something else"),
         (changed({8: Value(12, {})}, {}), "columns of it are encrypted"),
         (changed({}, {8: Value(12, {})}), "columns of it are encrypted"),
+        (changed({3: Value(BINARY, b"many")}, {}), "something else"),
+        (changed({}, {3: Value(BINARY, b"nothing")}), "something else"),
         (changed({}, {1: Value(BINARY, b"other")}), "lie in other files"),
         (
             b"\x49\x16\x02\x00\4\0\0\0PAR1",
@@ -159,6 +161,20 @@ def changed(fields: dict[int, Any], chunk: dict[int, Any]) -> bytes:
 def test_what_cannot_be_merged_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(Invalid, match=why):
         footer(data)
+
+
+WHOLE = written(table(0, 3))
+
+
+@given(st.integers(0, length(WHOLE[-END:]) - END - 1), st.integers(0, 255))
+def test_of_a_footer_with_a_wrong_byte_another_one_is_made_or_none(place: int, byte: int) -> None:
+    tail = bytearray(WHOLE[-length(WHOLE[-END:]) :])
+    tail[place] = byte
+    try:
+        found = parsed(bytes(tail))
+    except Invalid:
+        return
+    assert joined([(found, 1000), (found, 500)])[-4:] == b"PAR1"
 
 
 def test_the_longest_footer_that_is_read() -> None:
