@@ -102,7 +102,11 @@ def _records() -> Target:
     operator = f"v2\n{json.dumps({'stateStoreInfo': [store]})}".encode()
     copies = (information.encode(leader), checkpoint_state.encode(state) or b"")
     plain = (*copies, greeting, ended, operator, b"cafe0123", belief, b"")
-    return Target(records.ALL, (*plain, *sealed, *bodies))
+    columns = bytes.fromhex(
+        "19 1c 19 1c 26 08 1c 15 02 19 05 19 18 01 61 15 00 16 02 16 32 16 32 26 08 00 00 16 32 16 02 00"
+    )
+    footer = bytes.fromhex("15 02 19 0c 16 02") + columns + b"\x00"
+    return Target(records.ALL, (*plain, footer, *sealed, *bodies))
 
 
 def _configuration() -> Target:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from ha.agent import snapshots as wire
 from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin
 from ha.leadership.deadline_file import FARTHEST_S, DeadlineReader
+from ha.outputs.parquet_footer import END, joined, length, parsed
 from ha.spark.relocate import relocated
 from leader.election.attestation import SessionAttestor
 from leader.job import results
@@ -146,7 +147,18 @@ def operator_metadata(data: bytes) -> None:
         assert relocated("hdfs://n:1/ha/orders/x/spark/daily", moved) == moved
 
 
+def parquet_footer(data: bytes) -> None:
+    """The footer of a Parquet file: of what is accepted a footer can be made, which is accepted likewise."""
+    end = len(data).to_bytes(4, "little") + b"PAR1"
+    with suppress(Invalid):
+        found = parsed(data + end)
+        made = joined([(found, 1000), (found, 500)])
+        assert length(made[-END:]) == len(made)
+        parsed(made)
+
+
 ALL = (
+    parquet_footer,
     *(leader_record, checkpoints_record, incarnation, belief, snapshot, beat, greeting),
     *(result, operator_metadata),
 )
