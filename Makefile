@@ -20,7 +20,7 @@ FUZZ_SECONDS ?= 60
 
 .PHONY: demo test unit bench soak fuzz lint docs install lock clean
 
-demo: install  ## a streaming job that survives kill -9, a ZooKeeper outage and a frozen leader, live on the terminal
+demo: install  ## streaming jobs that survive kill -9, a ZooKeeper outage and a frozen leader, live on the terminal
 	$(BIN)/python -m examples.demo
 
 test: lint  ## everything: gates, unit, contract, protocol, integration and Spark tests, and the quick drills

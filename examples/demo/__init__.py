@@ -1,1 +1,1 @@
-"""The demo: a PySpark word count that survives kill -9, a ZooKeeper outage and a frozen leader."""
+"""The demo: PySpark jobs that survive kill -9, a ZooKeeper outage and a frozen leader."""

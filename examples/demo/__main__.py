@@ -13,6 +13,7 @@ from examples.demo.lookups import Reader
 from examples.demo.participant import Participant
 from examples.demo.story import DemoError, Story
 from examples.demo.terminal import Terminal
+from examples.demo.topic_act import TopicAct
 from ha.drill.clients import batches_done, read_counts
 from ha.history import edits
 from ha.history.checker import check
@@ -132,6 +133,8 @@ class Demo:
             "history keeps every guarantee": (not violations, f"{len(events)} events, {len(violations)} violations"),
             "the job finished": (set(codes) == {0}, f"exit codes {codes}"),
         }
+        checks |= TopicAct(self._sandbox, self._terminal, self._logs).run()
+        self._terminal.chapter("What was to hold:")
         for name, (passed, detail) in checks.items():
             self._terminal.check(name, passed, detail)
         return {

@@ -1,4 +1,4 @@
-"""Participant: one ``ha run`` sidecar with its word-count driver, to be killed, frozen and woken."""
+"""Participant: one ``ha run`` sidecar with its driver, to be killed, frozen and woken."""
 
 import os
 import signal
@@ -66,9 +66,7 @@ class Participant:
 
     def end(self) -> None:
         """Kill what is left of it."""
-        for pid in [*self.family(), *self._frozen]:
-            _signal(pid, signal.SIGKILL)
-            _signal(pid, signal.SIGCONT)
+        kill([*self.family(), *self._frozen])
         self._process.wait()
 
 
@@ -83,6 +81,13 @@ def alive(pids: Sequence[int]) -> list[int]:
         if state not in "ZX":
             living.append(pid)
     return living
+
+
+def kill(pids: Sequence[int]) -> None:
+    """Send ``kill -9`` to processes, also if they are frozen."""
+    for pid in pids:
+        _signal(pid, signal.SIGKILL)
+        _signal(pid, signal.SIGCONT)
 
 
 def _signal(pid: int, number: int) -> None:
