@@ -17,9 +17,9 @@ from tests.system.spark.helpers import eventually
 from tests.system.spark.test_job import feed
 from tests.system.spark.test_supervised import DRIVERS, RUN, Driver
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
-FILES = 60
+FILES = 40
 
 
 def ha(driver: Driver, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -97,7 +97,7 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
     feeder = threading.Thread(target=write)
     with first.running() as process:
         feeder.start()
-        eventually(lambda: len(first.sums()) == 3, 120)
+        eventually(lambda: len(first.sums()) == 3, 240)
         taken = first.asked("savepoint", running)["result"]
         batches = {query["name"]: query["batch"] for query in taken["queries"]}
         states = {query["name"]: query["state"] for query in taken["queries"]}
@@ -130,7 +130,7 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
     driver.root = (tmp_path / "elsewhere").as_uri()  # another cluster, which has never heard of the job
     second = Job(driver, f"{driver.job}-second", middle, first.out)
     with second.running("--from", stopped) as process:
-        eventually(lambda: second.sums() == expected(FILES), 120)
+        eventually(lambda: second.sums() == expected(FILES), 240)
         answer = second.asked("stop", "--savepoint", "--drain")
         assert process.wait(60) == 0
     assert answer["result"]["savepoint"] == answer["id"]
@@ -143,6 +143,6 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
             shutil.rmtree(middle / f"batch={batch}")
     third = Job(driver, f"{driver.job}-third", middle, tmp_path / "out-3")
     with third.running("--from", running) as process:
-        eventually(lambda: third.sums() == expected(FILES), 120)
+        eventually(lambda: third.sums() == expected(FILES), 240)
         third.asked("cancel")
         assert process.wait(60) == 0
