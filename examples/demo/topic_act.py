@@ -95,8 +95,9 @@ class TopicAct:
         self._wait("a batch after it", lambda: published(files).total() > seen, BATCH_LIMIT)
         self._terminal.event(f"The next batch is published {now() - killed:.1f} s after the kill.")
         self._wait("all records", lambda: published(files).total() >= self._written.total(), BATCH_LIMIT)
+        self._terminal.chapter(f"All records are there: ha stop {JOB}.")
         command = [sys.executable, "-m", "ha.cli", "stop", JOB, "--timeout", f"{ENDED_S:g}"]
-        stopped = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
+        stopped = subprocess.run(command, env=environment, capture_output=True, check=False).returncode
         codes = [stopped, *(each.wait(ENDED_S) for each in sidecars.values())]
         found = published(files)
         twice, missing = (found - self._written).total(), (self._written - found).total()
