@@ -22,7 +22,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request in the body of a POST. The id of an earlier request returns that one and asks for nothing new.
 
     The arguments are texts. savepoint takes ``to`` and ``timeout``, stop-with-savepoint ``drain`` as well,
-    restart-from takes ``from`` and ``discard_newer``, and restart-query takes ``query``.
+    restart-from takes ``from`` and ``discard_newer``, and restart-query takes ``query``. restart and restart-from take
+    ``exclude``: hosts that executors keep off from then on, separated by commas.
     """
 
     verb: Literal[

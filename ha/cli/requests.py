@@ -10,11 +10,12 @@ from ha.cli.operate import job_admin, opened_stores, operator
 from ha.cli.options import Seconds, json_option, stores
 from ha.cli.preflight import check_first, preflight_option, stored
 from ha.config.stores import Stores
-from ha.sidecar.operator_requests import QUERY, RESTART_FROM, RESTART_QUERY, STOP_WITH_SAVEPOINT
+from ha.sidecar.operator_requests import EXCLUDE, QUERY, RESTART, RESTART_FROM, RESTART_QUERY, STOP_WITH_SAVEPOINT
 from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO
 from ha.views.requests import ask
 from leader.errors import LeaderError
 from leader.job.admin import JobAdmin
+from leader.job.excluded import hosts_of, text_of
 from leader.job.programs import Programs
 from leader.job.requests import Request, Requests, State
 from store.clock import BOOT_CLOCK, now
@@ -117,6 +118,13 @@ def cancel(
     metavar="QUERY",
     help="Start only this declared query again, with those that it is connected to; the others go on.",
 )
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="HOST",
+    help="Executors keep off HOST from this restart on, until one without --exclude; on YARN. Repeat it for more "
+    "hosts. Drained hosts are excluded in any case.",
+)
 @preflight_option
 @request_options(120.0)
 def restart(
@@ -124,6 +132,7 @@ def restart(
     query: str | None,
     savepoint: str | None,
     discard_newer: bool,
+    exclude: tuple[str, ...],
     unchecked: bool,
     timeout: float,
     request_id: str | None,
@@ -141,6 +150,9 @@ def restart(
         raise click.UsageError("--discard-newer says what happens with --from: give that as well.")
     if query is not None and savepoint is not None:
         raise click.UsageError("A savepoint is of all queries: give --query or --from.")
+    if query is not None and exclude:
+        raise click.UsageError("Executors stay when a query is started again: leave --query or --exclude out.")
+    hosts = {EXCLUDE: text_of(hosts_of(",".join(exclude)))} if exclude else {}
     if query is None and savepoint is None and not unchecked:
         with opened_stores(files, zookeeper) as opened:
             _check_stored(opened, job)
@@ -149,9 +161,9 @@ def restart(
             ask_and_wait(admin, job, RESTART_QUERY, request_id, timeout, {QUERY: query}, as_json=as_json)
             return
         if savepoint is None:
-            ask_and_wait(admin, job, "restart", request_id, timeout, as_json=as_json)
+            ask_and_wait(admin, job, RESTART, request_id, timeout, hosts, as_json=as_json)
             return
-        arguments = {FROM: savepoint, DISCARD: "yes" if discard_newer else ""}
+        arguments = {FROM: savepoint, DISCARD: "yes" if discard_newer else "", **hosts}
         ask_and_wait(admin, job, RESTART_FROM, request_id, timeout, arguments, as_json=as_json)
 
 

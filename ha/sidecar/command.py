@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
@@ -197,8 +197,12 @@ class Command:
         """When :meth:`kill_late` has something to do, in seconds of the clock; NEVER if it was not asked to end."""
         return self._run.kill_at if self._run is not None else NEVER
 
-    def start(self, leader: LeaderDirectory | None) -> None:
+    def start(self, leader: LeaderDirectory | None, excluded: Sequence[str] = ()) -> None:
         """Start it: with a grant, or, with None, as a warm standby that waits for one.
+
+        Args:
+            leader: the leadership.
+            excluded: hosts that its executors are to keep off.
 
         Raises:
             OSError: it cannot be started.
@@ -209,12 +213,14 @@ class Command:
         Path(f"{self.deadline.path}{JVM_ENDED}").unlink(missing_ok=True)
         grant = None if leader else self._directory / f"grant-{self.starts}"
         environment = {**self.program.environment, **self._environment(leader, grant)}
+        environment["HA_EXCLUDED_HOSTS"] = ",".join(excluded)
         place = self._unpacked()
         options = self._class_data.options(os.environ) if self._class_data is not None else {}
-        if self._spark or options:
+        if self._spark or options or excluded:
             overlay = self._directory / f"spark-{self.starts}"
             jars = self._class_data.jars if self._class_data is not None and options else None
-            environment |= spark_environment(overlay, {**os.environ, **environment}, jars, spark=self._spark)
+            known = {**os.environ, **environment}
+            environment |= spark_environment(overlay, known, jars, spark=self._spark, excluded=excluded)
             environment |= options
         if leader is not None:
             self._record_running(leader)

@@ -7,6 +7,7 @@ from ha.config.command_settings import WARM
 from ha.config.restart_strategy import INFINITE, ExponentialDelay
 from ha.config.settings import Settings
 from ha.sidecar.command import Command
+from ha.sidecar.executor_hosts import ExecutorHosts
 from ha.sidecar.failures import CommandFailures
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_leadership import JobLeadership
@@ -36,11 +37,12 @@ class CommandStarts:
         command: Command,
         hangs: HangWatch,
         failures: CommandFailures,
+        hosts: ExecutorHosts,
     ) -> None:
         """Start nothing yet."""
         self._settings, self._job, self._programs = settings, job, programs
         self._leadership, self._status = leadership, status
-        self._command, self._hangs, self._failures = command, hangs, failures
+        self._command, self._hangs, self._failures, self._hosts = command, hangs, failures, hosts
         self._warm_up_again = ExponentialDelay(*WARM_UP_AGAIN, random.random)
         self._granted_at = now()
         self._replaces = False
@@ -114,4 +116,4 @@ class CommandStarts:
 
     def _start(self, leader: LeaderDirectory | None) -> None:
         self._command.program = self._programs.newest(self._command.program)
-        self._command.start(leader)
+        self._command.start(leader, self._hosts.excluded(leader))

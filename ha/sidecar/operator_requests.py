@@ -24,6 +24,9 @@ SAVES = (SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
 QUERY = "query"
 """The argument of a request to restart a query: its name."""
 
+EXCLUDE = "exclude"
+"""The argument of a request to restart: hosts that executors keep off from then on, separated by commas."""
+
 ANSWER_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Before each further try to write an answer: an operator waits for it, and the store may be what has failed."""
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 from ha.sidecar.command import NEVER, Command
 from ha.sidecar.command_starts import CommandStarts
 from ha.sidecar.escalation import Escalation
+from ha.sidecar.executor_hosts import ExecutorHosts
 from ha.sidecar.job_leadership import JobLeadership
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.operator_requests import (
     CANCEL,
+    EXCLUDE,
     RESTART,
     RESTART_FROM,
     RESTART_QUERY,
@@ -20,6 +22,7 @@ from ha.sidecar.operator_requests import (
 from ha.sidecar.phase import Ending, Leading
 from ha.sidecar.query_restart import QueryRestart
 from ha.sidecar.savepoints import Savepoints
+from leader.job.excluded import hosts_of
 from leader.job.requests import Request
 from leader.layout.names import LeaderDirectory
 from store.clock import now
@@ -39,11 +42,13 @@ class OperatorWork:
         command: Command,
         starts: CommandStarts,
         savepoints: Savepoints,
+        hosts: ExecutorHosts,
         finish: Callable[[Ending], object],
     ) -> None:
         """Do nothing yet; ``finish`` ends the job of which no command runs."""
         self._leadership, self._status, self._escalation = leadership, status, escalation
         self._command, self._starts, self._savepoints, self._finish = command, starts, savepoints, finish
+        self._hosts = hosts
         self._requests: OperatorRequests | None = None
         self._query_restart = QueryRestart(command)
         self._terminate_at = NEVER
@@ -67,6 +72,8 @@ class OperatorWork:
         for request in self._requests.take(leading, lambda: self._savepoints.waiting):
             phase = self._leadership.phase
             assert isinstance(phase, Leading), "only then anything is carried out"
+            if request.verb in (RESTART, RESTART_FROM) and not self._excluded(phase.leader, request):
+                continue
             match request.verb:
                 case verb if verb == SAVEPOINT:
                     self._savepoints.take(request)
@@ -148,6 +155,13 @@ class OperatorWork:
             self._leadership.start_in(phase, 0.0)
         else:
             self._end(phase, STOPPED)
+
+    def _excluded(self, leader: LeaderDirectory, request: Request) -> bool:
+        """Record the hosts that executors keep off from this restart on; returns whether that was done."""
+        assert self._requests is not None, "it has accepted this one"
+        if problem := self._hosts.keep_off(leader, hosts_of(request.arguments.get(EXCLUDE, ""))):
+            self._requests.answer(f"Nothing was restarted: {problem}", done=False)
+        return not problem
 
     def _restart_newest(self, phase: Leading) -> None:
         if (unfit := self._starts.take_newest()) is not None:

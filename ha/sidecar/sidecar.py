@@ -22,6 +22,7 @@ from ha.sidecar.command import NEVER, Command
 from ha.sidecar.command_starts import CommandStarts
 from ha.sidecar.engine_watch import EngineWatch
 from ha.sidecar.escalation import Escalation
+from ha.sidecar.executor_hosts import ExecutorHosts
 from ha.sidecar.failures import JOB_FAILED, CommandFailures, Decision, end_of_command
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_leadership import JobLeadership
@@ -119,12 +120,14 @@ class Sidecar:
         self._failures = CommandFailures(job, self._status, self._escalation, self._counters)
         self._engine = EngineWatch(job, self._command, self._failures, self._counters)
         self._hangs = HangWatch(settings, self._command, asks)
+        hosts = ExecutorHosts(stores, job, self._status)
         self._starts = CommandStarts(
-            settings, job, programs, self._leadership, self._status, self._command, self._hangs, self._failures
+            settings, job, programs, self._leadership, self._status, self._command, self._hangs, self._failures, hosts
         )
         self._operators = OperatorWork(
-            self._leadership, self._status, self._escalation, self._command, self._starts, self._savepoints, self._ended
-        )
+            self._leadership, self._status, self._escalation, self._command, self._starts, self._savepoints, hosts,
+            self._ended,
+        )  # fmt: skip
         logs = QueryReports()
         self._publisher = SidecarPublisher(job, stores, process.runtime, self._leads, logs.committed) if spark else None
         stands_by = lambda: self._leadership.stands_by  # noqa: E731

@@ -4,6 +4,7 @@ Spark reads the directory ``SPARK_CONF_DIR``. The command gets such a directory 
 the user's directory. Two files are copies with lines added. With ``--spark`` the defaults put the checkpoints of an
 unchanged PySpark program below the leader directory, and a line of shell records the process id of the JVM, so that the
 guard can watch it. With ``class_data`` the defaults name Spark's jars once more: see :mod:`ha.sidecar.class_data`.
+Hosts that executors have to keep off are in the defaults, too.
 """
 
 import os
@@ -22,6 +23,7 @@ from leader.layout.names import SPARK
 DEFAULTS = "spark-defaults.conf"
 SHELL = "spark-env.sh"
 CLASS_PATH = "spark.driver.extraClassPath"
+EXCLUDE_NODES = "spark.yarn.exclude.nodes"
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 """Java's properties escape the characters that end a value or begin an escape."""
@@ -46,7 +48,12 @@ def check_command(command: Sequence[str], *, warm: bool) -> None:
 
 
 def spark_environment(
-    overlay: Path, environment: Mapping[str, str], jars: Path | None = None, *, spark: bool = False
+    overlay: Path,
+    environment: Mapping[str, str],
+    jars: Path | None = None,
+    *,
+    spark: bool = False,
+    excluded: Sequence[str] = (),
 ) -> dict[str, str]:
     """Write a configuration directory for the command; returns the variables to add to its environment.
 
@@ -55,6 +62,7 @@ def spark_environment(
         environment: the command's, with the sidecar's variables.
         jars: Spark's, to name them before everything else on the driver's class path; None not to.
         spark: tell the command where its checkpoints are, and record its JVM.
+        excluded: hosts that executors are to keep off; of Spark's clusters only YARN takes such a list.
 
     Raises:
         OSError: it cannot be written.
@@ -69,6 +77,8 @@ def spark_environment(
     if jars is not None:
         further = theirs.get(CLASS_PATH)
         ours[CLASS_PATH] = ":".join(filter(None, (f"{jars}/*", further)))
+    if excluded:
+        ours[EXCLUDE_NODES] = ",".join(filter(None, (theirs.get(EXCLUDE_NODES, ""), *excluded)))
     lines = [f"{name} {value.translate(_ESCAPES)}" for name, value in ours.items()]
     (overlay / DEFAULTS).write_text("\n".join([_content(users, DEFAULTS), *lines, ""]))  # the later of two lines counts
     shell, jvm = _content(users, SHELL), overlay.with_name(f"{overlay.name}.jvm")

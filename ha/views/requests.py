@@ -4,11 +4,21 @@ import time
 import uuid
 from collections.abc import Mapping
 
-from ha.sidecar.operator_requests import QUERY, RESTART_FROM, RESTART_QUERY, SAVEPOINT, STOP_WITH_SAVEPOINT, VERBS
+from ha.sidecar.operator_requests import (
+    EXCLUDE,
+    QUERY,
+    RESTART,
+    RESTART_FROM,
+    RESTART_QUERY,
+    SAVEPOINT,
+    STOP_WITH_SAVEPOINT,
+    VERBS,
+)
 from ha.spark.savepoints.arguments import DISCARD, DRAIN, FROM, TIMEOUT, TO, check_arguments
 from leader.errors import InvalidName
 from leader.job import pausing
 from leader.job.admin import JobAdmin
+from leader.job.excluded import hosts_of, text_of
 from leader.job.requests import Request, Requests
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory, check_word
@@ -23,7 +33,8 @@ AT_ONCE = (PAUSE, RESUME)
 ARGUMENTS = {
     SAVEPOINT: (TO, TIMEOUT),
     STOP_WITH_SAVEPOINT: (TO, TIMEOUT, DRAIN),
-    RESTART_FROM: (FROM, DISCARD),
+    RESTART: (EXCLUDE,),
+    RESTART_FROM: (FROM, DISCARD, EXCLUDE),
     RESTART_QUERY: (QUERY,),
 }
 """The arguments of each verb; other verbs take none."""
@@ -131,7 +142,8 @@ def _checked(verb: str, arguments: Mapping[str, str]) -> dict[str, str]:
         raise InvalidName("A request to restart from a savepoint says from which: its URI, or a name of the job's own.")
     if verb == RESTART_QUERY:
         check_word(arguments.get(QUERY, ""), "a query")
-    return check_arguments(arguments)
+    hosts = text_of(hosts_of(arguments.get(EXCLUDE, "")))
+    return check_arguments({**arguments, EXCLUDE: hosts} if hosts else arguments)
 
 
 def _shown(arguments: Mapping[str, str]) -> str:

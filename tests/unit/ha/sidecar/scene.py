@@ -1,7 +1,7 @@
 """Scene: a sidecar on a test clock, with a command, an operator and a savepoint store that do what a test says."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from leader.election.events import Grant, Revoke
 from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
 from leader.job.requests import Request, State
 from leader.layout.names import LeaderDirectory
+from leader.timing import Timing
 from store.errors import NotWritable
 from tests.unit.ha.led import session
 
@@ -35,6 +36,7 @@ class Command:
     """Replaces a guarded command; ends when the test says so."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        self.excluded = environment["HA_EXCLUDED_HOSTS"]
         self.epoch = int(environment["HA_EPOCH"] or 0)
         self.grant = environment["HA_GRANT"]
         self.pid = 1
@@ -92,6 +94,10 @@ class Scene:
     forgets: int = 0
     """Tries to forget them that fail."""
     given_up: str = ""
+    excluded: list[str] = field(default_factory=list)
+    """Hosts that are recorded, in the place of leader.job.excluded.ExcludedHosts."""
+    forgetful: bool = False
+    """Whether the store does not record them."""
 
     def now(self) -> float:
         return self.clock
@@ -191,6 +197,11 @@ class Scene:
             raise NotWritable("standby")
         self.attempts = Attempts()
 
+    def keep_off(self, hosts: Iterable[str]) -> None:
+        if self.forgetful:
+            raise NotWritable("standby")
+        self.excluded = list(hosts)
+
     # --- in the place of the work of savepoints
 
     def begin_work(self, works: SavepointWork, work: _Work) -> None:
@@ -236,9 +247,10 @@ class Scene:
     def restart_query(self) -> None:
         self.request("restart-query")
 
-    def request(self, verb: str) -> None:
+    def request(self, verb: str, **more: str) -> None:
         identity = f"{len(self.accepted) + len(self.asked)}-{verb}"
         arguments = {"restart-from": {"from": "before"}, "restart-query": {"query": "clean"}}.get(verb, {})
+        arguments = {**arguments, **more}
         self.asked.append(Request(identity, verb, self.epoch, "", arguments))
         self.sidecar._act(Requested("orders"))
 
@@ -308,6 +320,8 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
         stores=SimpleNamespace(
             directory_uri=lambda job, leader: f"file:///jobs/{job}/{leader.name}",
             history=SimpleNamespace(ran=lambda *_, **__: None),
+            files=SimpleNamespace(call=lambda *_: {}),
+            timing=Timing(),
         ),
     )
     with (
@@ -322,6 +336,10 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
         mock.patch("ha.leadership.grant_file.grant", made.hand_over),
         mock.patch("ha.sidecar.operator_requests.Requests", return_value=made),
         mock.patch("ha.sidecar.escalation.FailedAttempts", return_value=made),
+        mock.patch(
+            "ha.sidecar.executor_hosts.ExcludedHosts",
+            return_value=SimpleNamespace(load=lambda: made.excluded, keep=made.keep_off),
+        ),
         mock.patch(
             "ha.sidecar.savepoint_work.SavepointWork._begin", lambda works, work, _: made.begin_work(works, work)
         ),

@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import pytest
+
 from ha.leadership import restart_file
 from ha.sidecar.savepoint_work import Restore
 from leader.job.failed_attempts import Attempts
@@ -30,6 +32,34 @@ def test_a_restart_that_was_asked_for_is_no_failure_and_comes_at_once() -> None:
         assert (made.leads, len(made.started), [state for _, state in made.answers]) == (True, 2, [State.DONE])
         made.fail()
         assert not made.leads
+
+
+def test_a_restart_records_the_hosts_that_executors_keep_off_until_the_next_one() -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.request("restart", exclude="h2, h1")
+        made.fail()
+        assert (made.started[-1].excluded, made.excluded) == ("h1,h2", ["h1", "h2"])
+        made.fail()
+        made.tick()
+        made.tick()
+        assert made.started[-1].excluded == "h1,h2", "a failure changes nothing of that"
+        made.restart()
+        made.fail()
+        assert (len(made.started), made.started[-1].excluded, made.excluded) == (4, "", [])
+
+
+@pytest.mark.parametrize("ask", ["restart", "restart-from"])
+def test_nothing_is_restarted_if_the_hosts_are_not_recorded(ask: str) -> None:
+    with scene(**FIXED) as made:
+        made.grant()
+        made.forgetful = True
+        made.request(ask, exclude="h1")
+        assert [state for _, state in made.answers] == [State.FAILED]
+        assert "which hosts are excluded: standby" in made.answered[0]
+        assert not made.asked_to_end
+        made.stop()
+        assert made.asked_to_end, "the next request is carried out"
 
 
 def test_one_request_is_carried_out_at_a_time() -> None:

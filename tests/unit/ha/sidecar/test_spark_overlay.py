@@ -55,6 +55,15 @@ def test_all_that_the_user_has_is_kept(tmp_path: Path, told: Callable[[Path], di
         assert (first == shell.pid) is (time == 0)
 
 
+@pytest.mark.parametrize(("users", "nodes"), [("", "h1,h2"), ("spark.yarn.exclude.nodes old1,old2", "old1,old2,h1,h2")])
+def test_hosts_to_keep_off_come_beside_the_users_own(tmp_path: Path, users: str, nodes: str) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"{users}\n")
+    overlay = tmp_path / "overlay"
+    spark_environment(overlay, {"SPARK_CONF_DIR": str(tmp_path)}, excluded=["h1", "h2"])
+    lines = (overlay / "spark-defaults.conf").read_text().split("\n")
+    assert [each for each in lines if each.startswith("spark.yarn")][-1] == f"spark.yarn.exclude.nodes {nodes}"
+
+
 def test_it_needs_nothing_of_the_user(tmp_path: Path) -> None:
     _, overlay = written(tmp_path, SPARK_CONF_DIR=str(tmp_path / "none"))
     assert sorted(path.name for path in overlay.iterdir()) == ["spark-defaults.conf", "spark-env.sh"]

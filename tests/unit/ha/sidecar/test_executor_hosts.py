@@ -1,0 +1,76 @@
+"""The hosts that executors keep off: those that an operator named, those that are drained, and what is not known."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ha.sidecar.executor_hosts import ExecutorHosts
+from leader.job import barring
+from leader.job.admin import JobAdmin
+from leader.layout.bar import Bar
+from leader.timing import Timing
+from store.bounded import BoundedFiles
+from store.errors import NotWritable
+from store.local import LocalFiles
+from tests.unit.ha.led import Led
+
+
+class Root(LocalFiles):
+    """A root that may be away."""
+
+    away = False
+
+    def list(self, path: str) -> Any:
+        if self.away:
+            raise NotWritable("standby")
+        return super().list(path)
+
+    def make_directory(self, path: str) -> None:
+        if self.away:
+            raise NotWritable("standby")
+        super().make_directory(path)
+
+
+class Place:
+    """A led job, and the hosts of its executors as its sidecar sees them."""
+
+    def __init__(self, root: Root, files: BoundedFiles) -> None:
+        self.root = root
+        self.directory = JobAdmin(files, None, 5).directory("orders")
+        self.leader = self.directory.leader
+        stores: Any = SimpleNamespace(files=files, timing=Timing())
+        status: Any = SimpleNamespace(directory=lambda _: self.directory)
+        self.hosts = ExecutorHosts(stores, "orders", status)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    Led(tmp_path).claim("orders", "a:1")
+    root = Root(tmp_path, durable=False)
+    with BoundedFiles(lambda: root) as files:
+        yield Place(root, files)
+
+
+def test_named_and_drained_hosts_are_kept_off(place: Place) -> None:
+    assert place.hosts.excluded(place.leader) == []
+    assert place.hosts.keep_off(place.leader, ["h2"]) == ""
+    for host, seconds in (("h1", 600), ("h3", -600)):
+        barring.drain(place.root, Bar(host, int(time.time()) + seconds))
+    assert place.hosts.excluded(place.leader) == ["h1", "h2"]
+    assert place.hosts.excluded(None) == ["h1"], "a warm standby leads nothing"
+    barring.undrain(place.root, "h1")
+    assert place.hosts.excluded(place.leader) == ["h2"]
+
+
+def test_a_store_that_is_away_keeps_no_command_from_its_start(place: Place) -> None:
+    place.hosts.keep_off(place.leader, ["h2"])
+    assert place.hosts.excluded(place.leader) == ["h2"]
+    place.root.away = True
+    assert place.hosts.excluded(place.leader) == ["h2"], "as it was known before"
+    assert "standby" in place.hosts.keep_off(place.leader, ["h4"])
+    place.root.away = False
+    assert place.hosts.excluded(place.leader) == ["h2"]
