@@ -206,7 +206,7 @@ def _show(target: str, dry_run: bool, said: dict[str, Any]) -> None:
     if "undone" in said:
         click.echo(f"{target}: {said['back']} entries are back ({said['undone']})")
         for path in said["taken"]:
-            click.echo(f"  {printable(path)} stays in the trash: its place is taken or gone")
+            click.echo(f"  {printable(path)} stays in the trash: its place is taken, gone or not known")
         return
     for each in said["queries"]:
         name = printable(each["query"])

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from leader.errors import InvalidName
 from leader.layout.names import SPARK, TRASH, escape, unescape
 from store.errors import AlreadyExists, NotFound
 from store.files import Entry
@@ -89,20 +90,22 @@ class SweptFiles:
         """Put back what one sweep has moved.
 
         Returns:
-            the number of entries that were put back, and the paths of those whose place is taken; these stay.
+            the number of entries that were put back, and the paths of those that stay in the trash: where they came
+            from if that place is taken or gone, and where they are if no sweep has moved them.
         """
         back, taken = 0, []
         folder = f"{self._trash}/{name}"
         for entry in self._place.list(folder):
+            place = f"{folder}/{entry.name}"
             if entry.name.startswith(SWEPT):
                 query = entry.name.removeprefix(SWEPT)
-                moves = [
-                    (f"{folder}/{entry.name}/{each.name}", self._at(query, unescape(each.name)))
-                    for each in self._place.list(f"{folder}/{entry.name}")
-                ]
+                moves = [(f"{place}/{each.name}", self._home_in(query, each.name)) for each in self._place.list(place)]
             else:
-                moves = [(f"{folder}/{entry.name}", _home_of(entry.name))]
+                moves = [(place, _home_of(entry.name))]
             for source, target in moves:
+                if not target:
+                    taken.append(source)
+                    continue
                 try:
                     self._place.rename(source, target)
                     back += 1
@@ -111,6 +114,14 @@ class SweptFiles:
         if not taken:
             self._place.delete(folder)
         return back, taken
+
+    def _home_in(self, query: str, name: str) -> str:
+        """Return the path of a file in the trash, by its name there; empty if no sweep has given it that."""
+        try:
+            path = unescape(name)
+        except InvalidName:
+            return ""
+        return "" if {"", ".", ".."} & set(path.split("/")) else self._at(query, path)
 
     def _at(self, query: str, path: str) -> str:
         return "/".join(filter(None, (self._checkpoints, query, path)))
@@ -128,7 +139,7 @@ def swept_from(names: Iterable[str]) -> list[str]:
 
 
 def _home_of(name: str) -> str:
-    """Return the path of a whole directory in the trash, relative to the leader directory."""
+    """Return the path of a whole directory in the trash, relative to the leader directory; empty if it is another's."""
     if name.startswith(REVIVED):
         return f"../{name.removeprefix(REVIVED)}"
-    return f"adopting/{name.removeprefix(ADOPTING)}"
+    return f"adopting/{name.removeprefix(ADOPTING)}" if name.startswith(ADOPTING) else ""

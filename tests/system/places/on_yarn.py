@@ -93,3 +93,28 @@ def test_in_client_mode_a_sidecar_does(cluster: Yarn, job: Job) -> None:
     finally:
         sidecar.terminate()
         sidecar.wait(60)
+
+
+def test_executors_keep_off_an_excluded_host_until_the_next_restart(cluster: Yarn, job: Job) -> None:
+    ha = [sys.executable, "-P", "-m", "ha.cli"]
+    submit = cluster.submit("client", job.jobs.as_uri(), *job.arguments)
+    environment = {**cluster.environment, "HA_FILES": job.jobs.as_uri()}
+
+    def restart(*options: str) -> None:
+        command = [*ha, "restart", job.name, "--timeout", "100", *options]
+        subprocess.run(command, env=environment, check=True, timeout=PATIENCE)
+
+    sidecar = subprocess.Popen([*ha, "run", job.name, "--", *submit], env=environment)
+    try:
+        job.feed("one")
+        eventually(lambda: job.lines() == ["one"], PATIENCE)
+        (host,) = cluster.hosts()
+        restart("--exclude", host)
+        job.feed("two")
+        eventually(lambda: cluster.logged(f"excluded node list: List({host})"), PATIENCE)
+        assert job.lines() == ["one"], "there is no other host for an executor"
+        restart()
+        eventually(lambda: job.lines() == ["one", "two"], PATIENCE)
+    finally:
+        sidecar.terminate()
+        sidecar.wait(60)

@@ -86,6 +86,16 @@ class Yarn:
             )
             urllib.request.urlopen(request, timeout=20).close()  # noqa: S310
 
+    def hosts(self) -> list[str]:
+        """Return the names of the nodes."""
+        return [each["nodeHostName"] for each in self._asked("nodes")["nodes"]["node"]]
+
+    def logged(self, line: str) -> bool:
+        """Whether a container has written this."""
+        return any(
+            line in each.read_text(errors="replace") for each in self.folder.glob("logs/*/*/*") if each.is_file()
+        )
+
     def obstacle(self) -> str | None:
         """Return what keeps the cluster from running applications; None if nothing does."""
         try:
