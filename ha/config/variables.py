@@ -11,22 +11,28 @@ from leader.errors import InvalidSettings
 
 PREFIX = "HA_"
 
-OWN = frozenset(
+OF_SIDECAR = frozenset(
     {
-        "HA_CONFIG",  # the file of settings
-        # A sidecar tells its command:
         "HA_BELIEF",
         "HA_ENGINE",
         "HA_EPOCH",
+        "HA_EXCLUDED_HOSTS",
         "HA_GRANT",
         "HA_HEARTBEAT",
         "HA_JOB",
         "HA_LEADER_DIRECTORY",
         "HA_QUERIES",
+        "HA_RESTART",
         "HA_SESSION_ID",
         "HA_SETTLE",
-        "HA_RESTART",
         "HA_SPARK_JVM",
+    }
+)
+"""What a sidecar tells its command, besides settings. A program that is none of that job's must not find them."""
+
+OWN = OF_SIDECAR | frozenset(
+    {
+        "HA_CONFIG",  # the file of settings
         # A dry run tells the program:
         "HA_PREFLIGHT",
         # The sandbox, the containers, the drills and the tests use:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ha.config.variables import OF_SIDECAR
 from ha.leadership.throw_away import VARIABLE
 from ha.preflight import cut
 from ha.preflight.scratch import Copy, Scratch
@@ -33,12 +34,6 @@ GRACE_S = 10.0
 
 MOST_LOG = 100_000
 """Characters at the end of the program's output in which its error is looked for."""
-
-_SIDECARS = (
-    *("HA_BELIEF", "HA_EPOCH", "HA_GRANT", "HA_HEARTBEAT", "HA_QUERIES", "HA_SESSION_ID", "HA_SETTLE", "HA_RESTART"),
-    *("HA_SPARK_JVM", "HA_LEADER_DIRECTORY"),
-)
-"""Variables of a sidecar: the program must not take the leadership of another one for its own."""
 
 
 class DryRun:
@@ -111,7 +106,7 @@ class DryRun:
         }
         (hook / "plan.json").write_text(json.dumps(plan))
         own = {
-            **{name: value for name, value in environment.items() if name not in _SIDECARS},
+            **{name: value for name, value in environment.items() if name not in OF_SIDECAR},
             "HA_JOB": self._job,
             "HA_FILES": self._scratch.uri,
             "HA_ZOOKEEPER": "",

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ha.config.variables import OF_SIDECAR
 from ha.sandbox.cache import cached, intact
 from ha.sandbox.faster_starts import archive_path, forget_old
 from ha.sandbox.java import find_java
@@ -38,22 +39,6 @@ LOOK_S = 2.0
 
 QUIET = "-Xlog:cds*=off -Xlog:class+path*=off"
 """Options of Java: say nothing of an archive that does not fit."""
-
-_OURS = (
-    "HA_JOB",
-    "HA_EPOCH",
-    "HA_SESSION_ID",
-    "HA_LEADER_DIRECTORY",
-    "HA_GRANT",
-    "HA_BELIEF",
-    "HA_HEARTBEAT",
-    "HA_QUERIES",
-    "HA_SETTLE",
-    "HA_RESTART",
-    "HA_SPARK_JVM",
-    "HA_ENGINE",
-)
-"""Variables of a sidecar around this one: the training is no part of its job."""
 
 _log = logging.getLogger("ha")
 
@@ -137,7 +122,7 @@ class ClassData:
 
     def _training_command(self, scratch: Path, target: Path) -> tuple[list[str], dict[str, str]]:
         assert self.jars is not None, "Spark was found"
-        known = {name: value for name, value in self._environment.items() if name not in _OURS}
+        known = {name: value for name, value in self._environment.items() if name not in OF_SIDECAR}
         root = str(Path(__file__).parents[2])
         python = self._command[0] if Path(self._command[0]).name.startswith("python") else sys.executable
         environment = {
