@@ -64,14 +64,15 @@ def promote(
     """Make the replica of JOB, below this root, the job: it goes on here from its newest complete batch.
 
     The replication ends: `ha replicate` finds the mark, and stops. Then start JOB here with `ha run`. Without
-    --old-files nothing keeps JOB from running at the old side as well: see to it before that comes back.
+    --old-files only sidecars with the setting replicate_to notice at the old side that JOB must not run there any more:
+    see to it before that comes back.
 
     If it is interrupted, run it again: it goes on with the queries that are left. With --old-files it may be run once
     more when the old side is back.
     """
     if find_spec("pyarrow") is None:
         raise click.UsageError("Promoting needs pyarrow: pip install 'hybrid-ha[spark]'.")
-    from ha.spark.replication import promoting  # noqa: PLC0415  # loads pyarrow
+    from ha.spark.replication import marks, promoting  # noqa: PLC0415  # loads pyarrow
 
     opening = contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper)))
     with refusals_as_errors(changes=not dry_run), opening as opened:
@@ -83,7 +84,7 @@ def promote(
 
         replica, outlook = attempts()(look)  # a replicator may take over meanwhile
         _check_group(opened, job, [outlook.source.removesuffix(f"/{job}"), old_files or ""])
-        if old_files is not None and not outlook.queries and promoting.promoted(replica) and not dry_run:
+        if old_files is not None and not outlook.queries and marks.promoted(replica) and not dry_run:
             _say(job, outlook, _fence(opened, job, old_files, timeout), dry_run=False, as_json=as_json)
             return
         with contextlib.suppress(NoLeader):  # the usual case: there is no such job here yet
@@ -140,10 +141,10 @@ def _promote(
     replace: bool,
 ) -> "Outlook":
     """Lead the replica and the job, and move the queries from one into the other."""
-    from ha.spark.replication import promoting  # noqa: PLC0415
+    from ha.spark.replication import marks, promoting  # noqa: PLC0415
     from ha.spark.replication.report import replica_of  # noqa: PLC0415
 
-    attempts()(lambda: promoting.mark(_replica(admin, job)))
+    attempts()(lambda: marks.mark(_replica(admin, job)))
     with contextlib.suppress(NoLeader, StoreError):  # nobody replicates, or its leader finds the mark
         admin.ask_to_hand_over(replica_of(job))
     with (
@@ -151,7 +152,7 @@ def _promote(
         led(job, timeout, files, zookeeper, "promoted") as leadership,
     ):
         directory = admin.directory(replica.job, replica.own.leader)
-        promoting.mark(directory)  # a replicator that has begun again meanwhile has taken it away
+        marks.mark(directory)  # a replicator that has begun again meanwhile has taken it away
         outlook = promoting.look(opened.files, directory)
         promoting.check(leadership.own, outlook, replace=replace)
         for each in outlook.queries:

@@ -215,7 +215,8 @@ class _Replication:
     @contextlib.contextmanager
     def _replicator(self, leadership: Leadership, *, again: bool, told: Any = None) -> "Iterator[Replicator]":
         from ha.spark.checkpoint_copy.copying import WORKERS  # noqa: PLC0415
-        from ha.spark.replication.replicator import Replicator, begin_again  # noqa: PLC0415
+        from ha.spark.replication.marks import unmark  # noqa: PLC0415
+        from ha.spark.replication.replicator import Replicator  # noqa: PLC0415
         from ha.spark.replication.source import Source  # noqa: PLC0415
 
         timeout = self._opened.timing.call_timeout
@@ -226,7 +227,7 @@ class _Replication:
             source = Source(JobAdmin(here, None, timeout), here, self._job, self._budget, self._queries)
             directory = JobAdmin(there, None, timeout).directory(leadership.job, leadership.own.leader)
             if again:
-                begin_again(directory)
+                unmark(directory)
             yield Replicator(source, there, leadership, directory, retained=self._retain, told=told)
 
     def _round(self, replicator: "Replicator") -> "list[QueryRound]":
@@ -278,18 +279,17 @@ def _said(each: "QueryRound") -> str:
 
 
 def _print_status(opened: Stores, job: str, to: str, *, as_json: bool) -> None:
-    from ha.spark.replication.report import PROMOTED, REPORT, decoded, replica_of, today  # noqa: PLC0415
+    from ha.spark.replication.marks import promoted  # noqa: PLC0415
+    from ha.spark.replication.report import REPORT, decoded, replica_of, today  # noqa: PLC0415
 
     with opened.open(to) as there:
         try:
             directory = JobAdmin(there, None, opened.timing.call_timeout).directory(replica_of(job))
-            names = {each.name for each in directory.list()}
-            report = decoded(directory.read(REPORT))
+            ended, report = promoted(directory), decoded(directory.read(REPORT))
         except (NoLeader, NotFound) as error:
             raise LeaderError(
                 f"There is no replica of job {job!r} at {to}, or no round has ended there yet."
             ) from error
-    promoted = any(each.startswith(PROMOTED) for each in names)
     now = today()
     if as_json:
         rows = [
@@ -297,11 +297,11 @@ def _print_status(opened: Stores, job: str, to: str, *, as_json: bool) -> None:
             for each in report.queries
         ]
         click.echo(
-            json.dumps({"job": job, "source": report.source, "at": report.at, "promoted": promoted, "queries": rows})
+            json.dumps({"job": job, "source": report.source, "at": report.at, "promoted": ended, "queries": rows})
         )
         return
     written = datetime.fromtimestamp(report.at, UTC).isoformat(timespec="seconds")
-    click.echo(f"{job}: replica of {report.source} as of {written}{', promoted' if promoted else ''}")
+    click.echo(f"{job}: replica of {report.source} as of {written}{', promoted' if ended else ''}")
     for each in report.queries:
         batch = "no batch" if each.batch is None else f"batch {each.batch}"
         level = f"had all {max(0.0, now - each.level_at):.0f} s ago" if each.level_at else "never had all"

@@ -8,7 +8,9 @@ from ha.config.command_settings import CLEANUP_ON, RERUN_ON
 from ha.daemon.process import ContendingProcess
 from ha.leadership.fenced_rename import LeaderFiles
 from ha.rewind.completing import complete as complete_rewinds
+from ha.sidecar.replication import promoted_away
 from ha.spark.relocate import relocate
+from ha.spark.replication.marks import begin_line
 from ha.spark.savepoints.restoring import complete, decide
 from leader.errors import NoLeader, NotLeader
 from leader.job.admin import JobAdmin
@@ -50,7 +52,7 @@ class JobStatusUpdater:
         self._process = process
         self._job = job
         rerun = {Status.FINISHED} if process.settings.rerun == RERUN_ON else set()
-        self._run_again = {each for each in Status if each.globally_terminal} if again else rerun
+        self._again, self._run_again = again, {each for each in Status if each.globally_terminal} if again else rerun
         self._end_before: int | None = None
 
     def look(self) -> None:
@@ -80,12 +82,21 @@ class JobStatusUpdater:
         if found.status is Status.CANCELLING:  # its leader ended before it could complete that
             self.finish(leader)
             return False
-        if found.status in self._run_again and self._end_before in {None, found.sequence}:
+        away = promoted_away(self._process, self.directory(leader))
+        if away and self._again:
+            away = not self.keep_trying(leader, "go on with the job in spite of its promotion", begin_line)
+        if found.status in self._run_again and self._end_before in {None, found.sequence} and not away:
             self.keep_trying(leader, "begin the job again", _begin_again)
         elif found.status.globally_terminal:
             self._clean_up(leader)
             return False
-        self._run_again = set()
+        elif away:
+            to = self._process.settings.replicate_to
+            _log.error("%s: it was promoted at %s, and must not run here; `ha run --again` runs it.", self._job, to)
+            self.cancel(leader)
+            self.finish(leader)
+            return False
+        self._again, self._run_again = False, set()
         self._restore(leader)
         self._relocate_checkpoints(leader)
         return True
@@ -97,7 +108,7 @@ class JobStatusUpdater:
         logged: the command runs anyway.
         """
         status = JobStatus(self.directory(leader))
-        self._run_again = set()
+        self._again, self._run_again = False, set()
         try:
             if status.read() is Status.RUNNING:
                 status.change(Status.RUNNING, Status.RECONCILING)

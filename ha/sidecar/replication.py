@@ -1,7 +1,8 @@
 """Replication by a sidecar that does not lead: `ha replicate` in a process of its own, with the lowest priority.
 
 Each sidecar of the job that stands by has one. Whoever leads the replica does the work; the others wait to take over.
-A sidecar that is granted the job ends its own first: the job's host has other work then.
+A sidecar that is granted the job ends its own first: the job's host has other work then. Before it runs the command it
+looks whether the replica was promoted, so that a cluster which comes back does not run the job a second time.
 """
 
 import logging
@@ -19,8 +20,13 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from ha.config.settings import Settings
+from ha.daemon.process import ContendingProcess
 from ha.metrics.replication import ReplicationFile
 from ha.sidecar.background import in_background
+from ha.spark.replication import marks
+from leader.errors import NotLeader
+from leader.job.fenced_directory import FencedDirectory
+from store.errors import StoreError
 
 LOOK_S = 0.5
 """Between two looks whether this sidecar still does not lead."""
@@ -107,6 +113,19 @@ class Replication:
             command, env={**os.environ, **own}, stdin=subprocess.DEVNULL, stdout=STDERR,
             preexec_fn=in_background,  # noqa: PLW1509
         )  # fmt: skip
+
+
+def promoted_away(process: ContendingProcess, job: FencedDirectory) -> bool:
+    """Whether a job runs where it was replicated to. If that side does not answer in time, it is to run here."""
+    to = process.settings.replicate_to
+    if not to:
+        return False
+    try:
+        with process.stores.open(to) as there:
+            return marks.promoted_away(there, job, process.stores.timing.call_timeout)
+    except (StoreError, NotLeader) as error:
+        _log.warning("%s: it runs, although nobody says whether it was promoted at %s: %s", job.job, to, error)
+        return False
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:

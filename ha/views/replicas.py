@@ -2,7 +2,8 @@
 
 import msgspec
 
-from ha.spark.replication.report import PROMOTED, REPORT, ReplicatedQuery, decoded
+from ha.spark.replication.marks import promoted
+from ha.spark.replication.report import REPORT, ReplicatedQuery, decoded
 from ha.views.jobs import at_time
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
@@ -38,13 +39,11 @@ def replica(admin: JobAdmin, job: str) -> ReplicaView:
         StoreError: the file system does not answer.
     """
     directory = admin.directory(job)
-    names = {each.name for each in directory.list()}
     try:
-        report = decoded(directory.read(REPORT))
+        ended, report = promoted(directory), decoded(directory.read(REPORT))
     except NotFound as error:
         raise NoLeader(f"Job {job!r} is no replica, or no round of its replication has ended.") from error
-    promoted = any(each.startswith(PROMOTED) for each in names)
-    return ReplicaView(report.source, at_time(int(report.at * 1000)), promoted, [_row(each) for each in report.queries])
+    return ReplicaView(report.source, at_time(int(report.at * 1000)), ended, [_row(each) for each in report.queries])
 
 
 def _row(query: ReplicatedQuery) -> ReplicaRow:

@@ -1,6 +1,6 @@
 """Promoting: makes the replica of a job the job itself, query by query, each by one rename.
 
-    <root>/<job>.replica/<leader directory>/promoted=<ms>    no replicator goes on from here
+    <root>/<job>.replica/<leader directory>/promoted=<line>  no replicator goes on from here
     <root>/<job>.replica/<leader directory>/spark/<query>    cut to its newest closure, and renamed to
     <root>/<job>/<leader directory>/spark/<query>
 
@@ -18,8 +18,9 @@ from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_copy.copying import Staging
 from ha.spark.commit_log import is_query
 from ha.spark.relocate import relocate
+from ha.spark.replication.marks import begin_line
 from ha.spark.replication.replica import COPYING, promotable, settle
-from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, decoded, today
+from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, decoded
 from ha.spark.savepoints.restoring import discard_outputs
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
@@ -89,22 +90,6 @@ def look(files: BoundedFiles, replica: FencedDirectory) -> Outlook:
     return Outlook(report.source, found, incomplete)
 
 
-def promoted(replica: FencedDirectory) -> bool:
-    """Whether the replica was promoted, or is being promoted."""
-    return any(each.name.startswith(PROMOTED) for each in replica.list())
-
-
-def mark(replica: FencedDirectory) -> None:
-    """End the replication: whoever leads the replica finds the mark before his next round.
-
-    Raises:
-        Fenced: another process leads the replica now: mark it again.
-        StoreError: the store refused it, or its outcome stayed unknown.
-    """
-    if not promoted(replica):
-        replica.make_folder(f"{PROMOTED}{today() * 1000:.0f}")
-
-
 def check(job: FencedDirectory, outlook: Outlook, *, replace: bool) -> None:
     """Refuse what would be refused halfway.
 
@@ -159,7 +144,8 @@ def move_in(files: BoundedFiles, replica: FencedDirectory, leadership: Leadershi
 
 
 def begin(job: FencedDirectory) -> None:
-    """Have a job run again that has ended for good, such as one that was fenced when it was promoted elsewhere."""
+    """Begin a new line of a job, which runs again if it has ended for good, as where it was promoted elsewhere."""
+    begin_line(job)
     status = JobStatus(job)
     if (found := status.read()).globally_terminal:
         status.begin_again(found)

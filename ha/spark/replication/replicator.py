@@ -10,8 +10,9 @@ from ha.checkpoints.replication import is_unique
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_copy.copying import Told
 from ha.spark.commit_log import newest_batch
+from ha.spark.replication.marks import promoted
 from ha.spark.replication.replica import Replica
-from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, encoded, today
+from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded, today
 from ha.spark.replication.source import Source
 from leader.errors import Fenced, LeaderError, NotLeader
 from leader.job.fenced_directory import FencedDirectory
@@ -95,7 +96,7 @@ class Replicator:
             Promoted: the replica was promoted.
             StoreError: the store of the replica, or the list of queries, did not answer.
         """
-        if any(each.name.startswith(PROMOTED) for each in self._directory.list()):
+        if promoted(self._directory):
             raise Promoted(
                 f"The replica of job {self._source.job!r} was promoted: it runs there now, and must not run here. "
                 "To replicate into an empty place once more, add --again."
@@ -180,7 +181,7 @@ class Replicator:
             )
             for each in done
         ]
-        self.report = ReplicaReport(self._source.uri, at, queries)
+        self.report = ReplicaReport(self._source.uri, at, queries, self._source.line)
         said_at, said = self._said
         same = [(each.name, each.batch, each.problem) for each in said]
         if same == [(each.name, each.batch, each.problem) for each in queries] and BOOT_CLOCK.now() < said_at + SAID_S:
@@ -188,15 +189,3 @@ class Replicator:
         data, path = encoded(self.report), self._directory.at(REPORT)
         self._files.call("bulk_write", lambda files: files.write(path, data), CALL_TIMEOUT_S)
         self._said = (BOOT_CLOCK.now(), queries)
-
-
-def begin_again(directory: FencedDirectory) -> None:
-    """Take the mark of a promotion away, so that the place can be used once more.
-
-    Raises:
-        Fenced: another process leads the replica.
-        StoreError: the store refused it, or its outcome stayed unknown.
-    """
-    for each in directory.list():
-        if each.name.startswith(PROMOTED):
-            directory.delete(each.name)

@@ -11,9 +11,6 @@ REPORT = "replica.json"
 SUFFIX = ".replica"
 """Ends the name of the job, at the other side, whose leader is the replicator."""
 
-PROMOTED = "promoted="
-"""Begins the name of the entry that ends a replication for good; the milliseconds since 1970 follow."""
-
 
 class ReplicatedQuery(msgspec.Struct, frozen=True):
     """One query, as the newest round has seen it.
@@ -49,11 +46,13 @@ class ReplicaReport(msgspec.Struct, frozen=True):
         source: URI of the job that is replicated.
         at: when this was written, in seconds since 1970, by the replicator's clock; for people.
         queries: all of them.
+        line: of the source; see :mod:`ha.spark.replication.marks`.
     """
 
     source: str
     at: float
     queries: list[ReplicatedQuery]
+    line: str = "first"
 
 
 def today() -> float:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from ha.checkpoints.pace import Pace
 from ha.checkpoints.trees import Tree
 from ha.spark.commit_log import is_query
+from ha.spark.replication.marks import FIRST, line_of
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.fenced_directory import FencedDirectory
@@ -66,6 +67,7 @@ class Source:
         self.job, self.budget, self._only = job, budget, frozenset(only)
         self._admin, self._files = admin, files
         self._known: FencedDirectory | None = None
+        self._line = FIRST
 
     @property
     def uri(self) -> str:
@@ -90,6 +92,11 @@ class Source:
             each.name for each in entries if is_query(each.name) and (not self._only or each.name in self._only)
         )
 
+    @property
+    def line(self) -> str:
+        """The line of the job, as the last :meth:`queries` found it."""
+        return self._line
+
     def tree(self, query: str) -> Tree:
         """Return a query's checkpoint, where it was at the last :meth:`queries`."""
         return Tree(self._files, self._directory().at(f"{SPARK}/{query}"), self.budget.call)
@@ -97,5 +104,8 @@ class Source:
     def _directory(self) -> FencedDirectory:
         if self._known is None:
             self.budget.call()
-            self._known = self._admin.directory(self.job)
+            found = self._admin.directory(self.job)
+            self.budget.call()
+            self._line = line_of(found)  # only a promotion changes it, and that claims the job
+            self._known = found
         return self._known

@@ -11,7 +11,8 @@ import pytest
 import ha
 from ha.api.reads import Shared
 from ha.cli.commands import exit_code
-from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, encoded
+from ha.spark.replication.marks import PROMOTED
+from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB
 from tests.unit.ha.checkpoints.test_closure import until_batch

@@ -11,7 +11,7 @@ import pytest
 import ha
 from ha.cli.commands import exit_code
 from ha.spark import adopt
-from ha.spark.replication import promoting
+from ha.spark.replication import marks, promoting
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus
@@ -202,15 +202,15 @@ def test_a_replicator_that_runs_gives_way(sides: Sides) -> None:
 
 def test_a_replicator_that_takes_over_meanwhile_is_looked_past(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sides.replicate("--once") == 0
-    for name in ("look", "mark"):
+    for module, name in ((promoting, "look"), (marks, "mark")):
         fenced = iter([Fenced("Epoch 1 is over.")])
-        real = getattr(promoting, name)
+        real = getattr(module, name)
 
         def first_fenced(*given: Any, fenced: Iterator[Fenced] = fenced, real: Callable[..., Any] = real) -> Any:
             for error in fenced:
                 raise error
             return real(*given)
 
-        monkeypatch.setattr(promoting, name, first_fenced)
+        monkeypatch.setattr(module, name, first_fenced)
     assert promote(sides) == 0
     assert job_files(sides) == closure_of(3)
