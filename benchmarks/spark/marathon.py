@@ -8,8 +8,6 @@ kafka`` the example that writes a topic into files runs instead: each (partition
 
 import random
 import re
-import shlex
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -21,10 +19,9 @@ from threading import Event
 
 import click
 
-from benchmarks import report as reports
-from benchmarks.context import Context, servers
+from benchmarks.alone import Alone, report_option
+from benchmarks.context import servers
 from benchmarks.drawing import dots
-from benchmarks.machine import this_machine
 from benchmarks.result import Picture, Result, Target
 from benchmarks.spark.failover import environment
 from benchmarks.spark.records import Records
@@ -251,30 +248,13 @@ def summarise(marathon: Marathon) -> Result:
 @click.option("--failovers", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--input", "source", type=click.Choice(list(INPUTS)), default=FILES, show_default=True)
 @click.option("--seed", type=int, default=7, show_default=True, help="Mixes what happens.")
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build", "benchmarks"),
-    show_default=True,
-    help="Write the report to this directory; other benchmarks in it stay.",
-)
+@report_option
 def main(failovers: int, source: str, seed: int, report: Path) -> None:
     """Run a marathon. Exit code 0: nothing was lost, doubled or repeated; 1: something was, or it did not finish."""
-    folder = (report / "work" / INPUTS[source][0] / f"{time.time_ns():x}").absolute()
-    folder.mkdir(parents=True)
-    began, when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
-
-    def say(sentence: str) -> None:
-        click.echo(f"{now() - began:6.0f} s  {sentence}", err=True)
-
-    with servers(Context(quick=False, rounds=None, say=say, folder=folder)) as sandbox:
-        result = summarise(run(sandbox, folder, failovers, seed, say, source))
-    command = shlex.join(["python", "-m", "benchmarks.spark.marathon", *sys.argv[1:]])
-    reports.write(report, [reports.Entry(when, command, this_machine(), result)], merge=True)
-    for target in result.targets:
-        say(f"{target.sentence}: {target.measured:g}")
-    say(f"The report is {report / reports.MARKDOWN}.")
-    sys.exit(0 if all(target.met for target in result.targets) else 1)
+    alone = Alone("benchmarks.spark.marathon", INPUTS[source][0], report)
+    with servers(alone.context) as sandbox:
+        result = summarise(run(sandbox, alone.folder, failovers, seed, alone.say, source))
+    alone.end(result)
 
 
 if __name__ == "__main__":

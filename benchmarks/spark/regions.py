@@ -6,9 +6,6 @@ done twice; the poisoned region must end in FAILED after the restarts that it is
 name the cause. Then the poison is taken away, ``ha restart`` starts the region again, and all sums must be exact.
 """
 
-import shlex
-import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +14,8 @@ from threading import Event
 
 import click
 
-from benchmarks import report as reports
-from benchmarks.context import Context, servers
-from benchmarks.machine import this_machine
+from benchmarks.alone import Alone, report_option
+from benchmarks.context import servers
 from benchmarks.result import Result, Target
 from benchmarks.spark.regions_job import ATTEMPTS, JOB, PATIENCE_S, Regions, gaps, out_of_order, sum_of
 from store.clock import now
@@ -155,34 +151,17 @@ def summarise(found: Found) -> Result:
 @click.option("--regions", type=click.IntRange(2), default=4, show_default=True)
 @click.option("--queries", type=click.IntRange(2), default=10, show_default=True, help="In each region.")
 @click.option("--interval", type=float, default=10.0, show_default=True, help="Seconds between batches of a query.")
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build", "benchmarks"),
-    show_default=True,
-    help="Write the report to this directory; other benchmarks in it stay.",
-)
+@report_option
 def main(minutes: float, regions: int, queries: int, interval: float, report: Path) -> None:
     """Poison one of many queries. Exit code 0: the others lost nothing, and it FAILED as configured; 1: not so."""
-    folder = (report / "work" / NAME / f"{time.time_ns():x}").absolute()
-    folder.mkdir(parents=True)
-    began, when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
-
-    def say(sentence: str) -> None:
-        click.echo(f"{now() - began:6.0f} s  {sentence}", err=True)
-
-    with servers(Context(quick=False, rounds=None, say=say, folder=folder)) as sandbox:
-        job = Regions(sandbox, folder, regions, queries, interval)
+    alone = Alone("benchmarks.spark.regions", NAME, report)
+    with servers(alone.context) as sandbox:
+        job = Regions(sandbox, alone.folder, regions, queries, interval)
         try:
-            result = summarise(run(job, minutes, say))
+            result = summarise(run(job, minutes, alone.say))
         finally:
             job.end()
-    command = shlex.join(["python", "-m", "benchmarks.spark.regions", *sys.argv[1:]])
-    reports.write(report, [reports.Entry(when, command, this_machine(), result)], merge=True)
-    for target in result.targets:
-        say(f"{target.sentence}: {target.measured:g}")
-    say(f"The report is {report / reports.MARKDOWN}.")
-    sys.exit(0 if all(target.met for target in result.targets) else 1)
+    alone.end(result)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ end the output is compared with a count of the whole input, and the history is c
 """
 
 import random
-import shlex
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,9 +18,8 @@ from threading import Event
 
 import click
 
-from benchmarks import report as reports
-from benchmarks.context import Context, servers
-from benchmarks.machine import this_machine
+from benchmarks.alone import Alone, report_option
+from benchmarks.context import servers
 from benchmarks.result import Result, Target
 from benchmarks.spark.failover import environment
 from benchmarks.spark.marathon import JOB, KINDS, SESSION_TIMEOUT, Leg, ids_in, run_leg
@@ -259,34 +256,14 @@ def summarise(hour: Hour) -> Result:
 @click.option("--failovers", type=click.IntRange(1), default=10, show_default=True)
 @click.option("--switches", type=click.IntRange(0), default=10, show_default=True, help="Of the active NameNode.")
 @click.option("--seed", type=int, default=7, show_default=True, help="Draws what happens, and when.")
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build", "benchmarks"),
-    show_default=True,
-    help="Write the report to this directory; other benchmarks in it stay.",
-)
+@report_option
 def main(minutes: float, failovers: int, switches: int, seed: int, report: Path) -> None:
     """Run the hour. Exit code 0: the output is exact and every guarantee was kept; 1: not so, or it did not finish."""
-    folder = (report / "work" / NAME / f"{time.time_ns():x}").absolute()
-    folder.mkdir(parents=True)
-    began, when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
-
-    def say(sentence: str) -> None:
-        click.echo(f"{now() - began:6.0f} s  {sentence}", err=True)
-
-    context = Context(quick=False, rounds=None, say=say, folder=folder)
-    with servers(context, namenodes=2, ticket_life=TICKET_LIFE) as sandbox:
-        hour = run(sandbox, folder, seed, minutes, failovers=failovers, switches=switches, say=say)
+    alone = Alone("benchmarks.spark.secured", NAME, report)
+    with servers(alone.context, namenodes=2, ticket_life=TICKET_LIFE) as sandbox:
+        hour = run(sandbox, alone.folder, seed, minutes, failovers=failovers, switches=switches, say=alone.say)
     result = summarise(hour)
-    command = shlex.join(["python", "-m", "benchmarks.spark.secured", *sys.argv[1:]])
-    reports.write(report, [reports.Entry(when, command, this_machine(), result)], merge=True)
-    for target in result.targets:
-        say(f"{target.sentence}: {target.measured:g}")
-    for note in result.notes:
-        say(note)
-    say(f"The report is {report / reports.MARKDOWN}.")
-    sys.exit(0 if all(target.met for target in result.targets) else 1)
+    alone.end(result)
 
 
 if __name__ == "__main__":
