@@ -22,8 +22,9 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request in the body of a POST. The id of an earlier request returns that one and asks for nothing new.
 
     The arguments are texts. savepoint takes ``to`` and ``timeout``, stop-with-savepoint ``drain`` as well,
-    restart-from takes ``from`` and ``discard_newer``, and restart-query takes ``query``. restart and restart-from take
-    ``exclude``: hosts that executors keep off from then on, separated by commas.
+    restart-from takes ``from`` and ``discard_newer``, restart-query takes ``query``, and rescale-executors takes
+    ``executors``, their number. restart and restart-from take ``exclude``: hosts that executors keep off from then on,
+    separated by commas.
     """
 
     verb: Literal[
@@ -36,6 +37,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "stop-with-savepoint",
         "restart-from",
         "restart-query",
+        "rescale-executors",
     ]
     id: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")] | None = None
     reason: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,56}\Z")] = ""
@@ -63,8 +65,8 @@ def operations(stores: ApiStores) -> list[Operation]:
         Operation(
             path,
             post(Asked, ask_for),
-            "Ask the job's leader to stop, cancel or restart it, to restart a query, or to take a savepoint; or pause "
-            "and resume it, which needs no leader.",
+            "Ask the job's leader to stop, cancel or restart it, to restart a query, to take a savepoint, or to have "
+            "another number of executors; or pause and resume it, which needs no leader.",
             Request,
             status=202,
             refusals=(400, 404, 409, 413, 415, 500),

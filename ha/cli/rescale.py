@@ -1,4 +1,4 @@
-"""``ha rescale``: gives the state of a query another number of partitions."""
+"""``ha rescale``: gives the state of a query another number of partitions, or a job another number of executors."""
 
 import contextlib
 import json
@@ -11,12 +11,15 @@ import click
 import msgspec
 from rich.console import Console
 
-from ha.cli.adopt_export import lead_option, led, refusals_as_errors
-from ha.cli.options import json_option, printable, settings, stores
+from ha.cli.adopt_export import led, refusals_as_errors
+from ha.cli.operate import job_admin
+from ha.cli.options import Seconds, json_option, printable, settings, stores
+from ha.cli.requests import ask_and_wait
 from ha.cli.rewind import consent
 from ha.cli.state import meaning, silent
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
+from ha.sidecar.operator_requests import EXECUTORS, RESCALE_EXECUTORS
 from leader.errors import LeaderError
 
 if TYPE_CHECKING:
@@ -25,16 +28,32 @@ if TYPE_CHECKING:
 MOST = 100_000
 """Most partitions: each of them is a directory, and a task in every batch."""
 
+MOST_EXECUTORS = 9999
+"""As a request takes it: see :mod:`ha.views.requests`."""
+
+LEASE_S, ANSWER_S = 10.0, 90.0
+"""Waits for the job's lease, and for the answer of its program, which waits for the cluster for a minute."""
+
 
 @click.command()
 @click.argument("job")
-@click.argument("query")
+@click.argument("query", required=False)
 @click.option(
     "--partitions",
     type=click.IntRange(1, MOST),
-    required=True,
     metavar="N",
     help="The new number of state partitions, and so of the tasks that work on state.",
+)
+@click.option(
+    "--executors",
+    type=click.IntRange(1, MOST_EXECUTORS),
+    metavar="N",
+    help="The number of executors that the running JOB has from now on; in place of QUERY and --partitions.",
+)
+@click.option(
+    "--request-id",
+    metavar="ID",
+    help="With --executors: asking twice with one id is asking once.  [default: a new one]",
 )
 @click.option("--deep", is_flag=True, help="Compare all keys and values of the state by hashes, not only their number.")
 @click.option(
@@ -53,33 +72,54 @@ MOST = 100_000
 @click.option("--no-output", is_flag=True, help="None of the outputs of JOB is of QUERY.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@lead_option
+@click.option(
+    "--timeout",
+    type=Seconds(),
+    metavar="SECONDS",
+    help="Wait this long, in seconds, for the job's lease, or for the answer of --executors.  "
+    f"[default: {LEASE_S:g}, or {ANSWER_S:g}]",
+)
 @json_option
 @stores
 def rescale(
     job: str,
-    query: str,
-    partitions: int,
+    query: str | None,
+    partitions: int | None,
+    executors: int | None,
+    request_id: str | None,
     deep: bool,
     redo_begun: bool,
     names: tuple[str, ...],
     no_output: bool,
     dry_run: bool,
     yes: bool,
-    timeout: float,
+    timeout: float | None,
     as_json: bool,
     files: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Give the state of QUERY in JOB another number of partitions (spark.sql.shuffle.partitions, frozen by Spark).
+    """Give the state of QUERY in JOB another number of partitions, or the running JOB another number of executors.
 
-    Stop JOB first, best with `ha stop JOB --savepoint`, and all processes that contend for it: this command leads JOB
-    meanwhile. It starts a Spark on this host, which repartitions a copy of the checkpoint; keys are compared, and one
-    rename puts the copy in its place. The old one goes into the trash of JOB; `ha rewind JOB QUERY --undo` brings it
-    back. The state must be in RocksDB.
+    Spark freezes the number of partitions, spark.sql.shuffle.partitions, with the first batch of a query. Stop JOB
+    first, best with `ha stop JOB --savepoint`, and all processes that contend for it: this command leads JOB meanwhile.
+    It starts a Spark on this host, which repartitions a copy of the checkpoint; keys are compared, and one rename puts
+    the copy in its place. The old one goes into the trash of JOB; `ha rewind JOB QUERY --undo` brings it back. The
+    state must be in RocksDB.
 
     If it is interrupted, the query is as before, or rescaled as soon as anybody leads JOB; run the command again.
+
+    With --executors N JOB goes on, and its program, which uses ha.spark.lead, asks its cluster for N executors. When it
+    is started again, it begins with the number of its own settings.
     """
+    if executors is not None:
+        if query or partitions or deep or redo_begun or names or no_output or dry_run:
+            raise click.UsageError("With --executors only --request-id, --timeout and --json can be given.")
+        wait, wanted = ANSWER_S if timeout is None else timeout, {EXECUTORS: f"{executors}"}
+        with job_admin(files, zookeeper) as admin:
+            ask_and_wait(admin, job, RESCALE_EXECUTORS, request_id, wait, wanted, as_json=as_json)
+        return
+    if query is None or partitions is None or request_id is not None:
+        raise click.UsageError("Say what is rescaled: QUERY with --partitions N, or --executors N of the running JOB.")
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         raise click.UsageError("A rescale needs Spark: pip install 'hybrid-ha[spark]'.")
     if names and no_output:
@@ -87,9 +127,10 @@ def rescale(
     asked = _Asked(
         job, query, partitions, deep, redo_begun, names or (() if no_output else None), dry_run, yes, as_json
     )
+    wait = LEASE_S if timeout is None else timeout
     opening = contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper)))
     with refusals_as_errors(changes=not dry_run), opening as opened:
-        outlook, done = _done(asked, opened, led(job, timeout, files, zookeeper, "rescaled"))
+        outlook, done = _done(asked, opened, led(job, wait, files, zookeeper, "rescaled"))
     if as_json:
         states = [msgspec.to_builtins(each) for each in done.states] if done else []
         said = {"job": job, **msgspec.to_builtins(outlook), "dry_run": dry_run, "states": states}
@@ -97,13 +138,7 @@ def rescale(
     elif dry_run:
         click.echo("nothing was changed (--dry-run)")
     elif done:
-        for each in done.states:
-            same = "keys and values are the same" if each.hash is not None else "there are as many"
-            click.echo(f"operator {each.operator}, {printable(each.state)}: {each.keys} keys; {same}")
-        click.echo(
-            f"{job}: {query} has {partitions} state partitions; the former ones are in the trash "
-            f"({done.plan.trash}), and `ha rewind {job} {query} --undo` brings them back"
-        )
+        _say(asked, done)
 
 
 class _Asked(NamedTuple):
@@ -118,6 +153,16 @@ class _Asked(NamedTuple):
     dry_run: bool
     yes: bool
     quiet: bool
+
+
+def _say(asked: _Asked, done: "Rescaled") -> None:
+    for each in done.states:
+        same = "keys and values are the same" if each.hash is not None else "there are as many"
+        click.echo(f"operator {each.operator}, {printable(each.state)}: {each.keys} keys; {same}")
+    click.echo(
+        f"{asked.job}: {asked.query} has {asked.partitions} state partitions; the former ones are in the trash "
+        f"({done.plan.trash}), and `ha rewind {asked.job} {asked.query} --undo` brings them back"
+    )
 
 
 def _done(

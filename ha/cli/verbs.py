@@ -169,7 +169,7 @@ VERBS = {
     "rescale": Verb(
         "ha.cli.rescale",
         "rescale",
-        "Give the state of QUERY in JOB another number of partitions (spark.sql.shuffle.partitions, frozen by Spark).",
+        "Give the state of QUERY in JOB another number of partitions, or the running JOB another number of executors.",
         changes=True,
     ),
     "verify": Verb(

@@ -17,6 +17,7 @@ OF_SIDECAR = frozenset(
         "HA_ENGINE",
         "HA_EPOCH",
         "HA_EXCLUDED_HOSTS",
+        "HA_EXECUTORS",
         "HA_GRANT",
         "HA_HEARTBEAT",
         "HA_JOB",

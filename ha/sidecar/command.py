@@ -29,6 +29,7 @@ from ha.sidecar.guard import JVM_ENDED
 from ha.sidecar.guarded_command import GuardedCommand
 from ha.sidecar.heartbeat import Beat, read
 from ha.sidecar.memory import descendants, memory_of
+from ha.sidecar.operator_requests import RESCALE_EXECUTORS, RESTART_QUERY
 from ha.sidecar.orphan import DEADLINE, Orphan
 from ha.sidecar.spark_overlay import spark_environment
 from ha.sidecar.stored_program import StoredProgram
@@ -183,10 +184,9 @@ class Command:
     def _engine_file(self) -> Path:
         return self._directory / f"engine-{self.starts}"
 
-    @property
-    def restart_file(self) -> Path:
-        """The file of :mod:`ha.leadership.restart_file` of the present run."""
-        return self._directory / f"restart-{self.starts}"
+    def program_file(self, verb: str) -> Path:
+        """Return the file of :mod:`ha.leadership.program_file` of the present run for a verb."""
+        return self._directory / f"{verb}-{self.starts}"
 
     @property
     def _settle(self) -> Path:
@@ -377,7 +377,8 @@ class Command:
             "HA_HEARTBEAT_TIMEOUT": f"{settings.heartbeat_timeout:g}",
             "HA_QUERIES": str(self.report(self.starts)),
             "HA_SETTLE": str(self._settle),
-            "HA_RESTART": str(self.restart_file),
+            "HA_RESTART": str(self.program_file(RESTART_QUERY)),
+            "HA_EXECUTORS": str(self.program_file(RESCALE_EXECUTORS)),
             "HA_FILES": settings.files,
             "HA_ZOOKEEPER": settings.zookeeper,
             "HA_SNAPSHOTS": settings.snapshots,

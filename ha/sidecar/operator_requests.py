@@ -14,8 +14,11 @@ from store.errors import StoreError
 
 STOP, CANCEL, RESTART = "stop", "cancel", "restart"
 SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM = "savepoint", "stop-with-savepoint", "restart-from"
-RESTART_QUERY = "restart-query"
-VERBS = (STOP, CANCEL, RESTART, SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM, RESTART_QUERY)
+RESTART_QUERY, RESCALE_EXECUTORS = "restart-query", "rescale-executors"
+OF_PROGRAM = (RESTART_QUERY, RESCALE_EXECUTORS)
+"""The program itself does these, one at a time, and the command goes on."""
+
+VERBS = (STOP, CANCEL, RESTART, SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM, *OF_PROGRAM)
 """A leader of an earlier version refuses a verb that it does not know, and overlooks an argument."""
 
 SAVES = (SAVEPOINT, STOP_WITH_SAVEPOINT, RESTART_FROM)
@@ -27,6 +30,9 @@ QUERY = "query"
 EXCLUDE = "exclude"
 """The argument of a request to restart: hosts that executors keep off from then on, separated by commas."""
 
+EXECUTORS = "executors"
+"""The argument of a request to rescale these: their number."""
+
 ANSWER_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Before each further try to write an answer: an operator waits for it, and the store may be what has failed."""
 
@@ -37,7 +43,7 @@ class OperatorRequests:
     """The requests of one leadership.
 
     One of them is carried out at a time, and those that come meanwhile are refused. A savepoint of the running job and
-    the restart of a query are beside that one: they hold up nothing.
+    what the program does itself are beside that one: they hold up nothing.
     """
 
     def __init__(self, directory: FencedDirectory, timing: Timing) -> None:
@@ -51,8 +57,8 @@ class OperatorRequests:
         """The one that is being carried out."""
         self.saving: Request | None = None
         """The savepoint of the running job that is being taken."""
-        self.restarting: Request | None = None
-        """The restart of a query that the program has been asked for."""
+        self.of_program: Request | None = None
+        """What the program has been asked for."""
         self.staged = ""
         """Where the savepoint comes from that the command is to start from next; empty if there is none."""
         self._kept: tuple[str, Mapping[str, Any]] = ("", {})
@@ -90,8 +96,8 @@ class OperatorRequests:
                 _log.info("%s: %s asks to %s.", self._job, request.by or "an operator", request.verb)
                 if request.verb == SAVEPOINT:
                     self.saving = request
-                elif request.verb == RESTART_QUERY:
-                    self.restarting = request
+                elif request.verb in OF_PROGRAM:
+                    self.of_program = request
                 else:
                     self.answer("The job is cancelled.", done=False)  # what has waited for a savepoint
                     self.present, self._kept = request, ("", {})
@@ -122,8 +128,8 @@ class OperatorRequests:
             return "This leadership is about to end: ask again."
         if request.verb in waiting():
             return "It is busy with a savepoint: ask again after that."
-        if request.verb == RESTART_QUERY and self.restarting is not None:
-            return f"It is starting {self.restarting.arguments.get(QUERY, '')!r} again: ask again after that."
+        if request.verb in OF_PROGRAM and (busy := self.of_program) is not None:
+            return f"Its program is busy with {busy.verb} {' '.join(busy.arguments.values())}: ask again after that."
         return None
 
     def answer(self, said: str, *, done: bool = True) -> None:
@@ -139,9 +145,9 @@ class OperatorRequests:
         if request is not None:
             self._answer(request, State.DONE if done else State.FAILED, said, result)
 
-    def answer_restarting(self, state: State, said: str) -> None:
-        """Answer the restart of a query, if there is one."""
-        request, self.restarting = self.restarting, None
+    def answer_of_program(self, state: State, said: str) -> None:
+        """Answer what the program has been asked for, if there is anything."""
+        request, self.of_program = self.of_program, None
         if request is not None:
             self._answer(request, state, said)
 

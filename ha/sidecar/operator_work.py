@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from ha.sidecar.asked_program import AskedProgram
 from ha.sidecar.command import NEVER, Command
 from ha.sidecar.command_starts import CommandStarts
 from ha.sidecar.escalation import Escalation
@@ -12,15 +13,14 @@ from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.operator_requests import (
     CANCEL,
     EXCLUDE,
+    OF_PROGRAM,
     RESTART,
     RESTART_FROM,
-    RESTART_QUERY,
     SAVEPOINT,
     STOP_WITH_SAVEPOINT,
     OperatorRequests,
 )
 from ha.sidecar.phase import Ending, Leading
-from ha.sidecar.query_restart import QueryRestart
 from ha.sidecar.savepoints import Savepoints
 from leader.job.excluded import hosts_of
 from leader.job.requests import Request
@@ -50,7 +50,7 @@ class OperatorWork:
         self._command, self._starts, self._savepoints, self._finish = command, starts, savepoints, finish
         self._hosts = hosts
         self._requests: OperatorRequests | None = None
-        self._query_restart = QueryRestart(command)
+        self._asked_program = AskedProgram(command)
         self._terminate_at = NEVER
         """When a command whose queries end in order gets SIGTERM, if it has not ended before."""
 
@@ -61,7 +61,7 @@ class OperatorWork:
 
     def end(self) -> None:
         """The leadership is over; what is not answered is unknown, as the next leader says."""
-        self._query_restart.end()
+        self._asked_program.end()
         self._requests = None
 
     def look(self) -> None:
@@ -77,8 +77,8 @@ class OperatorWork:
             match request.verb:
                 case verb if verb == SAVEPOINT:
                     self._savepoints.take(request)
-                case verb if verb == RESTART_QUERY:
-                    self._query_restart.begin(request, self._requests)
+                case verb if verb in OF_PROGRAM:
+                    self._asked_program.begin(request, self._requests)
                 case verb if verb == RESTART_FROM:
                     self._savepoints.restart_from(request, self._restart_from)
                 case verb if verb == STOP_WITH_SAVEPOINT:
@@ -90,7 +90,7 @@ class OperatorWork:
 
     def act_by_the_clock(self) -> None:
         """Do what is due: pass on what the program says, look again, end a command whose queries have not ended."""
-        self._query_restart.look()
+        self._asked_program.look()
         if self._requests is not None and now() >= self._requests.look_again_at:
             self.look()
         if now() >= self._terminate_at:
@@ -99,7 +99,7 @@ class OperatorWork:
 
     def command_ended(self) -> None:
         """The command has ended, for whatever reason."""
-        self._query_restart.command_ended()
+        self._asked_program.command_ended()
         self._terminate_at = NEVER
 
     def goes_on(self, phase: Leading, *, replaces: bool) -> bool:

@@ -21,10 +21,12 @@ from ha.leadership.leadership import Leadership
 from ha.metrics.query_report import read as read_reports
 from ha.rewind.completing import settle
 from ha.spark.attaching import attached, reconcile, reconciled
+from ha.spark.executors import rescale_executors
 from ha.spark.failures import failure
 from ha.spark.frozen import warn_of_frozen
 from ha.spark.heartbeat import Heartbeat
 from ha.spark.locations import checkpoint_location
+from ha.spark.program_watch import ProgramWatch
 from ha.spark.query_events import Ended, publish_checkpoints
 from ha.spark.query_reports import QueryReports, ReportFile
 from ha.spark.retention import for_retained
@@ -122,8 +124,11 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             leadership = self._leadership = stack.enter_context(self._lead)
             if not self._jvm.alive:
                 raise self._without_jvm()
-            if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_HEARTBEAT")):
-                stack.enter_context(Heartbeat(Path(path), self._heartbeat_timeout, self._jvm.pid, self._jvm.answer))
+            if (path := self._shared("HA_HEARTBEAT")) is not None:
+                stack.enter_context(Heartbeat(path, self._heartbeat_timeout, self._jvm.pid, self._jvm.answer))
+            if (path := self._shared("HA_EXECUTORS")) is not None:
+                rescale = lambda count, tell: rescale_executors(self._spark, int(count), tell)  # noqa: E731
+                stack.enter_context(ProgramWatch(path, rescale))
             if attached():
                 reconcile(leadership)
             if not self._spark.streams.active:  # else the program that has started them has done so
@@ -132,11 +137,11 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
             chosen |= for_retained(self._spark, leadership.job, self._published)
             stack.enter_context(configured(self._spark, {**chosen, **for_session(self._spark, leadership)}))
             warn_of_frozen(self._spark, leadership, each_query=self._supervises)
-            if ha.leadership.lead.supervised(self._job) and (path := os.environ.get("HA_QUERIES")):
+            if (path := self._shared("HA_QUERIES")) is not None:
                 self.reports = QueryReports()
                 if attached():
-                    self.reports.resume(read_reports(Path(path)))
-                stack.enter_context(ReportFile(Path(path), self.reports))
+                    self.reports.resume(read_reports(path))
+                stack.enter_context(ReportFile(path, self.reports))
             stack.enter_context(publish_checkpoints(self._spark, leadership, self._query_ended, self.reports))
             leadership.on_revoked(lambda: self._stop_queries(self._stop_margin))
             stack.callback(lambda: self._stop_queries(self._stop_grace))
@@ -161,6 +166,11 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                 self._note(error)
         if reason is not None and reason is not error:
             raise reason from error
+
+    def _shared(self, variable: str) -> Path | None:
+        """Return a file that the sidecar shares with its program, by the variable that names it; None without one."""
+        path = os.environ.get(variable)
+        return Path(path) if path and ha.leadership.lead.supervised(self._job) else None
 
     def _note(self, error: Exception) -> None:
         """Keep the error of the block among the job's exceptions; one try."""

@@ -1,12 +1,15 @@
 """Asking a job's leader for something by the job's name, as ``ha stop`` and the HTTP API do."""
 
+import re
 import time
 import uuid
 from collections.abc import Mapping
 
 from ha.sidecar.operator_requests import (
     EXCLUDE,
+    EXECUTORS,
     QUERY,
+    RESCALE_EXECUTORS,
     RESTART,
     RESTART_FROM,
     RESTART_QUERY,
@@ -36,8 +39,11 @@ ARGUMENTS = {
     RESTART: (EXCLUDE,),
     RESTART_FROM: (FROM, DISCARD, EXCLUDE),
     RESTART_QUERY: (QUERY,),
+    RESCALE_EXECUTORS: (EXECUTORS,),
 }
 """The arguments of each verb; other verbs take none."""
+
+_EXECUTORS = re.compile("[1-9][0-9]{0,3}")
 
 
 def ask(
@@ -142,6 +148,8 @@ def _checked(verb: str, arguments: Mapping[str, str]) -> dict[str, str]:
         raise InvalidName("A request to restart from a savepoint says from which: its URI, or a name of the job's own.")
     if verb == RESTART_QUERY:
         check_word(arguments.get(QUERY, ""), "a query")
+    if verb == RESCALE_EXECUTORS and not _EXECUTORS.fullmatch(arguments.get(EXECUTORS, "")):
+        raise InvalidName("A request to rescale executors says how many, from 1 to 9999.")
     hosts = text_of(hosts_of(arguments.get(EXCLUDE, "")))
     return check_arguments({**arguments, EXCLUDE: hosts} if hosts else arguments)
 

@@ -25,10 +25,10 @@ from ha.spark.attaching import attached, running_queries
 from ha.spark.failures import Failure
 from ha.spark.lead_session import lead
 from ha.spark.private_names import activate
+from ha.spark.program_watch import ProgramWatch
 from ha.spark.query_events import Ended
 from ha.spark.state_defaults import for_query
 from ha.spark.supervision.regions import regions
-from ha.spark.supervision.restart_watch import RestartWatch
 from ha.spark.supervision.runner import Runner
 from ha.spark.supervision.settling import SettleWatch, settle
 from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
@@ -164,7 +164,7 @@ class Job:
         path, restarts = Path(os.environ.get("HA_SETTLE", "")), Path(os.environ.get("HA_RESTART", ""))
         if not supervised(self.name) or not path.name or not restarts.name:
             return runner.run()
-        with SettleWatch(path, runner.end), RestartWatch(restarts, runner.restart):
+        with SettleWatch(path, runner.end), ProgramWatch(restarts, runner.restart):
             failed = runner.run()
             if (
                 failed is None

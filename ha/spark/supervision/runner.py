@@ -19,10 +19,10 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from ha.leadership.leadership import Leadership
 from ha.spark.attaching import since_start
 from ha.spark.failures import Failure, failure
+from ha.spark.program_watch import Tell
 from ha.spark.query_events import Ended
 from ha.spark.session import explain
 from ha.spark.supervision.batch_watch import BatchWatch
-from ha.spark.supervision.restart_watch import Tell
 from ha.spark.supervision.states import StatesWriter
 from ha.spark.supervision.supervisor import Command, End, Start, Stop, Supervisor
 from leader.errors import Fenced, QueryFailed

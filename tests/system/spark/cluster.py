@@ -1,4 +1,4 @@
-"""A real standalone cluster of Spark: one master and one worker, from PySpark's own jars, on free ports of loopback."""
+"""A real standalone cluster of Spark: a master and workers, from PySpark's own jars, on free ports of loopback."""
 
 import os
 import signal
@@ -36,8 +36,8 @@ def clean_environment() -> dict[str, str]:
 
 
 @contextmanager
-def standalone(folder: Path, interface: int | None = None) -> Iterator[str]:
-    """Start a master and a worker of two cores; yields ``spark://host:port``.
+def standalone(folder: Path, interface: int | None = None, workers: int = 1) -> Iterator[str]:
+    """Start a master and workers of two cores each; yields ``spark://host:port``.
 
     The master's web interface listens on the port ``interface``, and lets everybody decommission workers.
     """
@@ -55,14 +55,10 @@ def standalone(folder: Path, interface: int | None = None) -> Iterator[str]:
             )
         )
         worker = ("org.apache.spark.deploy.worker.Worker", *common, "--cores", "2", "--memory", "1g")
-        stack.enter_context(
-            _daemon(
-                folder,
-                "worker",
-                (*worker, "--webui-port", "0", "--work-dir", str(folder / "work"), address),
-                "Successfully registered with master",
-            )
-        )
+        for number in range(workers):
+            place = ("--webui-port", "0", "--work-dir", str(folder / f"work-{number}"), address)
+            said = "Successfully registered with master"
+            stack.enter_context(_daemon(folder, f"worker-{number}", (*worker, *place), said))
         yield address
 
 

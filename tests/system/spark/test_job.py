@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import ha.spark
 from ha.cli.commands import app
-from ha.leadership import restart_file
+from ha.leadership import program_file
 from ha.leadership.leadership import Leadership
-from ha.leadership.restart_file import Answer, Wanted
+from ha.leadership.program_file import Answer, Wanted
 from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed
 from leader.job.requests import State
 from tests.system.spark.helpers import eventually, fence, leading
@@ -175,9 +175,9 @@ def test_an_operator_has_a_query_started_again_in_place(
     leaderships, taken = list[Leadership](), {name: Taken() for name in ("clean", "sums", "other")}
 
     def ask(identity: str, query: str) -> Answer:
-        restart_file.ask(path, Wanted(identity, query))
-        eventually(lambda: (found := restart_file.answered(path, identity)) is not None and found.state.final, 60)
-        answer = restart_file.answered(path, identity)
+        program_file.ask(path, Wanted(identity, query))
+        eventually(lambda: (found := program_file.answered(path, identity)) is not None and found.state.final, 60)
+        answer = program_file.answered(path, identity)
         assert answer is not None
         return answer
 
@@ -204,7 +204,7 @@ def test_an_operator_has_a_query_started_again_in_place(
             feed(tmp_path / name, 2, 2)
         eventually(lambda: all(each.all() == [1, 2] for each in taken.values()), 60)
         assert {each.epoch for each in leaderships} == {1}
-    assert not restart_file.able(path)
+    assert not program_file.able(path)
 
 
 def test_a_job_whose_queries_have_all_finished_returns(

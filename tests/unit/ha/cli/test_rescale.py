@@ -98,3 +98,37 @@ def test_what_it_refuses(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (place / path).write_bytes(data)
     assert exit_code([*RESCALE, "8", "--yes"]) == 1
     assert "HDFSBackedStateStore" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ["sums"],
+        ["--partitions", "8"],
+        ["--deep"],
+        ["--redo-begun"],
+        ["--output", "totals"],
+        ["--no-output"],
+        ["--dry-run"],
+    ],
+)
+def test_executors_are_of_the_whole_running_job(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["rescale", "orders", "--executors", "2", *other]) == 2
+    assert "With --executors only --request-id, --timeout and --json can be given." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "less", [[], ["sums"], ["--partitions", "8"], ["sums", "--partitions", "8", "--request-id", "1"]]
+)
+def test_it_has_to_be_said_what_is_rescaled(less: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["rescale", "orders", *less]) == 2
+    assert "QUERY with --partitions N, or --executors N of the running JOB" in capsys.readouterr().err
+
+
+def test_the_number_of_executors_has_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    for count in ("0", "10000"):
+        assert exit_code(["rescale", "orders", "--executors", count]) == 2
+        assert "1<=x<=9999" in capsys.readouterr().err
+    for count in ("1", "9999"):
+        assert exit_code(["rescale", "orders", "--executors", count]) == 3
+        assert "orders" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from ha.leadership import restart_file
+from ha.leadership import program_file
 from ha.sidecar.savepoint_work import Restore
 from leader.job.failed_attempts import Attempts
 from leader.job.requests import State
@@ -150,7 +150,7 @@ def test_the_restart_of_a_query_holds_up_nothing() -> None:
         made.grant()
         made.restart_query()
         assert made.answers == [("0-restart-query", State.REFUSED)], "the program does not know how"
-        restart_file.enable(made.sidecar._command.restart_file)
+        program_file.enable(made.sidecar._command.program_file("restart-query"))
         made.restart_query()
         made.restart_query()
         assert made.answers[1:] == [("2-restart-query", State.REFUSED)], "one at a time"
@@ -170,10 +170,10 @@ def test_the_restart_of_a_query_holds_up_nothing() -> None:
 def test_what_the_program_says_of_a_restart_is_heard_by_the_clock() -> None:
     with scene(**FIXED) as made:
         made.grant()
-        path = made.sidecar._command.restart_file
-        restart_file.enable(path)
+        path = made.sidecar._command.program_file("restart-query")
+        program_file.enable(path)
         made.restart_query()
-        restart_file.answer(path, restart_file.Answer("0-restart-query", State.DONE, "Started again: clean."))
+        program_file.answer(path, program_file.Answer("0-restart-query", State.DONE, "Started again: clean."))
         assert made.answers == []
         made.tick()
         assert (made.answers, made.answered) == ([("0-restart-query", State.DONE)], ["Started again: clean."])

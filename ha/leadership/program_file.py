@@ -1,10 +1,11 @@
-"""Restart file: a sidecar asks its program to start a query again, and the program says how far that has come.
+"""Program file: a sidecar asks its program for something, and the program says how far that has come.
 
-    <restart>.able      the program understands
-    <restart>           what the sidecar asks for
-    <restart>.answer    how far that has come, or how it has ended
+    <file>.able      the program understands
+    <file>           what the sidecar asks for
+    <file>.answer    how far that has come, or how it has ended
 
-There is one of each for each run of the program. A later request replaces an earlier one.
+There is one of each for each run of the program and each verb: to start a query again, or to have another number of
+executors. A later request replaces an earlier one.
 """
 
 from pathlib import Path
@@ -20,15 +21,15 @@ ABLE, ANSWER = ".able", ".answer"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A request to restart queries.
+    """A request to the program.
 
     Attributes:
         id: of the operator's request.
-        query: name of the query.
+        what: name of the query, or number of executors.
     """
 
     id: str
-    query: str
+    what: str
 
 
 class Answer(msgspec.Struct, frozen=True):
