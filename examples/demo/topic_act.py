@@ -33,6 +33,9 @@ PORTION = 500
 
 ACKNOWLEDGED_S = 60.0
 ENDED_S = 60.0
+TOLD_S = 10.0
+"""Between two lines that say what is waited for."""
+
 MOST_BYTES = 10_000_000
 DRIVER = Path(__file__).parent.parent / "topic.py"
 
@@ -56,6 +59,7 @@ class TopicAct:
         except SandboxError as error:
             self._terminal.event(f"There is no Kafka here, so the second act is left out: {error}")
             return {}
+        self._terminal.event("Two sidecars start, each with examples/topic.py; Spark loads Kafka's connector.")
         brokers, root = environment["HA_SANDBOX_KAFKA"], environment["HA_FILES"].rsplit("/", 1)[0]
         admin = AdminClient({"bootstrap.servers": brokers, "log_level": 2})  # it answers as long as it is there
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(ACKNOWLEDGED_S)
@@ -134,10 +138,13 @@ class TopicAct:
         return found[0]
 
     def _wait(self, what: str, holds: Callable[[], bool], seconds: float) -> None:
-        end = now() + seconds
+        began = told = now()
         while not holds():
-            if now() > end:
+            if now() > began + seconds:
                 raise DemoError(f"The second act waited {seconds:.0f} s for {what}: see the logs in {self._logs}.")
+            if now() > told + TOLD_S:
+                told = now()
+                self._terminal.status(f"{self._written.total()} records fed · {what} awaited for {told - began:.0f} s")
             threading.Event().wait(0.2)
 
 
