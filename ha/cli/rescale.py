@@ -15,7 +15,7 @@ from ha.cli.adopt_export import led, refusals_as_errors
 from ha.cli.operate import job_admin
 from ha.cli.options import Seconds, json_option, printable, settings, stores
 from ha.cli.requests import ask_and_wait
-from ha.cli.rewind import consent
+from ha.cli.rewind import consent, outputs_option
 from ha.cli.state import meaning, silent
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
@@ -62,14 +62,7 @@ LEASE_S, ANSWER_S = 10.0, 90.0
     help="If QUERY has begun a batch and not committed it: do it again, with the same input, under the number after "
     "the next one. Outputs of this package know it again; one that goes by Spark's numbers gets its rows twice.",
 )
-@click.option(
-    "--output",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="An output that QUERY publishes; may be repeated. Say it if JOB has several queries.",
-)
-@click.option("--no-output", is_flag=True, help="None of the outputs of JOB is of QUERY.")
+@outputs_option
 @click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(

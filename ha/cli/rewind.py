@@ -10,13 +10,25 @@ import click
 import msgspec
 
 from ha.cli.adopt_export import lead_option, led, refusals_as_errors, shown
-from ha.cli.options import json_option, printable, settings, stores
+from ha.cli.options import Command, json_option, printable, settings, stores
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
 
 if TYPE_CHECKING:
     from ha.rewind.published import Concerned
     from ha.spark.checkpoint_copy.rewinding import Outlook
+
+
+def outputs_option(command: Command) -> Command:
+    """Add the options that say which outputs of a job are a query's: ``names`` and ``no_output``."""
+    named = click.option(
+        "--output",
+        "names",
+        multiple=True,
+        metavar="NAME",
+        help="An output that QUERY publishes; may be repeated. Say it if JOB has several queries.",
+    )
+    return named(click.option("--no-output", is_flag=True, help="None of the outputs of JOB is of QUERY.")(command))
 
 
 @click.command()
@@ -30,14 +42,7 @@ if TYPE_CHECKING:
     help="What becomes of the batches that were published after it: they go into the trash, and their numbers are used "
     "again; or they stay, and their rows are published once more, under numbers after them.",
 )
-@click.option(
-    "--output",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="An output that QUERY publishes; may be repeated. Say it if JOB has several queries.",
-)
-@click.option("--no-output", is_flag=True, help="None of the outputs of JOB is of QUERY.")
+@outputs_option
 @click.option("--undo", is_flag=True, help="Undo the last rewind; what QUERY has done since goes into the trash.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
