@@ -25,8 +25,8 @@ LEAST_PAUSE = 0.05
 SCAN_EVERY_S = 0.05
 """Seconds between two scans for the marks of other processes."""
 
-LOCK_EVERY_S = 0.2
-"""Seconds between two tries to become the agent that writes."""
+LOCK_EVERY_S = 1.0
+"""Seconds between two tries to become the agent that writes. Every sidecar of a host tries that for all its life."""
 
 THREAD_ENDS_S = 2.0
 """Seconds that :meth:`Agent.close` waits for the agent's thread."""

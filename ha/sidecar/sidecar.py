@@ -48,6 +48,9 @@ from store.clock import now
 LONGEST_PAUSE_S = 0.5
 """The sidecar looks at the clock at least this often."""
 
+RESTING_PAUSE_S = 5.0
+"""The same of a standby without a command: a notice wakes it, and nothing that it has is due before a known time."""
+
 CHILD_ENDED = "child ended"
 SAVEPOINT_ENDED = "savepoint ended"
 
@@ -164,8 +167,7 @@ class Sidecar:
             self._starts.warm_up()
         try:
             while leadership.exit_code is None or self._command.runs or not leadership.stands_by:
-                next_at = min(self._command.kill_at, self._start_at)
-                self._act(self._notices.get(min(LONGEST_PAUSE_S, max(0.0, next_at - now()))))
+                self._act(self._notices.get(self._pause))
             self._process.release_and_wait([self._job])  # a grant may have come since; nothing runs under it
         finally:
             self._verification.close()
@@ -174,6 +176,13 @@ class Sidecar:
             if self._class_data is not None:
                 self._class_data.close()
         return leadership.exit_code
+
+    @property
+    def _pause(self) -> float:
+        """Seconds for which only a notice is waited for."""
+        rests = self._leadership.stands_by and not self._command.runs
+        next_at = min(self._command.kill_at, self._start_at)
+        return min(RESTING_PAUSE_S if rests else LONGEST_PAUSE_S, max(0.0, next_at - now()))
 
     @property
     def _start_at(self) -> float:

@@ -333,6 +333,27 @@ def test_the_next_agent_takes_over_with_the_jobs_it_was_given(led: Led, host: Ho
     wait_until(lambda: client.leader("bills", PATIENCE).source is Source.SNAPSHOT)
 
 
+class Rests(threading.Event):
+    """Remembers for how long its owner wanted to rest, and wakes it sooner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: set[float | None] = set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.asked.add(timeout)
+        return super().wait(0.01)
+
+
+def test_an_agent_that_waits_for_its_turn_wakes_once_a_second(host: Host) -> None:
+    """Every sidecar of a host has one: five times a second was more than half of what a sidecar cost at rest."""
+    writes, waits = host.writing(), host.agent()
+    for each in (writes, waits):
+        each._stop = Rests()
+    wait_until(lambda: all(isinstance(each._stop, Rests) and each._stop.asked for each in (writes, waits)))
+    assert [each._stop.asked for each in (writes, waits) if isinstance(each._stop, Rests)] == [{0.05}, {1.0}]
+
+
 def test_a_directory_that_cannot_be_written(led: Led, host: Host, client: Client, settings: Settings) -> None:
     Path(settings.snapshots).write_text("a file is in the way")
     led.claim("orders", "a:1")

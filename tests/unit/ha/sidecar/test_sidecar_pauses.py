@@ -1,5 +1,7 @@
 """The pauses before a sidecar starts the command of a job that keeps failing, on a test clock."""
 
+from ha.sidecar.sidecar import LONGEST_PAUSE_S as LONGEST_LOOK_S
+from ha.sidecar.sidecar import RESTING_PAUSE_S
 from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts
 from tests.unit.ha.sidecar.scene import ENDS, FIXED, Scene, scene
 
@@ -137,3 +139,22 @@ def test_a_leadership_that_ends_otherwise_is_no_failure() -> None:
             end(made)
             made.fail()
             assert made.attempts == Attempts(), end
+
+
+def test_a_standby_at_rest_wakes_seldom_and_for_what_is_due() -> None:
+    """With a command, or a leadership, there is more that the clock brings."""
+    with scene() as made:
+        assert made.sidecar._pause == RESTING_PAUSE_S
+    with scene(standby="warm") as made:
+        assert made.running, "of a standby"
+        assert made.sidecar._pause == LONGEST_LOOK_S
+    with scene(**FIXED, restart_strategy_fixed_delay_attempts=1) as made:
+        made.grant()
+        assert made.sidecar._pause == LONGEST_LOOK_S
+        made.fail()
+        assert not made.running
+        assert made.sidecar._pause == LONGEST_LOOK_S, "it leads"
+        made.clock = made.sidecar._start_at - 0.125
+        assert made.sidecar._pause == 0.125
+        made.clock += 1
+        assert made.sidecar._pause == 0.0
