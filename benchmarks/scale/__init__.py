@@ -2,6 +2,8 @@
 
 costs.json, costs   the counted costs of each part of a system
 model               many parts together: in steady state, in a failover storm, without ZooKeeper
+work                what batches, outputs, operators' requests and replication add to the steady state
+sidecars            real sidecars of one host, counted by the stores, beside the model
 """
 
 from dataclasses import asdict, replace
@@ -11,6 +13,7 @@ from benchmarks.drawing import curves
 from benchmarks.result import Picture, Result, Target
 from benchmarks.scale.costs import NAMENODE, OUTAGE, Costs, budgets, load, of
 from benchmarks.scale.model import BEFORE, POLL, Fleet, Load, Loads, on_change, outage, polling, steady, storm
+from benchmarks.scale.work import Asked, Work, batches, looked_for, outputs, replication, requests
 
 NAME = "scale"
 TITLE = "What 50,000 jobs, 15,000 hosts and 1,000,000 readers ask of the stores"
@@ -30,6 +33,12 @@ FLEETS = (Fleet(), Fleet(jobs_per_host=5), Fleet(jobs_per_host=100), Fleet(jobs_
 SHARED_AT_MOST = 29_000
 """Requests a second to ZooKeeper in steady state: a tenth of those without shared sessions when these were made."""
 
+NAMENODE_AT_MOST = 15_000
+"""Requests a second to the NameNode in steady state, without batches: as many as when this was written."""
+
+WORK = Work()
+"""Assumed."""
+
 NONE = "-"
 
 Row = tuple[str | float | int, ...]
@@ -39,7 +48,8 @@ def run(context: Context) -> Result:
     """Compute the figures; this starts no server, and takes a second or two."""
     costs = load()
     context.say("scale: adding up the counted costs")
-    rows = [row for fleet in FLEETS for row in _ours(fleet, costs)] + _theirs(FLEETS[0], costs)
+    rows = [row for fleet in FLEETS for row in _ours(fleet, costs)]
+    rows += _working(FLEETS[0], costs) + _theirs(FLEETS[0], costs)
     return Result(
         name=NAME,
         title=TITLE,
@@ -57,10 +67,21 @@ def run(context: Context) -> Result:
                 "requests",
                 at_most=True,
             ),
+            Target(
+                "the same jobs and their readers cost the NameNode at rest, a second",
+                NAMENODE_AT_MOST,
+                round(steady(FLEETS[0], costs)[0]),
+                "requests",
+                at_most=True,
+            ),
         ),
         notes=_notes(FLEETS[0], costs),
         pictures=_pictures(FLEETS[0], costs),
-        raw={"fleets": [asdict(fleet) for fleet in FLEETS], "outage": asdict(outage(FLEETS[0], costs))},
+        raw={
+            "fleets": [asdict(fleet) for fleet in FLEETS],
+            "work": asdict(WORK),
+            "outage": asdict(outage(FLEETS[0], costs)),
+        },
     )
 
 
@@ -73,6 +94,36 @@ def _ours(fleet: Fleet, costs: Costs) -> list[Row]:
     rows += [(f"{share:.0%} of the leaders die", *given, *_figures(storm(fleet, costs, share))) for share in SHARES]
     rows.append((f"{OUTAGE} s without ZooKeeper", *given, *_figures(outage(fleet, costs))))
     return rows
+
+
+def _working(fleet: Fleet, costs: Costs) -> list[Row]:
+    """Rows for what the jobs do, added to the steady state, and for three parts that are not in that sum."""
+    of = costs.work
+    parts = {
+        "checkpoints of all batches": batches(fleet, WORK, of),
+        "outputs of all batches": outputs(fleet, WORK, of.output),
+        "operators' requests": requests(fleet, WORK, of),
+        "replication, where the jobs are": replication(fleet, WORK, of.source),
+    }
+    rest = steady(replace(fleet, shares_sessions=True), costs)
+    total = tuple(sum(each) for each in zip(rest, *parts.values(), strict=True))
+    beside = {
+        "checkpoints, if sidecars look for batches": looked_for(fleet, WORK, of),
+        'outputs, by format("ha")': outputs(fleet, WORK, of.sink),
+        "replication, where the replicas are": replication(fleet, WORK, of.replica),
+    }
+    return [
+        *(_alike(f"working: {name}", asked) for name, asked in parts.items()),
+        _alike("steady and working, one session a host", (total[0], total[1])),
+        *(_alike(f"not in that: {name}", asked) for name, asked in beside.items()),
+    ]
+
+
+def _alike(situation: str, asked: Asked) -> Row:
+    """Return a row in which no second differs from another."""
+    namenode, zookeeper = (round(each) for each in asked)
+    fleet = FLEETS[0]
+    return (situation, fleet.jobs_per_host, fleet.jobs_per_contender, namenode, namenode, zookeeper, zookeeper)
 
 
 def _theirs(fleet: Fleet, costs: Costs) -> list[Row]:
@@ -120,10 +171,20 @@ def _notes(fleet: Fleet, costs: Costs) -> tuple[str, ...]:
         "The library's own code ran in virtual time to count the costs (benchmarks/scale/costs.json).",
         "The model has no overload: the figures are the requests sent to a store, not the requests served.",
         "A sync counts as one request to ZooKeeper, and so does each new connection; heartbeats do not.",
+        _assumed(fleet),
         "Requests to ZooKeeper are those to all its servers together, but every sync and write goes to one of them.",
         "For a reader without an agent, only requests to HDFS count, spread evenly while it polls.",
         "With one session a host, contenders are spread over all hosts, and each host's agent confirms one session.",
         f"An agent learns of the next leader {costs.heard:g} s after the death of the last one, on average.",
+    )
+
+
+def _assumed(fleet: Fleet) -> str:
+    return (
+        f"Working: each job does a batch every {WORK.every:g} s, with an output of {WORK.partitions} partitions, and "
+        f"answers {WORK.requests:g} request a day within {WORK.answered:g} s; {fleet.jobs * WORK.replicated:,.0f} are "
+        f"replicated, each with {WORK.directories} state stores, every {WORK.round:g} s. Spark's own requests "
+        "are not in it."
     )
 
 

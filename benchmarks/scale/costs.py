@@ -13,7 +13,10 @@ import msgspec
 NAMENODE = ("namenode reads", "namenode writes")
 ZOOKEEPER = ("zookeeper reads", "zookeeper syncs", "zookeeper writes", "zookeeper connections")
 KINDS = NAMENODE + ZOOKEEPER
-"""Kinds of requests. A sync is not a write, but goes to the ensemble's leader like one. Heartbeats are not counted."""
+"""Kinds of requests. A sync is not a write, but goes to the ensemble's leader like one."""
+
+HEARTBEATS = "zookeeper heartbeats"
+"""What a client sends that has been silent for a third of its session's timeout: no request, but servers count it."""
 
 FILE = Path(__file__).with_name("costs.json")
 
@@ -22,6 +25,10 @@ Series = Mapping[str, tuple[float, ...]]
 
 Rate = Mapping[str, float]
 """Requests a minute, by kind."""
+
+
+Count = Mapping[str, float]
+"""Requests each time, by kind."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -44,6 +51,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
     Attributes:
         holder: of the process that holds the session of a host, however many borrow it.
+            Heartbeats are those of a process with one job.
         leader: of a process that leads and borrows, and of each job.
         standby: of a process that stands by and borrows, and of each job.
     """
@@ -51,6 +59,46 @@ class Sharing(msgspec.Struct, frozen=True):
     holder: Rate
     leader: tuple[Rate, Rate]
     standby: tuple[Rate, Rate]
+
+
+class Rounds(msgspec.Struct, frozen=True):
+    """Requests of a round of replication, to the store on one side.
+
+    Attributes:
+        idle: of a round that finds no new batch.
+        batch: of a round that moves a new one, without what each directory costs.
+        directory: of that round, for each directory of a state store.
+    """
+
+    idle: Count
+    batch: Count
+    directory: Count
+
+
+class WorkCosts(msgspec.Struct, frozen=True):
+    """Requests that come with work, beside the steady state.
+
+    Attributes:
+        batch: a completed batch, published as a checkpoint by a driver that hears of it, with its mirror.
+        look: a look at the commit logs that finds no new batch, by a sidecar whose program tells nothing.
+        request: one by name: of the operator who asks, the leader that answers, and the standby.
+        heard: of each host that asks about the job, for such a request.
+        wait: a look for the answer.
+        source: replication, where the job is.
+        replica: replication, where its replica is.
+        output: a batch of ``ha.spark.Output``, without its partitions and for each of them.
+        sink: the same of ``format("ha")``.
+    """
+
+    batch: Count
+    look: Count
+    request: Count
+    heard: Count
+    wait: Count
+    source: Rounds
+    replica: Rounds
+    output: tuple[Count, Count]
+    sink: tuple[Count, Count]
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -61,6 +109,7 @@ class Costs(msgspec.Struct, frozen=True):
         standby: a process that stands by for jobs of one leader.
         agent: a process that answers the lookups of one host; its jobs are those that the host asks about.
         shared: the same in steady state, with one session a host.
+        work: what comes with batches, operators' requests, replication and outputs.
         heard: seconds from a leader's death until an agent has the next one's address, on average.
         read_same: requests to the NameNode for a read that finds the known leader.
         read_changed: requests to the NameNode for a read that finds another leader.
@@ -70,6 +119,7 @@ class Costs(msgspec.Struct, frozen=True):
     standby: Part
     agent: Part
     shared: Sharing
+    work: WorkCosts
     heard: float
     read_same: int
     read_changed: int

@@ -1,164 +1,180 @@
 """Real sidecars beside the model: many ``ha run`` on one host, counted by the stores themselves.
 
-    eval "$(ha sandbox env)"; python -m benchmarks.scale.sidecars --jobs 60 --seconds 240
+    eval "$(ha sandbox env)"; python -m benchmarks.scale.sidecars --jobs 100 --seconds 300
 
-It needs a running sandbox whose ZooKeeper allows the command ``cons``. Each job has two sidecars, whose command sleeps.
-One agent lends its session to all. Heartbeats are no requests: a leader's session has nothing else at rest, so the
-sessions of the leaders show how many there are.
+It needs a running sandbox that nobody else uses. Each job has two sidecars, whose command sleeps, and one agent lends
+its session to all. What the stores count is compared as it is: heartbeats are in the model, because a request of a
+session puts its next heartbeat off.
 """
 
-import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 import click
 
-from benchmarks.scale.costs import NAMENODE, ZOOKEEPER, load, rate
+from benchmarks.scale.costs import HEARTBEATS, NAMENODE, ZOOKEEPER, Sharing, load, rate
+from benchmarks.thousand_jobs.counters import namenode, zookeeper
+from ha.config.sources import load as settings
+from ha.config.stores import Stores
+from leader.job.admin import JobAdmin
+from leader.layout.lease import Lease, Mode
+from leader.layout.znodes import SESSIONS, session_path
+from store.errors import NotFound
+from store.zookeeper import Children, Get
 
 AT_ONCE = 4
-"""Sidecars that are started within :data:`START_EVERY_S` seconds."""
+"""Sidecars that are started before the next ones wait for them: to start one takes a core for a second."""
 
-START_EVERY_S = 2.0
-ALL_WITHIN_S = 600.0
+ALL_WITHIN_S = 300.0
+"""Seconds that these may take on a busy machine, and that all leases may take to be attested."""
+
 SETTLES_S = 70.0
 """Seconds from when all are there until the last one has settled: longer than every period of the protocol."""
 
-RPC = ("GetListingNumOps", "Rename2NumOps", "MkdirsNumOps", "DeleteNumOps", "GetFileInfoNumOps", "CreateNumOps")
-"""What the NameNode counts of the calls of clients."""
-
-_RECEIVED = re.compile(r"recved=(\d+),.*?sid=0x([0-9a-f]+)")
-_OWNER = re.compile(r"^0x([0-9a-f]+):$")
-
-
-def said(word: str) -> str:
-    """Return what ZooKeeper answers to a four-letter word."""
-    host, _, port = os.environ["HA_ZOOKEEPER"].partition(",")[0].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as asked:
-        asked.sendall(word.encode())
-        answer = b""
-        while more := asked.recv(65_536):
-            answer += more
-    return answer.decode()
-
-
-def received() -> Counter[str]:
-    """Return how many packets ZooKeeper has received in each session."""
-    return Counter({session: int(number) for number, session in _RECEIVED.findall(said("cons"))})
-
-
-def roles() -> dict[str, str]:
-    """Return who owns each session: the holder, a leader or a standby."""
-    found: dict[str, str] = {}
-    session = ""
-    for text in said("dump").splitlines():
-        if owner := _OWNER.match(text.strip()):
-            session = owner[1]
-        elif text.endswith("/leader"):
-            found[session] = "leader"
-        elif "/contenders/" in text and found.get(session) != "leader":
-            found[session] = "standby"
-        elif "/sessions/" in text:  # a contender has one of its own only if it has confirmed its own session
-            found.setdefault(session, "holder")
-    return found
-
-
-def await_all(jobs: int) -> None:
-    """Wait until each job has a leader and a standby, and one process lends its session.
-
-    Raises:
-        ClickException: they are not there in time.
-    """
-    end = time.monotonic() + ALL_WITHIN_S
-    while (found := Counter(roles().values())) != {"holder": 1, "leader": jobs, "standby": jobs}:
-        if time.monotonic() > end:
-            raise click.ClickException(f"Not all sidecars came in {ALL_WITHIN_S:g} s: {dict(found)}. Start fewer.")
-        time.sleep(1.0)
-
-
-def calls() -> Counter[str]:
-    """Return how many calls of clients the NameNode has served."""
-    where = os.environ["HA_SANDBOX_WEBHDFS"].removeprefix("webhdfs://").partition("/")[0]
-    question = f"http://{where}/jmx?qry=Hadoop:service=NameNode,name=RpcDetailedActivityForPort*"
-    with urllib.request.urlopen(question, timeout=10) as answer:  # the sandbox's
-        beans = json.load(answer)["beans"]
-    return Counter({name: sum(int(bean.get(name, 0)) for bean in beans) for name in RPC})
+CALL_S = 10.0
+TICK = os.sysconf("SC_CLK_TCK")
 
 
 def start(name: str, arguments: list[str], folder: Path) -> "subprocess.Popen[bytes]":
     """Start one process; its log is a file."""
-    settings = {"HA_ZOOKEEPER_SESSION": "host", "HA_SNAPSHOTS": str(folder / "snapshots"), "HA_CONTENDER": name}
+    own = {"HA_ZOOKEEPER_SESSION": "host", "HA_SNAPSHOTS": str(folder / "snapshots"), "HA_CONTENDER": name}
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "ha.cli", *arguments], env={**os.environ, **settings}, stdout=log, stderr=log
+            [sys.executable, "-m", "ha.cli", *arguments], env={**os.environ, **own}, stdout=log, stderr=log
         )
 
 
+def lent(stores: Stores) -> Counter[int]:
+    """Return by session how many processes it attests."""
+    assert stores.zookeeper is not None, "the sandbox has one"
+    try:
+        tokens: list[str] = stores.zookeeper.call(Children(SESSIONS), CALL_S)
+        nodes = [stores.zookeeper.call(Get(session_path(token)), CALL_S) for token in tokens]
+    except NotFound:  # not yet, or not any more
+        return Counter()
+    return Counter(stat.ephemeral_owner for _, stat in nodes)
+
+
+def leases(stores: Stores, jobs: int) -> list[Lease]:
+    """Return the lease of each job."""
+    admin = JobAdmin(stores.files, None, CALL_S)
+    return [admin.lease(f"many-{number}")[1] for number in range(jobs)]
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for it.
+
+    Raises:
+        ClickException: it does not come in time.
+    """
+    end = time.monotonic() + ALL_WITHIN_S
+    while not condition():
+        if time.monotonic() > end:
+            raise click.ClickException(f"It is not so that {what} after {ALL_WITHIN_S:g} s: start fewer sidecars.")
+        time.sleep(0.5)
+
+
+def start_all(jobs: int, folder: Path, started: list["subprocess.Popen[bytes]"]) -> int:
+    """Start all sidecars, some at a time; returns how many sessions attest them once all leases are attested."""
+    with closing(Stores(settings({"snapshots": "off"}))) as stores:
+        assert stores.zookeeper is not None, "the sandbox has one"
+        stores.zookeeper.start()
+        for number in range(2 * jobs):
+            command = ["run", f"many-{number % jobs}", "--", "sleep", "86400"]
+            started.append(start(f"{'ab'[number // jobs]}{number % jobs}", command, folder))
+            if number % AT_ONCE == AT_ONCE - 1:
+                until(lambda number=number: lent(stores).total() > number, f"{number + 1} are attested")  # type: ignore[misc]
+        until(lambda: lent(stores).total() == 2 * jobs, "all are attested")
+        until(
+            lambda: all(lease.mode is Mode.ZOOKEEPER for lease in leases(stores, jobs)), "ZooKeeper attests all leases"
+        )
+        return len(lent(stores))
+
+
+def calls() -> tuple[int, float]:
+    """Return the calls that the NameNode has counted, just when it has: it brings its figures up to date now and then.
+
+    The time is that of the monotonic clock, in seconds.
+    """
+    before = namenode(os.environ["HA_SANDBOX_WEBHDFS"]).total()
+    while (found := namenode(os.environ["HA_SANDBOX_WEBHDFS"]).total()) == before:
+        time.sleep(0.1)
+    return found, time.monotonic()
+
+
+def packets() -> tuple[int, float]:
+    """Return the packets that ZooKeeper has received, and when."""
+    return zookeeper(os.environ["HA_ZOOKEEPER"].partition(",")[0]), time.monotonic()
+
+
+def cpu_s(started: list["subprocess.Popen[bytes]"]) -> float:
+    """Return the processor time of processes until now, without their children's."""
+    spent = [Path(f"/proc/{each.pid}/stat").read_text().rpartition(")")[2].split()[11:13] for each in started]
+    return sum(int(user) + int(system) for user, system in spent) / TICK
+
+
+def a_minute(before: tuple[int, float], after: tuple[int, float]) -> float:
+    """Return the rate between two readings of a counter, a minute."""
+    return (after[0] - before[0]) / (after[1] - before[1]) * 60
+
+
+def modelled(jobs: int, sharing: Sharing) -> tuple[float, float, float]:
+    """Return what the model says, a minute: packets of ZooKeeper, heartbeats among them, and calls of the NameNode."""
+    parts = [each for part in (sharing.leader, sharing.standby) for each in part]
+    requests = rate(ZOOKEEPER, sharing.holder) + jobs * sum(rate(ZOOKEEPER, each) for each in parts)
+    beats = rate((HEARTBEATS,), sharing.holder) + jobs * sum(rate((HEARTBEATS,), each) for each in parts)
+    return requests + beats, beats, jobs * sum(rate(NAMENODE, each) for each in parts)
+
+
 @click.command()
-@click.option("--jobs", default=60, show_default=True, help="How many; each has two sidecars.")
-@click.option("--seconds", default=240.0, show_default=True, help="For how long the stores count.")
+@click.option("--jobs", default=100, show_default=True, help="How many; each has two sidecars.")
+@click.option("--seconds", default=300.0, show_default=True, help="For how long the stores count.")
 def main(jobs: int, seconds: float) -> None:
     """Count the requests of real sidecars at rest, and compare them with the model."""
     with TemporaryDirectory(prefix="sidecars-") as made:
         folder = Path(made)
         started = [start("agent", ["agent"], folder)]
         try:
-            for number in range(2 * jobs):
-                if number % AT_ONCE == 0:
-                    time.sleep(START_EVERY_S)
-                command = ["run", f"many-{number % jobs}", "--", "sleep", "86400"]
-                started.append(start(f"{'ab'[number // jobs]}{number % jobs}", command, folder))
-            await_all(jobs)
+            sessions = start_all(jobs, folder, started)
+            click.echo(f"{2 * jobs} sidecars are attested by {sessions} session(s); load {os.getloadavg()[0]:.1f}")
             time.sleep(SETTLES_S)
-            report(jobs, seconds)
+            report(jobs, seconds, started)
+            logs = sum(
+                (folder / f"{'ab'[n // jobs]}{n % jobs}.log").read_text().count("revoked") for n in range(2 * jobs)
+            )
+            click.echo(f"{logs} leaders have lost a lease; load {os.getloadavg()[0]:.1f}")
             click.echo(f"still running: {sum(each.poll() is None for each in started) - 1} of {2 * jobs} sidecars")
         finally:
             for each in started[::-1]:
                 each.send_signal(signal.SIGTERM)
             for each in started:
-                each.wait(60)
+                each.wait(120)
 
 
-def report(jobs: int, seconds: float) -> None:
+def report(jobs: int, seconds: float, started: list["subprocess.Popen[bytes]"]) -> None:
     """Count, and print what was counted beside what the model says."""
-    parts, packets, served, began = roles(), received(), calls(), time.monotonic()
+    of_files, of_zookeeper, cpu = calls(), packets(), cpu_s(started)
     time.sleep(seconds)
-    took = (time.monotonic() - began) / 60
-    rates = {session: (number - packets[session]) / took for session, number in received().items()}
-    of_namenode = (calls() - served).total() / took
-    after = roles()
-    of = {
-        role: [rates[session] for session, its in parts.items() if its == role and after.get(session) == role]
-        for role in ("holder", "leader", "standby")
-    }
-    costs = load().shared
-    heartbeats = median(of["leader"])
-    asked = sum(rates[session] for session in parts) - heartbeats * 2 * jobs
-    expected = rate(ZOOKEEPER, costs.holder) + jobs * sum(
-        rate(ZOOKEEPER, each) for part in (costs.leader, costs.standby) for each in part
-    )
-    of_model = jobs * sum(rate(NAMENODE, each) for part in (costs.leader, costs.standby) for each in part)
-    click.echo(f"{len(of['holder'])} holder, {len(of['leader'])} leaders, {len(of['standby'])} standbys")
-    click.echo(f"heartbeats of a session, a minute: {heartbeats:.1f}")
+    zookeeper_a_minute = a_minute(of_zookeeper, packets())
+    spent = (cpu_s(started) - cpu) / seconds
+    namenode_a_minute = a_minute(of_files, calls())
+    of_model, beats, calls_of_model = modelled(jobs, load().shared)
     rows = (
-        ("ZooKeeper, the holder", sum(of["holder"]), rate(ZOOKEEPER, costs.holder)),
-        ("ZooKeeper, all without heartbeats", asked, expected),
-        ("ZooKeeper, all with heartbeats", asked + heartbeats * 2 * jobs, expected + heartbeats * 2 * jobs),
-        ("NameNode", of_namenode, of_model),
+        ("ZooKeeper, all packets", zookeeper_a_minute, of_model),
+        ("ZooKeeper, less the modelled heartbeats", zookeeper_a_minute - beats, of_model - beats),
+        ("NameNode, calls", namenode_a_minute, calls_of_model),
     )
-    for what, counted, modelled in rows:
-        click.echo(
-            f"{what}, requests a minute: {counted:.1f} counted, {modelled:.1f} modelled ({counted / modelled:.2f})"
-        )
+    for what, counted, expected in rows:
+        click.echo(f"{what}, a minute: {counted:.1f} counted, {expected:.1f} modelled ({counted / expected:.2f})")
+    click.echo(f"processor time of all sidecars and the agent: {spent:.2f} s a second")
 
 
 if __name__ == "__main__":

@@ -15,21 +15,37 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 import msgspec
 
-from benchmarks.scale.costs import KINDS, OUTAGE, Costs, Part, Rate, Series, Sharing
+from benchmarks.scale.costs import (
+    HEARTBEATS,
+    KINDS,
+    OUTAGE,
+    ZOOKEEPER,
+    Costs,
+    Count,
+    Part,
+    Rate,
+    Series,
+    Sharing,
+    WorkCosts,
+)
 from leader.election.events import Rename
 from leader.layout import tree as job_tree
 from leader.layout.names import newest
+from leader.layout.znodes import Node, ReadNode, WriteNode, leader_path
+from store.outcome import Outcome
 from tests.system.simulation.blocking import Tasks
 from tests.system.simulation.ensemble import Ensemble
 from tests.system.simulation.lending import Socket
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.wires import Wires
 from tests.system.simulation.world import World
-from tests.unit.benchmarks.requests import SETTINGS, CountedAgent, CountedContender, CountedHolder, Requests
+from tests.unit.benchmarks import counting_work
+from tests.unit.benchmarks.requests import SETTINGS, Counted, CountedAgent, CountedContender, CountedHolder, Requests
 
 SETTLED = 90.0
 """Seconds until the steady state: longer than every period of the protocol."""
@@ -51,6 +67,12 @@ PERIOD = 20.0
 
 TICK = 2.0
 """Seconds: ZooKeeper's default."""
+
+BEATS_AFTER = SETTINGS.session_timeout / 3 - 0.205
+"""Seconds of silence, on average, after which kazoo sends a heartbeat: it draws 0.01 to 0.40 s that it is early."""
+
+HEEDED = 60.0
+"""Seconds for which is counted what comes of an operator's mark on a lease: the longest period of the protocol."""
 
 CONNECTIONS = "zookeeper connections"
 PARTS = ("leader", "standby", "agent")
@@ -108,7 +130,14 @@ def shared(jobs: int) -> dict[str, dict[str, float]]:
 
 def _rates(requests: Requests, seconds: float) -> dict[str, float]:
     counted = Counter(kind for _, kind in requests.sent)
-    return {kind: counted[kind] * 60 / seconds for kind in KINDS}
+    beats = heartbeats([at for at, kind in requests.sent if kind in ZOOKEEPER])
+    return {kind: counted[kind] * 60 / seconds for kind in KINDS} | {HEARTBEATS: 60 * beats}
+
+
+def heartbeats(sent: list[float]) -> float:
+    """Return how often a client beats in a second, by the times of its requests: each puts the next one off."""
+    gaps = [later - sooner for sooner, later in pairwise(sent)]
+    return sum(int(gap / BEATS_AFTER) for gap in gaps) / sum(gaps) if gaps else 1 / BEATS_AFTER
 
 
 def _series(requests: Requests, began: float, seconds: int) -> dict[str, list[float]]:
@@ -163,6 +192,35 @@ def outage(jobs: int, run: int) -> dict[str, dict[str, list[float]]]:
     return {name: _series(requests, began, OUTAGE + AFTERWARDS) for name, requests in scene.requests.items()}
 
 
+def told_to_look() -> dict[str, Count]:
+    """Return the requests that an operator's mark on a lease causes, beside the steady ones."""
+    extra: dict[str, list[Count]] = {name: [] for name in PARTS}
+    for run in range(RUNS):
+        scene, path = Scene(1, seed=run, shared=True), leader_path("job-0")
+        operator = Counted(scene.world, "operator", scene.files, scene.ensemble, SETTINGS.timing)
+        operator.zookeeper.start()
+        scene.world.run(5 + PERIOD * run / RUNS)
+        scene.forget()
+        counting_work.mark(scene.files, "job-0")
+
+        def poke(found: Outcome[Node | None], operator: Counted = operator, path: str = path) -> None:
+            node = found.value
+            assert node is not None, "it leads"
+            operator.run_node(WriteNode(path, node.data, node.version), lambda _: None, lambda: None)
+
+        operator.run_node(ReadNode(path, watch=False), poke, lambda: None)
+        scene.world.run(HEEDED)
+        scene.tasks.end()
+        for name, requests in scene.requests.items():
+            extra[name].append(Counter(kind for _, kind in requests.sent))
+    usual = {**shared(1), "agent": steady(1)["agent"]}
+    means = {name: counting_work.mean(counts) for name, counts in extra.items()}
+    return {
+        name: {kind: each for kind, value in means[name].items() if (each := round(value - usual[name][kind], 2))}
+        for name in PARTS
+    }
+
+
 def looks() -> tuple[int, int]:
     """Return the requests of a read of HDFS that finds the same leader, and of one that finds another."""
     files, asked = Namespace(), Counter[str]()
@@ -191,13 +249,14 @@ def looks() -> tuple[int, int]:
 
 def _apart(name: str, one: dict[str, float], two: dict[str, float]) -> tuple[Rate, Rate]:
     if name == "agent":
-        return {}, _rate(one)
+        return {}, _rate({kind: one[kind] for kind in KINDS})
     job = {kind: two[kind] - one[kind] for kind in KINDS}
-    return _rate({kind: one[kind] - job[kind] for kind in KINDS}), _rate(job)
+    process = {kind: one[kind] - job[kind] for kind in KINDS}
+    return _rate({**process, HEARTBEATS: one[HEARTBEATS]}), _rate(job)
 
 
 def _rate(rates: dict[str, float]) -> Rate:
-    return {kind: round(value, 2) for kind, value in rates.items() if round(value, 2)}
+    return {kind: round(value, 2) + 0.0 for kind, value in rates.items() if round(value, 2)}
 
 
 def _mean(runs: list[dict[str, list[float]]]) -> dict[str, list[float]]:
@@ -218,8 +277,8 @@ def _compact(series: dict[str, list[float]]) -> Series:
     return {kind: seconds for kind, seconds in rounded.items() if any(seconds)}
 
 
-def count() -> Costs:
-    """Count everything: some seconds."""
+def count(work: WorkCosts) -> Costs:
+    """Count all but that work: some seconds."""
     rates = {jobs: steady(jobs) for jobs in (1, 2)}
     deaths = {jobs: [takeover(jobs, run) for run in range(RUNS)] for jobs in (1, 2)}
     outages = {jobs: [outage(jobs, run) for run in range(RUNS)] for jobs in (1, 2)}
@@ -236,7 +295,7 @@ def count() -> Costs:
     apart = {name: _apart(name, borrowed[1][name], borrowed[2][name]) for name in PARTS[:2]}
     sharing = Sharing(holder=_rate(borrowed[1]["holder"]), **apart)
     heard = round(fmean(each.heard for each in deaths[1]), 2)
-    return Costs(**parts, shared=sharing, heard=heard, read_same=looks()[0], read_changed=looks()[1])
+    return Costs(**parts, shared=sharing, work=work, heard=heard, read_same=looks()[0], read_changed=looks()[1])
 
 
 def written(costs: Costs) -> str:
@@ -246,4 +305,4 @@ def written(costs: Costs) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(written(count()))
+    sys.stdout.write(written(count(counting_work.count(told_to_look))))

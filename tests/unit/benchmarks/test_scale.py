@@ -8,8 +8,21 @@ import pytest
 
 from benchmarks import scale
 from benchmarks.context import Context
-from benchmarks.scale.costs import NAMENODE, OUTAGE, ZOOKEEPER, Costs, Part, Sharing, budgets, of, rate
+from benchmarks.scale.costs import (
+    NAMENODE,
+    OUTAGE,
+    ZOOKEEPER,
+    Costs,
+    Part,
+    Rounds,
+    Sharing,
+    WorkCosts,
+    budgets,
+    of,
+    rate,
+)
 from benchmarks.scale.model import BEFORE, Fleet, on_change, outage, polling, steady, storm
+from benchmarks.scale.work import Work, batches, looked_for, looks, outputs, replication, requests
 
 READS, WRITES, SYNCS = "namenode reads", "namenode writes", "zookeeper syncs"
 OUT = tuple([2.0] * OUTAGE)
@@ -18,7 +31,28 @@ LEADER = Part(steady=({SYNCS: 60.0}, {WRITES: 3.0}), takeover={}, outage=({}, {W
 STANDBY = Part(steady=({SYNCS: 60.0}, {READS: 3.0}), takeover={WRITES: (0.0, 4.0, 0.0)}, outage=({}, {READS: OUT}))
 AGENT = Part(steady=({}, {READS: 6.0}), takeover={READS: (0.1, 0.1, 0.1)}, outage=({SYNCS: (1.0,)}, {READS: OUT}))
 SHARING = Sharing(holder={SYNCS: 30.0}, leader=({}, {WRITES: 3.0}), standby=({SYNCS: 1.2}, {READS: 3.0}))
-COSTS = Costs(leader=LEADER, standby=STANDBY, agent=AGENT, shared=SHARING, heard=1.5, read_same=1, read_changed=3)
+SIDE = Rounds(idle={READS: 2.0}, batch={READS: 3.0, WRITES: 1.0}, directory={WRITES: 0.5})
+WORKING = WorkCosts(
+    batch={READS: 1.0, WRITES: 2.0, SYNCS: 3.0},
+    look={READS: 2.0},
+    request={WRITES: 4.0, SYNCS: 1.0},
+    heard={SYNCS: 2.0},
+    wait={READS: 2.0},
+    source=SIDE,
+    replica=SIDE,
+    output=({WRITES: 4.0}, {READS: 1.0, WRITES: 1.0}),
+    sink=({WRITES: 6.0}, {READS: 1.0, WRITES: 1.0}),
+)
+COSTS = Costs(
+    leader=LEADER,
+    standby=STANDBY,
+    agent=AGENT,
+    shared=SHARING,
+    work=WORKING,
+    heard=1.5,
+    read_same=1,
+    read_changed=3,
+)
 FLEET = Fleet(jobs=100, hosts=10, readers=1000, jobs_per_host=20, jobs_per_contender=1)
 
 
@@ -85,6 +119,38 @@ def test_a_budget_is_without_what_would_have_come_anyhow() -> None:
     assert counted == pytest.approx([3, 6, 3.9, 0, 2])
 
 
+WORK = Work(every=10.0, partitions=3, requests=864.0, answered=0.5, replicated=0.2, directories=4, round=2.0)
+"""Of the fleet's 100 jobs ten do a batch in a second, one is asked for something, and 20 are replicated."""
+
+
+def test_batches_and_outputs_come_as_often_as_said() -> None:
+    assert batches(FLEET, WORK, WORKING) == pytest.approx((10 * 3, 10 * 3))
+    assert outputs(FLEET, WORK, WORKING.output) == pytest.approx((10 * (4 + 2 * 3), 0))
+    assert outputs(FLEET, replace(WORK, partitions=0), WORKING.sink) == pytest.approx((10 * 6, 0))
+
+
+def test_a_request_is_heard_by_hosts_and_waited_for() -> None:
+    """Each job has two hosts that ask about it, and its operator looks every quarter of a second, twice."""
+    assert requests(FLEET, WORK, WORKING) == pytest.approx((4 + 2 * 2, 1 + 2 * 2))
+
+
+def test_a_round_of_replication_is_with_a_batch_or_without() -> None:
+    """20 jobs make ten rounds a second; two of these find a batch."""
+    assert replication(FLEET, WORK, SIDE) == pytest.approx((8 * 2 + 2 * 4 + 2 * 4 * 0.5, 0))
+    often = replace(WORK, every=1.0)
+    assert replication(FLEET, often, SIDE) == pytest.approx((10 * 4 + 10 * 4 * 0.5, 0)), "no round finds more than one"
+
+
+def test_a_sidecar_looks_less_often_the_longer_nothing_comes() -> None:
+    """A batch at each multiple of 40 s; it looks at 1, 3, 7, 15, 25, 35 and 45 s, and again 1 s after a find."""
+    assert looks(40.0, batches=1) == 7
+    assert looks(40.0, batches=2) == (7 + 6) / 2  # at 46, 48, 52, 60, 70 and 80 s
+    assert looks(0.5, batches=4) == 0.5, "one look finds two"
+    seldom = replace(WORK, every=40.0)
+    assert looked_for(FLEET, seldom, WORKING)[0] == pytest.approx(2.5 * (3 + 1) + 2.5 * (looks(40.0) - 1) * 2)
+    assert looked_for(FLEET, replace(WORK, every=0.5), WORKING) == pytest.approx((200 * 4, 200 * 3))
+
+
 def test_stores_are_told_apart() -> None:
     assert of(NAMENODE, {READS: (1.0, 2.0), WRITES: (1.0, 0.0), SYNCS: (9.0, 9.0)}) == [2.0, 2.0]
     assert of(ZOOKEEPER, {}) == []
@@ -94,6 +160,12 @@ def test_stores_are_told_apart() -> None:
 def test_the_report_has_all_that_was_asked_for(tmp_path: Path) -> None:
     result = scale.run(Context(quick=True, rounds=None, say=print, folder=tmp_path))
     assert {len(row) for row in result.rows} == {len(result.columns)}
-    assert len(result.rows) == len(scale.FLEETS) * (3 + len(scale.SHARES)) + 2 + len(scale.SHARES)
+    assert len(result.rows) == len(scale.FLEETS) * (3 + len(scale.SHARES)) + 8 + 2 + len(scale.SHARES)
+    rows = {row[0]: row for row in reversed(result.rows)}
+    rest, working = rows["steady, one session a host"], rows["steady and working, one session a host"]
+    parts = [row for name, row in rows.items() if str(name).startswith("working: ")]
+    for column in (3, 5):
+        summed = float(rest[column]) + sum(float(row[column]) for row in parts)
+        assert working[column] == pytest.approx(summed, abs=3), "each is rounded"
     for picture in result.pictures:
         ET.fromstring(picture.svg)  # noqa: S314  # ours
