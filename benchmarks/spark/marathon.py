@@ -6,6 +6,7 @@ end the output is compared with a count of the whole input: no word lost or doub
 kafka`` the example that writes a topic into files runs instead: each (partition, offset) must be there exactly once.
 """
 
+import math
 import random
 import re
 import time
@@ -96,7 +97,13 @@ class Marathon:
 
 
 def run(
-    sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Callable[[str], None], source: str = FILES
+    sandbox: Sandbox,
+    folder: Path,
+    failovers: int,
+    seed: int,
+    say: Callable[[str], None],
+    source: str = FILES,
+    longest: float = math.inf,
 ) -> Marathon:
     """Run the marathon.
 
@@ -107,10 +114,12 @@ def run(
         seed: of the random faults.
         say: reports each failover.
         source: one of ``INPUTS``.
+        longest: seconds from now on after which no failover begins any more.
 
     Raises:
         NotSo: no standby took over, or the job did not finish.
     """
+    end = now() + longest
     dice = random.Random(seed)  # noqa: S311  # faults, not secrets
     kinds = [KINDS[number % len(KINDS)] for number in range(failovers)]
     dice.shuffle(kinds)
@@ -125,6 +134,8 @@ def run(
             sidecars.start(warm=True)
             legs = []
             for number, kind in enumerate(kinds):
+                if now() > end:
+                    break
                 legs.append(run_leg(words, sidecars, kind, dice.uniform(SOONEST, LATEST)))
                 say(f"{number + 1} of {failovers}: {kind}: {legs[-1].granted:.2f} s, {legs[-1].committed:.2f} s")
         words.stop()
@@ -248,12 +259,13 @@ def summarise(marathon: Marathon) -> Result:
 @click.option("--failovers", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--input", "source", type=click.Choice(list(INPUTS)), default=FILES, show_default=True)
 @click.option("--seed", type=int, default=7, show_default=True, help="Mixes what happens.")
+@click.option("--minutes", type=click.FloatRange(0), default=math.inf, help="Begin no failover after so many.")
 @report_option
-def main(failovers: int, source: str, seed: int, report: Path) -> None:
+def main(failovers: int, source: str, seed: int, minutes: float, report: Path) -> None:
     """Run a marathon. Exit code 0: nothing was lost, doubled or repeated; 1: something was, or it did not finish."""
     alone = Alone("benchmarks.spark.marathon", INPUTS[source][0], report)
     with servers(alone.context) as sandbox:
-        result = summarise(run(sandbox, alone.folder, failovers, seed, alone.say, source))
+        result = summarise(run(sandbox, alone.folder, failovers, seed, alone.say, source, minutes * 60))
     alone.end(result)
 
 

@@ -29,7 +29,6 @@ class Records(Words):
     """A topic as the input of one job, and the records that the broker has confirmed."""
 
     query = "records"
-    rehearses = False
 
     def __init__(self, files: str, job: str, brokers: str, environment: Mapping[str, str]) -> None:
         """Make the topic.
@@ -47,11 +46,12 @@ class Records(Words):
         admin.create_topics([NewTopic(job, PARTITIONS, 1)])[job].result(KAFKA_TIMEOUT)
         self._producer = Producer({"bootstrap.servers": brokers, "acks": "all", "enable.idempotence": True})
 
-    def program(self, interval: float, *, warm: bool) -> list[str]:  # noqa: ARG002  # it has no rehearsal
+    def program(self, interval: float, *, warm: bool) -> list[str]:
         """Return the example that reads the topic."""
         return [
             *(str(EXAMPLES / "topic.py"), "--brokers", self._brokers, "--topic", self.job),
             *("--output", self.output, "--most", str(PORTION), "--interval", f"{interval:g}"),
+            *(["--warm"] if warm else []),
         ]
 
     def feed(self, count: int) -> None:

@@ -47,7 +47,7 @@ class Sidecar(Process):
     ) -> None:
         """Start the sidecar."""
         self.warm = warm
-        self._ready_line = WARM if warm and words.rehearses else COLD
+        self._ready_line = WARM if warm else COLD
         self._history = folder / f"history-{name}"
         self._history.mkdir()
         self._ready = 0
@@ -72,11 +72,8 @@ class Sidecar(Process):
             return None
 
     def again(self) -> None:
-        """Note that the former leader is a standby now: it is ready when its log says so again.
-
-        A program without a rehearsal says nothing: such a standby counts as ready at once.
-        """
-        self._ready = self._times_ready if self._ready_line is WARM else 0
+        """Note that the former leader is a standby now: it is ready when its log says so again."""
+        self._ready = self._times_ready
 
     @property
     def ready(self) -> bool:

@@ -75,8 +75,6 @@ class Words:
     """Input, output and checkpoint of one job."""
 
     query = QUERY
-    rehearses = True
-    """Whether the program says when it has rehearsed."""
 
     def __init__(self, files: str, job: str) -> None:
         """Create the directories.
