@@ -35,6 +35,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from leader.errors import InvalidSettings
 from leader.layout.names import OUT
 
 STAGED, READY, DONE, ROWS = "staged", "ready", "done", "rows"
@@ -52,7 +53,7 @@ can be one of Spark's partitions."""
 DEAD_LETTERS = "_dead_letters"
 """Folder of the target in which batches of dead letters appear; plain readers of the target do not see it."""
 
-REGION, MARK = "region=", "mark="
+REGION, MARK, BATCH = "region=", "mark=", "batch="
 
 MOST_SHIFTS = 1000
 """Shifts that are kept of one output: a region that is often away gets many."""
@@ -122,6 +123,26 @@ def mark(names: Iterable[str]) -> int:
     return max(ids([each.removeprefix(MARK) for each in names if each.startswith(MARK)]), default=-1)
 
 
+def check_columns(columns: Iterable[str], *ours: str) -> None:
+    """Refuse columns of partitions that readers would skip, or find twice in a path.
+
+    Args:
+        columns: of the output's partitions.
+        ours: what its own folders begin with, such as :data:`BATCH`.
+
+    Raises:
+        InvalidSettings: there is one.
+    """
+    for each in columns:
+        if each.startswith("."):
+            raise InvalidSettings(f"Readers skip folders like {each}=1, so column {each!r} cannot be in partition_by.")
+        if f"{each.lower()}=" in ours:
+            raise InvalidSettings(
+                f"The output has folders {each.lower()}=... of its own, so column {each!r} cannot be in partition_by: "
+                "give it another name."
+            )
+
+
 def ids(names: "list[str]") -> list[int]:
     """Return the numbers among these names, sorted."""
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and name == str(int(name)))
@@ -129,7 +150,7 @@ def ids(names: "list[str]") -> list[int]:
 
 def batches(names: "list[str]") -> list[int]:
     """Return the batches in a partition, by the names in its folder."""
-    return ids([name.removeprefix("batch=") for name in names if name.startswith("batch=")])
+    return ids([name.removeprefix(BATCH) for name in names if name.startswith(BATCH)])
 
 
 def shift(batch: int, names: Iterable[str]) -> int:

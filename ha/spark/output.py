@@ -101,11 +101,12 @@ class Output:
             Fenced: another leader has taken over.
             InvalidName: the output cannot have that name.
             InvalidSettings: the output is in another file system, so no rename leads there; or it has no partitions to
-                commit.
+                commit, or some that readers would not find.
             OutputLost: files of a batch that was decided are gone.
             StoreError: the store did not answer.
         """
         self._partition_by = tuple(partition_by)
+        layout.check_columns(partition_by, *(() if mergeable else (layout.BATCH,)))
         self._letters = RowWriter("json", (), None)
         one_file = {"maxRecordsPerFile": "0"} if mergeable else {}
         self._rows = RowWriter(source, self._partition_by, {**one_file, **(options or {})})

@@ -84,7 +84,8 @@ class RegionalOutput:
         Raises:
             Fenced: another leader has taken over.
             InvalidName: the output or a region cannot have that name.
-            InvalidSettings: no rename leads to the output, or it had other regions.
+            InvalidSettings: no rename leads to the output, it had other regions, or readers would not find its
+                partitions.
             StoreError: the store did not answer.
         """
         names = [check_word(each, "a region") for each in regions]
@@ -93,6 +94,7 @@ class RegionalOutput:
             raise InvalidSettings(f"Output {name!r} needs regions with names of their own, and has {names}.")
         if max_region_lag < 1:
             raise InvalidSettings(f"The max_region_lag of output {name!r} is {max_region_lag}: it must be at least 1.")
+        layout.check_columns(partition_by, layout.BATCH, layout.REGION)
         self._settling = leadership.settling
         self._rows = RowWriter(source, partition_by, options)
         settle(leadership)  # an earlier leader may have begun to put a query back

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ha.outputs import layout
 from ha.outputs.partition_commit import PartitionCommit
 from ha.spark.sink.commit_options import OPTIONS, checkpoint_of, commit_of
 from leader.errors import InvalidSettings
@@ -84,6 +85,7 @@ def options_of(given: Mapping[str, str], leader: str) -> SinkOptions:
     columns = tuple(each.strip() for each in lower.get("partitionby", "").split(",") if each.strip())
     if len(set(columns)) < len(columns):
         raise InvalidSettings(f"partitionBy {lower['partitionby']!r} names a column twice.")
+    layout.check_columns(columns, layout.BATCH)
     name, commit = check_word(lower.get("name", "output"), "an output"), commit_of(lower)
     if commit is not None and not columns:
         raise InvalidSettings(f"Output {name!r} has no partitions to commit: give partitionBy, too.")

@@ -398,6 +398,14 @@ def test_what_cannot_be_mergeable_is_refused(
         Output(leadership, (tmp_path / "out").as_uri(), mergeable=True, **more)
 
 
+def test_a_column_that_readers_would_find_twice_in_a_path_is_refused(leadership: Leadership, tmp_path: Path) -> None:
+    """In an output that can be merged it is in the path once."""
+    uri = (tmp_path / "out").as_uri()
+    with pytest.raises(InvalidSettings, match="has folders batch="):
+        Output(leadership, uri, partition_by=["batch"])
+    Output(leadership, uri, partition_by=["batch"], mergeable=True).close()
+
+
 def test_several_files_of_a_partition_are_refused(leadership: Leadership, tmp_path: Path) -> None:
     class Two(Batch):
         def save(self, uri: str) -> None:

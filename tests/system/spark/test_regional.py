@@ -152,6 +152,11 @@ def test_what_it_does_not_take(leadership: Leadership, tmp_path: Path) -> None:
             output(leadership, tmp_path, wrong)
     with pytest.raises(InvalidSettings, match="max_region_lag"):
         output(leadership, tmp_path, most=0)
+    for column in ("region", "batch"):
+        with pytest.raises(InvalidSettings, match=f"has folders {column}=... of its own"):
+            RegionalOutput(
+                cast("SparkSession", None), leadership, (tmp_path / "out").as_uri(), REGIONS, partition_by=[column]
+            )
 
 
 def test_a_region_that_is_often_away_keeps_few_names(

@@ -3,6 +3,7 @@
 import pytest
 
 from ha.outputs import layout
+from leader.errors import InvalidSettings
 
 
 def test_paths_of_a_batch() -> None:
@@ -23,6 +24,19 @@ def test_an_output_is_named_after_its_target() -> None:
 )
 def test_what_sparks_readers_ignore(name: str, hidden: bool) -> None:
     assert layout.hidden(name) is hidden
+
+
+@pytest.mark.parametrize(
+    ("column", "why"), [(".day", "Readers skip"), ("Batch", "folders batch="), ("region", "folders region=")]
+)
+def test_columns_that_readers_would_skip_or_find_twice(column: str, why: str) -> None:
+    with pytest.raises(InvalidSettings, match=why):
+        layout.check_columns(["day", column], layout.BATCH, layout.REGION)
+
+
+def test_columns_that_are_a_partition_s() -> None:
+    layout.check_columns(["day", "_day", "batches", "region"], layout.BATCH)
+    layout.check_columns(["batch"])
 
 
 def test_ids_are_numbers_as_they_are_written_here() -> None:

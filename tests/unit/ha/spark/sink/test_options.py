@@ -44,6 +44,7 @@ def test_uncompressed_is_none() -> None:
         ({"path": "/out", "format": "text", "compression": "gzip"}, "compress text with 'gzip': choose none"),
         ({"path": "/out", "compression": "zlib"}, "choose snappy, zstd, gzip, lz4 or none"),
         ({"path": "/out", "partitionBy": "a,b,a"}, "names a column twice"),
+        ({"path": "/out", "partitionBy": "a,batch"}, "has folders batch=... of its own"),
         ({"path": "/out", "partitonBy": "a"}, "no option 'partitonby': it has path, format, partitionBy, name"),
     ],
 )
