@@ -21,6 +21,7 @@ MODULES = (
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
     "benchmarks.spark.outputs",
+    "benchmarks.spark.many_batches",
     "benchmarks.spark.regional",
     "benchmarks.spark.failover",
     "benchmarks.spark.hangs",

@@ -101,18 +101,22 @@ def shares(title: str, unit: str, series: Mapping[str, Sequence[float]], *, log:
 
 
 @style()
-def curves(title: str, unit: str, lines: Mapping[str, Sequence[float]], zero: int) -> str:
-    """Draw one value for each second, as steps.
+def curves(
+    title: str, unit: str, lines: Mapping[str, Sequence[float]], zero: int, *, axis: str = "seconds", width: int = 1
+) -> str:
+    """Draw one value for each second, or for each so many of something else, as steps.
 
     Args:
         title: of the picture.
         unit: of the values.
-        lines: one value for each second, by name.
-        zero: the second of the event, which is marked.
+        lines: the values, by name.
+        zero: number of the value with the event, which is marked.
+        axis: what there is a value for.
+        width: for how many of these.
     """
-    figure, ax = _plot(title, "seconds")
+    figure, ax = _plot(title, axis)
     for (name, values), colour in zip(lines.items(), cycle(COLOURS), strict=False):
-        edges = [second - zero for second in range(len(values) + 1)]
+        edges = [width * (number - zero) for number in range(len(values) + 1)]
         ax.stairs(list(values), edges, baseline=None, color=colour, linewidth=1.5, label=name)
     ax.axvline(0, color=FAINT, linewidth=1)
     ax.set_ylim(bottom=0)

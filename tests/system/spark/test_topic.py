@@ -28,6 +28,7 @@ pytestmark = [
 ]
 
 PARTITIONS, PORTION, KILLS = 3, 200, 2
+WARM = "The query is warm."
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +71,12 @@ def read(example: Example) -> Counter[tuple[object, object, object]]:
 
 
 def test_each_record_is_there_once_after_drivers_were_killed(
-    brokers: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path
+    brokers: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The first standby has rehearsed over the topic."""
+    monkeypatch.setenv("HA_STANDBY", "warm")
     topic = Topic(brokers)
-    example = Example("topic.py", hdfs_uri, zookeeper_hosts, tmp_path)
+    example = Example("topic.py", hdfs_uri, zookeeper_hosts, tmp_path, "--warm")
     at = example.program.index("--input")
     example.program[at : at + 2] = ["--brokers", topic.brokers, "--topic", topic.name, "--most", "60"]
     topic.write(PORTION)
@@ -88,8 +91,11 @@ def test_each_record_is_there_once_after_drivers_were_killed(
                 eventually(lambda least=portion * PORTION: read(example).total() > least, 150)  # type: ignore[misc]
                 leader = eventually(lambda: example.leader(client))
                 assert leader is not None
-                leading = sidecars[leader.endpoints["jobmaster"].partition(":")[0]]
-                os.kill(driver_of(leading), signal.SIGKILL)
+                name = leader.endpoints["jobmaster"].partition(":")[0]
+                if portion == 0:
+                    (standby,) = sidecars.keys() - {name}
+                    eventually(lambda log=tmp_path / f"{standby}.log": WARM in log.read_text(), 150)  # type: ignore[misc]
+                os.kill(driver_of(sidecars[name]), signal.SIGKILL)
                 topic.write(PORTION)
             eventually(lambda: read(example).total() >= topic.written.total(), 200)
             stop = [sys.executable, "-m", "ha.cli", "stop", example.job, "--timeout", "60"]

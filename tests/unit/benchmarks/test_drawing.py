@@ -121,6 +121,8 @@ def test_curves_are_as_high_as_their_values_and_as_wide_as_seconds(figure: Calla
     one, two = figure(curves, "a picture", "requests", {"one": [0.0, 100.0], "two": [50.0, 50.0]}, 1).patches
     assert [list(np.asarray(each.get_data().values)) for each in (one, two)] == [[0, 100], [50, 50]]
     assert list(np.asarray(one.get_data().edges)) == [-1, 0, 1]
+    (wide,) = figure(curves, "a picture", "ms", {"one": [3.0, 4.0]}, 0, axis="batches", width=100).patches
+    assert list(np.asarray(wide.get_data().edges)) == [0, 100, 200]
 
 
 @pytest.mark.parametrize(("draw", "values"), [(bars, 1.0), (dots, [1.0]), (shares, [1])])
