@@ -4,6 +4,7 @@ Both triggers go by what Spark has written down for a batch before it began, in 
 watermark, and the time that ``current_timestamp()`` gives in it. A batch that is done again has the same.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,9 @@ from zoneinfo import ZoneInfo
 PROCESS_TIME, PARTITION_TIME = "process-time", "partition-time"
 
 TRIGGERS = (PROCESS_TIME, PARTITION_TIME)
+
+_DIGIT = re.compile(r"(?<![0-9.,])(?=[0-9](?![0-9]))")
+"""The place in front of a number of one digit, which is no fraction."""
 
 TimeOf = Callable[[Mapping[str, str]], datetime]
 """Returns the time at which a partition begins, by the values of its columns."""
@@ -85,8 +89,12 @@ class Pattern:
     text: str
 
     def __call__(self, values: Mapping[str, str]) -> datetime:
-        """Return the time at which a partition begins."""
-        return datetime.fromisoformat(self.text.format_map(values) if self.text else " ".join(values.values()))
+        """Return the time at which a partition begins; its numbers may have one digit, as those of ``hour(at)``."""
+        text = self.text.format_map(values) if self.text else " ".join(values.values())
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            return datetime.fromisoformat(_DIGIT.sub("0", text))
 
 
 def values_of(partition: str) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """When a partition is due: at the boundary, not before; and what is wrong with settings is said in a sentence."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment, values_of
+from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment, Pattern, values_of
 from ha.outputs.partition_commit import PartitionCommit
 from leader.errors import InvalidSettings
 
@@ -41,6 +41,22 @@ def test_by_the_watermark(partition: str, time: Any) -> None:
     commit = PartitionCommit(trigger=PARTITION_TIME, delay=3600.0, time=time)
     assert not due(commit, partition, watermark_ms=NOON_MS + HOUR_MS - 1, time_ms=NOON_MS * 2)
     assert due(commit, partition, watermark_ms=NOON_MS + HOUR_MS)
+
+
+@pytest.mark.parametrize("time", ["", "{year}-{month}-{day} {hour}", "{year}-{month}-{day} {hour}:0"])
+def test_numbers_of_one_digit_are_those_of_spark_s_functions(time: str) -> None:
+    partition = "year=2025/month=3/day=1/hour=7" if time else "at=2025-3-1/hour=7"
+    commit = PartitionCommit(trigger=PARTITION_TIME, time=time)
+    assert commit.decides.begins_ms(partition) == datetime(2025, 3, 1, 7, tzinfo=UTC).timestamp() * 1000
+
+
+@pytest.mark.parametrize("text", ["2025-W09-6T07", "2025-03-01T07:00:00.0", "2025-03-01 07"])
+def test_what_is_a_time_is_read_as_it_is(text: str) -> None:
+    assert Pattern("{at}")({"at": text}) == datetime(2025, 3, 1, 7)  # noqa: DTZ001
+
+
+def test_a_fraction_keeps_its_digits() -> None:
+    assert Pattern("{at}")({"at": "2025-3-1 07:00:00.5"}).microsecond == 500_000
 
 
 def test_in_a_time_zone() -> None:
