@@ -51,8 +51,11 @@ COMPACTION = 10
 """Each so many batches, Spark's file sink writes all files of its log anew: ``fileSink.log.compactInterval``."""
 
 WRITERS = 8
-FILE_BYTES = 100
 FLAT = 1.1
+
+SETTINGS = {**SPARK, "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20"}
+"""A client that closes a file before the DataNode has reported its block asks again, usually after 400 ms: the log of
+the file sink would mostly wait for that."""
 
 
 @dataclass(slots=True)
@@ -132,7 +135,7 @@ def _steps(values: Sequence[float], width: int) -> list[float]:
 def main(batches: int) -> None:
     """Take all turns, and print what was found as one line of JSON."""
     root, found = os.environ["HA_FILES"], Found()
-    spark = SparkSession.builder.master("local[1]").appName(NAME).config(map=dict(SPARK)).getOrCreate()
+    spark = SparkSession.builder.master("local[1]").appName(NAME).config(map=dict(SETTINGS)).getOrCreate()
     add = _sink_log(spark, f"{root}-out/{NAME}/log")
     with (
         ha.lead(NAME, {}, timeout=30.0, files=root, zookeeper="") as leadership,
@@ -164,14 +167,14 @@ def _journal(leadership: Leadership, target: str) -> Iterator[Journal]:
 
 
 def _staged(threads: ThreadPoolExecutor, journal: Journal, count: int) -> list[str]:
-    """Write what Spark would write of some batches, ahead."""
+    """Write what Spark would write of some batches, ahead; the file is empty, because nobody reads it."""
     staged = driver_of(journal.staged)()
 
     def write(_: int) -> str:
         attempt = uuid.uuid4().hex
         staged.make_directory(attempt)
         staged.make_directory(f"{attempt}/{layout.ROWS}")
-        staged.write(f"{attempt}/{layout.ROWS}/part-00000-{attempt}-c000.snappy.parquet", b"x" * FILE_BYTES)
+        staged.write(f"{attempt}/{layout.ROWS}/part-00000-{attempt}-c000.snappy.parquet", b"")
         return attempt
 
     try:
@@ -189,7 +192,7 @@ def _sink_log(spark: SparkSession, path: str) -> Callable[[int], None]:
     def add(number: int) -> None:
         file = f"{path}/part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         files = gateway.new_array(sinks.SinkFileStatus, 1)
-        files[0] = sinks.SinkFileStatus(file, FILE_BYTES, False, int(time() * 1000), 1, 1 << 27, "add")
+        files[0] = sinks.SinkFileStatus(file, 100, False, int(time() * 1000), 1, 1 << 27, "add")
         before = log.getLatestBatchId()
         if (before.get() if before.isDefined() else -1) != number - 1 or not log.add(number, files):
             raise RuntimeError(f"The log of the file sink does not take batch {number}.")
