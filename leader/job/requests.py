@@ -96,6 +96,8 @@ class Requests:
         self._forgot = False
         self._accepted: set[str] = set()
         """Those that this leader carries out, or has. One that is accepted by nobody else was left in between."""
+        self._ended: dict[str, Request] = {}
+        """Those that were found to have ended, and are not read again while they have the same version."""
         self._told: set[str] = set()
         """Those of which it has told that they cannot be read."""
 
@@ -159,15 +161,19 @@ class Requests:
 
     def _readable(self) -> Iterator[Request]:
         """Yield the requests in the order of their ids, damaged ones too, and tell once of what cannot be read."""
-        for identity in sorted(self._files.versions()):
+        versions = self._files.versions()
+        self._ended = {each.id: each for each in self._ended.values() if versions.get(each.id) == each.version}
+        for identity in sorted(versions):
             try:
-                found = self.load(identity)
+                found = self._ended.get(identity) or self.load(identity)
             except PermissionDenied as error:
                 self._tell(identity, f"The leader may not read it, and does nothing about it: {error}")
                 continue
             if found is not None:
                 if found.damaged:
                     self._tell(identity, found.said)
+                elif found.state.final:
+                    self._ended[identity] = found
                 yield found
 
     def _tell(self, identity: str, said: str) -> None:

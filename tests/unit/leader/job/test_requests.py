@@ -149,6 +149,39 @@ def test_an_accepted_request_whose_acknowledgement_was_lost_is_accepted_again_an
     assert taken == ["restart"]
 
 
+def test_a_request_that_has_ended_is_read_once_and_again_when_it_changes(
+    hurt: Owned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty are kept, and to read each of them for each new one would be forty requests to the NameNode."""
+    operator, leader, read = Requests(hurt.own), Requests(hurt.own), list[str]()
+    load = Requests.load
+
+    def noted(self: Requests, identity: str) -> Request | None:
+        read.append(identity)
+        return load(self, identity)
+
+    monkeypatch.setattr(Requests, "load", noted)
+    for number in "123":
+        operator.ask(number, "cancel")
+    assert carried_out(leader) == ["cancel"] * 3
+    read.clear()
+    assert carried_out(leader) == []
+    assert read == ["1", "2", "3"], "it has written their ends, but not read them"
+    operator.ask("4", "cancel")
+    read.clear()
+    assert carried_out(leader) == ["cancel"]
+    assert set(read) == {"4"}
+    ended = operator.load("2")
+    assert ended is not None
+    VersionedFiles(hurt.own, "requests", "a request").put("2", b"{", ended.version)
+    read.clear()
+    assert carried_out(leader) == []
+    assert read == ["2", "4"]
+    read.clear()
+    assert carried_out(leader) == []
+    assert read == ["2"], "a damaged one may be mended, so it is read each time"
+
+
 def test_answered_requests_are_kept_for_a_while(hurt: Owned) -> None:
     leader = Requests(hurt.own)
     for number in range(KEPT + 3):
