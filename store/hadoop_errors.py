@@ -23,6 +23,9 @@ MAX_LINE = 20_000
 The patterns below would take hours for the many megabytes that a server which is no NameNode can send.
 """
 
+_INCLUDE = "{http://www.w3.org/2001/XInclude}include"
+"""Hadoop's guide to ViewFs keeps the mount table in a file of its own, which ``core-site.xml`` includes."""
+
 # Only exceptions that the NameNode throws before it changes anything may be here. Any other one is Unknown.
 _REFUSALS: dict[str, type[Refused]] = {
     "FileNotFoundException": NotFound,
@@ -56,6 +59,7 @@ _PHRASES: tuple[tuple[str, re.Pattern[str], type[Refused]], ...] = (
     ("IOException", re.compile(r"^Source .* and destination .* must both be directories"), AlreadyExists),
     ("IOException", re.compile(r"^Rename destination .* is a directory or file under source "), Invalid),
     ("IOException", re.compile(r"^rename source cannot be the root"), Invalid),
+    ("IOException", re.compile(r"^Rename of .* is not allowed, no eligible destination"), Invalid),  # a router's
     ("IOException", re.compile(r"^(rename|mkdirs|create): Pathname too long\."), Invalid),
 )
 
@@ -94,15 +98,21 @@ def configuration(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return settings
 
 
-def _read(file: Path) -> dict[str, str]:
+def _read(file: Path, *, included: bool = False) -> dict[str, str]:
+    """Return the settings of a file and of those that it includes, in their order; none if it does not exist."""
     if not file.exists():
         return {}
     try:
         root = ET.parse(file).getroot()  # noqa: S314 - the administrator's own file
     except (OSError, ET.ParseError, ValueError, LookupError) as error:  # the last two for an unknown encoding
         raise Invalid(f"The Hadoop configuration {file} cannot be read ({error}); correct it.") from error
-    pairs = ((entry.findtext("name"), entry.findtext("value")) for entry in root.iter("property"))
-    return {name.strip(): (value or "").strip() for name, value in pairs if name}
+    settings: dict[str, str] = {}
+    for entry in root.iter():
+        if entry.tag == _INCLUDE and not included:
+            settings.update(_read(file.parent / entry.get("href", ""), included=True))
+        elif entry.tag == "property" and (name := entry.findtext("name")):
+            settings[name.strip()] = (entry.findtext("value") or "").strip()
+    return settings
 
 
 def in_turn(settings: Mapping[str, str], nameservice: str, turn: int) -> dict[str, str]:

@@ -17,6 +17,8 @@ from store.pool import CallHook
 _WEB = ("hdfs", "store.webhdfs")
 _DRIVERS = {"file": ("store.local",), "hdfs": ("hdfs_native", "store.hdfs"), "webhdfs": _WEB, "swebhdfs": _WEB}
 
+_VIEW = "viewfs"
+
 NAMENODE_PORT = 8020
 """A NameNode's RPC port, if its address has none."""
 
@@ -41,7 +43,8 @@ def open_files(
 
     Args:
         uri: ``hdfs://host:port/path``, ``hdfs://nameservice/path``, ``hdfs:///path`` on Hadoop's default file system,
-            ``webhdfs://`` with the HTTP port, ``swebhdfs://`` with the HTTPS port, or ``file:///path``.
+            ``webhdfs://`` with the HTTP port, ``swebhdfs://`` with the HTTPS port, ``viewfs://table/path`` for the root
+            of HDFS that is mounted there, or ``file:///path``.
         user: the user's name for ``webhdfs://``; the others take theirs from the environment.
         timeout: for ``webhdfs://``, seconds to connect and seconds between two bytes of an answer. The deadline of
             a call ends it in any case; these only end its thread.
@@ -59,7 +62,7 @@ def open_files(
     open_driver = driver_of(uri, user=user, timeout=timeout, config=config, directory_mode=directory_mode, ca=ca)
     requests = REQUESTS.get(_split(uri).scheme)
     counted = (lambda: CountedFiles(open_driver(), requests, on_requests)) if requests is not None else open_driver
-    return BoundedFiles(counted, workers=workers, max_stuck=max_stuck, on_call=on_call, uri=_normal(uri))
+    return BoundedFiles(counted, workers=workers, max_stuck=max_stuck, on_call=on_call, uri=normal(uri))
 
 
 def driver_of(
@@ -107,7 +110,12 @@ def driver_of(
     return open_driver
 
 
-def _normal(uri: str) -> str:
+def normal(uri: str) -> str:
+    """Return the URI by which a root is known: with a host, without a slash at its end, and not of ViewFs.
+
+    Raises:
+        Invalid: as :func:`open_files`.
+    """
     parts = _split(uri)
     return f"{parts.scheme}://{'' if parts.scheme == 'file' else parts.netloc}{_root(uri, parts)}"
 
@@ -123,17 +131,34 @@ def _split(uri: str) -> SplitResult:
     if uri.startswith("hdfs:///"):
         parts = parts._replace(netloc=_default_authority(uri))
         port = parts.port
-    if parts.scheme not in _DRIVERS:
-        raise Invalid(f"{uri!r} has no known scheme; begin it with hdfs://, webhdfs://, swebhdfs:// or file://.")
+    if parts.scheme not in {*_DRIVERS, _VIEW}:
+        raise Invalid(
+            f"{uri!r} has no known scheme; begin it with hdfs://, webhdfs://, swebhdfs://, viewfs:// or file://."
+        )
     if "?" in uri or "#" in uri:
         raise Invalid(f"{uri!r} has a query or a fragment; end it with the path of the root directory.")
     if "@" in parts.netloc:
         raise Invalid(f"{uri!r} names a user; leave it out and set HADOOP_USER_NAME.")
+    if parts.scheme == _VIEW:
+        return _mounted(uri)
     if parts.scheme != "file":
         _check_authority(uri, parts, port)
     elif parts.netloc not in {"", "localhost"}:
         raise Invalid(f"{uri!r} names a host, or lacks a slash; write file:///path.")
     return parts
+
+
+def _mounted(uri: str) -> SplitResult:
+    """Return the parts of the URI at which this one of ViewFs is mounted."""
+    will_import("store.hadoop_errors", "store.viewfs")
+    from store.hadoop_errors import configuration  # noqa: PLC0415  # few roots need them
+    from store.viewfs import mounted  # noqa: PLC0415
+
+    target = mounted(uri, configuration())
+    try:
+        return _split(target)
+    except Invalid as error:
+        raise Invalid(f"{uri!r} is mounted from {target!r}: {error}") from error
 
 
 def _default_authority(uri: str) -> str:

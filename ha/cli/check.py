@@ -24,6 +24,7 @@ from ha.history.events import (
     load,
 )
 from ha.history.timeline import timeline
+from store.open import normal
 
 _SHOWN = {
     "S1": ("at most one contender believes that it leads, or that no other can", (Believed,)),
@@ -93,7 +94,7 @@ def _events(directory: Path, segments: Sequence[Path], files: str | None) -> lis
         events = load(directory)
         if segments:
             texts = [segment.read_text(encoding="utf-8") for segment in segments]
-            events += edits.stored(texts, settings(files=files).files)
+            events += edits.stored(texts, normal(settings(files=files).files))
             events.sort(key=lambda event: event.at)
     except OSError as error:
         raise Unusable(f"{error.filename} cannot be read: {error.strerror}.") from error

@@ -24,6 +24,7 @@ from leader.job.status import JobStatus, Status
 from leader.layout.lease import Mode
 from store.clock import BOOT_CLOCK, now
 from store.errors import Conflict, Invalid, StoreError
+from store.open import normal
 
 if TYPE_CHECKING:
     from ha.spark.replication.promoting import Outlook, Promotable
@@ -113,7 +114,7 @@ def _check_group(opened: Stores, job: str, others: Iterable[str]) -> None:
     for roots in known_groups():
         with opened.open(SEPARATOR.join(roots)) as group:
             known = frozenset(group.uri.split(SEPARATOR))
-        other = next((each for each in others if each.rstrip("/") in known and each.rstrip("/") != here), "")
+        other = next((each for each in map(normal, filter(None, others)) if each in known and each != here), "")
         if here in known and other:
             raise Invalid(
                 f"{here} and {other} are roots of one group, and a job lies at one of them only: `ha move {job} --to "

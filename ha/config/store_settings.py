@@ -20,6 +20,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
         setting(
             "URI of the directory that holds all jobs: `hdfs://`, `webhdfs://`, `swebhdfs://` (HTTPS) or `file://`. "
             "`hdfs:///path` is on the file system in `fs.defaultFS` of the Hadoop configuration (`HADOOP_CONF_DIR`). "
+            "`viewfs://table/path` is the one that the mount table there has at or above the path. "
             "Several URIs with commas between them are a group of roots. So is the name of a table `[groups.NAME]` of "
             "`ha.toml` that has them in its list `files`.",
             default="a directory below the user's state directory",

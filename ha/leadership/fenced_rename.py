@@ -37,7 +37,7 @@ from store.bounded import BoundedFiles
 from store.clock import BOOT_CLOCK, now
 from store.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotSent, NotWritable, StoreError, Unknown
 from store.files import Entry, Files
-from store.open import open_files
+from store.open import normal, open_files
 
 T = TypeVar("T")
 
@@ -301,7 +301,10 @@ def common_root(inside: str, outside: str) -> tuple[str, str, str]:
     Raises:
         InvalidSettings: there is none.
     """
-    ours, theirs = urlsplit(inside), urlsplit(outside)
+    try:
+        ours, theirs = urlsplit(inside), urlsplit(normal(outside) if outside.startswith("viewfs:") else outside)
+    except Invalid as error:
+        raise InvalidSettings(f"output: {error}") from error
     if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
         raise InvalidSettings(
             f"The output {outside!r} is not in the file system of {inside!r}: choose a directory that is, "

@@ -15,7 +15,7 @@ import ha
 from ha.cli.commands import app
 from ha.groups.placement.place import home_of
 from ha.sandbox import Sandbox
-from leader.errors import Fenced, NoLeader, NotLeader, Unreachable
+from leader.errors import Fenced, InvalidSettings, NoLeader, NotLeader, Unreachable
 from leader.layout import tree
 from store.clock import now
 from store.open import open_files
@@ -183,6 +183,26 @@ def eventually(client: ha.Client, job: str) -> bool:
         except Unreachable:
             continue
     return False
+
+
+def test_a_root_of_viewfs_is_the_one_that_is_mounted_there(roots: list[str], tmp_path: Path) -> None:
+    """Leaders and readers that name it by the mount table, and by its own name; one ends, and the next one leads."""
+    entries = {f"fs.viewfs.mounttable.c.link./jobs/{number}": root for number, root in enumerate(roots)}
+    site(tmp_path, entries)
+    job = new_job()
+    with ha.lead(job, timeout=WITHIN_S, files="viewfs://c/jobs/0", **ALONE) as first:
+        assert first.directory.startswith(f"{roots[0]}/{job}/")
+        first.checkpoints.completed("daily", 1)
+        for files in ("viewfs://c/jobs/0", roots[0], "viewfs://c/jobs/0,viewfs://c/jobs/1", ",".join(roots)):
+            with ha.connect(files=files, **ALONE) as client:
+                assert client.leader(job, WITHIN_S).session_id == first.session_id
+    with ha.lead(job, timeout=WITHIN_S, files=roots[0], **ALONE) as second:
+        assert second.epoch == first.epoch + 1
+        newest = second.checkpoints.latest("daily")
+        assert newest is not None
+        assert newest.batch == 1
+    with pytest.raises(InvalidSettings, match="/jobs/0 is another mount point below it"):
+        ha.connect(files="viewfs://c/jobs", **ALONE)
 
 
 def test_a_new_job_goes_where_requests_wait_least_and_is_found_by_others(roots: list[str]) -> None:

@@ -311,6 +311,7 @@ SAYINGS = [
     ("java.io.IOException", "Source /a and destination /b must both be directories", AlreadyExists),
     ("java.io.IOException", "Rename destination /a/b is a directory or file under source /a", Invalid),
     ("java.io.IOException", "rename: Pathname too long.  Limit 8000 characters, 1000 levels.", Invalid),
+    ("java.io.IOException", "Rename of /a/x to /b/x is not allowed, no eligible destination in the same n", Invalid),
     ("java.io.IOException", "Unable to write to the journal", Unknown),
     ("java.io.IOException", "xx: Source /a and destination /b must both be directories", Unknown),
     ("java.lang.NullPointerException", "", Unknown),

@@ -91,8 +91,8 @@ def files_uri(text: str) -> None:
         driver_of(text)
     except Invalid:
         return
-    normal = opening._normal(text)
-    assert opening._normal(normal) == normal
+    normal = opening.normal(text)
+    assert opening.normal(normal) == normal
     assert "\n" not in normal
     if normal.startswith("file:"):
         assert driver_of(normal)().uri == normal

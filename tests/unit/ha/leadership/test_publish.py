@@ -75,6 +75,18 @@ def test_unpublishable_data_is_refused(led: Job, staged: str) -> None:
         led.leadership.publish(f"{led.leadership.directory}/{staged}", led.final)
 
 
+def test_a_target_may_be_named_as_viewfs_mounts_it(led: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = "<property><name>fs.viewfs.mounttable.c.link./out</name><value>{}</value></property>"
+    (tmp_path / "core-site.xml").write_text(
+        f"<configuration>{entry.format(led.final.rpartition('/')[0])}</configuration>"
+    )
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert led.leadership.publish(led.stage(b"first"), "viewfs://c/out/report")
+    assert led.published() == b"first"
+    with pytest.raises(InvalidSettings, match="no mount point of 'c'"):
+        led.leadership.publish(led.stage(b"second"), "viewfs://c/other/report")
+
+
 def test_an_unreachable_target_is_refused(led: Job) -> None:
     staged = led.stage(b"first")
     beside_its_record = f"{led.leadership.directory.rpartition('/')[0]}/report"
