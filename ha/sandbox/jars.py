@@ -103,7 +103,7 @@ def _artifact(jar: Path) -> str:
 
 
 def _fetch(java: Path, spark: Path, folder: Path) -> None:
-    retrieve(java, spark, folder, ("org.apache.hadoop", "hadoop-client-minicluster", HADOOP_VERSION))
+    retrieve(java, spark, folder, [("org.apache.hadoop", "hadoop-client-minicluster", HADOOP_VERSION)])
     if not (folder / MINICLUSTER).exists():
         raise SandboxError(f"{MINICLUSTER} could not be fetched: Ivy has brought something else.")
     digest = sha256(folder / MINICLUSTER)

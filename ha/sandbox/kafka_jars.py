@@ -1,4 +1,4 @@
-"""Jars of Kafka: those of a broker, and those with which Spark reads topics."""
+"""Jars of Kafka: those of a broker, and those with which Spark reads topics; and how any bundle of jars is fetched."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,8 +68,7 @@ def fetched(bundle: Bundle, java: Path, progress: Callable[[str], None]) -> list
 
     def fetch(folder: Path) -> None:
         progress(f"Fetching {bundle.name} ({bundle.megabytes} MB, once)")
-        for module in bundle.modules:
-            retrieve(java, spark_jars(), folder, module, transitive=bundle.transitive)
+        retrieve(java, spark_jars(), folder, bundle.modules, transitive=bundle.transitive)
 
     return cached_folder(cache_directory() / bundle.name, bundle.digest, fetch)
 
