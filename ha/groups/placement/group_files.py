@@ -56,6 +56,7 @@ class GroupFiles(BoundedFiles):
             raise Invalid(f"{SEPARATOR.join(each.uri for each in roots)} names a root twice: name each one once.")
         self._choose = choose
         self._places: dict[str, str] = {}
+        self._choices: dict[str, str] = {}
         self._workers = workers
         self._inside = Counter[str]()
         self._lock = threading.Lock()
@@ -158,10 +159,16 @@ class GroupFiles(BoundedFiles):
             raise missing(found, job, self.roots)
         if not root:
             root = found.pointed or next(iter(found.present), "")
-            root = root or self._decide(job, self._choose(list(self.roots.values()), job), deadline)
+            root = root or self._decide(job, self._choice(job), deadline)
             self.roots[root].call("place", lambda files: files.make_root(), max(0.0, deadline - now()))
         self.remember(job, root)
         return root
+
+    def _choice(self, job: str) -> str:
+        """Return the policy's root for a new job. If asking takes longer than a call may, it counts at the next try."""
+        if job not in self._choices:
+            self._choices[job] = self._choose(list(self.roots.values()), job)
+        return self._choices[job]
 
     def _decide(self, job: str, root: str, deadline: float) -> str:
         """Write at the job's home that it lies elsewhere; whoever comes first decides. At home nothing is written."""

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from ha.groups.placement import finding
+from ha.groups.placement import finding, group_files
 from ha.groups.placement.group_files import GroupFiles
 from ha.groups.placement.place import Pointer
 from leader.errors import NoLeader
@@ -92,6 +92,25 @@ def test_a_decision_that_was_written_meanwhile_counts(roots: Roots) -> None:
         create(roots.group(late))
     assert find(roots.group()) == first
     assert not (roots.drivers[second].path / JOB).exists()
+
+
+def test_a_choice_for_which_the_time_of_a_call_was_too_short_counts_at_the_next_try(
+    roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a NameNode whose web server does not answer: asking it takes longer than a call of the election may."""
+    away, late = roots.others(JOB)[0], list[str]()
+    monkeypatch.setattr(group_files, "now", lambda: now() + 2 * LONG * len(late))
+
+    def slow(_: object, job: str) -> str:
+        late.append(job)
+        return away
+
+    group = roots.group(slow)
+    with pytest.raises(StoreError):
+        create(group)
+    create(group)
+    assert late == [JOB]
+    assert find(roots.group()) == away
 
 
 def test_a_job_that_was_decided_but_not_created_is_created_where_it_was_decided(roots: Roots) -> None:
