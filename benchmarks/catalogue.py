@@ -14,6 +14,7 @@ MODULES = (
     "benchmarks.availability",
     "benchmarks.thousand_jobs",
     "benchmarks.draining",
+    "benchmarks.groups",
     "benchmarks.checkpoints",
     "benchmarks.replication",
     "benchmarks.scale",

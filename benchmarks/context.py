@@ -62,7 +62,7 @@ def servers(
         found = sandbox.environment()
         if ticket_life is None:
             found = {name: found[name] for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME")}
-        with _environment(found), ExitStack() as stack:
+        with environment(found), ExitStack() as stack:
             if ticket_life is not None:
                 keeper = keep_logged_in(found["HA_KERBEROS_KEYTAB"], found["HA_KERBEROS_PRINCIPAL"])
                 stack.callback(keeper.stop)
@@ -72,7 +72,7 @@ def servers(
 
 
 @contextmanager
-def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
+def environment(chosen: Mapping[str, str]) -> Iterator[None]:
     """Set these environment variables, and unset those of :mod:`ha.config.settings`."""
     before = dict(os.environ)
     for name in [name for name in os.environ if name.startswith("HA_")]:
