@@ -133,6 +133,8 @@ def check_columns(columns: Iterable[str], *ours: str) -> None:
     Raises:
         InvalidSettings: there is one.
     """
+    if isinstance(columns, str):
+        raise InvalidSettings(f"partition_by is the text {columns!r}: give a list of columns, such as [{columns!r}].")
     for each in columns:
         if each.startswith("."):
             raise InvalidSettings(f"Readers skip folders like {each}=1, so column {each!r} cannot be in partition_by.")

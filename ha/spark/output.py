@@ -105,8 +105,8 @@ class Output:
             OutputLost: files of a batch that was decided are gone.
             StoreError: the store did not answer.
         """
-        self._partition_by = tuple(partition_by)
         layout.check_columns(partition_by, *(() if mergeable else (layout.BATCH,)))
+        self._partition_by = tuple(partition_by)
         self._letters = RowWriter("json", (), None)
         one_file = {"maxRecordsPerFile": "0"} if mergeable else {}
         self._rows = RowWriter(source, self._partition_by, {**one_file, **(options or {})})

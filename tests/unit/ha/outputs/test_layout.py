@@ -34,6 +34,11 @@ def test_columns_that_readers_would_skip_or_find_twice(column: str, why: str) ->
         layout.check_columns(["day", column], layout.BATCH, layout.REGION)
 
 
+def test_a_text_is_no_list_of_columns() -> None:
+    with pytest.raises(InvalidSettings, match=r"such as \['day'\]"):
+        layout.check_columns("day")
+
+
 def test_columns_that_are_a_partition_s() -> None:
     layout.check_columns(["day", "_day", "batches", "region"], layout.BATCH)
     layout.check_columns(["batch"])
