@@ -83,6 +83,7 @@ def run(context: Context) -> Result:
         found = sandbox.environment()
         command = [sys.executable, "-m", "benchmarks.spark.outputs", str(rounds), str(batches), str(long)]
         environment = {**os.environ, **{name: found[name] for name in ("HA_FILES", "HA_SANDBOX_WEBHDFS")}}
+        environment["PYSPARK_PYTHON"] = sys.executable  # tasks of the format need this package
         context.say(f"Spark runs {rounds} rounds with three sinks and {len(CASES)} kinds of batches.")
         ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, cwd=Path.cwd())
     turns = [Turn(**each) for each in json.loads(ran.stdout.splitlines()[-1])]
