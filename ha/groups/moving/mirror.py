@@ -67,7 +67,10 @@ class Mirror:
             StoreError: a root did not answer.
         """
         tree = Tree(self._source, f"{self._job}/{leader}")
-        return self._copy(tree, {path: each for path, each in contents(tree).items() if not _passing(path)}, may_go_on)
+        found = {path: each for path, each in contents(tree).items() if each.is_directory or not _passing(path)}
+        copied = self._copy(tree, found, may_go_on)
+        self._make(found)
+        return copied
 
     def last(self, leader: str, lease: Lease, may_go_on: Callable[[], object] = bool) -> None:
         """Complete the copy: all files and all names, and a record with this lease. Nobody may write meanwhile.
@@ -77,38 +80,50 @@ class Mirror:
         """
         tree = Tree(self._source, f"{self._job}/{leader}")
         found = contents(tree)
-        self._copy(tree, found, may_go_on)
-        wanted = {path for path, each in found.items() if each.is_directory}
+        self._copy(tree, found, may_go_on, last=True)
         bars = [each.name for each in self._call(self._source, f"{tree.path}/{RECORD}") if each.name.startswith(BAR)]
+        more = self._make(found)
 
         def settle(files: Files) -> None:
-            with suppress(NotFound):  # of a try that was interrupted
-                files.delete(f"{self.tree}/{RECORD}", recursive=True)
-            for path in sorted(wanted - there):  # a folder comes before what is in it
-                files.make_directory(f"{self.tree}/{path}")
-            for path in sorted(there - wanted, reverse=True):
-                files.delete(f"{self.tree}/{path}", recursive=True)
+            for path in (RECORD, *more):  # the record is of a try that was interrupted
+                with suppress(NotFound):
+                    files.delete(f"{self.tree}/{path}", recursive=True)
             for path in ("", *bars, lease.name):  # the lease comes last
                 files.make_directory(f"{self.tree}/{RECORD}/{path}".rstrip("/"))
 
-        there = {path for path, each in contents(self._staging.tree).items() if each.is_directory}
-        changes = len(wanted ^ there) + len(bars)
-        self._target.call("bulk_settle", settle, CALL_TIMEOUT_S + changes)
+        self._target.call("bulk_settle", settle, CALL_TIMEOUT_S + len(more) + len(bars))
 
     def discard(self) -> None:
         """Delete what is left of a copy."""
         with suppress(NotFound):
             self._target.call("bulk_delete", lambda files: files.delete(self._home, recursive=True), CALL_TIMEOUT_S)
 
-    def _copy(self, source: Tree, found: Mapping[str, Entry], may_go_on: Callable[[], object]) -> int:
+    def _make(self, found: Mapping[str, Entry]) -> list[str]:
+        """Make the directories that the copy lacks; returns those that it has too much, the deepest first."""
+        wanted = {path for path, each in found.items() if each.is_directory}
+        there = {path for path, each in contents(self._staging.tree).items() if each.is_directory}
+        missing = sorted(wanted - there)  # a folder comes before what is in it
+
+        def make(files: Files) -> None:
+            for path in missing:
+                files.make_directory(f"{self.tree}/{path}")
+
+        self._target.call("bulk_settle", make, CALL_TIMEOUT_S + len(missing))
+        return sorted(there - wanted, reverse=True)
+
+    def _copy(
+        self, source: Tree, found: Mapping[str, Entry], may_go_on: Callable[[], object], *, last: bool = False
+    ) -> int:
+        """Copy files; returns how many bytes. The last round writes no listing: by an old one all is copied again."""
         wanted: Writings = {
             path: (each.size, each.modified_ms) for path, each in found.items() if not each.is_directory
         }
         self._staging.begin(Progress())
         known, there = self._listing(), self._staging.tree.listing()
         self._staging.remove(path for path in there if known.get(path) != wanted.get(path))
-        data = msgspec.json.encode(wanted)  # before the files: what is copied is this writing, or a later one
-        self._target.call("bulk_write", lambda files: files.write(f"{self._home}/listing.json", data), CALL_TIMEOUT_S)
+        if not last:  # before the files: what is copied is this writing, or a later one
+            data, name = msgspec.json.encode(wanted), f"{self._home}/listing.json"
+            self._target.call("bulk_write", lambda files: files.write(name, data), CALL_TIMEOUT_S)
         self._staging.fill(source, {path: size for path, (size, _) in wanted.items()}, may_go_on)
         return sum(size for path, (size, _) in wanted.items() if path not in there or known.get(path) != wanted[path])
 
