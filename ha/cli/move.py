@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -147,15 +147,18 @@ def _sentence(each: Move) -> str:
 def _mover(opened: Stores, job: str, timeout: float, told: "Told | None", say: Callable[[str], object]) -> "Mover":
     from ha.groups.moving.mover import Mover  # noqa: PLC0415  # loads pyarrow
 
-    @contextmanager
-    def lead(root: str, contender: str) -> Iterator[Leadership]:
-        leading = ha.lead(job, timeout=timeout, files=root, contender=contender, **_others(opened))
-        with leading as leadership:
-            leading.record_end("moved")
-            yield leadership
+    def lead(root: str, contender: str) -> AbstractContextManager[Leadership]:
+        return _until_moved(ha.lead(job, timeout=timeout, files=root, contender=contender, **_others(opened)))
 
     call_timeout, by = opened.timing.call_timeout, operator()
     return Mover(group_of(opened), job, lead, call_timeout=call_timeout, timeout=timeout, by=by, say=say, told=told)
+
+
+@contextmanager
+def _until_moved(leading: "ha.lead") -> Iterator[Leadership]:
+    with leading as leadership:
+        leading.record_end("moved")
+        yield leadership
 
 
 def _others(opened: Stores) -> dict[str, Any]:

@@ -160,8 +160,9 @@ class Mover:
         mirror = Mirror(self._roots[at.root], self._roots[target], self._job, self._told)
         self._follow(mirror, at.root)
         name = f"move-{uuid.uuid4().hex[:8]}"
+        leading = self._lead(at.root, name)  # before the leader is asked: from then on the job stands still
         was_led = self._asked(at.root, name)
-        with self._lead(at.root, name) as leadership:
+        with leading as leadership:
             began = self._clock.now()
             leader, lease = JobAdmin(self._roots[at.root], None, self._timeout).lease(self._job)
             if leader != leadership.own.leader:

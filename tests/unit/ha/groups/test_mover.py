@@ -18,6 +18,7 @@ from ha.groups.moving.mover import ROUNDS, SMALL_S, Mover
 from ha.groups.moving.steps import Handover, look
 from ha.groups.placement.place import Pointer
 from leader.errors import LeaderError, NoLeader
+from leader.job.admin import JobAdmin
 from leader.layout import tree
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
@@ -230,6 +231,25 @@ def test_it_takes_the_leadership_by_an_orderly_hand_over(roots: Roots) -> None:
 
     mover(Process(roots), roots, lead).move(roots.others(JOB)[0])
     assert asked[0].startswith("move-")
+
+
+@pytest.mark.usefixtures("source")
+def test_all_is_loaded_before_the_leader_is_asked(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    asks = JobAdmin.ask_to_hand_over
+
+    def ask(*arguments: Any) -> Any:
+        order.append("ask")
+        return asks(*arguments)
+
+    def lead(root: str, contender: str) -> Any:
+        order.append("load")
+        return Leading(roots)(root, contender)
+
+    monkeypatch.setattr(JobAdmin, "ask_to_hand_over", ask)
+    mover(Process(roots), roots, lead).move(roots.others(JOB)[0])
+    assert order == ["load", "ask"]
+    whole(roots, roots.others(JOB)[0])
 
 
 @pytest.fixture
