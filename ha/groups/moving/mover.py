@@ -46,7 +46,7 @@ class Moved(msgspec.Struct, frozen=True):
         bytes: that were copied in all of them.
         seconds: from the first look to the end.
         leader: the contender that leads it there; empty if nobody has led it before, or does so in time.
-        pause: seconds from the end of the old leader to this one; null if there is none.
+        pause: seconds from the request to the old leader to this one; null if there is none.
     """
 
     job: str
@@ -161,9 +161,9 @@ class Mover:
         self._follow(mirror, at.root)
         name = f"move-{uuid.uuid4().hex[:8]}"
         leading = self._lead(at.root, name)  # before the leader is asked: from then on the job stands still
+        began = self._clock.now()
         was_led = self._asked(at.root, name)
         with leading as leadership:
-            began = self._clock.now()
             leader, lease = JobAdmin(self._roots[at.root], None, self._timeout).lease(self._job)
             if leader != leadership.own.leader:
                 raise NotLeader(f"Job {self._job!r} is led by another process now: run it again.")

@@ -485,8 +485,11 @@ def test_rounds_go_on_until_one_is_short_and_whole(
 
 
 @pytest.mark.usefixtures("source")
-def test_a_move_says_how_long_it_took(roots: Roots) -> None:
+@pytest.mark.usefixtures("source")
+def test_a_move_says_how_long_it_took(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause begins when the old leader is asked."""
     clock = At(100.0)
+    monkeypatch.setattr(JobAdmin, "handed_over", lambda *_: led(roots.drivers[roots.others(JOB)[0]]))
 
     def later() -> None:
         clock.at += 7.0
@@ -499,7 +502,8 @@ def test_a_move_says_how_long_it_took(roots: Roots) -> None:
         timeout=0.0,
         clock=clock,
     )
-    assert moving.move(roots.others(JOB)[0]).seconds == 7.0
+    done = moving.move(roots.others(JOB)[0])
+    assert (done.seconds, done.pause) == (7.0, 7.0)
 
 
 def test_of_what_has_moved_away_the_record_goes_first(roots: Roots, source: str) -> None:
