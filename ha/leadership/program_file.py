@@ -42,51 +42,58 @@ class Answer(msgspec.Struct, frozen=True):
 
 def able(path: Path) -> bool:
     """Whether the program understands."""
-    return _beside(path, ABLE).exists()
+    return beside(path, ABLE).exists()
 
 
 def enable(path: Path) -> None:
     """Say that this program understands."""
-    _beside(path, ABLE).touch()
+    beside(path, ABLE).touch()
 
 
 def disable(path: Path) -> None:
     """Say that it does so no more."""
-    _beside(path, ABLE).unlink(missing_ok=True)
+    beside(path, ABLE).unlink(missing_ok=True)
 
 
 def ask(path: Path, wanted: Wanted) -> None:
     """Ask the program."""
-    _write(path, wanted)
+    write(path, wanted)
 
 
 def asked(path: Path) -> Wanted | None:
     """Return what the sidecar asks for; None if it does not."""
-    return _read(path, Wanted)
+    return read(path, Wanted)
 
 
 def answer(path: Path, said: Answer) -> None:
     """Answer the sidecar."""
-    _write(_beside(path, ANSWER), said)
+    write(beside(path, ANSWER), said)
 
 
 def answered(path: Path, identity: str) -> Answer | None:
     """Return the program's newest answer to a request; None without one."""
-    found = _read(_beside(path, ANSWER), Answer)
+    found = read(beside(path, ANSWER), Answer)
     return found if found is not None and found.id == identity else None
 
 
-def _beside(path: Path, ending: str) -> Path:
+def beside(path: Path, ending: str) -> Path:
+    """Return the file beside another one whose name ends so."""
     return path.with_name(f"{path.name}{ending}")
 
 
-def _write(path: Path, value: msgspec.Struct) -> None:
-    staged = _beside(path, ".staged")
+def write(path: Path, value: msgspec.Struct) -> None:
+    """Write a file that is complete at once.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    staged = beside(path, ".staged")
     staged.write_bytes(msgspec.json.encode(value))
     staged.replace(path)
 
 
-def _read(path: Path, kind: type[T]) -> T | None:
+def read(path: Path, kind: type[T]) -> T | None:
+    """Return what was written; None if there is nothing, or nothing of that kind."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):

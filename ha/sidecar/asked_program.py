@@ -55,7 +55,7 @@ class AskedProgram:
 
     def begin(self, request: Request, requests: OperatorRequests) -> None:
         """Ask the program."""
-        path, verb = self._command.program_file(request.verb), _VERBS[request.verb]
+        path, verb = self._command.files.asking_for(request.verb), _VERBS[request.verb]
         self._requests, self._said, self._until = requests, "", now() + WITHIN_S
         if not self._command.granted:
             self._answer(State.REFUSED, f"Its command does not run now: {verb.later}")
@@ -73,7 +73,7 @@ class AskedProgram:
         if requests is None or requests.of_program is None:
             return
         asked = requests.of_program
-        found = program_file.answered(self._command.program_file(asked.verb), asked.id)
+        found = program_file.answered(self._command.files.asking_for(asked.verb), asked.id)
         if found is not None and found.state.final:
             self._answer(found.state, found.said)
         elif now() >= self._until:

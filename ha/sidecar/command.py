@@ -1,27 +1,22 @@
 """The command of a sidecar: started before or after the grant, told of the grant, asked to end, and killed in time.
 
-:class:`Command` is the command over all its runs. :class:`ha.sidecar.guarded_command.GuardedCommand` is one run, or
-:class:`ha.sidecar.orphan.Orphan` one that was taken up from a dead sidecar.
+:class:`Command` is the command over all its runs. A :class:`ha.sidecar.run.Run` is one of them: with a
+:class:`ha.sidecar.guarded_command.GuardedCommand`, or the :class:`ha.sidecar.orphan.Orphan` of a dead sidecar.
 """
 
 import logging
-import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ha.daemon.process import ContendingProcess
-from ha.leadership import grant_file, remedy_file
+from ha.leadership import grant_file, program_file, remedy_file, settle_file
 from ha.leadership.deadline_file import DeadlineWriter
-from ha.sidecar.class_data import ClassData
+from ha.leadership.settle_file import Settle
 from ha.sidecar.engine import engine_command
 from ha.sidecar.engine_state import EngineState
 from ha.sidecar.engine_state import read as read_engine
@@ -29,57 +24,18 @@ from ha.sidecar.guard import JVM_ENDED
 from ha.sidecar.guarded_command import GuardedCommand
 from ha.sidecar.heartbeat import Beat, read
 from ha.sidecar.memory import descendants, memory_of
-from ha.sidecar.operator_requests import RESCALE_EXECUTORS, RESTART_QUERY
 from ha.sidecar.orphan import DEADLINE, Orphan
-from ha.sidecar.spark_overlay import spark_environment
-from ha.sidecar.stored_program import StoredProgram
+from ha.sidecar.run import CommandState, Run
+from ha.sidecar.run_environment import RunEnvironment
+from ha.sidecar.run_files import RunFiles
 from ha.sidecar.succession import Succession
 from ha.sidecar.thread_dumps import first_of, thread_dumps
 from leader.job.programs import Program
 from leader.layout.names import LeaderDirectory
+from leader.timing import NEVER
 from store.clock import now
 
-NEVER = float("inf")
-"""A time that does not come."""
-
-ABLE, DRAINED = ".able", ".drained"
-"""As in :mod:`ha.spark.supervision.settling`, which needs PySpark."""
-
 _log = logging.getLogger("ha")
-
-
-class CommandState(Enum):
-    """The state of a sidecar's command."""
-
-    COLD = "cold"
-    """It is not running: the job is not granted, and no standby warms up."""
-    WARMING = "warming"
-    """It was started and does not wait for its grant yet."""
-    WARM = "warm"
-    """It waits for its grant."""
-    RUNNING = "running"
-    """The job is granted to it."""
-    RESTARTING = "restarting"
-    """It has failed and will be started again within this leadership."""
-
-
-@dataclass(slots=True, eq=False)
-class _Run:
-    """One run of the command.
-
-    Attributes:
-        child: the guard and the command.
-        grant: the file in which the run looks for its grant; None if it was started with one.
-        epoch: the epoch that was granted to it; 0 if none yet.
-        kill_at: when it is killed unless it has ended, in seconds of the clock; NEVER if it was not asked to end.
-        code: its exit code, once it has ended.
-    """
-
-    child: GuardedCommand | Orphan
-    grant: Path | None
-    epoch: int
-    kill_at: float = NEVER
-    code: int = 0
 
 
 class Command:
@@ -90,12 +46,10 @@ class Command:
         process: ContendingProcess,
         job: str,
         program: Program,
+        environment: RunEnvironment,
         ended: Callable[[], None],
         *,
-        stored: StoredProgram | None = None,
-        spark: bool = False,
         engine: bool = False,
-        class_data: ClassData | None = None,
         succession: Succession | None = None,
     ) -> None:
         """Prepare; nothing is started or taken up yet.
@@ -104,25 +58,22 @@ class Command:
             process: its stores and settings are used.
             job: the job's name.
             program: what is run; another one can be set before each start.
+            environment: of its runs.
             ended: called on a thread of its own when a run has ended, with all processes that it started here.
-            stored: where the files of the program come from; None if it was never stored.
-            spark: use Spark's own configuration to tell the command where its checkpoints are.
             engine: start the program under an engine, so that its queries go on without it.
-            class_data: an archive of Spark's classes, which the command uses if it is there; None not to.
             succession: what is left to another sidecar, and by another one; None if the command ends with its sidecar.
         """
         self._process = process
         self._job = job
-        self._class_data = class_data
         self.program = program
-        self._stored = stored
+        self._environment = environment
         self._ended = ended
-        self._spark, self._with_engine = spark, engine
+        self._with_engine = engine
         self._succession = succession
         orphan = succession.orphan if succession is not None else None
         self._directory = Path(orphan.left.directory if orphan is not None else tempfile.mkdtemp(prefix="ha-"))
         self.deadline = DeadlineWriter(self._directory / DEADLINE, resume=orphan is not None)
-        self._run: _Run | None = None
+        self._run: Run | None = None
         self.starts = 0
         self._taken_up = 0
         self._restarting, self._start_at = False, 0.0
@@ -138,9 +89,14 @@ class Command:
         """Whether it runs with a grant."""
         return (run := self._run) is not None and run.epoch > 0
 
-    def report(self, run: int) -> Path:
-        """Return the file in which a run reports on its queries; runs are numbered from 1."""
-        return self._directory / f"queries-{run}"
+    @property
+    def files(self) -> RunFiles:
+        """The files of the newest run."""
+        return self.files_of(self.starts)
+
+    def files_of(self, run: int) -> RunFiles:
+        """Return the files of a run; runs are numbered from 1."""
+        return RunFiles(self._directory, run)
 
     @property
     def jvm_ended(self) -> bool:
@@ -150,17 +106,17 @@ class Command:
     @property
     def engine(self) -> EngineState:
         """The state of the present run's engine; an empty one if there is none."""
-        return read_engine(self._engine_file) if self._with_engine and self._run is not None else EngineState()
+        return read_engine(self.files.engine) if self._with_engine and self._run is not None else EngineState()
 
     @property
     def remedy(self) -> str:
         """The remedy that the present run has named for its failure, which no restart mends; mostly empty."""
-        return remedy_file.read(self.report(self.starts)) if self._run is not None else ""
+        return remedy_file.read(self.files.report) if self._run is not None else ""
 
     @property
     def beat(self) -> Beat | None:
         """The newest heartbeat of the present run; None if it has sent none."""
-        return read(self._heartbeat) if self._run is not None else None
+        return read(self.files.heartbeat) if self._run is not None else None
 
     def thread_dumps(self, beat: Beat | None) -> str:
         """Return the stacks of the processes that beat, as far as they can be had within a few seconds.
@@ -170,27 +126,11 @@ class Command:
         if beat is None:
             found = descendants(self._run.child.pid) if self._run is not None else []
             beat = Beat(0, first_of("python", found), first_of("java", found))
-        return thread_dumps(beat.python, beat.jvm, Path(f"{self._heartbeat}.python"))
+        return thread_dumps(beat.python, beat.jvm, self.files.python_stacks)
 
     def variables(self, leader: LeaderDirectory) -> dict[str, str]:
         """Return the variables of the environment that a run finds when it is started with a grant."""
-        return self._environment(leader, None)
-
-    @property
-    def _heartbeat(self) -> Path:
-        return self._directory / f"heartbeat-{self.starts}"
-
-    @property
-    def _engine_file(self) -> Path:
-        return self._directory / f"engine-{self.starts}"
-
-    def program_file(self, verb: str) -> Path:
-        """Return the file of :mod:`ha.leadership.program_file` of the present run for a verb."""
-        return self._directory / f"{verb}-{self.starts}"
-
-    @property
-    def _settle(self) -> Path:
-        return self._directory / f"settle-{self.starts}"
+        return self._environment.variables(self.files, leader)
 
     @property
     def kill_at(self) -> float:
@@ -211,17 +151,8 @@ class Command:
         self.starts += 1
         self._restarting, self._since = False, now()
         Path(f"{self.deadline.path}{JVM_ENDED}").unlink(missing_ok=True)
-        grant = None if leader else self._directory / f"grant-{self.starts}"
-        environment = {**self.program.environment, **self._environment(leader, grant)}
-        environment["HA_EXCLUDED_HOSTS"] = ",".join(excluded)
-        place = self._unpacked()
-        options = self._class_data.options(os.environ) if self._class_data is not None else {}
-        if self._spark or options or excluded:
-            overlay = self._directory / f"spark-{self.starts}"
-            jars = self._class_data.jars if self._class_data is not None and options else None
-            known = {**os.environ, **environment}
-            environment |= spark_environment(overlay, known, jars, spark=self._spark, excluded=excluded)
-            environment |= options
+        files, grant = self.files, None if leader else self.files.grant
+        environment, place = self._environment.prepare(self.program, files, leader, excluded)
         if leader is not None:
             self._record_running(leader)
         liveness = self._process.liveness_socket
@@ -232,9 +163,9 @@ class Command:
         with self._succession.door() if self._succession is not None else nullcontext() as door:
             command, deadline = self.program.command, self.deadline.path
             if self._with_engine:
-                command = engine_command(command, self._engine_file, self._process.settings)
+                command = engine_command(command, files.engine, self._process.settings)
             child = GuardedCommand(command, environment, deadline, held, grant, place, door)
-        self._run = run = _Run(child, grant, leader.epoch if leader else 0)
+        self._run = run = Run(child, grant, leader.epoch if leader else 0)
         self._await(run)
         _log.info("%s: the command %s, guarded by process %d.", self._job, "runs" if leader else "warms up", child.pid)
 
@@ -242,7 +173,7 @@ class Command:
         """Take up a command whose sidecar is gone: from now on it is as if this process had started it."""
         left = orphan.left
         self.program, self.starts, self._taken_up, self._since = left.run.program, left.starts, left.taken_up + 1, now()
-        self._run = run = _Run(orphan, Path(left.grant) if left.grant else None, left.leader.epoch)
+        self._run = run = Run(orphan, Path(left.grant) if left.grant else None, left.leader.epoch)
         self._leave(left.leader, run.grant)
         self._record_running(left.leader)
         self._await(run)
@@ -262,15 +193,8 @@ class Command:
                 taken_up=self._taken_up,
             )
 
-    def _await(self, run: _Run) -> None:
+    def _await(self, run: Run) -> None:
         threading.Thread(target=self._wait, args=(run,), name="ha-wait", daemon=True).start()
-
-    def _unpacked(self) -> Path | None:
-        """Return the working directory of the next run, with the files of its program; None for one never stored."""
-        if self._stored is None:
-            return None
-        self._stored.unpack(self.program, place := self._directory / f"program-{self.starts}")
-        return place
 
     def grant(self, leader: LeaderDirectory) -> None:
         """Grant the job to the warm command, which goes on.
@@ -295,17 +219,15 @@ class Command:
 
     def settle(self, seconds: float, *, drain: bool) -> bool:
         """Have the queries of the program end in order, and then the program; returns whether it knows how."""
-        if not Path(f"{self._settle}{ABLE}").exists():
-            return False
-        staged = Path(f"{self._settle}.staged")
-        staged.write_bytes(msgspec.json.encode({"seconds": seconds, "drain": drain}))
-        staged.replace(self._settle)
-        return True
+        able = program_file.able(self.files.settle)
+        if able:
+            settle_file.ask(self.files.settle, Settle(seconds, drain))
+        return able
 
     @property
     def drained(self) -> bool:
         """Whether the run that has ended had processed all that there was, as :meth:`settle` asked."""
-        return Path(f"{self._settle}{DRAINED}").exists()
+        return settle_file.drained(self.files.settle)
 
     def kill_late(self) -> None:
         """Kill it if it was asked to end and has not done so in time."""
@@ -315,13 +237,10 @@ class Command:
             self._run.kill_at = NEVER
 
     def end(self) -> tuple[int, bool]:
-        """Forget the run that has ended; returns its exit code, and whether that means that the job has finished.
-
-        A warm command that exits with 0 before it has taken its grant has not done the job's work.
-        """
+        """Forget the run that has ended; returns its exit code, and whether that means that the job has finished."""
         run, self._run, self._since = self._run, None, now()
         assert run is not None, "a run has ended"
-        return run.code, run.code == 0 and (run.grant is None or grant_file.taken(run.grant))
+        return run.code, run.has_finished
 
     def restarting(self, at: float) -> None:
         """Note that it will be started within the leadership, at this time of the clock."""
@@ -340,15 +259,8 @@ class Command:
 
     def status(self) -> dict[str, Any]:
         """Return its state, the seconds since that began, its starts, its stored version, its processes and memory."""
-        run, since = self._run, self._since
-        if run is None:
-            state = CommandState.RESTARTING if self._restarting else CommandState.COLD
-        elif run.epoch or run.grant is None:
-            state = CommandState.RUNNING
-        elif (awaited := grant_file.awaited_since(run.grant)) is not None:
-            state, since = CommandState.WARM, awaited
-        else:
-            state = CommandState.WARMING
+        run, resting = self._run, CommandState.RESTARTING if self._restarting else CommandState.COLD
+        state, since = (resting, self._since) if run is None else run.state(self._since)
         processes, memory = memory_of(run.child.pid) if run is not None else (0, 0)
         waits = {"next_start_seconds": round(max(0.0, self._start_at - now()), 1)}
         return {
@@ -363,33 +275,10 @@ class Command:
             **(waits if state is CommandState.RESTARTING else {}),
         }
 
-    def _environment(self, leader: LeaderDirectory | None, grant: Path | None) -> dict[str, str]:
-        settings = self._process.settings
-        # An empty value hides the variable of another sidecar, if this sidecar is that one's command.
-        return {
-            "HA_JOB": self._job,
-            "HA_EPOCH": str(leader.epoch) if leader else "",
-            "HA_SESSION_ID": leader.session_id if leader else "",
-            "HA_LEADER_DIRECTORY": self._process.stores.directory_uri(self._job, leader) if leader else "",
-            "HA_GRANT": str(grant or ""),
-            "HA_BELIEF": str(self.deadline.path),
-            "HA_HEARTBEAT": str(self._heartbeat) if settings.heartbeat_timeout else "",
-            "HA_HEARTBEAT_TIMEOUT": f"{settings.heartbeat_timeout:g}",
-            "HA_QUERIES": str(self.report(self.starts)),
-            "HA_SETTLE": str(self._settle),
-            "HA_RESTART": str(self.program_file(RESTART_QUERY)),
-            "HA_EXECUTORS": str(self.program_file(RESCALE_EXECUTORS)),
-            "HA_FILES": settings.files,
-            "HA_ZOOKEEPER": settings.zookeeper,
-            "HA_SNAPSHOTS": settings.snapshots,
-            "HA_SPARK_JVM": "",
-            "HA_ENGINE": "",
-        }
-
     def _record_running(self, leader: LeaderDirectory) -> None:
         self._process.stores.history.ran(self._job, leader.epoch, running=True)
 
-    def _wait(self, run: _Run) -> None:
+    def _wait(self, run: Run) -> None:
         run.code = run.child.wait()
         if run.epoch:
             self._process.stores.history.ran(self._job, run.epoch, running=False)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from ha.config.settings import Settings
-from ha.sidecar.command import NEVER, Command
+from ha.sidecar.command import Command
 from ha.sidecar.heartbeat import Beat, Watch
 from ha.sidecar.liveness import Liveness, Schedule
 from ha.sidecar.probes import PROGRESS, ProbeOf
 from leader.job.fenced_directory import FencedDirectory
+from leader.timing import NEVER
 from store.clock import now
 
 HANG, PROBE_FAILED = "hang", "probe-failed"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ha.sidecar.asked_program import AskedProgram
-from ha.sidecar.command import NEVER, Command
+from ha.sidecar.command import Command
 from ha.sidecar.command_starts import CommandStarts
 from ha.sidecar.escalation import Escalation
 from ha.sidecar.executor_hosts import ExecutorHosts
@@ -25,6 +25,7 @@ from ha.sidecar.savepoints import Savepoints
 from leader.job.excluded import hosts_of
 from leader.job.requests import Request
 from leader.layout.names import LeaderDirectory
+from leader.timing import NEVER
 from store.clock import now
 
 STOPPED, CANCELLED = "stopped-by-operator", "cancelled"

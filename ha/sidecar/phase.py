@@ -16,8 +16,8 @@ running command.
 from dataclasses import dataclass
 
 from ha.config.restart_strategy import RestartStrategy
-from ha.sidecar.command import NEVER
 from leader.layout.names import LeaderDirectory
+from leader.timing import NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ha.metrics.contending import CommandCounters
 from ha.metrics.outputs import OutputMetrics
 from ha.metrics.queries import QueryMetrics, Reports
 from ha.sidecar.class_data import ClassData
-from ha.sidecar.command import NEVER, Command
+from ha.sidecar.command import Command
 from ha.sidecar.command_starts import CommandStarts
 from ha.sidecar.engine_watch import EngineWatch
 from ha.sidecar.escalation import Escalation
@@ -32,6 +32,7 @@ from ha.sidecar.operator_work import OperatorWork
 from ha.sidecar.phase import Ending, Leading, Reconciling, Standby
 from ha.sidecar.probes import probe_of
 from ha.sidecar.replication import Replication
+from ha.sidecar.run_environment import RunEnvironment
 from ha.sidecar.savepoint_work import Restore
 from ha.sidecar.savepoints import Savepoints
 from ha.sidecar.stored_program import StoredProgram
@@ -43,6 +44,7 @@ from leader.election.events import Grant, Revoke
 from leader.layout.information import check_endpoints
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory, check_job
+from leader.timing import NEVER
 from store.clock import now
 
 LONGEST_PAUSE_S = 0.5
@@ -109,10 +111,8 @@ class Sidecar:
         ended, saved = (partial(self._notices.put, Wake(what)) for what in (CHILD_ENDED, SAVEPOINT_ENDED))
         self._class_data = ClassData(program.command, settings.files) if settings.class_data == CLASS_DATA_ON else None
         self._orphan = succession.orphan if succession is not None else None
-        self._command = Command(
-            process, job, program, ended,
-            stored=stored, spark=spark, engine=engine, class_data=self._class_data, succession=succession,
-        )  # fmt: skip
+        environment = RunEnvironment(process, job, stored=stored, spark=spark, class_data=self._class_data)
+        self._command = Command(process, job, program, environment, ended, engine=engine, succession=succession)
         process.commands[job] = self._command.status
         self._status = JobStatusUpdater(process, job, again=again)
         self._restore = restore
@@ -141,7 +141,9 @@ class Sidecar:
     def _measure(self, logs: QueryReports) -> None:
         """Register the metrics of the job's queries and outputs."""
         registry, command = self._process.metrics.registry, self._command
-        reports = Reports(command.report, lambda: command.starts, lambda: command.granted, logs.all)
+        reports = Reports(
+            lambda run: command.files_of(run).report, lambda: command.starts, lambda: command.granted, logs.all
+        )
         QueryMetrics(registry, self._job, reports)
         OutputMetrics(registry, self._job, reports)
 

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ha.config.sources import load
+from ha.leadership import settle_file
 from ha.leadership.leadership import Leadership
 from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles
 from store.errors import Invalid
 from store.open import open_files
-
-SETTLING = ".settling"
-"""Ends the name of a file beside the one by which the sidecar asks a program to settle: no batch is begun any more."""
 
 
 @dataclass(unsafe_hash=True)
@@ -78,4 +76,4 @@ def home_of_environment(environment: Mapping[str, str] | None = None) -> LeaderH
 def settling(environment: Mapping[str, str] | None = None) -> bool:
     """Whether the queries of the program are stopped in order: see :mod:`ha.spark.supervision.settling`."""
     path = (os.environ if environment is None else environment).get("HA_SETTLE")
-    return bool(path) and Path(f"{path}{SETTLING}").exists()
+    return settle_file.begun(Path(path)) if path else False

@@ -11,10 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
+from ha.leadership import program_file, settle_file
 from ha.leadership.leadership import Leadership
-from ha.spark.sink.leader_home import SETTLING
 from ha.spark.supervision.flow import Edges, readers_first
 from store.clock import BOOT_CLOCK, now
 from store.errors import Invalid
@@ -23,16 +21,6 @@ POLL_S = 0.02
 
 LOOK_S = 0.25
 """Between two looks for the file; each is one call of the kernel."""
-
-ABLE, DRAINED = ".able", ".drained"
-"""End the names of the files that say that this program understands, and that all was processed."""
-
-
-class Settle(msgspec.Struct, frozen=True):
-    """A request to settle: within how many seconds, and whether all that there is has to be processed."""
-
-    seconds: float
-    drain: bool = False
 
 
 class SettleWatch:
@@ -45,28 +33,20 @@ class SettleWatch:
         self._thread = threading.Thread(target=self._run, name="ha-settle", daemon=True)
 
     def __enter__(self) -> Self:
-        self._path.with_name(f"{self._path.name}{ABLE}").touch()
+        program_file.enable(self._path)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         with suppress(OSError):  # the sidecar has gone, and its files with it
-            self._path.with_name(f"{self._path.name}{ABLE}").unlink(missing_ok=True)
+            program_file.disable(self._path)
 
     def _run(self) -> None:
         while not self._over.wait(LOOK_S):
             if self._path.exists():
                 self._callback()
                 return
-
-
-def asked(path: Path) -> Settle | None:
-    """Return what is asked for; None if nothing is."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Settle)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph: Iterable[Edges]) -> bool:
@@ -81,14 +61,14 @@ def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph
     Returns:
         Whether the sidecar asks for it.
     """
-    wanted = asked(path)
+    wanted = settle_file.asked(path)
     if wanted is None:
         return False
     end = now() + wanted.seconds
     if wanted.drain and _drain(queries, graph, end):
-        path.with_name(f"{path.name}{DRAINED}").touch()
+        settle_file.note_drained(path)
     leadership.settling.set()
-    path.with_name(f"{path.name}{SETTLING}").touch()  # for the format ha, which is in other processes
+    settle_file.begin(path)  # for the format ha, which is in other processes
     ending = [
         threading.Thread(target=_end, args=(each, end), name="ha-settle", daemon=True) for each in queries.values()
     ]

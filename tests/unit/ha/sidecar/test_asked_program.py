@@ -105,7 +105,7 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "restart-1"
-        self.command = mock.Mock(granted=True, program_file=lambda _: self.path)
+        self.command = mock.Mock(granted=True, files=SimpleNamespace(asking_for=lambda _: self.path))
         self.requests: Any = SimpleNamespace(
             of_program=None, tell=lambda _, said: self.told.append(said), answer_of_program=self._answer
         )

@@ -8,7 +8,7 @@ import pytest
 
 from ha.config.sources import load
 from ha.sidecar import hangs
-from ha.sidecar.command import NEVER, Command
+from ha.sidecar.command import Command
 from ha.sidecar.hangs import HangWatch
 from ha.sidecar.heartbeat import Beat
 from ha.sidecar.liveness import Liveness, Schedule
@@ -16,6 +16,7 @@ from ha.sidecar.probes import Probe
 from leader.errors import InvalidSettings
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import LeaderDirectory
+from leader.timing import NEVER
 from tests.unit.ha.led import session
 
 

@@ -150,7 +150,7 @@ def test_the_restart_of_a_query_holds_up_nothing() -> None:
         made.grant()
         made.restart_query()
         assert made.answers == [("0-restart-query", State.REFUSED)], "the program does not know how"
-        program_file.enable(made.sidecar._command.program_file("restart-query"))
+        program_file.enable(made.sidecar._command.files.asking_for("restart-query"))
         made.restart_query()
         made.restart_query()
         assert made.answers[1:] == [("2-restart-query", State.REFUSED)], "one at a time"
@@ -170,7 +170,7 @@ def test_the_restart_of_a_query_holds_up_nothing() -> None:
 def test_what_the_program_says_of_a_restart_is_heard_by_the_clock() -> None:
     with scene(**FIXED) as made:
         made.grant()
-        path = made.sidecar._command.program_file("restart-query")
+        path = made.sidecar._command.files.asking_for("restart-query")
         program_file.enable(path)
         made.restart_query()
         program_file.answer(path, program_file.Answer("0-restart-query", State.DONE, "Started again: clean."))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.sidecar.command import NEVER
 from ha.sidecar.phase import Standby
+from leader.timing import NEVER
 from tests.unit.ha.sidecar.scene import ENDS, EVENTS, FIXED, Scene, scene
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
-from ha.sidecar import command
+from ha.leadership import settle_file
+from ha.leadership.settle_file import Settle
 from ha.spark.supervision import settling
-from ha.spark.supervision.settling import ABLE, DRAINED, Settle, SettleWatch, asked, settle
+from ha.spark.supervision.settling import SettleWatch, settle
 from ha.spark.supervision.states import GraphQuery
 
 GRAPH = [GraphQuery("writer", [], ["rows"], 0), GraphQuery("reader", ["rows"], [], 0)]
@@ -55,13 +55,13 @@ def settled(folder: Path, wanted: Settle | None, *queries: Query) -> tuple[list[
     """Let the queries end; returns what they did, and whether all was processed."""
     path, said = folder / "settle-1", list[str]()
     if wanted is not None:
-        path.write_bytes(msgspec.json.encode(wanted))
+        settle_file.ask(path, wanted)
     leadership: Any = SimpleNamespace(settling=threading.Event())
     for query in queries:
         query.said = said
     assert (wanted is not None) is settle(path, leadership, {query.name: query for query in queries}, GRAPH)
     assert leadership.settling.is_set() is (wanted is not None)
-    return said, path.with_name(f"{path.name}{DRAINED}").exists()
+    return said, settle_file.drained(path)
 
 
 @pytest.fixture(autouse=True)
@@ -112,12 +112,11 @@ def test_queries_that_feed_each_other_are_never_done(tmp_path: Path, monkeypatch
 
 
 def test_what_a_sidecar_writes_is_understood(tmp_path: Path) -> None:
-    assert asked(tmp_path / "none") is None
+    assert settle_file.asked(tmp_path / "none") is None
     (tmp_path / "torn").write_text('{"sec')
-    assert asked(tmp_path / "torn") is None
-    (tmp_path / "whole").write_bytes(msgspec.json.encode({"seconds": 5.0, "drain": True}))
-    assert asked(tmp_path / "whole") == Settle(5.0, drain=True)
-    assert (command.ABLE, command.DRAINED) == (ABLE, DRAINED)
+    assert settle_file.asked(tmp_path / "torn") is None
+    settle_file.ask(tmp_path / "whole", Settle(5.0, drain=True))
+    assert settle_file.asked(tmp_path / "whole") == Settle(5.0, drain=True)
 
 
 def test_a_program_says_that_it_knows_how_and_looks_for_the_file(tmp_path: Path) -> None:
