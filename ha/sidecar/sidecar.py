@@ -1,35 +1,26 @@
 """The sidecar: contends for a job, runs a command while it leads, and stops the command when the leadership ends.
 
-Its phases are in ha/sidecar/phase.py.
+It hears what happens. Its phases are in ha/sidecar/phase.py, and what it does while it leads in ha/sidecar/job_work.py.
 """
 
 import logging
-import random
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import FrameType
 
 from ha.config.command_settings import CLASS_DATA_ON, WARM
 from ha.daemon.process import ContendingProcess
 from ha.leadership.notices import AskedTo, Granted, Notice, NoticeQueue, Refused, Requested, Revoked, Wake
-from ha.metrics.contending import CommandCounters
 from ha.metrics.outputs import OutputMetrics
 from ha.metrics.queries import QueryMetrics, Reports
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.command import Command
-from ha.sidecar.command_starts import CommandStarts
-from ha.sidecar.engine_watch import EngineWatch
-from ha.sidecar.escalation import Escalation
-from ha.sidecar.executor_hosts import ExecutorHosts
-from ha.sidecar.failures import JOB_FAILED, CommandFailures, Decision, end_of_command
-from ha.sidecar.hangs import HangWatch
 from ha.sidecar.job_leadership import JobLeadership
-from ha.sidecar.job_status import NOTE_S, SHORT_NOTE_S, JobStatusUpdater
+from ha.sidecar.job_status import JobStatusUpdater
+from ha.sidecar.job_work import JobWork
 from ha.sidecar.newest_program import NewestProgram
-from ha.sidecar.operator_work import OperatorWork
-from ha.sidecar.phase import Ending, Leading, Reconciling, Standby
+from ha.sidecar.phase import Ending, Reconciling, Standby
 from ha.sidecar.probes import probe_of
 from ha.sidecar.replication import Replication
 from ha.sidecar.run_environment import RunEnvironment
@@ -44,7 +35,6 @@ from leader.election.events import Grant, Revoke
 from leader.layout.information import check_endpoints
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory, check_job
-from leader.timing import NEVER
 from store.clock import now
 
 LONGEST_PAUSE_S = 0.5
@@ -102,7 +92,7 @@ class Sidecar:
         settings, stores = process.settings, process.stores
         programs = NewestProgram(stored, command, spark=spark, engine=engine, warm=settings.standby == WARM)
         program = programs.first()
-        asks = probe_of(settings.liveness_probe, stores) if settings.liveness_probe else None
+        probe = probe_of(settings.liveness_probe, stores) if settings.liveness_probe else None
         self._job = check_job(job)
         self._endpoints = check_endpoints(endpoints)
         self._leads_until = float("-inf")
@@ -115,24 +105,14 @@ class Sidecar:
         self._command = Command(process, job, program, environment, ended, engine=engine, succession=succession)
         process.commands[job] = self._command.status
         self._status = JobStatusUpdater(process, job, again=again)
-        self._restore = restore
         self._savepoints = Savepoints(stores, job, self._status, self._leads, saved)
         self._leadership = JobLeadership(process, job, self._endpoints, self._leads, self._command, self._savepoints)
-        self._escalation = Escalation(self._status, job, settings.failover_max_attempts)
-        self._counters = CommandCounters(process.metrics.registry, job)
-        self._failures = CommandFailures(job, self._status, self._escalation, self._counters)
-        self._engine = EngineWatch(job, self._command, self._failures, self._counters)
-        self._hangs = HangWatch(settings, self._command, asks)
-        hosts = ExecutorHosts(stores, job, self._status)
-        self._starts = CommandStarts(
-            settings, job, programs, self._leadership, self._status, self._command, self._hangs, self._failures, hosts
-        )
-        self._operators = OperatorWork(
-            self._leadership, self._status, self._escalation, self._command, self._starts, self._savepoints, hosts,
-            self._ended,
-        )  # fmt: skip
         logs = QueryReports()
-        self._publisher = SidecarPublisher(job, stores, process.runtime, self._leads, logs.committed) if spark else None
+        publisher = SidecarPublisher(job, stores, process.runtime, self._leads, logs.committed) if spark else None
+        self._work = JobWork(
+            process, job, programs, self._command, self._status, self._leadership, self._savepoints, probe, publisher,
+            restore,
+        )  # fmt: skip
         stands_by = lambda: self._leadership.stands_by  # noqa: E731
         self._verification = Verification(settings, job, process.metrics.registry, stands_by)
         self._replication = Replication(settings, job, process.metrics.registry, stands_by)
@@ -166,7 +146,7 @@ class Sidecar:
             self._status.look()
             self._process.contend(self._job, self._endpoints)
             _log.info("%s: contending as %s.", self._job, self._settings.contender)
-            self._starts.warm_up()
+            self._work.starts.warm_up()
         try:
             while leadership.exit_code is None or self._command.runs or not leadership.stands_by:
                 self._act(self._notices.get(self._pause))
@@ -183,13 +163,7 @@ class Sidecar:
     def _pause(self) -> float:
         """Seconds for which only a notice is waited for."""
         rests = self._leadership.stands_by and not self._command.runs
-        next_at = min(self._command.kill_at, self._start_at)
-        return min(RESTING_PAUSE_S if rests else LONGEST_PAUSE_S, max(0.0, next_at - now()))
-
-    @property
-    def _start_at(self) -> float:
-        phase = self._leadership.phase
-        return NEVER if isinstance(phase, Ending | Reconciling) else phase.start_at
+        return min(RESTING_PAUSE_S if rests else LONGEST_PAUSE_S, max(0.0, self._work.due - now()))
 
     # --- what happens
 
@@ -202,7 +176,7 @@ class Sidecar:
             case AskedTo(_, successor):
                 self._asked_to_hand_over(successor)
             case Requested():
-                self._operators.look()
+                self._work.operators.look()
             case Refused():
                 self._refused()
             case Wake(what) if what == CHILD_ENDED:
@@ -213,11 +187,7 @@ class Sidecar:
                 self._told_to_stop(what)
             case _:
                 pass
-        self._watch_for_hangs()
-        self._operators.act_by_the_clock()
-        self._command.kill_late()
-        if now() >= self._start_at:
-            self._start_again()
+        self._work.act_by_the_clock()
 
     def _believed(self, _: str, leads_until: float, holds_until: float) -> None:
         self._leads_until = leads_until
@@ -238,43 +208,20 @@ class Sidecar:
         if self._leadership.exit_code is not None:
             self._leadership.step_down("stopped", "The sidecar is stopping.")
         elif taken_up:
-            self._taken_up(leader)
+            self._work.take_up(leader)
+            self._tell_of_the_end()
         elif self._status.begin(leader):
-            self._leadership.phase = phase = Leading(leader, self._settings.restart_strategy(random.random))
-            self._operators.begin(leader)
-            if self._publisher is not None:
-                self._publisher.begin(leader)
-            pause = self._escalation.pause(leader)
-            if pause is None:
-                self._leadership.exit_code = JOB_FAILED
-                self._leadership.step_down("gave-up", "The job has FAILED.")
-            elif pause:
-                self._status.fail(leader)
-                self._leadership.start_in(phase, pause)
-            elif self._restore is not None:
-                self._savepoints.start_from(self._restore, self._started_from)
-            else:
-                self._starts.grant(leader)
-            self._operators.look()  # those for former epochs are answered, and one may have come just before
+            self._work.begin(leader)
         else:
             _log.info("%s: the job has finished; --again runs it once more, and `rerun` each time.", self._job)
             self._leadership.exit_code = 0
             self._leadership.step_down("has-finished", "The job has finished.")
 
-    def _taken_up(self, leader: LeaderDirectory) -> None:
-        """The leadership of the dead sidecar goes on under this one, and so does its command."""
-        self._leadership.phase = Leading(leader, self._settings.restart_strategy(random.random))
-
-        def take_up() -> None:
-            self._operators.begin(leader)
-            if self._publisher is not None:
-                self._publisher.begin(leader)
-            self._starts.taken_up(leader)
-            self._engine.begin()
-
-        self._status.reconcile(leader, take_up)
-        self._operators.look()  # the dead one may have accepted some that it has not answered
-        self._tell_of_the_end()
+    def _command_ended(self) -> None:
+        if isinstance(self._leadership.phase, Reconciling):
+            self._ended_early = True
+        else:
+            self._work.command_ended()
 
     def _tell_of_the_end(self) -> None:
         """The command had ended before it was known whether it is taken up: now its end can be handled."""
@@ -292,7 +239,7 @@ class Sidecar:
             self._leadership.stop_command(revoke.until)
             self._tell_of_the_end()
         else:
-            self._give_back()
+            self._work.give_back()
 
     def _asked_to_hand_over(self, successor: str) -> None:
         phase = self._leadership.phase
@@ -311,122 +258,3 @@ class Sidecar:
         self._leadership.step_down("stopped", f"The sidecar was told to stop ({signal_name}).")
         if self._leadership.stands_by:  # no revocation will come, because nothing is granted
             self._leadership.stop_command()
-
-    # --- the command
-
-    def _started_from(self, error: str) -> None:
-        """The job's checkpoints are those of the savepoint that it starts from; or it cannot start."""
-        phase = self._leadership.phase
-        if not isinstance(phase, Leading):
-            return
-        if not error:
-            self._starts.grant(phase.leader)
-            return
-        _log.error("%s: it cannot start from the savepoint: %s", self._job, error)
-        self._leadership.exit_code = 1
-        self._end_of_work("not-started", "The job could not be started from the savepoint.")
-
-    def _start_again(self) -> None:
-        phase = self._leadership.phase
-        if isinstance(phase, Standby):
-            self._leadership.phase = Standby()
-            self._starts.warm_up()
-        elif isinstance(phase, Leading) and self._leadership.may_run:
-            self._leadership.phase = replace(phase, start_at=NEVER)
-            self._counters.restarted()
-            self._status.restart(phase.leader)
-            self._starts.grant(phase.leader)
-            self._escalation.tries(phase.leader)
-            self._operators.started_again()
-        else:  # this process was paused meanwhile; the notice of the end is on its way
-            cause = "revoked" if self._leadership.exit_code is None else "stopped"
-            self._end_of_work(cause, "The leadership was over before the command could be started again.")
-
-    def _watch_for_hangs(self) -> None:
-        """Kill a command that hangs, and give the leadership back: another host may do better."""
-        phase = self._leadership.phase
-        if not isinstance(phase, Leading):
-            self._hangs.end()
-            return
-        self._engine.look(phase.leader)
-        if self._command.runs:
-            self._escalation.lasts(phase.leader, self._starts.seconds)
-        if (hang := self._hangs.look()) is not None:
-            _log.error("%s: %s The command is killed, and the leadership given back.", self._job, hang.said)
-            dump = self._command.thread_dumps(hang.beat)  # within seconds; the dead have no stacks
-            self._command.terminate(now())
-            self._command.kill_late()  # at once: the store may be slow, and what hangs may write when it wakes up
-            told = self._failures.tell(phase.leader, hang.cause, hang.said, dump)
-            if self._leadership.may_run:
-                counted = self._failures.counted(phase.leader, hang.cause, self._starts.seconds)
-                self._leadership.exit_code = counted.exit_code
-            self._leadership.record_end(hang.cause)
-            self._leadership.end_phase()
-            told.join(NOTE_S)  # the lease is given back after this, and then nothing can be kept any more
-
-    def _command_ended(self) -> None:
-        if isinstance(self._leadership.phase, Reconciling):
-            self._ended_early = True
-            return
-        self._operators.command_ended()
-        jvm_ended, remedy, gave_up = self._command.jvm_ended, self._command.remedy, self._command.engine.gave_up
-        code, finished = self._command.end()
-        _log.log(logging.WARNING if code else logging.INFO, "%s: the command has ended with %d.", self._job, code)
-        phase = self._leadership.phase
-        if isinstance(phase, Standby):
-            self._starts.warm_up_later()
-            return
-        replaces = self._starts.take_replaces()
-        if (
-            isinstance(phase, Leading)
-            and self._leadership.may_run
-            and self._operators.goes_on(phase, replaces=replaces)
-        ):
-            return
-        finished = finished or self._operators.ends_the_job
-        self._ended(phase, code, finished=finished, jvm_ended=jvm_ended, remedy=remedy, gave_up=gave_up)
-
-    def _ended(
-        self,
-        phase: Leading | Ending,
-        code: int = 0,
-        *,
-        finished: bool = True,
-        jvm_ended: bool = False,
-        remedy: str = "",
-        gave_up: bool = False,
-    ) -> None:
-        if finished:
-            if self._publisher is not None:
-                self._publisher.finish()
-            recorded = self._status.finish(phase.leader)
-            if recorded:
-                self._leadership.exit_code = 0
-            self._operators.job_ended(recorded=recorded)
-        cause = "jvm-ended" if jvm_ended else end_of_command(code, finished=finished)
-        decision = Decision()
-        if code and isinstance(phase, Leading):
-            told = self._failures.tell(phase.leader, cause, f"The command has ended with {code}: see its output.")
-            if self._leadership.may_run:
-                decision = self._failures.after(phase, cause, self._starts.seconds, remedy, gave_up=gave_up)
-            if decision.delay is None:
-                told.join(SHORT_NOTE_S)
-        if decision.delay is not None and isinstance(phase, Leading):
-            self._leadership.start_in(phase, decision.delay)
-            return
-        if decision.exit_code is not None:
-            self._leadership.exit_code = decision.exit_code
-        self._end_of_work(cause, f"The command has ended with {code}.")
-
-    # --- the end of a leadership
-
-    def _end_of_work(self, cause: str, reason: str) -> None:
-        self._leadership.step_down(cause, reason)
-        self._give_back()
-
-    def _give_back(self) -> None:
-        self._operators.end()
-        if self._publisher is not None:
-            self._publisher.end()
-        self._leadership.give_back()
-        self._starts.warm_up()

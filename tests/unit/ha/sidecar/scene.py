@@ -326,6 +326,7 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
     )
     with (
         mock.patch("ha.sidecar.sidecar.now", made.now),
+        mock.patch("ha.sidecar.job_work.now", made.now),
         mock.patch("ha.sidecar.job_leadership.now", made.now),
         mock.patch("ha.sidecar.command_starts.now", made.now),
         mock.patch("ha.sidecar.operator_work.now", made.now),
@@ -358,7 +359,7 @@ def scene(restore: Restore | None = None, /, **settings: Any) -> Iterator[Scene]
         mock.patch.object(JobStatusUpdater, "directory", return_value=SimpleNamespace(job="orders")),
     ):
         made.sidecar = Sidecar(process, "orders", ["true"], {}, restore=restore)
-        made.sidecar._starts.warm_up()
+        made.sidecar._work.starts.warm_up()
         try:
             yield made
         finally:

@@ -12,7 +12,7 @@ def until_started(made: Scene) -> float:
     made.grant()
     while len(made.started) == starts:
         assert made.leads
-        made.clock = made.sidecar._start_at
+        made.clock = made.sidecar._work.due
         made.sidecar._act(None)
     return made.clock - begun
 
@@ -154,7 +154,7 @@ def test_a_standby_at_rest_wakes_seldom_and_for_what_is_due() -> None:
         made.fail()
         assert not made.running
         assert made.sidecar._pause == LONGEST_LOOK_S, "it leads"
-        made.clock = made.sidecar._start_at - 0.125
+        made.clock = made.sidecar._work.due - 0.125
         assert made.sidecar._pause == 0.125
         made.clock += 1
         assert made.sidecar._pause == 0.0

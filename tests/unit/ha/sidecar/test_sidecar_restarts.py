@@ -18,7 +18,7 @@ def test_whatever_happens_the_command_is_granted_only_a_leadership_that_lasts(
     with scene(**FIXED, restart_strategy_fixed_delay_attempts=3, standby=standby) as made:
         for event in events:
             event(made)
-            waits = made.sidecar._start_at < NEVER
+            waits = made.sidecar._work._start_at < NEVER
             assert not (waits and made.running) or made.attempts.pause, "only a warm one waits for the pause"
             works = made.sidecar._savepoints._work.busy
             assert not made.leads or waits or made.running or works, "no leader is idle"
@@ -60,7 +60,7 @@ def test_the_lease_is_given_back_after_the_last_attempt_and_not_before(attempts:
         assert (made.leads, len(made.started), made.releases) == (False, expected + 1, 1)
         assert made.ends == [(1, "exit-3")]
         assert made.exceptions == [(1, "exit-3")] * (expected + 1)
-        assert made.sidecar._counters._restarts._value.get() == expected
+        assert made.sidecar._work._counters._restarts._value.get() == expected
 
 
 def test_every_end_of_a_leadership_ends_the_wait_and_gives_the_lease_back() -> None:
