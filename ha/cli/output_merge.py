@@ -88,9 +88,9 @@ def merge(
 ) -> None:
     """Make one file of many in the outputs of JOB that are mergeable; JOB may be running, and its readers reading.
 
-    HDFS does that in one step for each new file, and no row is read or written; files of Parquet get a new footer.
-    Whoever lists a folder sees each row once, before and after. Run it every few minutes: the journal knows the newest
-    10,000 batches.
+    HDFS does that in one step for each new file, and no row is read or written; files of Parquet and ORC get a new
+    footer. Whoever lists a folder sees each row once, before and after. Run it every few minutes: the journal knows the
+    newest 10,000 batches.
 
     If it is interrupted, run it again: it first does what is left.
     """

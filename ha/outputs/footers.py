@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from ha.outputs.merge_plan import Merge
-from ha.outputs.parquet_footer import END, alike, joined, length, parsed
-from ha.outputs.thrift_compact import Fields
+from ha.outputs import parquet_footer
+from ha.outputs.merge_plan import ORC, Merge
 from store.errors import Invalid
 
 READERS = 16
@@ -45,43 +45,54 @@ def footed(tail: Tail, merge: Merge) -> Iterator[Footed]:
     Raises:
         NotFound: a file is gone.
         StoreError: the store did not answer.
+        ImportError: files of ORC need packages of ``hybrid-ha[spark]``.
     """
     if not merge.needs_footer:
         yield Footed(merge)
         return
-    names = list(merge.files)
+    form, names = _form(merge), list(merge.files)
     with ThreadPoolExecutor(READERS, "ha-footers") as crew:
-        found = list(crew.map(partial(_read, tail, merge.partition), names))
-    row: list[tuple[str, Fields]] = []
+        found = list(crew.map(partial(_read, tail, form, merge.partition), names))
+    row: list[tuple[str, Any]] = []
     for name, each in zip(names, found, strict=True):
         if isinstance(each, Invalid):
-            yield from _runs(merge, row)
+            yield from _runs(form, merge, row)
             row = []
             yield Footed(merge.part([name]), problem=f"{name}: {each}")
         else:
             row.append((name, each))
-    yield from _runs(merge, row)
+    yield from _runs(form, merge, row)
 
 
-def _runs(merge: Merge, row: list[tuple[str, Fields]]) -> Iterator[Footed]:
-    for run in alike([footer for _, footer in row]):
+def _form(merge: Merge) -> ModuleType:
+    """Return the module that knows the footers of these files: both have the same functions."""
+    if merge.target.endswith(ORC):
+        from ha.outputs import orc_footer  # noqa: PLC0415  # loads pyarrow and protobuf
+
+        return orc_footer
+    return parquet_footer
+
+
+def _runs(form: ModuleType, merge: Merge, row: list[tuple[str, Any]]) -> Iterator[Footed]:
+    for run in form.alike([footer for _, footer in row]):
         part = merge.part([row[number][0] for number in run])
         if len(run) == 1:
             yield Footed(part, problem="no file beside it has the same schema and writer")
             continue
-        footer = joined((row[number][1], merge.files[row[number][0]]) for number in run)
+        footer = form.joined((row[number][1], merge.files[row[number][0]]) for number in run)
         yield Footed(part.with_footer(len(footer)), footer)
 
 
-def _read(tail: Tail, partition: str, name: str) -> Fields | Invalid:
+def _read(tail: Tail, form: ModuleType, partition: str, name: str) -> Any:
+    """Return the footer of a file, or the error that says why it has none that can be used."""
     path = f"{partition}/{name}".lstrip("/")
     try:
         data = tail(path, FIRST_LOOK)
-        needed = length(data[-END:])
+        needed = form.length(data)
         if needed > len(data):
             data = tail(path, needed)
         if needed > len(data):
             return Invalid("it is shorter than its footer")
-        return parsed(data[-needed:])
+        return form.parsed(data[-needed:])
     except Invalid as error:
         return error

@@ -1,9 +1,9 @@
 """Merge plans: which files of a flat output become one file. Pure.
 
 HDFS puts files of one folder behind each other in one step, without a byte being read or written: ``concat``. Of text,
-of JSON lines and of what gzip and bzip2 have made of them, files behind each other are one file; those of Parquet are,
-if a footer comes last that was made of theirs. So a merge never leaves its folder, and a folder is what a reader lists
-in one step. See decisions 59 and 65.
+of JSON lines and of what gzip and bzip2 have made of them, files behind each other are one file; those of Parquet and
+ORC are, if a footer comes last that was made of theirs. So a merge never leaves its folder, and a folder is what a
+reader lists in one step. See decisions 59 and 65.
 """
 
 import re
@@ -26,11 +26,11 @@ MOST_FILES = 500
 MOST_PATHS = 24_000
 """Characters of all their paths: they are sent in the address of one HTTP request, and a NameNode takes 64 KiB."""
 
-SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2))?|(\.[a-z0-9]+)?\.parquet")
+SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2))?|(\.[a-z0-9]+)?\.(parquet|orc)")
 """Names of files that can be put behind each other."""
 
-PARQUET = ".parquet"
-"""Ends the names of those that need a footer more."""
+PARQUET, ORC = ".parquet", ".orc"
+"""End the names of those that need a footer more."""
 
 COMMA = ","
 """Separates the paths of such a request; a path that contains one cannot be named there."""
@@ -58,7 +58,7 @@ class Merge(msgspec.Struct, frozen=True):
     @property
     def needs_footer(self) -> bool:
         """Whether the files need a footer behind them, to be one."""
-        return self.target.endswith(PARQUET)
+        return self.target.endswith((PARQUET, ORC))
 
     @property
     def footer(self) -> str:

@@ -35,8 +35,12 @@ _WRITER = {
 """The rename shows a batch at once, so Spark's own marker and its second move of every file are useless."""
 
 
-MERGEABLE = ("json", "text", "parquet")
-"""Formats in which files behind each other are a file."""
+MERGEABLE = ("json", "text", "parquet", "orc")
+"""Formats in which files behind each other are a file; two of them need a footer more."""
+
+_ONE_FILE = {"maxRecordsPerFile": "0", "orc.block.size": str(64 << 20)}
+"""Options of mergeable outputs. HDFS puts no file behind one of smaller blocks, and ORC's own have 256 MiB, twice those
+of a file that HDFS makes by default; 64 MiB are a stripe."""
 
 
 class RowWriter:
@@ -94,7 +98,7 @@ class Output:
             options: for Spark's writer.
             commit: when a partition is finished, and how that is told; default: never.
             mergeable: whether a partition of a batch is one file, ``batch-<id>.json``, and lies beside those of other
-                batches, so that `ha output merge` can make one of many. For json, text and parquet; chosen once.
+                batches, so that `ha output merge` can make one of many. For json, text, parquet and orc; chosen once.
 
         Raises:
             AlreadyExists: the output has a batch that this job decided otherwise.
@@ -108,8 +112,7 @@ class Output:
         layout.check_columns(partition_by, *(() if mergeable else (layout.BATCH,)))
         self._partition_by = tuple(partition_by)
         self._letters = RowWriter("json", (), None)
-        one_file = {"maxRecordsPerFile": "0"} if mergeable else {}
-        self._rows = RowWriter(source, self._partition_by, {**one_file, **(options or {})})
+        self._rows = RowWriter(source, self._partition_by, {**(_ONE_FILE if mergeable else {}), **(options or {})})
         self._name = check_word(name, "an output")
         if mergeable and source not in MERGEABLE:
             raise InvalidSettings(

@@ -262,8 +262,9 @@ def test_beside_real_spark_on_real_hdfs(
 @pytest.mark.spark
 @pytest.mark.hdfs
 @pytest.mark.timeout(300)
-def test_files_of_parquet_become_one_that_spark_reads(
-    spark: SparkSession, job: str, hdfs_uri: str, webhdfs_uri: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("source", ["parquet", "orc"])
+def test_files_with_footers_become_one_that_spark_reads(
+    spark: SparkSession, job: str, hdfs_uri: str, webhdfs_uri: str, capsys: pytest.CaptureFixture[str], source: str
 ) -> None:
     """Batches 2 and 3 have a column more, and batch 4 has no neighbour like it."""
     target = f"{hdfs_uri}-out/{job}"
@@ -274,7 +275,7 @@ def test_files_of_parquet_become_one_that_spark_reads(
     wide, narrow = "value string, number int, more double", "value string, number int"
     with (
         leading(job, hdfs_uri) as leadership,
-        Output(leadership, target, source="parquet", mergeable=True) as output,
+        Output(leadership, target, source=source, mergeable=True) as output,
     ):
         for batch in range(5):
             rows = [
@@ -298,7 +299,7 @@ def test_files_of_parquet_become_one_that_spark_reads(
             assert blocks(web, one)[:-1] == rows_of, "no row was written again"
         assert exit_code(["output", "verify", job, "--files", hdfs_uri]) == 0
         assert not output.write(spark.createDataFrame([("again", 0)], narrow), 1)
-    found = spark.read.option("mergeSchema", True).parquet(target)
+    found = spark.read.option("mergeSchema", True).format(source).load(target)
     assert found.count() == found.select("value").distinct().count() == 45
     assert found.where("number >= 7").count() == 10
     assert found.where("more = 2.0").select("value").count() == 2

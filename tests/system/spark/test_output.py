@@ -387,7 +387,7 @@ def test_an_output_is_flat_for_ever_or_never(leadership: Leadership, tmp_path: P
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"source": "orc"}, "files of orc behind each other are no such file. Choose json, text, parquet"),
+        ({"source": "csv"}, "files of csv behind each other are no such file. Choose json, text, parquet, orc"),
         ({"commit": PartitionCommit(), "partition_by": ["day"]}, "has a partition commit, so it cannot be mergeable"),
     ],
 )

@@ -6,6 +6,7 @@ from contextlib import suppress
 from ha.agent import snapshots as wire
 from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin
 from ha.leadership.deadline_file import FARTHEST_S, DeadlineReader
+from ha.outputs import orc_footer
 from ha.outputs.parquet_footer import END, joined, length, parsed
 from ha.spark.relocate import relocated
 from leader.election.attestation import SessionAttestor
@@ -157,8 +158,25 @@ def parquet_footer(data: bytes) -> None:
         parsed(made)
 
 
+def orc_end(data: bytes) -> None:
+    """The end of an ORC file: likewise."""
+    said = b"\x08" + varint(len(data)) + b"\x10\x00\x82\xf4\x03\x03ORC"  # not compressed
+    end = data + said + bytes([len(said)])
+    with suppress(Invalid):
+        assert orc_footer.length(end) == len(end)
+        found = orc_footer.parsed(end)
+        made = orc_footer.joined([(found, 1000), (found, 500)])
+        assert orc_footer.length(made) == len(made)
+        orc_footer.parsed(made)
+
+
+def varint(number: int) -> bytes:
+    """Return a number as Protocol Buffers write it: 7 bits a byte, the lowest first."""
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
+
+
 ALL = (
-    parquet_footer,
+    *(parquet_footer, orc_end),
     *(leader_record, checkpoints_record, incarnation, belief, snapshot, beat, greeting),
     *(result, operator_metadata),
 )

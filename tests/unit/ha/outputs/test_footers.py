@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from ha.checkpoints.trees import Tree
 from ha.outputs import footers
@@ -86,6 +87,18 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
     merge = Merge("", "merged-0-1-t.parquet", {"batch-0.parquet": 9, "batch-1.parquet": 9})
     with BoundedFiles(lambda: LocalFiles(tmp_path), uri=tmp_path.as_uri()) as files, pytest.raises(NotFound):
         list(footed(Tree(files).tail, merge))
+
+
+def test_files_of_orc_get_one_of_theirs(tmp_path: Path) -> None:
+    names, data = [f"batch-{number}.zstd.orc" for number in range(2)], []
+    for number, name in enumerate(names):
+        orc.write_table(pa.table({ONE: [number]}), tmp_path / name, compression="zstd")
+        data.append((tmp_path / name).read_bytes())
+    merge = Merge("", "merged-0-1-t.zstd.orc", dict(zip(names, map(len, data), strict=True)))
+    with BoundedFiles(lambda: LocalFiles(tmp_path), uri=tmp_path.as_uri()) as files:
+        (each,) = footed(Tree(files).tail, merge)
+    assert (each.problem, each.merge.needs_footer) == ("", True)
+    assert orc.read_table(io.BytesIO(b"".join([*data, each.footer]))).column(ONE).to_pylist() == [0, 1]
 
 
 def test_text_needs_none_and_is_not_read(tmp_path: Path) -> None:

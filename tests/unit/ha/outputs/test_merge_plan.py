@@ -108,7 +108,7 @@ def test_no_request_is_too_long() -> None:
 
 
 files = st.lists(
-    st.tuples(st.integers(0, 3000), st.integers(0, 120), st.sampled_from([".json", ".snappy.parquet", ".orc"])),
+    st.tuples(st.integers(0, 3000), st.integers(0, 120), st.sampled_from([".json", ".snappy.parquet", ".csv"])),
     unique_by=lambda each: each[0], max_size=60,
 )  # fmt: skip
 rules = st.builds(Rule, st.integers(2, 10), st.integers(1, 300), st.just(1.0), st.booleans())
@@ -132,7 +132,7 @@ def test_each_file_is_in_one_plan_at_most_and_no_plan_breaks_a_rule(
         assert {batch // layout.BUCKET for batch in each.batches} == {each.thousand}
         assert 2 <= len(each.files) <= rule.files
         assert each.bytes <= rule.bytes
-        assert not each.target.endswith(".orc")
+        assert not each.target.endswith(".csv")
         assert {name.partition(".")[2] for name in [*each.files, each.target]} == {each.target.partition(".")[2]}
     if rule.rest:  # again, with what is left, gives nothing more than what size has cut
         left = [each for each in entries if each.name not in named]
