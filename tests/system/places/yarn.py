@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from benchmarks.spark.cluster import FLAGS, HOME, clean_environment
 from ha.sandbox import jars
 from ha.sandbox.cache import cache_directory, cached, sha256
 from ha.sandbox.java import find_java
 from ha.sandbox.polling import SandboxError, until
 from ha.sandbox.ports import LOOPBACK, free_ports
 from ha.sandbox.process import send, spawn, wait_gone
-from tests.system.spark.cluster import FLAGS, HOME, clean_environment
 
 BOUNCY_CASTLE = {
     "bcprov-jdk18on": "14cde2fdfaa8890480a8e5b67aceef0c90f96682c1e23c133bafdc9e0b3255ce",

@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
@@ -16,54 +17,67 @@ from ha.sandbox.process import send, spawn, wait_gone
 
 HOME = Path(pyspark.__file__).parent
 
+MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
+
 UP_S = 60.0
 """Seconds that a JVM may take to listen; on a busy machine Java takes its time."""
 
 FLAGS = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
-def clean_environment() -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker of the cluster.
+
+    Attributes:
+        host: an address of loopback; Spark takes different ones for different hosts.
+        cores: that it offers.
+        variables: of its environment; its executors and their Python workers inherit them.
+    """
+
+    host: str = LOOPBACK
+    cores: int = 2
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def clean_environment(host: str = LOOPBACK) -> dict[str, str]:
     """Return this process's environment without our settings: tasks learn everything from Spark."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HA_")}
-    root = str(Path(__file__).parents[3])
+    root = str(Path(__file__).parents[2])
     return {
         **kept,
         "SPARK_HOME": str(HOME),
-        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_LOCAL_IP": host,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))),
     }
 
 
 @contextmanager
-def standalone(folder: Path, interface: int | None = None, workers: int = 1) -> Iterator[str]:
-    """Start a master and workers of two cores each; yields ``spark://host:port``.
+def standalone(folder: Path, interface: int | None = None, workers: Sequence[Worker] = (Worker(),)) -> Iterator[str]:
+    """Start a master and its workers, in a folder that exists; yields ``spark://host:port``.
 
     The master's web interface listens on the port ``interface``, and lets everybody decommission workers.
+
+    Raises:
+        SandboxError: one of them did not start.
     """
     (port,) = free_ports(1)
     interface = interface or free_ports(1)[0]
     address = f"spark://{LOOPBACK}:{port}"
+    master = ("--host", LOOPBACK, "--port", str(port), "--webui-port", str(interface))
     with ExitStack() as stack:
-        common = ("--host", LOOPBACK)
-        stack.enter_context(
-            _daemon(
-                folder,
-                "master",
-                ("org.apache.spark.deploy.master.Master", *common, "--port", str(port), "--webui-port", str(interface)),
-                "I have been elected leader!",
-            )
-        )
-        worker = ("org.apache.spark.deploy.worker.Worker", *common, "--cores", "2", "--memory", "1g")
-        for number in range(workers):
-            place = ("--webui-port", "0", "--work-dir", str(folder / f"work-{number}"), address)
-            said = "Successfully registered with master"
-            stack.enter_context(_daemon(folder, f"worker-{number}", (*worker, *place), said))
+        stack.enter_context(_daemon(folder, "master", Worker(), (MASTER, *master), "I have been elected leader!"))
+        for number, each in enumerate(workers):
+            name = f"worker-{number}"
+            arguments = ("--host", each.host, "--cores", str(each.cores), "--memory", "2g", "--webui-port", "0")
+            command = (WORKER, *arguments, "--work-dir", str(folder / name), address)
+            stack.enter_context(_daemon(folder, name, each, command, "Successfully registered with master"))
         yield address
 
 
 @contextmanager
-def _daemon(folder: Path, name: str, arguments: tuple[str, ...], said: str) -> Iterator[None]:
+def _daemon(folder: Path, name: str, worker: Worker, arguments: tuple[str, ...], said: str) -> Iterator[None]:
     log = folder / f"{name}.log"
     command = [
         str(find_java().path),
@@ -75,7 +89,8 @@ def _daemon(folder: Path, name: str, arguments: tuple[str, ...], said: str) -> I
     ]
     # Without it the launcher of executors looks for a source tree; Spark's own scripts set it.
     scala = next((HOME / "jars").glob("spark-core_*.jar")).name.removeprefix("spark-core_").partition("-")[0]
-    process = spawn(command, {**clean_environment(), "SPARK_SCALA_VERSION": scala}, log)
+    variables = {**clean_environment(worker.host), "SPARK_SCALA_VERSION": scala, **worker.variables}
+    process = spawn(command, variables, log)
     try:
 
         def obstacle() -> str | None:
