@@ -29,6 +29,8 @@ MODULES = (
     "benchmarks.spark.moving",
     "benchmarks.spark.first_call",
     "benchmarks.spark.workers",
+    "benchmarks.spark.even_load",
+    "benchmarks.spark.executors",
 )
 """Names in the order in which benchmarks run and appear in the report."""
 
