@@ -24,6 +24,7 @@ NAVIGATION = {
     "Operate": [
         "operations",
         "checkpoints",
+        "even-load",
         "replication",
         "groups",
         "api",

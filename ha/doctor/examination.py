@@ -1,5 +1,6 @@
 """The examination: all checks, in the order in which people look for a cause."""
 
+import os
 from collections.abc import Iterator, Sequence
 
 from ha.config.exposure import exposures
@@ -11,6 +12,7 @@ from ha.doctor.finding import Finding, ok, warning
 from ha.doctor.host import check_host, check_lender
 from ha.doctor.job_directory import Consent, check_job_directory
 from ha.doctor.servers import check_namenodes, check_zookeeper, hadoop
+from ha.doctor.spark_settings import check_spark_settings
 from ha.groups.placement.place import roots_of
 
 PATIENCE = 4
@@ -44,6 +46,7 @@ def examine(gathered: Gathered, jobs: Sequence[str] = (), consent: Consent | Non
             yield check_lender(stores.snapshots)
     finally:
         stores.close()
+    yield from check_spark_settings(os.environ)
     yield from check_host(
         settings.drift, settings.kerberos_keytab, kerberos=hadoop().get("hadoop.security.authentication") == "kerberos"
     )

@@ -1,0 +1,40 @@
+"""Check of Spark's settings on this host: those that were measured to be bad.
+
+Only the defaults of this host are known here. What a program sets itself counts more, and is not seen. The figures, and
+the settings that made no difference, are in docs/even-load.md.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from ha.doctor.finding import Finding, ok, warning
+from ha.sidecar.spark_overlay import DEFAULTS, users_configuration
+from ha.sidecar.spark_submit import properties_of
+
+CHECK = "spark settings"
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+BOUNDED = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
+MOST = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
+
+
+def check_spark_settings(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a warning for each bad setting in the ``spark-defaults.conf`` that Spark reads in this environment."""
+    folder = users_configuration(environment)
+    file = folder / DEFAULTS if folder is not None else None
+    found = list(warnings(properties_of(file) if file is not None else {}))
+    yield from found or [ok(CHECK, f"{file or f'No {DEFAULTS}'} has none that was measured to be bad.")]
+
+
+def warnings(given: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a warning for each bad one of these settings of Spark, by name."""
+    if given.get(PROVIDER) == ROCKSDB and not _on(given.get(BOUNDED, "")):
+        yield warning(
+            CHECK,
+            f"State is in RocksDB, and {BOUNDED} is not true: nothing bounds its memory outside of an executor's heap.",
+            f"Set it to true, and {MOST} to what spark.executor.memoryOverhead has room for.",
+        )
+
+
+def _on(value: str) -> bool:
+    return value.strip().lower() == "true"
