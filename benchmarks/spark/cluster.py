@@ -70,7 +70,7 @@ def standalone(folder: Path, interface: int | None = None, workers: Sequence[Wor
         stack.enter_context(_daemon(folder, "master", Worker(), (MASTER, *master), "I have been elected leader!"))
         for number, each in enumerate(workers):
             name = f"worker-{number}"
-            arguments = ("--host", each.host, "--cores", str(each.cores), "--memory", "2g", "--webui-port", "0")
+            arguments = ("--host", each.host, "--cores", str(each.cores), "--memory", "1g", "--webui-port", "0")
             command = (WORKER, *arguments, "--work-dir", str(folder / name), address)
             stack.enter_context(_daemon(folder, name, each, command, "Successfully registered with master"))
         yield address

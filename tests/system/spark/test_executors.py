@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks.spark.cluster import Worker, clean_environment, standalone
 from ha.drain.executors import Master
 from ha.sandbox.ports import LOOPBACK, free_ports
 from ha.spark.executors import rescale_executors
 from leader.job.requests import State
-from tests.system.spark.cluster import clean_environment, standalone
 from tests.system.spark.helpers import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -46,7 +46,10 @@ class Job:
         """Run the job, and feed it all the time."""
         over = threading.Event()
         feeder = threading.Thread(target=self._feed, args=(over,))
-        with standalone(self.folder, self.interface, 2) as address, (self.folder / "job.log").open("wb") as log:
+        with (
+            standalone(self.folder, self.interface, (Worker(), Worker())) as address,
+            (self.folder / "job.log").open("wb") as log,
+        ):
             places = (self.source.as_uri(), self.target.as_uri())
             command = self.ha("run", "--", sys.executable, f"{DRIVER}", address, "orders", *places)
             job = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
