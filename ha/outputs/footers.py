@@ -45,7 +45,7 @@ def footed(tail: Tail, merge: Merge) -> Iterator[Footed]:
     Raises:
         NotFound: a file is gone.
         StoreError: the store did not answer.
-        ImportError: files of ORC need packages of ``hybrid-ha[spark]``.
+        Invalid: files of ORC need packages that are not installed.
     """
     if not merge.needs_footer:
         yield Footed(merge)
@@ -67,8 +67,10 @@ def footed(tail: Tail, merge: Merge) -> Iterator[Footed]:
 def _form(merge: Merge) -> ModuleType:
     """Return the module that knows the footers of these files: both have the same functions."""
     if merge.target.endswith(ORC):
-        from ha.outputs import orc_footer  # noqa: PLC0415  # loads pyarrow and protobuf
-
+        try:
+            from ha.outputs import orc_footer  # noqa: PLC0415  # loads pyarrow and protobuf
+        except ImportError as error:
+            raise Invalid("Files of ORC need pyarrow and protobuf: pip install 'hybrid-ha[spark]'.") from error
         return orc_footer
     return parquet_footer
 

@@ -1,6 +1,7 @@
 """Footers of the files of a merge: read from their ends, in runs of one schema; others are left alone."""
 
 import io
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ha.outputs.footers import Footed, footed
 from ha.outputs.merge_plan import Merge
 from ha.outputs.parquet_footer import length
 from store.bounded import BoundedFiles
-from store.errors import NotFound
+from store.errors import Invalid, NotFound
 from store.local import LocalFiles
 
 ONE, OTHER = "id", "number"
@@ -99,6 +100,15 @@ def test_files_of_orc_get_one_of_theirs(tmp_path: Path) -> None:
         (each,) = footed(Tree(files).tail, merge)
     assert (each.problem, each.merge.needs_footer) == ("", True)
     assert orc.read_table(io.BytesIO(b"".join([*data, each.footer]))).column(ONE).to_pylist() == [0, 1]
+
+
+def test_files_of_orc_need_packages_that_others_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ha.outputs.orc_footer", None)
+    monkeypatch.delattr("ha.outputs.orc_footer", raising=False)
+    merge = Merge("", "merged-0-1-t.orc", {"batch-0.orc": 9, "batch-1.orc": 9})
+    with BoundedFiles(lambda: LocalFiles(tmp_path), uri=tmp_path.as_uri()) as files, pytest.raises(Invalid) as error:
+        list(footed(Tree(files).tail, merge))
+    assert "pip install 'hybrid-ha[spark]'" in str(error.value)
 
 
 def test_text_needs_none_and_is_not_read(tmp_path: Path) -> None:
