@@ -85,13 +85,12 @@ CASES: Mapping[str, Turn] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One turn: milliseconds of each batch, the part of its rows that the slow worker had, and loads of state."""
+    """One turn: milliseconds of each batch, and the part of its rows that the slow worker had."""
 
     settings: str
     case: str
     batch_ms: list[float]
     slow: list[float]
-    loads: list[float]
 
 
 def run(context: Context) -> Result:
@@ -166,8 +165,7 @@ def _result(measured: Sequence[Measured], rounds: int, plan: Mapping[str, tuple[
             turns = grouped[name, case]
             took = [ms / 1000 for each in turns for ms in each.batch_ms]
             slow = median(part for each in turns for part in each.slow)
-            loads = sum(each for turn in turns for each in turn.loads) / max(1, sum(len(each.loads) for each in turns))
-            rows.append((case, name, round(median(took), 2), round(max(took), 2), f"{slow:.0%}", round(loads, 1)))
+            rows.append((case, name, round(median(took), 2), round(max(took), 2), f"{slow:.0%}"))
             series[case if name == USUAL else f"{case}; {name}"] = took
     return Result(
         name=NAME,
@@ -178,7 +176,6 @@ def _result(measured: Sequence[Measured], rounds: int, plan: Mapping[str, tuple[
             "median [s]",
             "longest [s]",
             "rows on the slow worker",
-            "state moved, partitions",
         ),
         rows=tuple(rows),
         targets=(),

@@ -98,13 +98,7 @@ def _turn(spark: SparkSession, turn: Turn, told: dict[str, Any], checkpoint: str
     return {
         "batch_ms": [each["durationMs"]["triggerExecution"] for each in progress],
         "slow": [slow[each["batchId"]] for each in progress],
-        "loads": [_loads(operator) for each in progress for operator in each["stateOperators"]],
     }
-
-
-def _loads(operator: dict[str, Any]) -> int:
-    """Return how many partitions were loaded from HDFS in a batch: each has come to another executor."""
-    return int(operator["customMetrics"].get("rocksdbNumLoadedFromDfs", 0))
 
 
 def _rows(spark: SparkSession, turn: Turn, brokers: str) -> DataFrame:
