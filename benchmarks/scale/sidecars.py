@@ -27,7 +27,7 @@ from ha.config.stores import Stores
 from leader.job.admin import JobAdmin
 from leader.layout.lease import Lease, Mode
 from leader.layout.znodes import SESSIONS, session_path
-from store.errors import NotFound
+from store.errors import StoreError
 from store.zookeeper import Children, Get
 
 AT_ONCE = 4
@@ -58,7 +58,7 @@ def lent(stores: Stores) -> Counter[int]:
     try:
         tokens: list[str] = stores.zookeeper.call(Children(SESSIONS), CALL_S)
         nodes = [stores.zookeeper.call(Get(session_path(token)), CALL_S) for token in tokens]
-    except NotFound:  # not yet, or not any more
+    except StoreError:  # there is no node yet, or not any more; or the machine is busy
         return Counter()
     return Counter(stat.ephemeral_owner for _, stat in nodes)
 
@@ -87,6 +87,7 @@ def start_all(jobs: int, folder: Path, started: list["subprocess.Popen[bytes]"])
     with closing(Stores(settings({"snapshots": "off"}))) as stores:
         assert stores.zookeeper is not None, "the sandbox has one"
         stores.zookeeper.start()
+        stores.zookeeper.wait(ALL_WITHIN_S)
         for number in range(2 * jobs):
             command = ["run", f"many-{number % jobs}", "--", "sleep", "86400"]
             started.append(start(f"{'ab'[number // jobs]}{number % jobs}", command, folder))
