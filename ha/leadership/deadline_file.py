@@ -1,7 +1,11 @@
-"""Deadline file: tells the processes that a sidecar supervises how long it leads. Three numbers, memory-mapped.
+"""Deadline file: tells the processes that a sidecar supervises how long it leads. Five numbers, memory-mapped.
 
 The driver reads whether it still leads, and the guard reads when the driver must be dead. A read takes no system call.
 It works even while the sidecar is frozen, which is the purpose of the file. Damaged content means no leadership.
+
+There is a place for each of two records, and a counter whose parity says which one counts. A record is written to the
+other place, then the counter changes. So a writer that is interrupted in between, as happens on a busy machine, leaves
+what it said before.
 """
 
 import errno
@@ -12,16 +16,17 @@ from pathlib import Path
 
 from store.clock import now
 
-_LAYOUT = struct.Struct("<Qdd")
+_LAYOUT = struct.Struct("<Qdddd")
+_RECORD = struct.Struct("<dd")
 FARTHEST_S = 1e7
 """Longest time from now that a deadline can lie: over a hundred days, ten times as long as any lease."""
 
 ATTEMPTS = 1000
-"""Reads of a half-written record before it counts as damaged, which means no leadership."""
+"""Reads during each of which another record came, before the file counts as damaged, which means no leadership."""
 
 
 class DeadlineWriter:
-    """The sidecar's end. A counter is odd while the numbers change, so that readers notice a half-written record."""
+    """The sidecar's end."""
 
     def __init__(self, path: Path, *, resume: bool = False) -> None:
         """Create the file, which grants nothing yet; or resume that of a dead process, and leave what it says.
@@ -39,8 +44,7 @@ class DeadlineWriter:
             self._map = mmap.mmap(descriptor, _LAYOUT.size)
         finally:
             os.close(descriptor)
-        count, _, _ = _LAYOUT.unpack_from(self._map)
-        self._count = count + count % 2  # odd if the dead process was writing
+        self._count = _LAYOUT.unpack_from(self._map)[0]
         if not resume:
             self.write(float("-inf"), float("-inf"))
 
@@ -51,9 +55,8 @@ class DeadlineWriter:
             leads_until: end of the time for which the sidecar leads.
             holds_until: end of the time in which no other process can lead.
         """
-        self._count += 2
-        struct.pack_into("<Q", self._map, 0, self._count - 1)
-        struct.pack_into("<dd", self._map, 8, leads_until, holds_until)
+        self._count += 1
+        _RECORD.pack_into(self._map, _place(self._count), leads_until, holds_until)
         struct.pack_into("<Q", self._map, 0, self._count)
 
     def close(self) -> None:
@@ -78,8 +81,9 @@ class DeadlineReader:
     def read(self) -> tuple[float, float]:
         """Return the two deadlines that :meth:`DeadlineWriter.write` published."""
         for _ in range(ATTEMPTS):
-            count, leads_until, holds_until = _LAYOUT.unpack_from(self._map)
-            if count % 2 == 0 and _LAYOUT.unpack_from(self._map)[0] == count:
+            count = _LAYOUT.unpack_from(self._map)[0]
+            leads_until, holds_until = _RECORD.unpack_from(self._map, _place(count))
+            if _LAYOUT.unpack_from(self._map)[0] == count:  # else the next but one may have been written over it
                 end = now() + FARTHEST_S
                 if leads_until <= end and holds_until <= end:  # false for a NaN
                     return leads_until, holds_until
@@ -89,6 +93,11 @@ class DeadlineReader:
     def is_leader(self) -> bool:
         """Whether the sidecar leads now."""
         return now() < self.read()[0]
+
+
+def _place(count: int) -> int:
+    """Return where the record is that counts at this state of the counter."""
+    return 8 + count % 2 * _RECORD.size
 
 
 def _check_size(descriptor: int, path: Path) -> None:

@@ -92,7 +92,7 @@ def _records() -> Target:
 
     leader = LeaderInformation("orders", 42, OWNER, {"jobmaster": "host:6123", "rest": "ä\0"}, 3)
     state = CheckpointState("orders", 42, OWNER, 8, {"daily": Checkpoint("daily", 7, 6)})
-    belief = struct.pack("<Qdd", 2, 1e6, 1e6)
+    belief = struct.pack("<Qdddd", 2, 1e6, 1e6, 1e6, 1e6)
     told = Snapshot("orders", 42, OWNER, leader, 1.0, 2.0, verified=True)
     sealed = (wire.encode(told, records.ORIGIN, 30.0), wire.encode_beat(records.ORIGIN, 1, 2.0, ""))
     bodies = tuple(each[9:-1] for each in sealed)

@@ -25,7 +25,7 @@ from tests.system.hostile.strategies import (
     examples,
 )
 
-BELIEFS = st.builds(struct.Struct("<Qdd").pack, st.integers(0, 9), st.floats(), st.floats())
+BELIEFS = st.builds(struct.Struct("<Qdddd").pack, st.integers(0, 9), *[st.floats()] * 4)
 
 
 @pytest.mark.parametrize("holds", records.ALL, ids=lambda each: each.__name__)
@@ -82,6 +82,6 @@ def test_a_belief_of_any_numbers_makes_a_leader_only_of_those_near_by(data: byte
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 def test_every_belief_of_a_sidecar_is_read_back(leads: float, holds: float) -> None:
     written = now() + leads, now() + holds
-    data = struct.pack("<Qdd", 2, *written)
+    data = struct.pack("<Qdddd", 2, *written, 0.0, 0.0)
     records.belief(data)
     assert DeadlineReader(file_of("belief", data)).read() == written

@@ -241,16 +241,16 @@ def test_an_address_prints_as_one_line() -> None:
 @pytest.mark.parametrize("leads", [math.nan, math.inf, 1e300])
 def test_numbers_that_no_sidecar_writes_lead_nobody_and_keep_no_guard_waiting(leads: float, tmp_path: Path) -> None:
     path = tmp_path / "belief"
-    path.write_bytes(struct.pack("<Qdd", 2, leads, leads))
+    path.write_bytes(struct.pack("<Qdddd", 2, leads, leads, 0.0, 0.0))
     assert DeadlineReader(path).read() == (-math.inf, -math.inf)
 
 
 def test_a_file_that_is_no_belief_leads_nobody(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
-    path.write_text("perhaps I lead, perhaps not, who knows")
+    path.write_text("perhaps I lead, perhaps not, who knows that?")
     with pytest.raises(OSError, match="too long"):
         DeadlineReader(path)
-    path.write_text("perhaps I lead, or not .")
+    path.write_text("perhaps I lead, or perhaps I do not lead")
     assert not DeadlineReader(path).is_leader()
 
 
