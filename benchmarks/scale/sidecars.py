@@ -53,7 +53,7 @@ def start(name: str, arguments: list[str], folder: Path) -> "subprocess.Popen[by
 
 
 def lent(stores: Stores) -> Counter[int]:
-    """Return by session how many processes it attests."""
+    """Return by session how many nodes attest it: one of its own, and one of each process that borrows it."""
     assert stores.zookeeper is not None, "the sandbox has one"
     try:
         tokens: list[str] = stores.zookeeper.call(Children(SESSIONS), CALL_S)
@@ -92,8 +92,8 @@ def start_all(jobs: int, folder: Path, started: list["subprocess.Popen[bytes]"])
             command = ["run", f"many-{number % jobs}", "--", "sleep", "86400"]
             started.append(start(f"{'ab'[number // jobs]}{number % jobs}", command, folder))
             if number % AT_ONCE == AT_ONCE - 1:
-                until(lambda number=number: lent(stores).total() > number, f"{number + 1} are attested")  # type: ignore[misc]
-        until(lambda: lent(stores).total() == 2 * jobs, "all are attested")
+                until(lambda number=number: lent(stores).total() > number + 1, f"{number + 1} are attested")  # type: ignore[misc]
+        until(lambda: lent(stores).total() == 1 + 2 * jobs, "all are attested")
         until(
             lambda: all(lease.mode is Mode.ZOOKEEPER for lease in leases(stores, jobs)), "ZooKeeper attests all leases"
         )
