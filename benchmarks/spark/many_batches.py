@@ -8,7 +8,7 @@ Spark has written the rows, and, in turns with it, what Spark's file sink does t
   has by default.
 
 Each batch is one file. Time and again a batch goes to an output that is new: what the machine does meanwhile makes both
-slower, so that the ratio of the two says what the length of an output costs.
+slower, so that the change of their ratio says what the length of an output costs.
 """
 
 import json
@@ -95,8 +95,8 @@ def summarise(found: Found) -> Result:
         ("file sink's log, mean", *_ends(found.log, fmean), max(found.log)),
         ("file sink's log, batches that compact it", *_ends(compacting, median), max(compacting)),
     )
-    old, young = _end(found.output), _end(found.young)
-    growth = median(old) / median(young)
+    (old, older), (young, later) = _ends(found.output, median), _ends(found.young, median)
+    growth = older / later / (old / young)  # a new output also has a connection that is new
     series = {
         "Output": _steps(found.output, TURN),
         "Output, a new one": _steps(found.young, TURN // YOUNG_EVERY),
@@ -109,7 +109,9 @@ def summarise(found: Found) -> Result:
         title=TITLE,
         columns=("", "first tenth [ms]", "last tenth [ms]", "slowest [ms]"),
         rows=tuple((name, *(round(each, 1) for each in figures)) for name, *figures in rows),
-        targets=(Target("an output with many batches, against a new one", FLAT, growth, "x", at_most=True),),
+        targets=(
+            Target("growth of a batch of Output, against that of a new one beside it", FLAT, growth, "x", at_most=True),
+        ),
         notes=(
             f"{len(found.output):,} batches of one file each, in turns of {TURN}; Spark's execution is not in them.",
             f"The file sink's log took {len(found.log):,} batches, and no turn after {LOG_S:.0f} s of them.",
