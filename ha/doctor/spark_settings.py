@@ -23,7 +23,7 @@ def check_spark_settings(environment: Mapping[str, str]) -> Iterator[Finding]:
     folder = users_configuration(environment)
     file = folder / DEFAULTS if folder is not None else None
     found = list(warnings(properties_of(file) if file is not None else {}))
-    yield from found or [ok(CHECK, f"{file or f'No {DEFAULTS}'} has none that was measured to be bad.")]
+    yield from found or [ok(CHECK, f"None is bad in {file}." if file is not None else f"There is no {DEFAULTS}.")]
 
 
 def warnings(given: Mapping[str, str]) -> Iterator[Finding]:
