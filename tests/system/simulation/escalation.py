@@ -136,7 +136,9 @@ class CommandWork:
         self._clock, self._dice = SimulatedClock(host), host.world.dice(f"command {host.name}")
         process: Any = SimpleNamespace(
             stores=SimpleNamespace(files=files, timing=plan.timing),
-            settings=SimpleNamespace(rerun=RERUN_OFF, cleanup=CLEANUP_OFF, exceptions_retained=EXCEPTIONS_RETAINED),
+            settings=SimpleNamespace(
+                rerun=RERUN_OFF, cleanup=CLEANUP_OFF, exceptions_retained=EXCEPTIONS_RETAINED, replicate_to=""
+            ),
             holds_until=lambda job: host.participant(job).election.state.holds_until(),
         )
         self.status = _Status(process, job, again=again, clock=self._clock)
