@@ -13,7 +13,7 @@ Three kinds of standbys take turns in one run: warm ones, cold ones, and cold on
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from math import nan
@@ -132,6 +132,28 @@ def _once(words: Words, sidecars: Sidecars, leader: Sidecar, killed: str, standb
     return Failover(killed, standby, granted.at - at, first.at - wall), successor
 
 
+def _targets(killed: str, middles: Mapping[tuple[str, str], float]) -> tuple[Target, ...]:
+    """Return the targets of one kind of kill, by the medians of each kind of kill and standby."""
+    cold = middles[killed, COLD]
+    return (
+        Target(f"{killed} killed, standby warm: first commit", WARM_WITHIN[killed], middles[killed, WARM], "s", True),
+        Target(
+            f"{killed} killed: ratio of a cold standby's time to a warm one's",
+            FASTER,
+            cold / middles[killed, WARM],
+            "x",
+            at_most=False,
+        ),
+        Target(
+            f"{killed} killed: ratio of a cold standby's time without class data to that with it",
+            CLASS_DATA_FASTER,
+            cold / middles[killed, CLASS_DATA],
+            "x",
+            at_most=False,
+        ),
+    )
+
+
 def summarise(failovers: Sequence[Failover]) -> Result:
     """Return the result."""
     cases = {
@@ -157,33 +179,7 @@ def summarise(failovers: Sequence[Failover]) -> Result:
             for case, found in cases.items()
             if found
         ),
-        targets=tuple(
-            target
-            for killed in (DRIVER, ALL)
-            for target in (
-                Target(
-                    f"{killed} killed, standby warm: first commit",
-                    WARM_WITHIN[killed],
-                    middles[killed, WARM],
-                    "s",
-                    True,
-                ),
-                Target(
-                    f"{killed} killed: ratio of a cold standby's time to a warm one's",
-                    FASTER,
-                    middles[killed, COLD] / middles[killed, WARM],
-                    "x",
-                    at_most=False,
-                ),
-                Target(
-                    f"{killed} killed: ratio of a cold standby's time without class data to that with it",
-                    CLASS_DATA_FASTER,
-                    middles[killed, COLD] / middles[killed, CLASS_DATA],
-                    "x",
-                    at_most=False,
-                ),
-            )
-        ),
+        targets=tuple(each for killed in (DRIVER, ALL) for each in _targets(killed, middles)),
         notes=(
             "Medians. The kinds of standbys take turns, on one host that also runs ZooKeeper, NameNode and DataNode.",
             "The query counts words and has a Python function: one file a batch, the next at once; state in HDFS.",
