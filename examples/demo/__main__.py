@@ -17,7 +17,7 @@ from examples.demo.topic_act import TopicAct
 from ha.drill.clients import batches_done, read_counts
 from ha.history import edits
 from ha.history.checker import check
-from ha.history.events import Event, load
+from ha.history.events import Event, Violation, load
 from ha.sandbox.polling import SandboxError
 from ha.sandbox.sandbox import Sandbox
 from store.bounded import BoundedFiles
@@ -155,10 +155,7 @@ class Demo:
                 "writes_refused": len(findings.zombie_refusals),
                 "refusals": findings.zombie_refusals,
             },
-            "history": {
-                "events": dict(sorted(Counter(type(event).__name__ for event in events).items())),
-                "violations": [asdict(violation) for violation in violations],
-            },
+            "history": _told(events, violations),
             "files_fed": len(self._feeder.fed),
             "batches": batches_done(self._files, "output"),
             "words_expected": total,
@@ -171,6 +168,14 @@ class Demo:
         """Check the history of the processes against what HDFS has executed."""
         edits.save(self._sandbox.edits(), self._environment["HA_FILES"], JOB, self._history)
         return load(self._history)
+
+
+def _told(events: list[Event], violations: list[Violation]) -> dict[str, Any]:
+    """Return what the history says: how many events of each kind, and what breaks a guarantee."""
+    return {
+        "events": dict(sorted(Counter(type(event).__name__ for event in events).items())),
+        "violations": [asdict(violation) for violation in violations],
+    }
 
 
 def _prepare(files: Any, directory: str) -> None:
