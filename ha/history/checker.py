@@ -267,9 +267,12 @@ def _answer(event: LookedUp) -> _Answer:
 
 
 def _published(events: Sequence[Event]) -> dict[_Answer, float]:
-    """Every correct answer, and since when it is one: from the file system's changes, else from what leaders said."""
+    """Every correct answer, and since when it is one: from the file system's changes, else from what leaders said.
+
+    A leader says that it has published when it has been told so. Readers can see it earlier, but never before the grant.
+    """
     found: dict[_Answer, float] = {}
-    granted = {event.session_id for event in events if isinstance(event, Granted)}
+    granted = {event.session_id: event.at for event in events if isinstance(event, Granted)}
     if any(isinstance(event, Stored) for event in events):
         for answer in published_answers(events):
             if answer.session_id in granted:
@@ -277,7 +280,8 @@ def _published(events: Sequence[Event]) -> dict[_Answer, float]:
         return found
     for event in events:
         if isinstance(event, Published):
-            found.setdefault((event.epoch, event.session_id, tuple(sorted(event.endpoints.items()))), event.at)
+            answer = event.epoch, event.session_id, tuple(sorted(event.endpoints.items()))
+            found.setdefault(answer, granted.get(event.session_id, event.at))
     return found
 
 

@@ -274,6 +274,13 @@ def test_without_the_file_systems_changes_the_leaders_word_counts() -> None:
     assert broken(granted(1, "a", FIRST), said, told(3, FIRST, "evil:1")) == {"R2"}
 
 
+def test_a_reader_may_know_before_the_leader_is_told_that_it_has_published() -> None:
+    said = Published(3, JOB, "a", 1, A, {"rest": "a:1"})
+    assert not broken(granted(1, "a", FIRST), told(1.5, FIRST), said)
+    assert broken(granted(1, "a", FIRST), told(0.5, FIRST), said) == {"R2"}
+    assert broken(told(1.5, FIRST), said) == {"R2"}
+
+
 # --- what a person is shown
 
 
