@@ -14,7 +14,7 @@ from starlette.responses import Response
 from ha.api.operations import JSON, trouble
 from ha.listening.problems import problem
 
-MOST_BYTES = 4_000
+MOST_BYTES = 32_000
 """Of a body."""
 
 THREADS = 4
@@ -25,11 +25,11 @@ _FREE = re.compile(r"[^A-Za-z0-9.-]")
 T = TypeVar("T")
 
 
-def post(kind: type[T], do: Callable[[Request, T], Response]) -> Callable[[Request], Awaitable[Response]]:
+def post(kind: Any, do: Callable[[Request, T], Response]) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that decodes the body, and has the function answer.
 
     Args:
-        kind: of the body.
+        kind: type of the body, or several with tags.
         do: takes the request and the decoded body; it may block, and raise what other handlers raise.
     """
     turn = asyncio.Semaphore(THREADS)

@@ -43,8 +43,8 @@ def test_asking_twice_with_one_id_is_asking_once(served: Served, led: Requests) 
 
 
 def test_a_savepoint_is_asked_for_with_its_place_and_its_result_comes_back(served: Served, led: Requests) -> None:
-    asked = {"verb": "savepoint", "id": "7", "arguments": {"to": "hdfs://far/away", "timeout": "30"}}
-    assert served.ask("POST", PATH, asked)[1]["arguments"] == asked["arguments"]
+    asked = {"verb": "savepoint", "id": "7", "arguments": {"to": "hdfs://far/away", "timeout": 30}}
+    assert served.ask("POST", PATH, asked)[1]["arguments"] == {"to": "hdfs://far/away", "timeout": "30"}
     code, said = served.ask("POST", PATH, {**asked, "arguments": {"to": "hdfs://far/off"}})
     assert (code, "timeout 30, to hdfs://far/away" in said["detail"]) == (409, True)
     (request,) = led.accept()
@@ -52,6 +52,29 @@ def test_a_savepoint_is_asked_for_with_its_place_and_its_result_comes_back(serve
     assert served.get(f"{PATH}/7")[1]["said"] == "It has copied 3 of 7 files."
     led.answer(request, State.DONE, "Savepoint.", {"savepoint": "hdfs://far/away", "queries": [{"name": "q"}]})
     assert served.get(f"{PATH}/7")[1]["result"]["queries"] == [{"name": "q"}]
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "found"),
+    [
+        ("stop", {}, {}),
+        ("restart", {"exclude": []}, {}),
+        ("restart", {"exclude": ["b", "a"]}, {"exclude": "a,b"}),
+        ("restart", {"exclude": [f"host-{number:03}.{'x' * 180}" for number in range(100)]}, None),
+        ("stop-with-savepoint", {"drain": True, "timeout": 0.5}, {"drain": "yes", "timeout": "0.5"}),
+        ("stop-with-savepoint", {"drain": False}, {}),
+        ("restart-from", {"from": "before", "discard_newer": True}, {"from": "before", "discard_newer": "yes"}),
+        ("restart-query", {"query": "clean"}, {"query": "clean"}),
+        ("rescale-executors", {"executors": 9999}, {"executors": "9999"}),
+        ("rescale-executors", {"executors": 3.0}, {"executors": "3"}),
+    ],
+)
+def test_arguments_reach_the_leader_as_the_texts_of_the_command_line(
+    served: Served, led: Requests, verb: str, given: Any, found: dict[str, str] | None
+) -> None:
+    assert served.ask("POST", PATH, {"verb": verb, "arguments": given})[0] == 202
+    (request,) = led.accept()
+    assert request.arguments == ({"exclude": ",".join(given["exclude"])} if found is None else found)
 
 
 def test_without_an_id_each_request_is_a_new_one(served: Served, led: Requests) -> None:
@@ -108,12 +131,19 @@ def test_without_tokens_nobody_may(untokened: Served, quick: Path) -> None:
         ({"verb": "savepoint", "arguments": {"to": 7}}, 400),
         ({"verb": "savepoint", "arguments": {"to": "s3://b/x"}}, 400),
         ({"verb": "savepoint", "arguments": {"to": "elsewhere"}}, 400),
-        ({"verb": "savepoint", "arguments": {"timeout": "nan"}}, 400),
+        ({"verb": "savepoint", "arguments": {"timeout": "30"}}, 400),
+        ({"verb": "savepoint", "arguments": {"timeout": 0}}, 400),
+        ({"verb": "savepoint", "arguments": {"timeout": 604_801}}, 400),
+        ({"verb": "savepoint", "arguments": {"to": "hdfs://h/_x"}}, 400),
+        ({"verb": "restart", "arguments": {"exclude": ["a,b"]}}, 400),
+        ({"verb": "restart", "arguments": {"exclude": ["a"] * 101}}, 400),
+        ({"verb": "stop", "reason": "x"}, 400),
         ({"verb": "savepoint", "arguments": {"from": "7"}}, 400),
         ({"verb": "restart-query"}, 400),
         ({"verb": "rescale-executors"}, 400),
-        ({"verb": "rescale-executors", "arguments": {"executors": "0"}}, 400),
-        ({"verb": "rescale-executors", "arguments": {"executors": "10000"}}, 400),
+        ({"verb": "rescale-executors", "arguments": {"executors": 0}}, 400),
+        ({"verb": "rescale-executors", "arguments": {"executors": 10000}}, 400),
+        ({"verb": "rescale-executors", "arguments": {"executors": 2.5}}, 400),
         ({"verb": "restart-query", "arguments": {"query": "../7"}}, 400),
         ({"verb": "restart", "arguments": {"query": "clean"}}, 400),
         ({"verb": "restart-from"}, 400),
