@@ -269,7 +269,7 @@ def _answer(event: LookedUp) -> _Answer:
 def _published(events: Sequence[Event]) -> dict[_Answer, float]:
     """Every correct answer, and since when it is one: from the file system's changes, else from what leaders said.
 
-    A leader says that it has published when it has been told so. Readers can see it earlier, but never before the grant.
+    A leader says that it has published when it has been told so. Readers may see it earlier, not before the grant.
     """
     found: dict[_Answer, float] = {}
     granted = {event.session_id: event.at for event in events if isinstance(event, Granted)}
@@ -280,8 +280,8 @@ def _published(events: Sequence[Event]) -> dict[_Answer, float]:
         return found
     for event in events:
         if isinstance(event, Published):
-            answer = event.epoch, event.session_id, tuple(sorted(event.endpoints.items()))
-            found.setdefault(answer, granted.get(event.session_id, event.at))
+            said = event.epoch, event.session_id, tuple(sorted(event.endpoints.items()))
+            found.setdefault(said, granted.get(event.session_id, event.at))
     return found
 
 

@@ -1,18 +1,14 @@
 """ProgramWatch: looks for what operators ask of a program through its sidecar, as to start a query again in place."""
 
 import logging
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from ha.leadership import program_file
 from ha.leadership.program_file import Answer, Wanted
+from ha.spark.asked_watch import AskedWatch
 from leader.job.requests import State
-
-LOOK_S = 0.25
-"""Between two looks for the file; each is one call of the kernel."""
 
 Tell = Callable[[State, str], object]
 """Called with how far it has come, in one sentence."""
@@ -20,35 +16,22 @@ Tell = Callable[[State, str], object]
 _log = logging.getLogger("ha")
 
 
-class ProgramWatch:
+class ProgramWatch(AskedWatch):
     """Has something done when the sidecar asks for it, while its block lasts."""
 
     def __init__(self, path: Path, do: Callable[[str, Tell], object]) -> None:
         """Look for nothing yet; ``do`` takes the name of a query, or what else is asked for."""
-        self._path, self._do = path, do
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ha-asked", daemon=True)
+        super().__init__(path, self._look_for, "ha-asked")
+        self._do, self._last = do, ""
 
-    def __enter__(self) -> Self:
-        program_file.enable(self._path)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        with suppress(OSError):  # the sidecar has gone, and its files with it
-            program_file.disable(self._path)
-
-    def _run(self) -> None:
-        last = ""
-        while not self._over.wait(LOOK_S):
-            wanted = program_file.asked(self._path)
-            if wanted is None or wanted.id == last:
-                continue
-            last = wanted.id
+    def _look_for(self) -> bool:
+        wanted = program_file.asked(self._path)
+        if wanted is not None and wanted.id != self._last:
+            self._last = wanted.id
             before = program_file.answered(self._path, wanted.id)
             if before is None or not before.state.final:  # else an earlier program of the same engine has done it
                 self._try(wanted)
+        return False
 
     def _try(self, wanted: Wanted) -> None:
         tell = self._answering(wanted)

@@ -9,44 +9,31 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from ha.leadership import program_file, settle_file
+from ha.leadership import settle_file
 from ha.leadership.leadership import Leadership
+from ha.spark.asked_watch import AskedWatch
 from ha.spark.supervision.flow import Edges, readers_first
 from store.clock import BOOT_CLOCK, now
 from store.errors import Invalid
 
 POLL_S = 0.02
 
-LOOK_S = 0.25
-"""Between two looks for the file; each is one call of the kernel."""
 
-
-class SettleWatch:
+class SettleWatch(AskedWatch):
     """Calls back once when the sidecar asks for it, while its block lasts."""
 
     def __init__(self, path: Path, callback: Callable[[], object]) -> None:
         """Look for nothing yet."""
-        self._path, self._callback = path, callback
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ha-settle", daemon=True)
 
-    def __enter__(self) -> Self:
-        program_file.enable(self._path)
-        self._thread.start()
-        return self
+        def look() -> bool:
+            found = path.exists()
+            if found:
+                callback()
+            return found
 
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        with suppress(OSError):  # the sidecar has gone, and its files with it
-            program_file.disable(self._path)
-
-    def _run(self) -> None:
-        while not self._over.wait(LOOK_S):
-            if self._path.exists():
-                self._callback()
-                return
+        super().__init__(path, look, "ha-settle")
 
 
 def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph: Iterable[Edges]) -> bool:
