@@ -150,8 +150,17 @@ def _mover(opened: Stores, job: str, timeout: float, told: "Told | None", say: C
     def lead(root: str, contender: str) -> AbstractContextManager[Leadership]:
         return _until_moved(ha.lead(job, timeout=timeout, files=root, contender=contender, **_others(opened)))
 
-    call_timeout, by = opened.timing.call_timeout, operator()
-    return Mover(group_of(opened), job, lead, call_timeout=call_timeout, timeout=timeout, by=by, say=say, told=told)
+    return Mover(
+        group_of(opened),
+        job,
+        lead,
+        zookeeper=opened.zookeeper,
+        call_timeout=opened.timing.call_timeout,
+        timeout=timeout,
+        by=operator(),
+        say=say,
+        told=told,
+    )
 
 
 @contextmanager

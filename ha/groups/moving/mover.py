@@ -21,6 +21,7 @@ from leader.layout.names import LeaderDirectory
 from store.clock import BOOT_CLOCK, Clock
 from store.errors import Conflict, Invalid, NotFound
 from store.files import Files
+from store.zookeeper import ZooKeeper
 
 SMALL_S = 3.0
 """A round that takes no longer leaves little for the last one, during which the job stands still."""
@@ -68,6 +69,7 @@ class Mover:
         job: str,
         lead: Lead,
         *,
+        zookeeper: ZooKeeper | None,
         call_timeout: float,
         timeout: float,
         by: str = "",
@@ -81,6 +83,7 @@ class Mover:
             group: the roots.
             job: name of the job.
             lead: leads it at one of them.
+            zookeeper: wakes the old leader, which would look by itself within seconds; None if there is none.
             call_timeout: seconds for each call of an operator's request.
             timeout: seconds for the next leader.
             by: the operator, for the history.
@@ -89,6 +92,7 @@ class Mover:
             clock: measures.
         """
         self._roots, self._job, self._lead, self._say, self._told = group.roots, job, lead, say, told
+        self._zookeeper = zookeeper
         self._timeout, self._wait, self._by, self._clock = call_timeout, timeout, by, clock
         self._source = ""
         self._rounds = self._bytes = 0
@@ -253,7 +257,7 @@ class Mover:
     def _asked(self, root: str, name: str) -> bool:
         """Ask the leader to end in an orderly way and let this process take over; False if nobody leads."""
         try:
-            JobAdmin(self._roots[root], None, self._timeout).ask_to_hand_over(self._job, name, self._by)
+            JobAdmin(self._roots[root], self._zookeeper, self._timeout).ask_to_hand_over(self._job, name, self._by)
         except NoLeader:
             return False
         return True

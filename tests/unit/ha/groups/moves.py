@@ -133,7 +133,14 @@ class Leading:
 
 
 def mover(process: Process, roots: Roots, lead: Any = None) -> Mover:
-    return Mover(process.group, JOB, lead or Leading(roots), call_timeout=LONG, timeout=0.0)  # type: ignore[arg-type]
+    return Mover(
+        process.group,  # type: ignore[arg-type]
+        JOB,
+        lead or Leading(roots),
+        zookeeper=None,
+        call_timeout=LONG,
+        timeout=0.0,
+    )
 
 
 def content(roots: Roots, root: str) -> dict[str, bytes]:

@@ -87,6 +87,24 @@ def test_all_is_loaded_before_the_leader_is_asked(roots: Roots, monkeypatch: pyt
     whole(roots, roots.others(JOB)[0])
 
 
+@pytest.mark.usefixtures("source")
+def test_the_old_leader_is_woken(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it looks by itself, which took 12 s of a move."""
+    woken = list[object]()
+    monkeypatch.setattr(JobAdmin, "poke", lambda admin, job: woken.append((admin._zookeeper, job)))
+    zookeeper: Any = object()
+    moving = Mover(
+        Process(roots).group,  # type: ignore[arg-type]
+        JOB,
+        Leading(roots),
+        zookeeper=zookeeper,
+        call_timeout=LONG,
+        timeout=0.0,
+    )
+    moving.move(roots.others(JOB)[0])
+    assert woken == [(zookeeper, JOB)]
+
+
 class Rounds:
     """A mirror whose rounds take these times and end with these errors."""
 
@@ -124,6 +142,7 @@ def test_rounds_go_on_until_one_is_short_and_whole(
         Process(roots).group,  # type: ignore[arg-type]
         JOB,
         Leading(roots),
+        zookeeper=None,
         call_timeout=LONG,
         timeout=0.0,
         say=said.append,
@@ -150,6 +169,7 @@ def test_a_move_says_how_long_it_took(roots: Roots, monkeypatch: pytest.MonkeyPa
         Process(roots).group,  # type: ignore[arg-type]
         JOB,
         Leading(roots, later),
+        zookeeper=None,
         call_timeout=LONG,
         timeout=0.0,
         clock=clock,
