@@ -35,6 +35,7 @@ from benchmarks.spark.publishing import SPARK
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
 from ha.outputs.journal import Journal
+from ha.sidecar.spark_overlay import CLOSING
 from store.open import driver_of
 
 NAME = "spark_many_batches"
@@ -56,9 +57,8 @@ LOG_S = 900.0
 WRITERS = 8
 FLAT = 1.1
 
-SETTINGS = {**SPARK, "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20"}
-"""A client that closes a file before the DataNode has reported its block asks again, usually after 400 ms: the log of
-the file sink would mostly wait for that."""
+SETTINGS = {**SPARK, **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()}}
+"""As by `ha run`; else the log of the file sink would mostly wait for files that it closes."""
 
 
 @dataclass(slots=True)

@@ -31,6 +31,7 @@ from benchmarks.thousand_jobs.counters import namenode
 from ha.leadership.leadership import Leadership
 from ha.sandbox.polling import until
 from ha.sidecar.memory import descendants
+from ha.sidecar.spark_overlay import CLOSING
 from ha.spark import Output, register_format
 
 NAME = "spark_outputs"
@@ -48,7 +49,11 @@ LONG, LONG_ROWS = 150, 100
 END = 30
 """Batches at either end of that row which are compared."""
 
-MORE = {"spark.driver.memory": "1g", "spark.sql.streaming.numRecentProgressUpdates": "1000"}
+MORE = {
+    "spark.driver.memory": "1g",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},  # as by `ha run`
+}
 
 MANY_FILES = 100
 """Files of a batch that takes so long that a quarter of the batches has to do, after one that does not count."""
@@ -193,9 +198,10 @@ def _turn(spark: SparkSession, leadership: Leadership, turn: Turn, batches: int,
     query = next(queries := _started(lines, leadership, sink, target, checkpoint))
     try:
         _await(query, 0 if turn.files >= MANY_FILES else WARM)
-        first, cpu, calls = _done(query), _cpu_ms(), _calls()
+        first, before, calls = _done(query), _cpu_ms(), _calls()
         _await(query, first + (batches // 4 if turn.files >= MANY_FILES else batches))
-        last, cpu, calls = _done(query), _cpu_ms() - cpu, _calls() - calls
+        last, after, calls = _done(query), _cpu_ms(), _calls() - calls
+        cpu = sum(spent - before.get(pid, 0.0) for pid, spent in after.items())  # without processes that have ended
         progress = [each for each in query.recentProgress if first < each["batchId"] <= last]
     finally:
         query.stop()
@@ -228,17 +234,17 @@ def _done(query: StreamingQuery) -> int:
     return int(progress["batchId"]) if progress else -1
 
 
-def _cpu_ms() -> float:
-    """Return the processor time of this process and all below it, with those that have ended and were waited for."""
-    total = 0
+def _cpu_ms() -> dict[int, float]:
+    """Return the processor time of this process and of each below it, by process id, with what each has waited for."""
+    found = {}
     for pid in (os.getpid(), *descendants(os.getpid())):
         try:
             with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
                 fields = file.read().rpartition(")")[2].split()
         except OSError:
             continue
-        total += sum(int(each) for each in fields[11:15])
-    return 1000.0 * total / TICK
+        found[pid] = 1000.0 * sum(int(each) for each in fields[11:15]) / TICK
+    return found
 
 
 def _calls() -> int:

@@ -8,7 +8,7 @@ from ha.daemon.process import ContendingProcess
 from ha.sidecar.class_data import ClassData
 from ha.sidecar.operator_requests import RESCALE_EXECUTORS, RESTART_QUERY
 from ha.sidecar.run_files import RunFiles
-from ha.sidecar.spark_overlay import spark_environment
+from ha.sidecar.spark_overlay import may_use_spark, spark_environment
 from ha.sidecar.stored_program import StoredProgram
 from leader.job.programs import Program
 from leader.layout.names import LeaderDirectory
@@ -58,7 +58,7 @@ class RunEnvironment:
         if self._stored is not None:
             self._stored.unpack(program, place := files.program)
         options = self._class_data.options(os.environ) if self._class_data is not None else {}
-        if self._spark or options or excluded:
+        if self._spark or options or excluded or may_use_spark(program.command):
             jars = self._class_data.jars if self._class_data is not None and options else None
             known = {**os.environ, **found}
             found |= spark_environment(files.spark, known, jars, spark=self._spark, excluded=excluded)

@@ -4,13 +4,14 @@ Spark reads the directory ``SPARK_CONF_DIR``. The command gets such a directory 
 the user's directory. Two files are copies with lines added. With ``--spark`` the defaults put the checkpoints of an
 unchanged PySpark program below the leader directory, and a line of shell records the process id of the JVM, so that the
 guard can watch it. With ``class_data`` the defaults name Spark's jars once more: see :mod:`ha.sidecar.class_data`.
-Hosts that executors have to keep off are in the defaults, too.
+Hosts that executors have to keep off are in the defaults, too, and so is how Hadoop's client closes files: decision 78.
 """
 
 import os
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ha.config.sources import load
@@ -19,11 +20,23 @@ from ha.spark.locations import told_to_executors
 from ha.spark.retention import MIN_BATCHES, SPARKS, enough
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
+from store.errors import Invalid
+from store.hadoop_errors import configuration
 
 DEFAULTS = "spark-defaults.conf"
 SHELL = "spark-env.sh"
 CLASS_PATH = "spark.driver.extraClassPath"
 EXCLUDE_NODES = "spark.yarn.exclude.nodes"
+
+CLOSING = {
+    "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
+    "dfs.client.block.write.locateFollowingBlock.retries": "10",
+}
+"""Hadoop's client asks again if a file that it closes is not complete yet: after so many ms, then after twice as many.
+By Hadoop's own 400 ms, and 5 times, a small batch waits for most of its time. It gives up after 12 s, and so after 20.
+"""
+
+_SPARKS = ("python", "pyspark", "spark-submit")
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 """Java's properties escape the characters that end a value or begin an escape."""
@@ -45,6 +58,11 @@ def check_command(command: Sequence[str], *, warm: bool) -> None:
         raise InvalidSettings(
             "With --properties-file spark-submit ignores the settings of --spark: add --load-spark-defaults."
         )
+
+
+def may_use_spark(command: Sequence[str]) -> bool:
+    """Whether a command names a program that starts Spark; one behind a script is not known."""
+    return any(Path(word).name.startswith(_SPARKS) for word in command)
 
 
 def spark_environment(
@@ -73,7 +91,7 @@ def spark_environment(
         if entry.name not in {DEFAULTS, SHELL}:
             (overlay / entry.name).symlink_to(entry.absolute())
     theirs = properties_of(users / DEFAULTS) if users is not None else {}
-    ours = _leaders(environment, theirs) if spark else {}
+    ours = {**_closing(theirs), **(_leaders(environment, theirs) if spark else {})}
     if jars is not None:
         further = theirs.get(CLASS_PATH)
         ours[CLASS_PATH] = ":".join(filter(None, (f"{jars}/*", further)))
@@ -90,6 +108,14 @@ def spark_environment(
     # An environment that comes from another Spark claims that spark-env.sh was read already: hide that.
     known = {"SPARK_CONF_DIR": str(overlay), "SPARK_ENV_LOADED": ""}
     return known | ({"HA_SPARK_JVM": str(jvm)} if spark else {})
+
+
+def _closing(theirs: Mapping[str, str]) -> dict[str, str]:
+    """Return how files are closed; nothing if the user's settings, or Hadoop's on this host, say so."""
+    ours = {f"spark.hadoop.{name}": value for name, value in CLOSING.items()}
+    with suppress(Invalid):  # whoever needs Hadoop's configuration says what is wrong with it
+        return {} if theirs.keys() & ours.keys() or configuration().keys() & CLOSING.keys() else ours
+    return ours
 
 
 def _leaders(environment: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

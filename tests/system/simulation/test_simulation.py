@@ -19,7 +19,7 @@ from tests.system.simulation.run import simulate
 from tests.system.simulation.system import System
 from tests.system.simulation.world import World
 
-SEEDS = range(3000)
+SEEDS = range(1500)
 
 
 @pytest.mark.slow

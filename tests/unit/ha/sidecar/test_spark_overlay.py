@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.sidecar.spark_overlay import spark_environment
+from ha.sidecar.spark_overlay import CLOSING, may_use_spark, spark_environment
 
 
 def written(tmp_path: Path, **environment: str) -> tuple[dict[str, str], Path]:
@@ -104,3 +104,50 @@ def test_spark_retains_what_is_listed(tmp_path: Path, theirs: str, listed: str, 
     lines = (overlay / "spark-defaults.conf").read_text().splitlines()
     ours = [line.split()[1] for line in lines if line.startswith(name)][1 if theirs else 0 :]
     assert ours == ([told] if told else [])
+
+
+DELAY, RETRIES = (f"spark.hadoop.{name}" for name in CLOSING)
+
+
+@pytest.mark.parametrize(
+    ("users", "hadoop", "ours"),
+    [
+        ("", "", True),
+        (f"{DELAY} 400", "", False),
+        (f"{RETRIES} 5", "", False),
+        ("", "<configuration><property><name>{}</name><value>400</value></property></configuration>", False),
+        ("", "<configuration><property><name>dfs.replication</name><value>1</value></property></configuration>", True),
+        ("", "<damaged", True),
+    ],
+)
+def test_files_are_closed_sooner_unless_the_user_or_hadoop_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: str, hadoop: str, ours: bool
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"{users}\n")
+    if hadoop:
+        (tmp_path / "hdfs-site.xml").write_text(hadoop.format(next(iter(CLOSING))))
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    overlay = tmp_path / "overlay"
+    spark_environment(overlay, {"SPARK_CONF_DIR": str(tmp_path)})
+    lines = (overlay / "spark-defaults.conf").read_text().splitlines()
+    added = [each for each in lines if each.startswith((DELAY, RETRIES)) and each != users]
+    assert added == ([f"{DELAY} 20", f"{RETRIES} 10"] if ours else [])
+
+
+def test_asking_sooner_is_no_less_patient() -> None:
+    delay, retries = map(int, CLOSING.values())
+    assert sum(delay * 2**number for number in range(retries)) >= sum(400 * 2**number for number in range(5))
+
+
+@pytest.mark.parametrize(
+    ("command", "may"),
+    [
+        (["python", "orders.py"], True),
+        (["/opt/venv/bin/python3.12", "orders.py"], True),
+        (["nice", "/spark/bin/spark-submit", "orders.py"], True),
+        (["sleep", "7"], False),
+        (["./orders.sh"], False),
+    ],
+)
+def test_commands_that_start_spark(command: list[str], may: bool) -> None:
+    assert may_use_spark(command) is may
