@@ -1,35 +1,13 @@
-"""Jars of Kafka: those of a broker, and those with which Spark reads topics; and how any bundle of jars is fetched."""
+"""Jars of Kafka: those of a broker, and those with which Spark reads topics."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from ha.sandbox.cache import cache_directory, cached_folder
-from ha.sandbox.ivy import Module, retrieve
+from ha.sandbox.bundle import Bundle, fetched
 from ha.sandbox.jars import spark_jars
 
 LOGGING = ("slf4j-api", "log4j-slf4j2-impl", "log4j-api", "log4j-core")
 """Of PySpark's jars: Kafka itself comes without what writes its log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """Jars that are fetched together, once.
-
-    Attributes:
-        name: of their folder in the cache.
-        modules: those to fetch.
-        transitive: whether all that they need is fetched as well.
-        digest: see :func:`ha.sandbox.cache.digest_of`.
-        megabytes: their size, for people.
-    """
-
-    name: str
-    modules: tuple[Module, ...]
-    transitive: bool
-    digest: str
-    megabytes: int
-
 
 BROKER = Bundle(
     "kafka-4.1.1",
@@ -52,25 +30,6 @@ CONNECTOR = Bundle(
     megabytes=10,
 )
 """For Spark 4.3 there is none in the registry; this one works with it."""
-
-
-def fetched(bundle: Bundle, java: Path, progress: Callable[[str], None]) -> list[Path]:
-    """Return the jars of a bundle; fetch them if they are missing or damaged.
-
-    Args:
-        bundle: which ones.
-        java: the Java to run Ivy with.
-        progress: is told about a fetch.
-
-    Raises:
-        SandboxError: PySpark is not installed, there is no network, or something else was fetched.
-    """
-
-    def fetch(folder: Path) -> None:
-        progress(f"Fetching {bundle.name} ({bundle.megabytes} MB, once)")
-        retrieve(java, spark_jars(), folder, bundle.modules, transitive=bundle.transitive)
-
-    return cached_folder(cache_directory() / bundle.name, bundle.digest, fetch)
 
 
 def class_path(java: Path, progress: Callable[[str], None]) -> list[Path]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ha.sandbox import hadoop_conf, hdfs, kafka_jars, realm, servers
+from ha.sandbox.bundle import fetched
 from ha.sandbox.java import find_java
 from ha.sandbox.launcher import Launcher
 from ha.sandbox.polling import SandboxError, until
@@ -129,7 +130,7 @@ class Sandbox:
         brokers = state.of("kafka")
         if not brokers:
             return {}
-        jars = kafka_jars.fetched(kafka_jars.CONNECTOR, find_java().path, _silent)
+        jars = fetched(kafka_jars.CONNECTOR, find_java().path, _silent)
         return {
             "HA_SANDBOX_KAFKA": ",".join(f"{LOOPBACK}:{broker.ports['broker']}" for broker in brokers),
             "HA_SANDBOX_KAFKA_JARS": ",".join(map(str, jars)),

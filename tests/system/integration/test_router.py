@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import ha
+from ha.sandbox.bundle import fetched
 from ha.sandbox.java import find_java
-from ha.sandbox.kafka_jars import fetched
 from ha.sandbox.polling import SandboxError
 from store.errors import Invalid, NotFound, StoreError, Unknown
 from store.open import open_files
