@@ -35,7 +35,6 @@ from benchmarks.spark.publishing import SPARK
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
 from ha.outputs.journal import Journal
-from ha.sidecar.spark_overlay import CLOSING
 from store.open import driver_of
 
 NAME = "spark_many_batches"
@@ -56,9 +55,6 @@ LOG_S = 900.0
 
 WRITERS = 8
 FLAT = 1.1
-
-SETTINGS = {**SPARK, **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()}}
-"""As by `ha run`; else the log of the file sink would mostly wait for files that it closes."""
 
 
 @dataclass(slots=True)
@@ -141,7 +137,7 @@ def _steps(values: Sequence[float], width: int) -> list[float]:
 def main(batches: int) -> None:
     """Take all turns, and print what was found as one line of JSON."""
     root, found = os.environ["HA_FILES"], Found()
-    spark = SparkSession.builder.master("local[1]").appName(NAME).config(map=dict(SETTINGS)).getOrCreate()
+    spark = SparkSession.builder.master("local[1]").appName(NAME).config(map=dict(SPARK)).getOrCreate()
     add = _sink_log(spark, f"{root}-out/{NAME}/log")
     with (
         ha.lead(NAME, {}, timeout=30.0, files=root, zookeeper="") as leadership,

@@ -31,7 +31,6 @@ from benchmarks.thousand_jobs.counters import namenode
 from ha.leadership.leadership import Leadership
 from ha.sandbox.polling import until
 from ha.sidecar.memory import descendants
-from ha.sidecar.spark_overlay import CLOSING
 from ha.spark import Output, register_format
 
 NAME = "spark_outputs"
@@ -49,11 +48,7 @@ LONG, LONG_ROWS = 150, 100
 END = 30
 """Batches at either end of that row which are compared."""
 
-MORE = {
-    "spark.driver.memory": "1g",
-    "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},  # as by `ha run`
-}
+MORE = {"spark.driver.memory": "1g", "spark.sql.streaming.numRecentProgressUpdates": "1000"}
 
 MANY_FILES = 100
 """Files of a batch that takes so long that a quarter of the batches has to do, after one that does not count."""

@@ -33,6 +33,7 @@ from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
 from ha.sandbox.polling import until
+from ha.sidecar.spark_overlay import CLOSING
 from ha.spark import checkpoint_location
 from ha.spark.checkpoint_publisher import CheckpointPublisher
 from ha.spark.query_events import publish_checkpoints
@@ -63,6 +64,7 @@ SPARK = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.numRecentProgressUpdates": "40",
+    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},  # as by `ha run`
 }
 
 

@@ -10,6 +10,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from ha.sidecar.spark_overlay import CLOSING
+
 SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
@@ -18,6 +20,7 @@ SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},
 }
 
 
