@@ -169,6 +169,8 @@ def _default_authority(uri: str) -> str:
     settings = configuration()
     default = settings.get("fs.defaultFS", "")
     found = re.fullmatch(rf"hdfs://({_AUTHORITY.pattern})/?", default)
+    if default.startswith(f"{_VIEW}:"):
+        raise Invalid(f"{uri!r} names no host, and fs.defaultFS is {default}: write {_VIEW}{uri.removeprefix('hdfs')}.")
     if not found:
         raise Invalid(
             f"{uri!r} names no host, and fs.defaultFS of the Hadoop configuration is {default!r}: write "

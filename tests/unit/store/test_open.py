@@ -142,3 +142,9 @@ def test_a_default_file_system_that_is_not_hdfs_is_no_host(
     hadoop(tmp_path, monkeypatch, fs__defaultFS=default)
     with pytest.raises(Invalid, match=r"names no host, and fs\.defaultFS of the Hadoop configuration is"):
         open_files("hdfs:///ha")
+
+
+def test_a_default_file_system_that_is_a_viewfs_is_written_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hadoop(tmp_path, monkeypatch, fs__defaultFS="viewfs://main")
+    with pytest.raises(Invalid, match=r"fs\.defaultFS is viewfs://main: write viewfs:///ha\."):
+        open_files("hdfs:///ha")
