@@ -132,15 +132,9 @@ class Leading:
         yield SimpleNamespace(own=SimpleNamespace(leader=leader), is_leader=lambda: self.believes)
 
 
-def mover(process: Process, roots: Roots, lead: Any = None) -> Mover:
-    return Mover(
-        process.group,  # type: ignore[arg-type]
-        JOB,
-        lead or Leading(roots),
-        zookeeper=None,
-        call_timeout=LONG,
-        timeout=0.0,
-    )
+def mover(process: Process, roots: Roots, lead: Any = None, **options: Any) -> Mover:
+    given: dict[str, Any] = {"zookeeper": None, "call_timeout": LONG, "timeout": 0.0, **options}
+    return Mover(process.group, JOB, lead or Leading(roots), **given)  # type: ignore[arg-type]
 
 
 def content(roots: Roots, root: str) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ import pytest
 
 from ha.groups.moving import mover as module
 from ha.groups.moving import staying
-from ha.groups.moving.mover import ROUNDS, SMALL_S, Mover
+from ha.groups.moving.mover import ROUNDS, SMALL_S
 from ha.groups.moving.steps import look
 from ha.groups.placement.place import Pointer
 from leader.errors import NoLeader
@@ -28,7 +28,7 @@ from tests.unit.ha.groups.moves import (
     mover,
     whole,
 )
-from tests.unit.ha.groups.roots import LONG, Roots
+from tests.unit.ha.groups.roots import Roots
 
 
 def test_a_job_moves_with_all_that_it_has(roots: Roots, source: str) -> None:
@@ -93,15 +93,7 @@ def test_the_old_leader_is_woken(roots: Roots, monkeypatch: pytest.MonkeyPatch) 
     woken = list[object]()
     monkeypatch.setattr(JobAdmin, "poke", lambda admin, job: woken.append((admin._zookeeper, job)))
     zookeeper: Any = object()
-    moving = Mover(
-        Process(roots).group,  # type: ignore[arg-type]
-        JOB,
-        Leading(roots),
-        zookeeper=zookeeper,
-        call_timeout=LONG,
-        timeout=0.0,
-    )
-    moving.move(roots.others(JOB)[0])
+    mover(Process(roots), roots, zookeeper=zookeeper).move(roots.others(JOB)[0])
     assert woken == [(zookeeper, JOB)]
 
 
@@ -138,16 +130,7 @@ def test_rounds_go_on_until_one_is_short_and_whole(
     roots: Roots, source: str, rounds: list[tuple[float, Exception | None]], taken: int
 ) -> None:
     clock, said, left = At(100.0), list[str](), [*rounds, *[SHORT] * 3]
-    moving = Mover(
-        Process(roots).group,  # type: ignore[arg-type]
-        JOB,
-        Leading(roots),
-        zookeeper=None,
-        call_timeout=LONG,
-        timeout=0.0,
-        say=said.append,
-        clock=clock,
-    )
+    moving = mover(Process(roots), roots, say=said.append, clock=clock)
     moving._follow(Rounds(clock, left), source)  # type: ignore[arg-type]
     assert len(said) == taken == len(rounds) + 3 - len(left)
     shown = [
@@ -165,16 +148,7 @@ def test_a_move_says_how_long_it_took(roots: Roots, monkeypatch: pytest.MonkeyPa
     def later() -> None:
         clock.at += 7.0
 
-    moving = Mover(
-        Process(roots).group,  # type: ignore[arg-type]
-        JOB,
-        Leading(roots, later),
-        zookeeper=None,
-        call_timeout=LONG,
-        timeout=0.0,
-        clock=clock,
-    )
-    done = moving.move(roots.others(JOB)[0])
+    done = mover(Process(roots), roots, Leading(roots, later), clock=clock).move(roots.others(JOB)[0])
     assert (done.seconds, done.pause) == (7.0, 7.0)
 
 
