@@ -33,6 +33,7 @@ from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.sandbox.polling import until
 from ha.sidecar.background import in_background
+from ha.sidecar.spark_overlay import CLOSING
 from ha.spark import checkpoint_location
 from ha.spark.state_defaults import DEFAULTS
 
@@ -58,8 +59,9 @@ SPARK = {
     "spark.sql.streaming.minBatchesToRetain": "100000",
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     **DEFAULTS,
+    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},
 }
-"""All batches are retained, so that what was newly referenced can be computed afterwards."""
+"""As by `ha run`. All batches are retained, so that what was newly referenced can be computed afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
