@@ -59,7 +59,7 @@ SPARK = {
     "spark.sql.streaming.minBatchesToRetain": "100000",
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     **DEFAULTS,
-    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},
+    **CLOSING,
 }
 """As by `ha run`. All batches are retained, so that what was newly referenced can be computed afterwards."""
 

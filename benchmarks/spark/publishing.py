@@ -64,7 +64,7 @@ SPARK = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.numRecentProgressUpdates": "40",
-    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},  # as by `ha run`
+    **CLOSING,  # as by `ha run`
 }
 
 

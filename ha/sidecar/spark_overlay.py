@@ -29,8 +29,8 @@ CLASS_PATH = "spark.driver.extraClassPath"
 EXCLUDE_NODES = "spark.yarn.exclude.nodes"
 
 CLOSING = {
-    "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
-    "dfs.client.block.write.locateFollowingBlock.retries": "10",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "10",
 }
 """Hadoop's client asks again if a file that it closes is not complete yet: after so many ms, then after twice as many.
 By Hadoop's own 400 ms, and 5 times, a small batch waits for most of its time. It gives up after 12 s, and so after 20.
@@ -112,10 +112,10 @@ def spark_environment(
 
 def _closing(theirs: Mapping[str, str]) -> dict[str, str]:
     """Return how files are closed; nothing if the user's settings, or Hadoop's on this host, say so."""
-    ours = {f"spark.hadoop.{name}": value for name, value in CLOSING.items()}
+    said = {*theirs}
     with suppress(Invalid):  # whoever needs Hadoop's configuration says what is wrong with it
-        return {} if theirs.keys() & ours.keys() or configuration().keys() & CLOSING.keys() else ours
-    return ours
+        said |= {f"spark.hadoop.{name}" for name in configuration()}
+    return {} if said & CLOSING.keys() else dict(CLOSING)
 
 
 def _leaders(environment: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

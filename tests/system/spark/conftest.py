@@ -20,7 +20,7 @@ SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    **{f"spark.hadoop.{name}": value for name, value in CLOSING.items()},
+    **CLOSING,
 }
 
 

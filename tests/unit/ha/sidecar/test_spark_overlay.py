@@ -106,7 +106,7 @@ def test_spark_retains_what_is_listed(tmp_path: Path, theirs: str, listed: str, 
     assert ours == ([told] if told else [])
 
 
-DELAY, RETRIES = (f"spark.hadoop.{name}" for name in CLOSING)
+DELAY, RETRIES = CLOSING
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_files_are_closed_sooner_unless_the_user_or_hadoop_says_how(
 ) -> None:
     (tmp_path / "spark-defaults.conf").write_text(f"{users}\n")
     if hadoop:
-        (tmp_path / "hdfs-site.xml").write_text(hadoop.format(next(iter(CLOSING))))
+        (tmp_path / "hdfs-site.xml").write_text(hadoop.format(DELAY.removeprefix("spark.hadoop.")))
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     overlay = tmp_path / "overlay"
     spark_environment(overlay, {"SPARK_CONF_DIR": str(tmp_path)})
