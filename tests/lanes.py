@@ -24,6 +24,7 @@ LANES = {
     "tests/system/integration/": OWN_SERVERS,
     "tests/system/benchmarks/test_contenders.py": OWN_SERVERS,
     "tests/unit/store/test_counting.py": OWN_SERVERS,
+    "tests/unit/benchmarks/test_counting_work.py": OWN_SERVERS,
     "tests/system/drills/test_containers.py": "containers",  # one set of servers, with fixed names and ports
     "tests/system/exhaustive/": "searches",  # each file takes both cores
     "tests/system/simulation/": "searches",

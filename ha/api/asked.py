@@ -5,17 +5,21 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from ha.sidecar.operator_requests import EXCLUDE
-from ha.spark.savepoints.arguments import LONGEST_S
+from ha.spark.savepoints.arguments import LONGEST, LONGEST_S
 from leader.job.excluded import MOST_HOSTS, text_of
 
 _URI = "(file|hdfs|webhdfs|swebhdfs)://(.*/)?[^_/\n][^/\n]*/*"
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 Word = Annotated[str, msgspec.Meta(pattern=rf"^{_WORD}\Z")]
-Uri = Annotated[str, msgspec.Meta(pattern=rf"^{_URI}\Z", max_length=4096)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
 Host = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,198}[A-Za-z0-9])?\Z")]
 Hosts = Annotated[list[Host], msgspec.Meta(max_length=MOST_HOSTS)]
+
+
+def _shown(pattern: str) -> msgspec.Meta:
+    """A pattern for the document; what does not match is refused later, with a sentence about it."""
+    return msgspec.Meta(extra_json_schema={"pattern": rf"^({pattern})\Z", "maxLength": LONGEST})
 
 
 # --- arguments
@@ -38,7 +42,7 @@ class RestartArguments(_Arguments, frozen=True):
 class SavepointArguments(_Arguments, frozen=True):
     """Where the savepoint is to be, if not among the job's own, and seconds that it may take."""
 
-    to: Uri | None = None
+    to: Annotated[str, _shown(_URI)] | None = None
     timeout: Seconds | None = None
 
 
@@ -51,14 +55,14 @@ class StopArguments(SavepointArguments, frozen=True):
 class FromArguments(RestartArguments, frozen=True, kw_only=True, rename={"savepoint": "from"}):
     """The savepoint: its URI, or its name among the job's own; ``discard_newer`` even if the job has done more."""
 
-    savepoint: Annotated[str, msgspec.Meta(pattern=rf"^({_URI}|{_WORD})\Z", max_length=4096)]
+    savepoint: Annotated[str, _shown(f"{_URI}|{_WORD}")]
     discard_newer: bool = False
 
 
 class QueryArguments(_Arguments, frozen=True):
     """Name of the query."""
 
-    query: Word
+    query: Annotated[str, _shown(_WORD)]
 
 
 class ExecutorsArguments(_Arguments, frozen=True):

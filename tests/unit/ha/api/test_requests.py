@@ -159,6 +159,22 @@ def test_what_cannot_be_asked(served: Served, led: Requests, body: Any, code: in
     assert not list(led.accept())
 
 
+@pytest.mark.parametrize(
+    ("verb", "arguments", "sentence"),
+    [
+        ("savepoint", {"to": "s3://b/x"}, "is no place of a savepoint: give a new directory"),
+        ("restart-from", {"from": "../7"}, "is not a name of a savepoint"),
+        ("restart-query", {"query": "../7"}, "is not a name of a query"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_as_on_the_command_line(
+    served: Served, led: Requests, verb: str, arguments: Any, sentence: str
+) -> None:
+    code, said = served.ask("POST", PATH, {"verb": verb, "arguments": arguments})
+    assert (code, sentence in said["detail"]) == (400, True), said
+    assert not list(led.accept())
+
+
 def test_a_form_is_no_request(served: Served, led: Requests) -> None:
     """A foreign page can send one without the browser asking first."""
     assert served.ask("POST", PATH, '{"verb": "stop"}', headers={"Content-Type": "text/plain"})[0] == 415
