@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from kazoo.client import KazooClient
+
+from benchmarks.baselines.election import path
 from ha.history.events import Event, Granted, load
 from store.clock import now
 from tests.system.integration.participants import children, runs, state_of
@@ -18,6 +21,8 @@ MODULES = {"kazoo": "benchmarks.baselines.kazoo_election", "curator": "benchmark
 
 SESSION_S = 4.0
 """Close to the smallest session timeout that ZooKeeper grants."""
+
+READER = "reader"
 
 STEP = """
 echo "$HA_CONTENDER $$" >> beats
@@ -71,11 +76,20 @@ class Contenders:
             options = [self.job, "--contender", name, "--", "sh", "-c", STEP]
             self._start(name, [MODULES[self.baseline], *options])
         until(lambda: all("contending" in self.log(name) for name in names), "they contend")
+        client = KazooClient(self._environment["HA_ZOOKEEPER"])
+        client.start(PATIENCE_S)
+        try:  # before each of them has its node, the one before it may lead again
+            queue = path(self.baseline, self.job)
+            contenders = len(self._processes.keys() - {READER})
+            until(lambda: client.exists(queue) and len(client.get_children(queue)) >= contenders, "they queue")
+        finally:
+            client.stop()
+            client.close()
 
     def read(self) -> None:
         """Start a reader."""
         self._start(
-            "reader", ["benchmarks.baselines.reading", self.baseline, self.job, "--every", "0.05", "--timeout", "0.5"]
+            READER, ["benchmarks.baselines.reading", self.baseline, self.job, "--every", "0.05", "--timeout", "0.5"]
         )
 
     def _start(self, name: str, arguments: Sequence[str]) -> None:
