@@ -16,7 +16,6 @@ from ha.checkpoints.names import CheckpointFiles
 from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
-from ha.outputs import layout
 from ha.outputs.setting_aside import SettingAside
 from ha.rewind import completing
 from ha.rewind.completing import complete, settle
@@ -491,19 +490,3 @@ def test_a_rewind_is_completed_once_in_a_leadership(job: Job, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(LocalFiles, "list", lambda *_: pytest.fail("it is listed"))
         settle(job.leadership)
-
-
-# --- numbers
-
-
-@pytest.mark.parametrize(("batch", "shift"), [(0, 0), (3, 0), (4, 3), (5, 3), (6, 5), (99, 5)])
-def test_the_newest_shift_counts(batch: int, shift: int) -> None:
-    assert layout.shift(batch, ["ready", "shift=4~3", "shift=6~5", "shift=x", "shift=04~9"]) == shift
-
-
-def test_a_shift_is_made_only_where_the_number_changes() -> None:
-    assert layout.shifts_after(3, [], 0) == []
-    assert layout.shifts_after(3, [], 2) == ["shift=4~2"]
-    assert layout.shifts_after(4, ["shift=4~2", "shift=5~7"], 2) == ["shift=4~2"]
-    assert layout.shifts_after(3, ["shift=4~2"], 0) == []
-    assert layout.shifts_after(9, ["shift=4~2"], 5) == ["shift=4~2", "shift=10~5"]
