@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SEEDS ?= 100000
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test unit bench soak fuzz lint docs install lock clean
+.PHONY: demo test unit bench soak fuzz reproduce lint docs install lock clean
 
 demo: install  ## streaming jobs that survive kill -9, a ZooKeeper outage and a frozen leader, live on the terminal
 	$(BIN)/python -m examples.demo
@@ -39,6 +39,9 @@ soak: install  ## many simulated runs of whole systems: make soak SEEDS=100000
 fuzz: install  ## every decoder under a coverage-guided fuzzer: make fuzz FUZZ_SECONDS=60
 	$(BIN)/python -m tests.system.fuzz all -max_total_time=$(FUZZ_SECONDS)
 
+reproduce: install  ## a bug of docs/reliability.md, without its mend and with it: make reproduce BUG=7; without BUG the list
+	@$(BIN)/python -m tests.system.track_record $(BUG)
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -46,6 +49,8 @@ lint: install
 
 docs: install  ## the reference from the code, and the site from docs/ into build/site; a broken link is an error
 	$(BIN)/python -m docs.reference.generate
+	$(BIN)/python -m tests.system.zoo.page
+	$(BIN)/python -m tests.system.checkpoints.damage_page
 	@rm -rf build/site
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env -b html docs build/site
 	@echo "open build/site/index.html"
@@ -70,7 +75,7 @@ install: .venv/installed $(if $(KERBEROS),.venv/kerberos)
 	else echo "KERBEROS'S PACKAGES COULD NOT BE BUILT (gcc and Python's headers are needed): tests of secured stores will be skipped." >&2; fi
 
 LOCK := uv pip compile --generate-hashes --universal --python-version 3.11
-EXTRAS := --extra spark --extra drill
+EXTRAS := --extra spark --extra drill --extra kafka
 
 lock:  ## resolve the dependencies anew: what we develop with, what a user installs with all extras, and build/tools
 	$(LOCK) pyproject.toml $(EXTRAS) --group dev --output-file requirements.lock
@@ -120,7 +125,10 @@ matrix: install  ## what holds on each version of Spark and Python, two to five 
 oldest: install  ## a few tests with the oldest Spark, the oldest Python and the oldest packages of all ranges
 	$(BIN)/python -m tests.matrix --quick --spark 3.5.9 --python 3.11
 
-.PHONY: places
+.PHONY: places zoo
 
 places: install  ## jobs on a real YARN whose drivers are killed, in client and cluster mode: some minutes
 	$(BIN)/python -m pytest tests/system/places/on_yarn.py
+
+zoo: install  ## sixty programs as people write them, killed at drawn points: an hour or two; make zoo ZOO='--kills 2 nameless'
+	$(BIN)/python -m tests.system.zoo $(ZOO)

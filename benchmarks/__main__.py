@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from benchmarks.context import Context
 from benchmarks.figures import text
 from benchmarks.machine import this_machine
 from benchmarks.result import Result
+from ha.drill.environment import DrillError
+from ha.drill.runner import alone
 
 DOCUMENTS = Path("docs", "benchmarks")
 
@@ -36,21 +38,16 @@ console = Console(stderr=True, highlight=False)
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build", "benchmarks"),
     show_default=True,
-    help="Write the report to this directory.",
+    help="Write the report to this directory; other benchmarks in it stay.",
 )
-@click.option("--merge", is_flag=True, help="Keep the other benchmarks in an existing report.")
 @click.option("--docs", is_flag=True, help=f"Also copy the tables and pictures to {DOCUMENTS}.")
-def main(
-    names: tuple[str, ...], listing: bool, quick: bool, rounds: int | None, report: Path, merge: bool, docs: bool
-) -> None:
+def main(names: tuple[str, ...], listing: bool, quick: bool, rounds: int | None, report: Path, docs: bool) -> None:
     """Run the benchmarks with these NAMEs, or all of them.
 
     Exit code 0: all ran, whether or not they met their targets; 1: one of them failed; 2: wrong usage.
     """
     try:
         found = find(names)
-        if merge:
-            reports.load(report)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if listing:
@@ -58,23 +55,31 @@ def main(
             click.echo(f"{each.name:<20}{each.title}")
         return
     logging.getLogger("ha").setLevel(logging.ERROR)  # log messages of leaders
-    entries, failed = [], []
+    try:
+        with alone(report / "work"):
+            failed = _run(found, quick, rounds, report)
+    except DrillError as error:
+        raise click.ClickException(str(error)) from error
+    if len(failed) < len(found):
+        if docs:
+            reports.publish(report, DOCUMENTS)
+        console.print(f"The report is {report / reports.MARKDOWN}.")
+    if failed:
+        console.print(f"[bold red]Failed:[/] {', '.join(failed)}.")
+        sys.exit(1)
+
+
+def _run(found: Sequence[Benchmark], quick: bool, rounds: int | None, report: Path) -> list[str]:
+    """Run benchmarks, report each, and return the names of those that failed."""
+    failed = []
     for each in found:
         entry = _entry(each, quick, rounds, report)
         if entry is None:
             failed.append(each.name)
             continue
-        entries.append(entry)
         _tell(entry.result)
-        # Written after each benchmark: a failure of the last one must not lose an hour's figures.
-        reports.write(report, entries, merge=merge)
-    if entries and docs:
-        reports.publish(report, DOCUMENTS)
-    if entries:
-        console.print(f"The report is {report / reports.MARKDOWN}.")
-    if failed:
-        console.print(f"[bold red]Failed:[/] {', '.join(failed)}.")
-        sys.exit(1)
+        reports.write(report, entry)
+    return failed
 
 
 def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) -> reports.Entry | None:
@@ -91,7 +96,7 @@ def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) 
     except Exception:  # noqa: BLE001  # the others are still worth running
         console.print_exception()
         return None
-    return reports.Entry(when, command, machine, result)
+    return reports.Entry(benchmark.name, benchmark.title, when, command, machine, result)
 
 
 @contextmanager

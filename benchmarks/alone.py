@@ -24,22 +24,10 @@ report_option = click.option(
 
 
 class Alone:
-    """One run of such a program.
+    """One run of such a program."""
 
-    Attributes:
-        folder: for its files; new.
-        context: to start servers with.
-    """
-
-    def __init__(self, module: str, name: str, report: Path) -> None:
-        """Make the folder.
-
-        Args:
-            module: what the command line names, such as ``benchmarks.spark.marathon``.
-            name: of the benchmark.
-            report: directory of the report.
-        """
-        self._module, self._report = module, report
+    def __init__(self, module: str, name: str, title: str, report: Path) -> None:
+        self._module, self._name, self._title, self._report = module, name, title, report
         self._began, self._when = now(), time.strftime("%Y-%m-%d %H:%M %Z")
         self.folder = (report / "work" / name / f"{time.time_ns():x}").absolute()
         self.folder.mkdir(parents=True)
@@ -52,7 +40,7 @@ class Alone:
     def end(self, result: Result) -> NoReturn:
         """Write the report and exit: with 0 if all targets are met, else with 1."""
         command = shlex.join(["python", "-m", self._module, *sys.argv[1:]])
-        reports.write(self._report, [reports.Entry(self._when, command, this_machine(), result)], merge=True)
+        reports.write(self._report, reports.Entry(self._name, self._title, self._when, command, this_machine(), result))
         for target in result.targets:
             self.say(f"{target.sentence}: {target.measured:g}")
         for note in result.notes:

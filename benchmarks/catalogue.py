@@ -18,36 +18,25 @@ MODULES = (
     "benchmarks.checkpoints",
     "benchmarks.replication",
     "benchmarks.scale",
-    "benchmarks.merging",
     "benchmarks.spark.zombie",
     "benchmarks.spark.publishing",
     "benchmarks.spark.outputs",
     "benchmarks.spark.many_batches",
-    "benchmarks.spark.regional",
     "benchmarks.spark.failover",
     "benchmarks.spark.hangs",
-    "benchmarks.spark.moving",
     "benchmarks.spark.first_call",
     "benchmarks.spark.workers",
-    "benchmarks.spark.even_load",
-    "benchmarks.spark.executors",
 )
 """Names in the order in which benchmarks run and appear in the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One benchmark.
+    """One benchmark."""
 
-    Attributes:
-        name: one word, from its module: ``spark_workers`` is in ``benchmarks.spark.workers``.
-        title: what it measures, in a few words.
-        run: measures it.
-    """
-
-    name: str
-    title: str
-    run: Callable[[Context], Result]
+    name: str  # one word, from its module: ``spark_workers`` is in ``benchmarks.spark.workers``
+    title: str  # what it measures, in a few words
+    run: Callable[[Context], Result]  # measures it
 
 
 def names() -> list[str]:
@@ -56,12 +45,7 @@ def names() -> list[str]:
 
 
 def find(wanted: Iterable[str] = ()) -> list[Benchmark]:
-    """Return the benchmarks with these names, or all of them, in the catalogue's order.
-
-    Raises:
-        ValueError: no benchmark has such a name.
-        ImportError: a module is missing, or lacks a package.
-    """
+    """Return the benchmarks with these names, or all of them, in the catalogue's order."""
     chosen = set(wanted)
     if unknown := chosen - set(names()):
         raise ValueError(f"There is no benchmark {min(unknown)!r}: they are {', '.join(names())}.")
@@ -74,4 +58,4 @@ def _name(module: str) -> str:
 
 def _load(name: str) -> Benchmark:
     module = import_module(name)
-    return Benchmark(module.NAME, module.TITLE, module.run)
+    return Benchmark(_name(name), module.TITLE, module.run)

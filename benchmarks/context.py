@@ -9,27 +9,18 @@ from pathlib import Path
 from ha.sandbox import Sandbox
 from store.kerberos import keep_logged_in
 
-USUAL_ROUNDS = 7
-"""Odd, so that a median is a measured round; two disturbed rounds do not move it much."""
-
+USUAL_ROUNDS = 7  # Odd, so that a median is a measured round; two disturbed rounds do not move it much
 QUICK_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Options, folder and progress output of one benchmark run.
+    """Options, folder and progress output of one benchmark run."""
 
-    Attributes:
-        quick: whether only to check that everything works; the figures mean little then.
-        rounds: number of repetitions; None for the benchmark's own default.
-        say: reports progress; takes one sentence.
-        folder: for files of this run; absolute; it exists, and belongs to this benchmark alone.
-    """
-
-    quick: bool
-    rounds: int | None
-    say: Callable[[str], None]
-    folder: Path
+    quick: bool  # whether only to check that everything works; the figures mean little then
+    rounds: int | None  # number of repetitions; None for the benchmark's own default
+    say: Callable[[str], None]  # reports progress; takes one sentence
+    folder: Path  # for files of this run; absolute; it exists, and belongs to this benchmark alone
 
     def repeats(self, usual: int = USUAL_ROUNDS, quick: int = QUICK_ROUNDS) -> int:
         """Return the number of repetitions: the option, else ``usual``, or ``quick`` in a quick run."""
@@ -40,21 +31,7 @@ class Context:
 def servers(
     context: Context, *, zookeepers: int = 1, namenodes: int = 1, ticket_life: int | None = None
 ) -> Iterator[Sandbox]:
-    """Start real ZooKeeper and HDFS in the benchmark's folder, and stop them at the end.
-
-    Inside, this process and its children use the servers' Hadoop configuration and user. Clients take other settings as
-    arguments: settings in this process's environment do not count. If the servers want to know who asks, this process
-    logs in for as long as they run, and its environment has what clients need.
-
-    Args:
-        context: names the folder and reports progress.
-        zookeepers: 1 or 3.
-        namenodes: 1 or 2.
-        ticket_life: minutes that Kerberos tickets last; None: the servers trust everybody.
-
-    Raises:
-        SandboxError: they did not start.
-    """
+    """Start real ZooKeeper and HDFS in the benchmark's folder, and stop them at the end."""
     sandbox = Sandbox(context.folder / "sandbox")
     sandbox.down(wipe=True)  # left over from an interrupted run
     try:

@@ -1,61 +1,74 @@
-"""Charts of figures, drawn with matplotlib: bars, dots, shares and curves, as SVG documents."""
+"""Charts of figures, drawn with matplotlib: dots, shares and curves, as SVG documents."""
 
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import cycle
+from typing import Any
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from benchmarks.figures import text
-from ha.drill.report.drawing import COLOURS, FAINT, INK, style, svg
+from benchmarks.result import Picture
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#4d4d4d", "#56b4e9")
+"""After Okabe and Ito: colours that the colour-blind can tell apart."""
+
+INK, FAINT, GRID = "#1f2328", "#59636e", "#d8dee4"
+
+_STYLE: Any = {
+    "font.size": 9,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # texts stay texts
+    "svg.hashsalt": "hybrid-ha",  # the same figure gives the same file
+    "text.color": INK,
+    "text.parse_math": False,  # a name with dollars is a name
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+}
+_DOCUMENT_HEAD = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+_PLACES = re.compile(r'(?<= )(?:d|x|y)="[^"<>]*"')
+_DIGITS = re.compile(r"\d+\.\d+")
+_FONTS = re.compile(r"font-family: 'DejaVu Sans'[^;\"]*")
+_UNTURNED = re.compile(r' transform="rotate\(-0 [^"]*"')
 
 WIDTH_IN, ROW_IN, PLOT_IN, AROUND_IN = 9.6, 0.28, 3.2, 1.0
-"""Inches: width of a picture; heights of a row of bars or dots, of a plot, and of title, axis and legend."""
+"""Inches: width of a picture; heights of a row of dots, of a plot, and of title, axis and legend."""
 
-MAX_POINTS = 400
-"""Points of one curve of shares: more cannot be told apart."""
+MAX_POINTS = 400  # Points of one curve of shares: more cannot be told apart
 
 
-@style()
-def bars(title: str, unit: str, values: Mapping[str, float], *, target: float | None = None, log: bool = False) -> str:
-    """Draw one bar for each name, and a line where the target is.
+@contextmanager
+def style() -> Iterator[None]:
+    """Set the looks of figures, while they are made and while they are drawn; also a decorator."""
+    with mpl.rc_context(_STYLE):
+        yield
 
-    Args:
-        title: of the picture.
-        unit: of the numbers.
-        values: by name, in the order shown.
-        target: where the line is; None for no line.
-        log: whether the axis is logarithmic.
 
-    Raises:
-        ValueError: a logarithmic axis cannot show 0.
-    """
-    figure, ax = _rows(title, unit, list(values), [*values.values(), *([target] if target is not None else [])], log)
-    drawn = ax.barh(range(len(values)), list(values.values()), height=0.65, color=COLOURS[0], gid="bar")
-    ax.bar_label(drawn, labels=[text(value) for value in values.values()], padding=4)
-    if target is not None:
-        ax.axvline(target, color=INK, linestyle="--", linewidth=1, gid="target")
-        ax.annotate(f"target {text(target)}", (target, -0.6), (3, 3), textcoords="offset points")
-    return svg(figure, title)
+def dotted(name: str, title: str, unit: str, series: Mapping[str, Sequence[float]], *, log: bool = False) -> Picture:
+    """Return a picture of :func:`dots`."""
+    return Picture(name, title, dots(title, unit, series, log=log))
 
 
 @style()
 def dots(title: str, unit: str, series: Mapping[str, Sequence[float]], *, log: bool = False) -> str:
-    """Draw each value as a dot in the row of its name, and the median as a stroke; suits some dozens of values.
-
-    Each row shows how many of its values are infinite.
-
-    Args:
-        title: of the picture.
-        unit: of the numbers.
-        series: values by name.
-        log: whether the axis is logarithmic.
-
-    Raises:
-        ValueError: a logarithmic axis cannot show 0.
-    """
+    """Draw each value as a dot in the row of its name, and the median as a stroke; suits some dozens of values."""
     figure, ax = _rows(title, unit, list(series), [value for values in series.values() for value in values], log)
     for number, (name, values) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
@@ -73,19 +86,7 @@ def dots(title: str, unit: str, series: Mapping[str, Sequence[float]], *, log: b
 
 @style()
 def shares(title: str, unit: str, series: Mapping[str, Sequence[float]], *, log: bool = False) -> str:
-    """Draw the share of all values that are at most each number (an ECDF); suits many values.
-
-    An infinite value counts as one of all and is not drawn, so its curve ends below 100 %.
-
-    Args:
-        title: of the picture.
-        unit: of the numbers.
-        series: values by name, at least one each.
-        log: whether the axis is logarithmic.
-
-    Raises:
-        ValueError: a logarithmic axis cannot show 0.
-    """
+    """Draw the share of all values that are at most each number (an ECDF); suits many values."""
     finite = {name: sorted(value for value in values if math.isfinite(value)) for name, values in series.items()}
     figure, ax = _plot(title, unit)
     _scale(ax, [value for values in finite.values() for value in values], log)
@@ -104,16 +105,7 @@ def shares(title: str, unit: str, series: Mapping[str, Sequence[float]], *, log:
 def curves(
     title: str, unit: str, lines: Mapping[str, Sequence[float]], zero: int, *, axis: str = "seconds", width: int = 1
 ) -> str:
-    """Draw one value for each second, or for each so many of something else, as steps.
-
-    Args:
-        title: of the picture.
-        unit: of the values.
-        lines: the values, by name.
-        zero: number of the value with the event, which is marked.
-        axis: what there is a value for.
-        width: for how many of these.
-    """
+    """Draw one value for each second, or for each so many of something else, as steps."""
     figure, ax = _plot(title, axis)
     for (name, values), colour in zip(lines.items(), cycle(COLOURS), strict=False):
         edges = [width * (number - zero) for number in range(len(values) + 1)]
@@ -149,11 +141,7 @@ def _plot(title: str, unit: str) -> tuple[Figure, Axes]:
 
 
 def _scale(ax: Axes, values: Iterable[float], log: bool) -> None:
-    """Scale the axis for these numbers: from 0, or between powers of ten.
-
-    Raises:
-        ValueError: a logarithmic axis cannot show 0.
-    """
+    """Scale the axis for these numbers: from 0, or between powers of ten."""
     shown = [value for value in values if math.isfinite(value)] or [1.0]
     if log:
         if min(shown) <= 0:
@@ -169,3 +157,24 @@ def _scale(ax: Axes, values: Iterable[float], log: bool) -> None:
 def _legend(figure: Figure, names: int) -> None:
     if names:
         figure.legend(loc="outside lower left", ncols=min(names, 3), frameon=False)
+
+
+def svg(figure: Figure, says: str) -> str:
+    """Return the figure as an SVG document, which may also stand in a page."""
+    written = io.StringIO()
+    with style(), warnings.catch_warnings(action="ignore"):
+        figure.savefig(written, format="svg", metadata={"Date": None, "Title": says})
+    body = _METADATA.sub("", _DOCUMENT_HEAD.sub("", written.getvalue()))
+    return _shortened(body).replace("<svg ", '<svg role="img" ', 1)
+
+
+def _shortened(body: str) -> str:
+    """Return the document with a tenth of a point as its smallest step, and without what is the same everywhere."""
+    body = _PLACES.sub(_shorter, body)
+    return re.sub(r">\s+<", "><", _UNTURNED.sub("", _FONTS.sub("font-family: sans-serif", body)))
+
+
+def _shorter(found: re.Match[str]) -> str:
+    places = _DIGITS.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), " ".join(found[0].split()))
+    straight = not {"C", "Q"} & set(places)
+    return places.replace(" L ", " ") if straight else places  # a line is what follows a beginning anyway

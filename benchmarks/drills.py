@@ -1,4 +1,4 @@
-"""Command line ``python -m benchmarks.drills``: ``ha drill run``, also with a baseline in place of this project."""
+"""Command line ``python -m benchmarks.drills``: ``ha lab drill run``, also with a baseline in place of this project."""
 
 import copy
 
@@ -10,7 +10,7 @@ from ha.drill.ha_provider import PROVIDERS
 
 
 def command() -> click.Command:
-    """Return ``ha drill run`` with an option for the HA provider."""
+    """Return ``ha lab drill run`` with an option for the HA provider."""
     PROVIDERS.update(BASELINES)
     option = click.Option(
         ["--provider", "providers"],

@@ -5,59 +5,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from statistics import median
 
-DIGITS = 3
-"""Significant digits of a figure; more would be noise."""
+DIGITS = 3  # Significant digits of a figure; more would be noise
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Summary of the durations of many calls.
+    """Summary of the durations of many calls."""
 
-    Attributes:
-        p50: seconds; the median.
-        p99: seconds.
-        p999: seconds.
-        per_second: calls in a second, one after the other.
-    """
-
-    p50: float
-    p99: float
-    p999: float
-    per_second: float
+    p50: float  # seconds; the median
+    p99: float  # seconds
+    p999: float  # seconds
+    per_second: float  # calls in a second, one after the other
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the value that ``share`` of all numbers do not exceed, by the nearest rank: always a measured one.
-
-    Args:
-        ordered: at least one number, in ascending order.
-        share: from 0 to 1.
-
-    Raises:
-        ValueError: there are no numbers.
-    """
+    """Return the value that ``share`` of all numbers do not exceed, by the nearest rank: always a measured one."""
     if not ordered:
         raise ValueError("There is no percentile of no numbers.")
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def summary(durations: Sequence[float]) -> Summary:
-    """Summarise the durations, in seconds, of calls that were made one after the other.
-
-    Raises:
-        ValueError: there are none.
-    """
+    """Summarise the durations, in seconds, of calls that were made one after the other."""
     ordered = sorted(durations)
     p50, p99, p999 = (percentile(ordered, share) for share in (0.5, 0.99, 0.999))
     return Summary(p50, p99, p999, per_second=len(ordered) / sum(ordered))
 
 
 def middle(rounds: Sequence[Summary]) -> Summary:
-    """Return the median of each figure over all rounds.
-
-    Raises:
-        StatisticsError: there are none.
-    """
+    """Return the median of each figure over all rounds."""
     return Summary(*(median(getattr(each, field.name) for each in rounds) for field in fields(Summary)))
 
 

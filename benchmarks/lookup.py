@@ -1,8 +1,4 @@
-"""Benchmark of lookups: durations from a snapshot, ZooKeeper and HDFS, beside one bare request to the same server.
-
-Each lookup calls :meth:`ha.client.Client.leader`, as a program does, including deadline, epoch and audits. A bare
-request decides nothing and has no deadline: it is the least that asking that store can cost.
-"""
+"""Benchmark of lookups: durations from a snapshot, ZooKeeper and HDFS, beside one bare request to the same server."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,18 +12,17 @@ from hdfs_native import Client as HdfsNative
 from kazoo.client import KazooClient
 
 from benchmarks.context import Context, servers
-from benchmarks.drawing import bars, shares
+from benchmarks.drawing import shares
 from benchmarks.figures import Summary, middle, ratio, text
 from benchmarks.measuring import Call, Contestant, compare, throughput
 from benchmarks.programs import await_answer, client, ha_program
-from benchmarks.result import Picture, Result, Target
+from benchmarks.result import Picture, Result, at_most, table
 from ha.client import Client
 from ha.sandbox import Sandbox
 from leader.layout.names import RECORD, LeaderDirectory
 from leader.layout.znodes import leader_path
 from leader.lookup.answers import Answer, Source
 
-NAME = "lookup"
 TITLE = "A lookup, beside one bare request"
 
 JOB = "orders"
@@ -42,32 +37,22 @@ NATIVE = "bare hdfs-native list"
 BOUNDED = "hdfs-native list within 2 s"
 HDFSCLI = "bare hdfs list"
 
-BARE = {ZOOKEEPER: KAZOO, HDFS: NATIVE, WEBHDFS: HDFSCLI}
-"""The bare request to compare each lookup with."""
-
+BARE = {ZOOKEEPER: KAZOO, HDFS: NATIVE, WEBHDFS: HDFSCLI}  # The bare request to compare each lookup with
 CALLS = {
     SNAPSHOT: 20_000,
-    ZOOKEEPER: 3_000,
-    KAZOO: 3_000,
-    HDFS: 2_000,
-    NATIVE: 2_000,
-    BOUNDED: 2_000,
-    WEBHDFS: 1_000,
-    HDFSCLI: 1_000,
+    **dict.fromkeys((ZOOKEEPER, KAZOO), 3_000),
+    **dict.fromkeys((HDFS, NATIVE, BOUNDED), 2_000),
+    **dict.fromkeys((WEBHDFS, HDFSCLI), 1_000),
 }
 """Calls in a round: enough for a p99.9."""
 
-TIMEOUT = 2.0
-"""Seconds; a lookup's default. hdfs-native waits for ever, so another thread must wait for it."""
-
+TIMEOUT = 2.0  # Seconds; a lookup's default. hdfs-native waits for ever, so another thread must wait for it.
 QUICK_SHARE = 10
 THREADS = 8
 SECONDS = 3.0
 QUICK_SECONDS = 0.5
 
-US = 1e6
-"""Microseconds in a second."""
-
+US = 1e6  # Microseconds in a second
 SNAPSHOT_TARGET_US = 15.0
 ZOOKEEPER_TARGET = 1.2
 HDFS_TARGET = 1.3
@@ -98,12 +83,7 @@ class Asked:
 
 
 def run(context: Context) -> Result:
-    """Measure.
-
-    Raises:
-        SandboxError: the servers or the leader did not start.
-        LeaderError: a lookup failed.
-    """
+    """Measure."""
     with servers(context) as sandbox, _led(sandbox, context) as settings, ExitStack() as stack:
         lookups = _lookups(settings, sandbox.environment()["HA_SANDBOX_WEBHDFS"], stack)
         calls: dict[str, Call] = {**lookups, **_bare(sandbox, _directory(lookups[HDFS]), stack)}
@@ -124,7 +104,9 @@ def _led(sandbox: Sandbox, context: Context) -> Iterator[dict[str, str]]:
     stores = sandbox.environment()
     snapshots = str((context.folder / "snapshots").absolute())
     settings = {"files": stores["HA_FILES"], "zookeeper": stores["HA_ZOOKEEPER"], "snapshots": snapshots}
-    with ha_program(["daemon", JOB, "--endpoint", "jobmaster=host:6123"], settings, context.folder / "daemon.log"):
+    with ha_program(
+        ["host", "daemon", JOB, "--endpoint", "jobmaster=host:6123"], settings, context.folder / "daemon.log"
+    ):
         context.say("Waiting for a leader")
         yield settings
 
@@ -183,34 +165,25 @@ def _result(found: Mapping[str, Found], elsewhere: Mapping[str, int]) -> Result:
     middles = {name: middle(each.rounds) for name, each in found.items()}
     ratios = {name: ratio(found[name].rounds, found[bare].rounds) for name, bare in BARE.items()}
     return Result(
-        NAME,
-        TITLE,
-        (
-            "lookup",
-            "p50 (µs)",
-            "p99 (µs)",
-            "p99.9 (µs)",
-            "per second, 1 thread",
-            f"per second, {THREADS} threads",
-            "x bare (p50)",
-        ),
-        tuple(
-            (
-                name,
-                *(seconds * US for seconds in (each.p50, each.p99, each.p999)),
-                each.per_second,
-                found[name].together,
-                ratios.get(name, ""),
-            )
-            for name, each in middles.items()
+        *table(
+            {
+                "lookup": str,
+                "p50 (µs)": lambda name: middles[name].p50 * US,
+                "p99 (µs)": lambda name: middles[name].p99 * US,
+                "p99.9 (µs)": lambda name: middles[name].p999 * US,
+                "per second, 1 thread": lambda name: middles[name].per_second,
+                f"per second, {THREADS} threads": lambda name: found[name].together,
+                "x bare (p50)": lambda name: ratios.get(name, ""),
+            },
+            middles,
         ),
         (
-            Target("A snapshot is read in microseconds", SNAPSHOT_TARGET_US, middles[SNAPSHOT].p50 * US, "µs", True),
-            Target("A lookup in ZooKeeper, beside a bare kazoo get", ZOOKEEPER_TARGET, ratios[ZOOKEEPER], "x", True),
-            Target("A lookup in HDFS, beside a bare hdfs-native list", HDFS_TARGET, ratios[HDFS], "x", True),
+            at_most("A snapshot is read in microseconds", SNAPSHOT_TARGET_US, middles[SNAPSHOT].p50 * US, "µs"),
+            at_most("A lookup in ZooKeeper, beside a bare kazoo get", ZOOKEEPER_TARGET, ratios[ZOOKEEPER], "x"),
+            at_most("A lookup in HDFS, beside a bare hdfs-native list", HDFS_TARGET, ratios[HDFS], "x"),
         ),
         _notes(elsewhere, ratio(found[HDFS].rounds, found[BOUNDED].rounds)),
-        _pictures(found, middles),
+        (_picture(found),),
         {
             name: {
                 "rounds": [asdict(each) for each in one.rounds],
@@ -226,21 +199,14 @@ def _result(found: Mapping[str, Found], elsewhere: Mapping[str, int]) -> Result:
 def _notes(elsewhere: Mapping[str, int], bounded: float) -> tuple[str, ...]:
     others = ", ".join(f"{name} {count}" for name, count in elsewhere.items())
     return (
-        "Every figure is the median of the rounds, and every ratio the median of their ratios.",
-        "All take turns within a round.",
         "A daemon on the same machine writes the snapshot; each lookup opens and reads its file.",
         f"hdfs-native has no deadline; beside a list in an executor, which has one, a lookup is {text(bounded)} x.",
         "Each lookup asks HDFS here. In a program most answers come from memory: it may ask every 2.4 s.",
-        "If several threads ask one reader for one job, one asks the stores and the others share its answer.",
         f"Answers from another source than the row names: {others}.",
     )
 
 
-def _pictures(found: Mapping[str, Found], middles: Mapping[str, Summary]) -> tuple[Picture, ...]:
-    medians = {name: each.p50 * US for name, each in middles.items()}
+def _picture(found: Mapping[str, Found]) -> Picture:
     tails = {name: [seconds * US for seconds in each.last] for name, each in found.items()}
-    title, tail = "Median time of a lookup", "Share of the lookups of one round that took no longer"
-    return (
-        Picture("medians", title, bars(title, "µs", medians, log=True)),
-        Picture("shares", tail, shares(tail, "µs", tails, log=True)),
-    )
+    title = "Share of the lookups of one round that took no longer"
+    return Picture("shares", title, shares(title, "µs", tails, log=True))

@@ -12,27 +12,16 @@ PACKAGES = ("hybrid-ha", "kazoo", "hdfs-native", "hdfs", "pyspark")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Facts about the machine that may influence figures.
+    """Facts about the machine that may influence figures."""
 
-    Attributes:
-        processor: its model.
-        cores: number that this process may use.
-        memory_gb: of the machine.
-        load: average number of runnable processes in the minute before; other work disturbs the figures.
-        kernel: its version.
-        python: its version.
-        java: its version.
-        packages: version by name.
-    """
-
-    processor: str
-    cores: int
-    memory_gb: float
-    load: float
-    kernel: str
-    python: str
-    java: str
-    packages: dict[str, str]
+    processor: str  # its model
+    cores: int  # number that this process may use
+    memory_gb: float  # of the machine
+    load: float  # average number of runnable processes in the minute before; other work disturbs the figures
+    kernel: str  # its version
+    python: str  # its version
+    java: str  # its version
+    packages: dict[str, str]  # version by name
 
 
 def this_machine() -> Machine:

@@ -1,7 +1,4 @@
-"""Timing of calls for comparison: within one run, in turns.
-
-A passing disturbance of the machine hits all contestants, so the ratios within a round stay true.
-"""
+"""Timing of calls for comparison: within one run, in turns."""
 
 import gc
 import threading
@@ -9,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter, perf_counter_ns
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.figures import Summary, summary
 
@@ -18,44 +15,40 @@ TURNS = 10
 another's turn finds the processor's caches cold."""
 
 Call = Callable[[], Any]
+Kind = TypeVar("Kind")
 
-NS = 1e-9
-"""Seconds."""
+NS = 1e-9  # Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A call to measure.
+    """A call to measure."""
 
-    Attributes:
-        name: in tables.
-        call: the timed call.
-        times: number of calls in a round.
-    """
+    name: str  # in tables
+    call: Call  # the timed call
+    times: int  # number of calls in a round
 
-    name: str
-    call: Call
-    times: int
+
+def rotated(kinds: Sequence[Kind], first: int) -> list[Kind]:
+    """Return all of them in their order, beginning with the one with the number ``first`` (modulo)."""
+    first %= len(kinds)
+    return [*kinds[first:], *kinds[:first]]
+
+
+def turns(kinds: Sequence[Kind], rounds: int, say: Callable[[str], None]) -> Iterator[tuple[int, Kind]]:
+    """Yield the number of each round with each kind in turn; each round begins with another kind."""
+    for number in range(rounds):
+        for kind in rotated(kinds, number):
+            say(f"Round {number + 1} of {rounds}: {kind}")
+            yield number, kind
 
 
 def compare(
     contestants: Sequence[Contestant], rounds: int, say: Callable[[str], None]
 ) -> dict[str, tuple[list[Summary], list[float]]]:
-    """Time all calls in turns, on this thread.
-
-    Before that, a tenth of a round runs uncounted: it opens connections and warms caches. Garbage is collected before
-    each round and not within one, so that no call pays for another's garbage.
-
-    Args:
-        contestants: with different names.
-        rounds: their number.
-        say: reports each round.
-
-    Returns:
-        For each name, a summary of each round, and every duration of the last round in seconds.
-    """
+    """Time all calls in turns, on this thread."""
     for each in contestants:
-        _timed(each.call, max(1, each.times // 10))
+        timed(each.call, max(1, each.times // 10))
     rounded: dict[str, tuple[list[Summary], list[float]]] = {each.name: ([], []) for each in contestants}
     for number in range(rounds):
         say(f"Round {number + 1} of {rounds}")
@@ -66,34 +59,19 @@ def compare(
 
 
 def one_round(contestants: Sequence[Contestant], first: int = 0) -> dict[str, list[float]]:
-    """Make every contestant's calls once, in turns; the one with the number ``first`` (modulo) begins.
-
-    Returns:
-        Durations in seconds, by name.
-    """
-    first %= len(contestants)
-    order = [*contestants[first:], *contestants[:first]]
+    """Make every contestant's calls once, in turns; the one with the number ``first`` (modulo) begins."""
     found: dict[str, list[float]] = {each.name: [] for each in contestants}
     with no_collector():
         for turn in range(TURNS):
-            for each in order:
+            for each in rotated(contestants, first):
                 # This makes the turns add up to exactly ``times``.
                 times = each.times * (turn + 1) // TURNS - each.times * turn // TURNS
-                found[each.name] += _timed(each.call, times)
+                found[each.name] += timed(each.call, times)
     return found
 
 
 def throughput(call: Call, threads: int, seconds: float) -> float:
-    """Return how many calls several threads make in a second, in total.
-
-    Args:
-        call: each thread repeats it.
-        threads: their number.
-        seconds: length of the measurement.
-
-    Raises:
-        RuntimeError: a call failed.
-    """
+    """Return how many calls several threads make in a second, in total."""
     counts = [0] * threads
     failures: list[BaseException] = []
     over = threading.Event()
@@ -124,7 +102,8 @@ def throughput(call: Call, threads: int, seconds: float) -> float:
     return made / took
 
 
-def _timed(call: Call, times: int) -> list[float]:
+def timed(call: Call, times: int) -> list[float]:
+    """Return the seconds of each of so many calls in a row."""
     durations = []
     for _ in range(times):
         began = perf_counter_ns()

@@ -1,25 +1,12 @@
-"""Benchmark of a claim and its publication, beside writing the same data into a file of the same HDFS.
+"""Benchmark of a claim and its publication, beside writing the same data into a file of the same HDFS."""
 
-It times these steps of a contender whose job is free (lease released, connections open):
-
-- *claim*: from the command to contend until the grant is known: list the job, list the record, seize the lease, rename
-  the leader directory. Four requests, one after the other.
-- *confirm*: from the grant until HDFS has acknowledged one endpoint, by the rename of the old one.
-- *copy*: from there until the copy in ZooKeeper triggers another client's watch.
-- *again*: another address of the same endpoint, until HDFS has acknowledged it.
-
-The steps for a file: create a temporary one, write 200 bytes, close, rename it to a free name. A leader that keeps its
-record in a file publishes like this, and it needs more than that: none of these steps decides who leads.
-"""
-
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import count
 from time import perf_counter
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from hdfs.client import InsecureClient
@@ -29,14 +16,13 @@ from kazoo.client import KazooClient
 
 from benchmarks.contending import Contending, contending
 from benchmarks.context import Context, servers
-from benchmarks.drawing import bars, dots
-from benchmarks.figures import Summary, middle, ratio, summary
-from benchmarks.measuring import Call, no_collector
-from benchmarks.result import Picture, Result, Target
+from benchmarks.drawing import dotted
+from benchmarks.figures import middle, ratio, summary
+from benchmarks.measuring import Call, no_collector, timed
+from benchmarks.result import Result, at_least
 from ha.sandbox.polling import until
 from leader.layout.znodes import leader_path
 
-NAME = "publish"
 TITLE = "Claim and confirm, beside writing a file"
 
 CHROOT = "/hybrid-ha"
@@ -49,9 +35,7 @@ AGAIN = "here: confirm again"
 FILE = "file"
 
 TIMES = 10
-QUICK_TIMES = 3
-"""Publications of each contestant in a round."""
-
+QUICK_TIMES = 3  # Publications of each contestant in a round
 FILE_BYTES = 200
 TARGET = 50.0
 COPY_WITHIN = 30.0
@@ -62,8 +46,7 @@ HAND_OVER = 0.02
 REPORTED = 0.3
 """Seconds. Without a wait for the DataNode's report a file takes a tenth of this; with a wait it takes longer."""
 
-MS = 1e3
-"""Milliseconds in a second."""
+MS = 1e3  # Milliseconds in a second
 
 
 class Copies:
@@ -78,10 +61,10 @@ class Copies:
         node = CHROOT + leader_path(job)
         until(lambda: "there is one" if self._kazoo.exists(node) else None, COPY_WITHIN, f"The copy of {job} remains")
 
-    def expect(self, job: str) -> "Expected":
-        """Set a watch for the next copy; there must be no copy now."""
-        expected = Expected()
-        self._kazoo.exists(CHROOT + leader_path(job), watch=expected.come)
+    def expect(self, job: str) -> "Future[float]":
+        """Return when the next copy appears; there must be no copy now."""
+        expected = Future[float]()
+        self._kazoo.exists(CHROOT + leader_path(job), watch=lambda _: expected.set_result(perf_counter()))
         return expected
 
     def close(self) -> None:
@@ -90,43 +73,8 @@ class Copies:
         self._kazoo.close()
 
 
-class Expected:
-    """A copy that is awaited."""
-
-    def __init__(self) -> None:
-        self._came = threading.Event()
-        self._at = 0.0
-
-    def come(self, _: object) -> None:
-        """Record that it has appeared."""
-        self._at = perf_counter()
-        self._came.set()
-
-    def at(self) -> float:
-        """Wait until it has appeared, and return when it did.
-
-        Raises:
-            TimeoutError: it did not appear in time.
-        """
-        if not self._came.wait(COPY_WITHIN):
-            raise TimeoutError(f"ZooKeeper had no copy after {COPY_WITHIN:g} s.")
-        return self._at
-
-
-class Found(NamedTuple):
-    """Measurements of one contestant."""
-
-    rounds: list[Summary]
-    durations: list[float]
-
-
 def run(context: Context) -> Result:
-    """Measure.
-
-    Raises:
-        SandboxError: the servers did not start.
-        TimeoutError: a grant or a copy did not come.
-    """
+    """Measure."""
     with servers(context) as sandbox, ExitStack() as stack:
         stores = sandbox.environment()
         copies = Copies(stores["HA_ZOOKEEPER"])
@@ -146,7 +94,7 @@ def run(context: Context) -> Result:
                     for way in (RPC, WEB):
                         for name, seconds in _lead(leaders[way], jobs[way], copies).items():
                             this.setdefault(name + way, []).append(seconds)
-                        this.setdefault(FILE + way, []).append(_timed(files[way]))
+                        this.setdefault(FILE + way, []).extend(timed(files[way], 1))
             for name, durations in this.items():
                 found.setdefault(name, []).append(durations)
         return _result(found)
@@ -172,7 +120,7 @@ def _lead(contender: Contending, job: str, copies: Copies) -> dict[str, float]:
     granted = perf_counter()
     contender.confirm(session_id, {"jobmaster": "host:6123"})
     published = perf_counter()
-    copied = expected.at()
+    copied = expected.result(COPY_WITHIN)
     once_more = perf_counter()
     contender.confirm(session_id, {"jobmaster": "host:6124"})
     again = perf_counter()
@@ -215,28 +163,20 @@ def _cli(root: str, user: str) -> Call:
     return write
 
 
-def _timed(call: Call) -> float:
-    began = perf_counter()
-    call()
-    return perf_counter() - began
-
-
 def _result(found: Mapping[str, Sequence[Sequence[float]]]) -> Result:
     rounds = {name: [summary(each) for each in durations] for name, durations in found.items()}
     names = [name + way for way in (RPC, WEB) for name in (CLAIM, PUBLISHED, COPIED, AGAIN, FILE)]
     middles = {name: middle(rounds[name]) for name in names}
     faster = {name: ratio(rounds[FILE + way], rounds[name]) for way in (RPC, WEB) for name in names if way in name}
+    every = {name: [seconds * MS for durations in found[name] for seconds in durations] for name in names}
     return Result(
-        NAME,
-        TITLE,
         ("what", "p50 (ms)", "p99 (ms)", "per second", "times faster than the file"),
         tuple((name, each.p50 * MS, each.p99 * MS, each.per_second, faster[name]) for name, each in middles.items()),
         tuple(
-            Target(f"Claim and confirm, in HDFS, beside a file{way}", TARGET, faster[PUBLISHED + way], "x", False)
+            at_least(f"Claim and confirm, in HDFS, beside a file{way}", TARGET, faster[PUBLISHED + way], "x")
             for way in (RPC, WEB)
         ),
         (
-            "Every figure is the median of the rounds. All take turns; the slowest call of a round is its p99.",
             "Claim: list the job, list the record, seize the lease, rename the leader directory.",
             "Confirm: rename one endpoint, until HDFS has acknowledged it.",
             "Confirm again: another address of the same endpoint.",
@@ -244,9 +184,8 @@ def _result(found: Mapping[str, Sequence[Sequence[float]]]) -> Result:
             "File: create it under another name, write 200 bytes, close, rename it to a free name.",
             "When the clock starts, connections are open and the job is free. A takeover must first notice a death.",
             *(_waited(found, way) for way in (RPC, WEB)),
-            "One DataNode takes the file. In a cluster three do; claim and confirm need no DataNode.",
         ),
-        _pictures(found, middles, names),
+        (dotted("dots", "Every single time", "ms", every, log=True),),
         {name: {"rounds_seconds": [list(each) for each in durations]} for name, durations in found.items()}
         | {"summaries": {name: [asdict(each) for each in rounds[name]] for name in names}},
     )
@@ -258,23 +197,4 @@ def _waited(found: Mapping[str, Sequence[Sequence[float]]], way: str) -> str:
     return (
         f"{share:.0%} of the files{way} took more than {REPORTED:g} s: the DataNode had not reported their block when "
         "they were closed, and the client asks again after 0.4 s or more. The median belongs to the larger group."
-    )
-
-
-def _pictures(
-    found: Mapping[str, Sequence[Sequence[float]]], middles: Mapping[str, Summary], names: Sequence[str]
-) -> tuple[Picture, ...]:
-    title, every = "Median time to publish", "Every single time"
-    return (
-        Picture("medians", title, bars(title, "ms", {name: middles[name].p50 * MS for name in names}, log=True)),
-        Picture(
-            "dots",
-            every,
-            dots(
-                every,
-                "ms",
-                {name: [s * MS for durations in found[name] for s in durations] for name in names},
-                log=True,
-            ),
-        ),
     )

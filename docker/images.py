@@ -12,18 +12,21 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import base
 import packages
 
+from ha.hosts.host_error import HostError
+from ha.hosts.java import find_java
 from ha.sandbox import jars
-from ha.sandbox.java import find_java
-from ha.sandbox.polling import SandboxError
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "docker"
@@ -75,9 +78,11 @@ def main() -> None:
             base.ensure(say)
         with step("Files for the images"):
             prepare(parents)
-        for name, parent in parents.items():
-            build(name, parent)
-    except (SandboxError, base.BuildError) as error:
+        replaced = [build(name, parent) for name, parent in parents.items()]
+        # Each is the parent of later ones. One that a container still has stays.
+        for old in reversed([each for each in replaced if each]):
+            subprocess.run(["docker", "image", "rm", old], capture_output=True, check=False)
+    except (HostError, base.BuildError) as error:
         sys.exit(str(error))
 
 
@@ -92,10 +97,21 @@ def prepare(names: Iterable[str]) -> None:
     fill(CONTEXTS / "hdfs" / "lib", [compressed(path) for path in jars.classpath(find_java().path, say)])
     packages.ensure(ROOT / "requirements.lock", CONTEXTS / "python" / "dist-packages", say)
     copy(SOURCE / "hdfs" / "conf", CONTEXTS / "sidecar" / "conf")
-    for package in ("ha", "leader", "store"):
-        copy(ROOT / package, CONTEXTS / "sidecar" / "code" / package)
+    unpack_wheel(CONTEXTS / "sidecar" / "code")
     examples = ("running.py", "word_count.py", "word_regions.py")
     fill(CONTEXTS / "sidecar" / "examples", [ROOT / "examples" / name for name in examples])
+
+
+def unpack_wheel(target: Path) -> None:
+    """Have the files of the wheel: an installed package is nothing else."""
+    shutil.rmtree(target, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="ha-wheel-") as folder:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            raise base.BuildError(f"{ended.stderr[-3000:]}\nThe wheel could not be built: see above.")
+        (wheel,) = Path(folder).glob("*.whl")
+        zipfile.ZipFile(wheel).extractall(target)
 
 
 def compressed(jar: Path) -> Path:
@@ -119,21 +135,21 @@ def compressed(jar: Path) -> Path:
     return smaller
 
 
-def build(name: str, parent: str) -> None:
-    """Build one image, unless the existing one was built from the same files."""
+def build(name: str, parent: str) -> str:
+    """Build one image, unless the existing one was built from the same files; returns the id of the one it replaces."""
     image = f"hybrid-ha/{name}"
-    inputs = digest(CONTEXTS / name, image_id(parent))
-    if label(image) == inputs:
+    found = inspected(image)
+    wanted = labels(image, digest(CONTEXTS / name, image_id(parent)), parent)
+    if found and wanted.items() <= (found[0]["Config"]["Labels"] or {}).items():
         say(f"{image}: nothing has changed")
-        return
+        return ""
     with step(image):
         command = [
             "docker",
             "build",
             "--quiet",
             "--force-rm",
-            "--label",
-            f"{LABEL}={inputs}",
+            *(word for key, text in wanted.items() for word in ("--label", f"{key}={text}")),
             "--tag",
             image,
             str(CONTEXTS / name),
@@ -145,6 +161,20 @@ def build(name: str, parent: str) -> None:
         if ended.returncode != 0:
             said = f"{ended.stdout}{ended.stderr}"[-3000:]
             raise base.BuildError(f"{said}\nThe image {image} could not be built: see above.")
+    return str(found[0]["Id"]) if found else ""
+
+
+def labels(image: str, inputs: str, parent: str) -> dict[str, str]:
+    """Return an image's labels: the digest of its sources, and the ones that all registries show."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    told = {
+        "title": image,
+        "description": project["description"],
+        "version": project["version"],
+        "licenses": project["license"],
+        "base.name": parent,
+    }
+    return {LABEL: inputs, **{f"org.opencontainers.image.{key}": text for key, text in told.items()}}
 
 
 def digest(context: Path, parent_id: str) -> str:
@@ -166,16 +196,10 @@ def files(folder: Path) -> Iterator[Path]:
 
 def image_id(image: str) -> str:
     """Docker's name for the content of an image."""
-    return inspected(image)[0]["Id"]
+    return str(inspected(image)[0]["Id"])
 
 
-def label(image: str) -> str:
-    """Return an image's label with the digest of its sources; empty if there is none."""
-    found = inspected(image)
-    return (found[0]["Config"]["Labels"] or {}).get(LABEL, "") if found else ""
-
-
-def inspected(image: str) -> list[dict[str, dict[str, dict[str, str]]]]:
+def inspected(image: str) -> list[dict[str, Any]]:
     """Return Docker's data about an image; nothing if the image does not exist."""
     answer = subprocess.run(["docker", "image", "inspect", image], capture_output=True, text=True, check=False)
     return json.loads(answer.stdout or "[]")

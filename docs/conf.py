@@ -1,5 +1,6 @@
 """The documentation site: ``make docs`` builds it with Sphinx into ``build/site``, and fails on a broken link."""
 
+from pathlib import Path
 from typing import Any
 
 project = "Hybrid HA"
@@ -10,6 +11,7 @@ exclude_patterns = ["README.md"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
@@ -20,15 +22,30 @@ myst_heading_anchors = 4
 """Headings down to this level can be linked to, by the names that a forge gives them."""
 
 NAVIGATION = {
-    "Start": ["examples", "jobs", "outputs", "workers"],
+    "Start": ["installation", "programs", "examples", "jobs", "outputs", "workers"],
     "Operate": [
-        "operations",
+        "operations/index",
+        "operations/alerts",
+        "operations/who-leads",
+        "job-states",
+        "operations/restarts-and-hangs",
+        "operations/kills",
+        "operations/standbys",
+        "operations/outputs-and-gaps",
+        "operations/stopping-and-cleaning",
+        "operations/draining-and-moving",
+        "operations/upgrades",
+        "operations/spark-programs",
+        "operations/networks",
+        "operations/checks",
         "checkpoints",
+        "damaged-checkpoints",
         "even-load",
         "replication",
         "groups",
         "api",
         "deploying",
+        "program",
         "security",
         "versions",
         "metrics",
@@ -43,7 +60,7 @@ NAVIGATION = {
         "Figures <benchmarks/benchmarks>",
     ],
     "Reference": ["reference/commands", "reference/settings", "reference/api"],
-    "Decisions": ["decisions/*"],
+    "Decisions": ["decisions/index", "decisions/0*"],
 }
 """The pages, by the question that brings a reader here."""
 

@@ -1,7 +1,7 @@
 """Three declared queries in two regions: run it with ``ha run numbers -- python examples/declared_queries.py``.
 
 ``numbers`` publishes files that ``sums`` reads, so they restart together. ``beats`` is a region of its own. Break one:
-while it runs, delete the directory ``state`` of the query ``sums``, and look at ``ha queries numbers``.
+while it runs, delete the directory ``state`` of the query ``sums``, and look at ``ha job queries numbers``.
 """
 
 import os

@@ -6,7 +6,7 @@ Spark's connector for Kafka must be among its jars: ``--conf spark.jars=...`` of
 Each row has the partition and the offset of its record, so two outputs can be compared as sets. A batch ends where the
 checkpoint says, so a successor reads exactly what its predecessor had begun. With `ha run --standby warm` and --warm a
 standby has run the same query over the topic's first records, into a directory that is deleted, before it is granted
-the job. ``ha stop JOB`` ends it after a batch.
+the job. ``ha job stop JOB`` ends it after a batch.
 """
 
 import argparse

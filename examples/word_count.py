@@ -20,6 +20,7 @@ from running import Idle, parser, run_until_over, session
 
 import ha
 import ha.spark
+import ha.spark.worker
 from ha.leadership.leadership import Leadership
 from leader.errors import LeaderError
 
@@ -29,7 +30,7 @@ QUERY = "word-count"
 def who() -> tuple[str, int, str, int]:
     """Return what this Python worker knows of the job master: address, epoch, source, and the worker's process id."""
     try:
-        found = ha.spark.job_master()
+        found = ha.spark.worker.job_master()
     except LeaderError as error:
         return str(error), 0, "", os.getpid()
     return found.address, found.epoch, found.source.value, os.getpid()

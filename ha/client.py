@@ -20,7 +20,7 @@ from store.lazy_imports import will_import
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from ha.metrics.process import Metrics
+    from ha.metrics.process_metrics import Metrics
     from leader.layout.checkpoint import Checkpoint
     from leader.layout.checkpoint_state import CheckpointState
     from leader.lookup.checkpoint_reader import CheckpointReader
@@ -49,14 +49,16 @@ class Client:
         """
         self.settings = settings
         metrics = _metrics(registry) if registry is not None else None
-        self._stores = metrics.stores.open(settings) if metrics is not None else Stores(settings)
+        self._stores = Stores(settings)
+        if metrics is not None:
+            metrics.stores.show(self._stores.files, self._stores.zookeeper)
         place = self._stores.snapshots
         self._reader = Reader(
             self._stores.files,
             self._stores.zookeeper,
             self._stores.timing,
-            audit=settings.audit,
-            snapshots=SnapshotFinder(place, settings.audit) if place is not None else None,
+            audit=settings.leadership.audit,
+            snapshots=SnapshotFinder(place, settings.leadership.audit) if place is not None else None,
             processes=processes_of(settings),
         )
         counts = None
@@ -79,13 +81,12 @@ class Client:
         """
         return self._lookups.leader(job, timeout, stale=stale)
 
-    def told(self, job: str, timeout: float = 2.0) -> Answer | None:
+    def cached_leader(self, job: str, timeout: float = 2.0) -> Answer | None:
         """Return what the agent of this host says, within microseconds; None without an agent, or if it does not know.
 
-        An agent that nobody has asked about this job lately gets a fifth of ``timeout``, and 0.3 s at most, to find
-        out. No store is asked.
+        An agent that was not asked about this job lately gets 0.2 ``timeout``, at most 0.3 s. No store is asked.
         """
-        return self._reader.told(job, timeout)
+        return self._reader.cached_leader(job, timeout)
 
     def report(self, job: str, session_id: str, timeout: float = 2.0) -> Answer:
         """Report that the leader of this session refused or did not answer; return who leads now, as HDFS says."""
@@ -156,7 +157,7 @@ def connect(registry: "CollectorRegistry | None" = None, /, **settings: Any) -> 
 
 
 def _metrics(registry: "CollectorRegistry") -> "Metrics":
-    from ha.metrics.process import Metrics  # noqa: PLC0415  # only programs with metrics pay for prometheus_client
+    from ha.metrics.process_metrics import Metrics  # noqa: PLC0415  # only programs with metrics pay for prometheus_client
 
     try:
         return Metrics(registry)

@@ -1,7 +1,12 @@
-"""Errors that this package raises on purpose, all importable from here."""
+"""Errors that this package raises on purpose, all importable from here: each is a ``HaError``."""
 
+from ha.checkpoints.renumbering import Doubt
+from ha.jobmaster.call_errors import CallRefused, CallUnknown
+from ha.jobmaster.master import NoEndpoint
+from ha.jobmaster.verdict import Rejected
 from leader.errors import (
     Fenced,
+    ForeignBatch,
     InvalidName,
     InvalidSettings,
     LeaderError,
@@ -14,16 +19,22 @@ from leader.errors import (
     Unreachable,
     Unreadable,
 )
-from store.errors import AlreadyExists, Conflict, Invalid, NotFound, Refused, StoreError, Unknown
+from store.errors import AlreadyExists, Conflict, HaError, Invalid, NotFound, Refused, StoreError, Unknown
 
 __all__ = [
     "AlreadyExists",
+    "CallRefused",
+    "CallUnknown",
     "Conflict",
+    "Doubt",
     "Fenced",
+    "ForeignBatch",
+    "HaError",
     "Invalid",
     "InvalidName",
     "InvalidSettings",
     "LeaderError",
+    "NoEndpoint",
     "NoLeader",
     "NotFound",
     "NotLeader",
@@ -31,6 +42,7 @@ __all__ = [
     "QueryFailed",
     "Refused",
     "RegionBehind",
+    "Rejected",
     "StoreError",
     "TooManyDeadLetters",
     "Unknown",

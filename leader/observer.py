@@ -6,24 +6,18 @@ A step is reported as a struct that the reporting module defines:
 - :mod:`leader.job.checkpoints`: ``IdHandedOut`` and ``BatchPublished``;
 - :mod:`leader.lookup.observed`: ``LookupEnded``, ``CheckpointsRead`` and each ``Look`` of a watch.
 
-An observer picks the steps it needs and ignores the rest. It is called at once, on the thread that takes the step, and
-must not block.
+An observer picks its steps and ignores the rest. It is called on the thread that takes the step, and must not block.
 """
 
 import logging
 from collections.abc import Callable
 
-Observer = Callable[[str, object], None]
-"""Called with a job's name and the step."""
-
+Observer = Callable[[str, object], None]  # called with a job's name and the step
 _log = logging.getLogger(__name__)
 
 
 def fan_out(*observers: Observer | None) -> Observer | None:
-    """Return an observer that tells all of these, or None if there is none.
-
-    An error of one is logged. It reaches neither the others nor the protocol.
-    """
+    """Return an observer that tells all of these, or None. An error of one is logged, and stops no other."""
     told = [each for each in observers if each is not None]
     if not told:
         return None

@@ -8,8 +8,8 @@ from leader.errors import InvalidSettings
 HEARD_AFTER = 1 / 4
 """Share of the ZooKeeper session timeout after which the quorum knows what one of its servers has heard.
 
-A server tells the quorum which clients it has heard when it answers the leader's pings, and those come every half tick.
-The smallest session timeout that a server grants is two ticks.
+A server says which clients it has heard when it answers the leader's pings, and those come every half tick. The
+smallest session timeout that a server grants is two ticks.
 """
 
 SETTLED_AFTER = 1 / 2
@@ -19,33 +19,23 @@ After a silence the quorum may be about to end the session. If its leader stalls
 asked, then ends the session, and hears of the client only afterwards. So one round of pings is not enough; this is two.
 """
 
-RENEWALS_PER_TTL = 3
-"""A lease is renewed every third of its time to live, as etcd's clients do: one lost renewal is survived."""
-
-CONFIRMATIONS_PER_SESSION = 6
-"""The own node is read every sixth of the session timeout: one slow answer is survived within ``SESSION_SHARE``."""
+RENEWALS_PER_TTL = 3  # as etcd's clients do: one lost renewal is survived
+CONFIRMATIONS_PER_SESSION = 6  # reads of the own node: one slow answer is survived within `SESSION_SHARE`
 
 
 def shared_confirmations(drift: float) -> float:
-    """Share of the session timeout from one confirmation of a host's session to the next.
-
-    A confirmation proves what is :data:`HEARD_AFTER` older, so one that begins just after that proves the one before
-    it. As much is left at each of them as with six in a session timeout, with a third fewer requests.
-    """
+    """Share of the session timeout from one confirmation of a host's session to the next."""
+    # A confirmation proves what is HEARD_AFTER older, so one that begins just after that proves the one before it. As
+    # much is left at each of them as with six in a session timeout, with a third fewer requests.
     return HEARD_AFTER * (1 + 2 * drift)
 
 
+# Left at each confirmation, which proves the last but one (see `leader.election.attestation`).
 SESSION_SHARE = 1 - 2 / CONFIRMATIONS_PER_SESSION
-"""Share of the session timeout that is left at each confirmation, which proves the last but one (see
-:mod:`leader.election.attestation`)."""
 
 
-NEVER = float("inf")
-"""A time that never comes."""
-
-PAST = float("-inf")
-"""A time that has always passed."""
-
+NEVER = float("inf")  # a time that never comes
+PAST = float("-inf")  # a time that has always passed
 SHORTEST = 0.001
 LONGEST = 999_999
 """Seconds, eleven days: the name of a lease holds its time to live in milliseconds, with at most nine digits."""
@@ -53,27 +43,20 @@ LONGEST = 999_999
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Durations in seconds.
+    """Durations in seconds."""
 
-    Attributes:
-        short_ttl: time to live of a lease that HDFS alone carries. A job without ZooKeeper has no leader for so long
-            after a crash.
-        long_ttl: time to live of a lease that ZooKeeper attests. Others wait for it only if the leader and ZooKeeper
-            die together. A leader that cannot write to HDFS stops after it.
-        session_timeout: requested of ZooKeeper. After a lost host its job has no leader for so long.
-        call_timeout: a file-system call is abandoned after it. Default: 1.5, or less if the other durations demand it.
-        stop_margin: leadership ends so long before the belief does, for work to be stopped. Default: as call_timeout.
-        drift: greatest relative error of any clock's rate.
-        hand_over: how long a leader that stepped down leaves the job to others before it contends again.
-    """
-
+    # time to live of a lease that HDFS alone carries, and so the outage after a crash without ZooKeeper
     short_ttl: float = 6.0
+    # time to live of a lease that ZooKeeper attests. Others wait for it only if the leader and ZooKeeper die together.
+    # A leader that cannot write to HDFS stops after it
     long_ttl: float = 60.0
-    session_timeout: float = 10.0
+    session_timeout: float = 10.0  # requested of ZooKeeper. After a lost host its job has no leader for so long
+    # a file-system call is abandoned after it. Default: 1.5, or less if the other durations demand it
     call_timeout: float = 0.0
+    # leadership ends so long before the belief does, for work to be stopped. Default: as call_timeout
     stop_margin: float = 0.0
-    drift: float = 0.01
-    hand_over: float = 3.0
+    drift: float = 0.01  # greatest relative error of any clock's rate
+    hand_over: float = 3.0  # how long a leader that stepped down leaves the job to others before it contends again
 
     def __post_init__(self) -> None:
         scale = min(1.5, 0.15 * self.session_timeout, self.short_ttl / 4)
@@ -121,10 +104,8 @@ class Timing:
 
     @property
     def adopted_ttl_ms(self) -> int:
-        """Time to live of a lease that is taken up, as it is written: what the dead process believed ends before that.
-
-        ZooKeeper may have attested its lease, for as long as its session was sure to live.
-        """
+        """Time to live of a lease that is taken up, as written: what the dead process believed ends before that."""
+        # ZooKeeper may have attested its lease, for as long as its session was sure to live.
         return max(self.short_ttl_ms, math.ceil(self.session_timeout * 1000))
 
     @property
@@ -144,10 +125,8 @@ class Timing:
 
     @property
     def poll(self) -> float:
-        """How often a standby reads a lease of whose changes nothing notifies it, in seconds.
-
-        A twelfth of the short time to live keeps the guarantee of a takeover within ``short_ttl`` + 1 s.
-        """
+        """Seconds between a standby's reads of a lease that it gets no notices of."""
+        # A twelfth of the short time to live keeps the guarantee of a takeover within short_ttl + 1 s.
         return self.short_ttl / 12
 
     @property

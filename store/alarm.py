@@ -10,17 +10,13 @@ from store.clock import now
 
 T = TypeVar("T")
 
-_FEW = 1000
-"""Entries that have ended stay in the heap until they are due: cheaper than looking for them, if there are few."""
+_FEW = 1000  # ended entries stay in the heap until they are due: cheaper than looking for them, if there are few
 
 
 class Alarm(Generic[T]):
-    """Rings for each item at its time, from a daemon thread that starts with the first item.
+    """Rings for each item at its time, from a daemon thread that starts with the first item."""
 
-    Args:
-        ring: called with the item; it must not block.
-        ended: whether the item needs no ringing any more; may be called under the alarm's lock.
-    """
+    # `ring` must not block; `ended`, whether an item needs no ringing, may be called under the alarm's lock.
 
     def __init__(self, ring: Callable[[T], None], ended: Callable[[T], bool]) -> None:
         self._ring = ring

@@ -2,7 +2,7 @@
 
 Drivers may block without limit: hdfs-native has no RPC timeout, and a stopped NameNode held a call for 40 seconds. So a
 call runs on a thread of our own. When its deadline passes, the caller gets an outcome and the thread is written off:
-Python cannot stop it, but no caller waits for it any more, and later calls use another thread and another driver.
+Python cannot stop it, but it has no caller left, and later calls use another thread and another driver.
 """
 
 import os
@@ -27,26 +27,19 @@ class BoundedFiles:
         entries = files.call("list", lambda driver: driver.list("job"), timeout=2.0)
 
     A call that a thread has begun and that is not back at its deadline is ``Unknown`` (``DeadlineExceeded``): it may
-    still happen. A call that no thread has begun by then is ``Refused`` (``NotSent``), and is never sent later.
-
-    After a fork the child starts afresh, with threads and a driver of its own; the parent's are not touched.
-
-    Args:
-        open_driver: makes a driver; called on a worker thread, at the first call and after each abandoned one.
-        workers: most calls at the same time; up to 1,000 more wait for a thread, no longer than their deadline.
-        max_stuck: most abandoned calls that have not come back; beyond it every call is ``NotSent`` at once.
-        on_call: told the name and outcome of every call, once, from whichever thread ends it; it must not block.
-        uri: the root's URI, for messages.
+    still happen. A call that no thread has begun by then is ``Refused`` (``NotSent``), and is never sent later. A
+    forked child starts again, with threads and a driver of its own; the parent's are not touched.
     """
 
     def __init__(
         self,
-        open_driver: Callable[[], Files],
+        open_driver: Callable[[], Files],  # called on a worker thread, at the first call and after each abandoned one
         *,
-        workers: int = 8,
-        max_stuck: int = 32,
+        workers: int = 8,  # most calls at the same time; up to 1,000 more wait, no longer than their deadline
+        max_stuck: int = 32,  # most abandoned calls that have not come back; beyond it every call is NotSent
+        # Told every call's name and outcome, once, from whichever thread ends it; must not block.
         on_call: CallHook | None = None,
-        uri: str = "",
+        uri: str = "",  # the root's, for messages
     ) -> None:
         if workers < 1 or max_stuck < 1:
             raise ValueError(f"workers and max_stuck must be at least 1, not {workers} and {max_stuck}.")
@@ -71,16 +64,7 @@ class BoundedFiles:
         return f"{self.uri.rstrip('/')}/{path}".rstrip("/")
 
     def call(self, name: str, operation: Callable[[Files], T], timeout: float) -> T:
-        """Run the operation and return its result.
-
-        Args:
-            name: of the call, in messages and metrics.
-            operation: what to do with the driver.
-            timeout: seconds until the call is given up.
-
-        Raises:
-            StoreError: it was refused, or its outcome is unknown.
-        """
+        """Run the operation and return its result; messages and metrics call it ``name``."""
         return self.outcome(name, operation, timeout).result()
 
     def outcome(self, name: str, operation: Callable[[Files], T], timeout: float) -> Outcome[T]:
@@ -97,14 +81,8 @@ class BoundedFiles:
     def submit(
         self, name: str, operation: Callable[[Files], T], timeout: float, done: Callable[[Outcome[T]], None]
     ) -> None:
-        """Run the operation, and tell ``done`` how it ended: exactly once, at the deadline at the latest.
-
-        Args:
-            name: of the call, in messages and metrics.
-            operation: what to do with the driver.
-            timeout: seconds until the call is given up.
-            done: receives the outcome on an internal thread; it must not block, and its errors are logged.
-        """
+        """Run the operation, and tell ``done`` how it ended: exactly once, at the deadline at the latest."""
+        # `done` is called on an internal thread; it must not block, and its errors are logged.
         self._pool.add(Call(name, operation, timeout, done))
 
     def close(self) -> None:

@@ -8,20 +8,16 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def now() -> float:
-    """Return seconds on the host's boot clock.
-
-    Unlike ``CLOCK_MONOTONIC`` it goes on while the machine is suspended, so a belief does not outlive a closed laptop
-    lid or a suspended virtual machine; unlike the wall clock it cannot be set. All processes of one host share it.
-    """
+    """Return seconds on the host's boot clock, which all its processes share."""
+    # Unlike CLOCK_MONOTONIC it runs on while the machine is suspended, so a belief does not outlive a closed laptop lid
+    # or a suspended virtual machine; unlike the wall clock it cannot be set.
     return time.clock_gettime(_CLOCK)
 
 
 def wall() -> float:
-    """Return seconds since 1970 on the wall clock: for the end of a bar, which an operator has dated.
-
-    Nothing else may decide by it. A bar keeps a contender from taking over and makes nobody lead, so a jump of this
-    clock moves no leader; see :mod:`leader.layout.bar`.
-    """
+    """Return seconds since 1970 on the wall clock: for the end of a bar, which an operator has dated."""
+    # Nothing else may decide by it. A bar keeps a contender from taking over and makes none lead, so a jump of this
+    # clock moves no leader; see leader.layout.bar.
     return time.time()
 
 
@@ -48,5 +44,4 @@ class _BootClock:
         return event.wait(seconds)
 
 
-BOOT_CLOCK: Clock = _BootClock()
-"""The clock that :func:`now` reads."""
+BOOT_CLOCK: Clock = _BootClock()  # the clock that `now` reads

@@ -1,7 +1,7 @@
-"""Concat: puts files of HDFS behind each other, without a byte being read or written.
+"""Concat: appends files of HDFS to one another, without a byte being read or written.
 
-Only WebHDFS offers that here: hdfs-native has no such call. So a process that reaches HDFS over its RPC port needs the
-HTTP port of the NameNodes as well, for this alone.
+Only WebHDFS offers that here, hdfs-native does not. So a process that reaches HDFS over its RPC port needs the HTTP
+port of the NameNodes as well, for this alone.
 """
 
 from collections.abc import Sequence
@@ -16,27 +16,17 @@ from store.open import driver_of
 if TYPE_CHECKING:
     from store.webhdfs import WebHdfsFiles
 
-TIMEOUT_S = 20.0
-"""Time for one call: a NameNode takes 20 ms for a hundred files."""
-
-PORTS = {"http": 9870, "https": 9871}
-"""A NameNode's port, if Hadoop's configuration names none."""
+TIMEOUT_S = 20.0  # time for one call: a NameNode takes 20 ms for a hundred files
+PORTS = {"http": 9870, "https": 9871}  # a NameNode's port, if Hadoop's configuration names none
 
 
 class Concat:
     """Concatenates below one root; call it with a path and those whose content comes behind it."""
 
     def __init__(self, uri: str, *, address: str = "", ca: str = "") -> None:
-        """Connect to nothing yet.
-
-        Args:
-            uri: the root.
-            address: ``host:port`` of a NameNode for HTTP; default: as Hadoop's configuration says.
-            ca: for HTTPS, file with the certificates (PEM) of the authorities that sign the servers'.
-
-        Raises:
-            Invalid: the root is not on HDFS.
-        """
+        """Connect to nothing yet; Invalid if the root is not on HDFS."""
+        # `address` is host:port of a NameNode for HTTP (default: by Hadoop's configuration), `ca` for HTTPS a file with
+        # the certificates (PEM) of the authorities that sign the servers'.
         web = web_uri(uri, address)
         self._files = BoundedFiles(driver_of(web, ca=ca), uri=web, workers=1)
 
@@ -56,11 +46,7 @@ class Concat:
 
 
 def web_uri(uri: str, address: str = "") -> str:
-    """Return the URI of the same root over HTTP; the arguments are those of :class:`Concat`.
-
-    Raises:
-        Invalid: the root is not on HDFS.
-    """
+    """Return the URI of the same root over HTTP, with arguments and errors of :class:`Concat`."""
     parts = urlsplit(uri)
     if parts.scheme not in ("hdfs", "webhdfs", "swebhdfs"):
         raise Invalid(f"Only HDFS can put files behind each other, and {uri!r} is not on it.")

@@ -1,7 +1,7 @@
 """Counting: listeners hear of every call of every store of this process, and of its requests to the NameNode.
 
-A call is reported where it ends, in :mod:`store.pool` and :mod:`store.zookeeper.calls`, and a request where a driver is
-called. So a caller that opens a store need not think of it.
+:mod:`store.pool` and :mod:`store.zookeeper.calls` report a call where it ends, and a driver's caller reports a request.
+So a caller that opens a store need not think of it.
 """
 
 import logging
@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from store.files import Entry, Files
 from store.outcome import Outcome
 
+# Called with an operation of `Files`, and how many requests it sends to the NameNode.
 Requests = Callable[[str, int], None]
-"""Told the operation, one of :class:`store.files.Files`, and how many requests it sends to the NameNode."""
 
 _WEB = {"list": 1, "make_directory": 2, "make_root": 1, "rename": 1, "read": 3, "write": 6, "delete": 1}
 
@@ -25,9 +25,8 @@ REQUESTS: Mapping[str, Mapping[str, int]] = {
 """Requests of each operation, by scheme, as long as nothing goes wrong; a ``file://`` root has no NameNode.
 
 ``tests/unit/store/test_counting.py`` compares them with what a NameNode itself has counted; those of ``webhdfs``
-include what DataNodes ask it to read and write. Not counted: a list of more than 1,000 entries costs one more for each
-further thousand, a file whose block is reported late is completed more than once, and a NameNode that is not the active
-one may be asked in vain before.
+include what DataNodes ask it to read and write. Not counted: a list costs one more for each further 1,000 entries, a
+file whose block is reported late is completed more than once, and a NameNode that is not active is asked in vain.
 """
 
 _log = logging.getLogger(__name__)
@@ -43,24 +42,24 @@ class CallListener(Protocol):
         """Hear that an operation is about to cost the NameNode that many requests."""
 
 
+# By identity. Adding, removing and copying are atomic: no lock that a fork could leave held.
 _listeners: dict[int, "weakref.ref[CallListener]"] = {}
-"""By identity. Adding, removing and copying are atomic: no lock that a fork could leave held."""
 
 
 def listen(listener: CallListener) -> None:
-    """Tell this listener of every store of the process, for as long as anything else refers to it."""
+    """Report every call of the process to this listener, for as long as anything else refers to it."""
     key = id(listener)
     _listeners[key] = weakref.ref(listener, lambda _: _listeners.pop(key, None))
 
 
 def call_ended(store: str, operation: str, outcome: Outcome[Any]) -> None:
-    """Tell all listeners how a call has ended."""
+    """Report a call's outcome to all listeners."""
     if _listeners:
         _tell(lambda listener: listener.call_ended(store, operation, outcome))
 
 
 def requests_sent(operation: str, requests: int) -> None:
-    """Tell all listeners what an operation costs."""
+    """Report an operation's cost to all listeners."""
     if _listeners:
         _tell(lambda listener: listener.requests_sent(operation, requests))
 
@@ -80,13 +79,7 @@ class CountedFiles:
     """A :class:`store.files.Files` that tells what each operation costs before it is done: a lost one costs as much."""
 
     def __init__(self, files: Files, requests: Mapping[str, int], told: Requests | None = None) -> None:
-        """Count the operations of a driver.
-
-        Args:
-            files: the driver.
-            requests: what each operation costs.
-            told: likewise told of them, from any thread; it must not block.
-        """
+        """Count a driver's operations; ``told`` hears their costs, from any thread, and must not block."""
         self.uri = files.uri
         self._files = files
         self._requests = requests

@@ -1,42 +1,28 @@
-"""The file system as the protocol sees it: a handful of atomic operations on names.
-
-Every driver (``local``, ``hdfs``, ``webhdfs``) offers exactly this, and one contract test suite runs over all of them.
-"""
+"""The file system as the protocol sees it: a handful of atomic operations on names, the same for every driver."""
 
 from typing import Protocol
 
 import msgspec
 
-MAX_COMPONENT_BYTES = 255
-"""Longest name of one entry, in UTF-8 bytes: POSIX ``NAME_MAX``, ``dfs.namenode.fs-limits.max-component-length``."""
-
-DIRECTORY_MODE = 0o755
-"""Permissions of directories that are made, unless something else is asked for."""
+MAX_COMPONENT_BYTES = 255  # of one name in UTF-8: POSIX `NAME_MAX`, `dfs.namenode.fs-limits.max-component-length`
+DIRECTORY_MODE = 0o755  # permissions of directories that are made, unless something else is asked for
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One name in a directory.
+    """One name in a directory."""
 
-    Attributes:
-        name: the last component of the path.
-        is_directory: whether it is a directory.
-        size: length in bytes, 0 for a directory.
-        modified_ms: the store's own time stamp, in milliseconds since 1970; for display only.
-    """
-
-    name: str
-    is_directory: bool
-    size: int
-    modified_ms: int
+    name: str  # the last component of the path
+    is_directory: bool  # whether it is a directory
+    size: int  # length in bytes, 0 for a directory
+    modified_ms: int  # the store's own time stamp, in milliseconds since 1970; for display only
 
 
 class Files(Protocol):
     """Atomic operations on a tree of names, relative to a root.
 
-    Paths are relative to the driver's root: components joined by ``/``, no leading slash, no ``.`` or ``..``, none
-    empty, none with a colon (HDFS refuses it) or a control character, none beginning with ``.staging`` (the drivers'
-    own files, which listings leave out); the empty path is the root itself. Anything else raises
-    :class:`store.errors.Invalid`.
+    A path has components joined by ``/``, no leading slash, no ``.`` or ``..``, none empty, none with a colon (HDFS
+    refuses it) or a control character of ASCII, none beginning with ``.staging`` (the drivers' own files, which
+    listings leave out); the empty path is the root itself. Anything else raises :class:`store.errors.Invalid`.
 
     Implementations raise only :class:`store.errors.StoreError`. They may block without limit, so only
     :class:`store.bounded.BoundedFiles` calls them, with a deadline. They are safe to call from several threads.
@@ -47,22 +33,13 @@ class Files(Protocol):
         """The root's URI, as Spark and Hadoop would write it."""
 
     def list(self, path: str) -> list[Entry]:
-        """Return the entries of a directory, in no particular order.
-
-        Raises:
-            NotFound: there is no such directory.
-            Invalid: it is a file.
-        """
+        """Return the entries of a directory, in no particular order; NotFound without one, Invalid for a file."""
 
     def make_directory(self, path: str) -> None:
-        """Create one directory, unless it is there; its parent must exist, and is never created along the way.
+        """Create one directory, unless it is there. Its parent must exist (NotFound); AlreadyExists if a file is there.
 
         HDFS answers the same whether it created the directory or found it; to know, it would take a second round trip.
         So nothing can be claimed with this: where exactly one must win, :meth:`rename` something into place.
-
-        Raises:
-            AlreadyExists: there is a file of that name.
-            NotFound: the parent does not exist.
         """
 
     def make_root(self) -> None:
@@ -78,12 +55,7 @@ class Files(Protocol):
         """
 
     def read(self, path: str, limit: int) -> bytes:
-        """Return a small file's content.
-
-        Raises:
-            NotFound: there is no such file.
-            Invalid: it is a directory, or longer than ``limit`` bytes.
-        """
+        """Return a small file's content; NotFound without one, Invalid for a directory or over ``limit`` bytes."""
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file so that readers see the old content or the new one, never a part.
@@ -92,17 +64,12 @@ class Files(Protocol):
 
         Raises:
             NotFound: the parent does not exist.
-            NotWritable: the content could not be stored, for whatever reason; nothing was replaced.
+            NotWritable: the content could not be stored, for any reason; nothing was replaced.
             Invalid: there is a directory of that name.
         """
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
-        """Delete an entry.
-
-        Raises:
-            NotFound: there is none.
-            NotEmpty: it is a directory with entries and ``recursive`` is false.
-        """
+        """Delete an entry: NotFound without one, NotEmpty if it has entries and ``recursive`` is false."""
 
     def close(self) -> None:
         """Release connections and descriptors; further calls may fail."""

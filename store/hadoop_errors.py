@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from store.errors import (
     AlreadyExists,
+    HasSnapshots,
     Invalid,
     NoSpace,
     NotEmpty,
@@ -23,8 +24,13 @@ MAX_LINE = 20_000
 The patterns below would take hours for the many megabytes that a server which is no NameNode can send.
 """
 
+# Hadoop's guide to ViewFs keeps the mount table in a file of its own, which core-site.xml includes.
+_VARIABLE = re.compile(r"\$\{([^{}$\s]+)\}")
+_ENVIRONMENT = re.compile(r"env\.([^:\-]+)(?:(:?-)(.*))?")
+SUBSTITUTIONS = 20
+"""Hadoop's own limit for one value."""
+
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
-"""Hadoop's guide to ViewFs keeps the mount table in a file of its own, which ``core-site.xml`` includes."""
 
 # Only exceptions that the NameNode throws before it changes anything may be here. Any other one is Unknown.
 _REFUSALS: dict[str, type[Refused]] = {
@@ -56,6 +62,7 @@ _PHRASES: tuple[tuple[str, re.Pattern[str], type[Refused]], ...] = (
     ("FileNotFoundException", re.compile(r"^Path is not a file: "), Invalid),
     ("AccessControlException", re.compile(r" \(is not a directory\)"), Invalid),
     ("SnapshotException", re.compile(r"^Concat: "), Invalid),
+    ("SnapshotException", re.compile(r" is snapshottable and already has snapshots"), HasSnapshots),
     ("IOException", re.compile(r"^Source .* and destination .* must both be directories"), AlreadyExists),
     ("IOException", re.compile(r"^Rename destination .* is a directory or file under source "), Invalid),
     ("IOException", re.compile(r"^rename source cannot be the root"), Invalid),
@@ -65,12 +72,8 @@ _PHRASES: tuple[tuple[str, re.Pattern[str], type[Refused]], ...] = (
 
 
 def refusal(exception: str, message: str) -> Refused | None:
-    """Return what a NameNode's exception means, or None if it does not prove that nothing happened.
-
-    Args:
-        exception: the Java class, with or without its package.
-        message: the exception's text; a stack trace after the first line is left out of the result.
-    """
+    """Return what a NameNode's exception means, or None if it does not prove that nothing happened."""
+    # The class comes with or without its package; a stack trace after the first line of the message is left out.
     name = re.split(r"[.$]", exception[-MAX_LINE:])[-1]
     first_line = message[:MAX_LINE].partition("\n")[0]
     for known, phrase, kind in _PHRASES:
@@ -81,13 +84,9 @@ def refusal(exception: str, message: str) -> Refused | None:
 
 
 def configuration(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return Hadoop's settings: ``core-site.xml`` and ``hdfs-site.xml``, and ``extra`` over them.
-
-    The files are looked for where hdfs-native looks: in ``HADOOP_CONF_DIR``, else ``HADOOP_HOME/etc/hadoop``.
-
-    Raises:
-        Invalid: a file is there but cannot be read.
-    """
+    """Return Hadoop's settings: ``core-site.xml`` and ``hdfs-site.xml``, and ``extra`` over them."""
+    # Invalid: a file is there but cannot be read. They are where hdfs-native looks: in HADOOP_CONF_DIR, else
+    # HADOOP_HOME/etc/hadoop.
     settings: dict[str, str] = {}
     folder = os.environ.get("HADOOP_CONF_DIR")
     if folder is None and "HADOOP_HOME" in os.environ:
@@ -95,7 +94,24 @@ def configuration(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     for name in ("core-site.xml", "hdfs-site.xml") if folder else ():
         settings.update(_read(Path(folder or "") / name))
     settings.update(extra or {})
-    return settings
+    return {name: _substituted(value, settings) for name, value in settings.items()}
+
+
+def _substituted(value: str, settings: Mapping[str, str]) -> str:
+    """Replace ``${name}``, ``${env.NAME}``, ``${env.NAME-default}`` and ``${env.NAME:-default}``, as Hadoop does."""
+    for _ in range(SUBSTITUTIONS):
+        found = _VARIABLE.search(value)
+        if found is None:
+            return value
+        if (env := _ENVIRONMENT.fullmatch(found[1])) is not None:
+            known = os.environ.get(env[1])
+            known = env[3] if known is None or (not known and env[2] == ":-") else known
+        else:
+            known = settings.get(found[1])
+        if known is None:
+            return value  # as Hadoop leaves it; the one who needs it says so
+        value = value[: found.start()] + known + value[found.end() :]
+    return value
 
 
 def _read(file: Path, *, included: bool = False) -> dict[str, str]:
@@ -116,11 +132,8 @@ def _read(file: Path, *, included: bool = False) -> dict[str, str]:
 
 
 def in_turn(settings: Mapping[str, str], nameservice: str, turn: int) -> dict[str, str]:
-    """Return settings with the nameservice's NameNodes in another order: that of number ``turn``, modulo, comes first.
-
-    A client that replaces a stuck one must not begin with the same NameNode: finding out that a machine is lost takes
-    longer than a call may.
-    """
+    """Return settings with the nameservice's NameNodes in another order: number ``turn``, modulo, comes first."""
+    # A client that replaces a stuck one must not begin with the same NameNode: a call is too short to notice its loss.
     name = f"dfs.ha.namenodes.{nameservice}"
     ids = [each.strip() for each in settings.get(name, "").split(",") if each.strip()]
     first = turn % len(ids) if ids else 0
@@ -128,16 +141,8 @@ def in_turn(settings: Mapping[str, str], nameservice: str, turn: int) -> dict[st
 
 
 def namenodes(settings: Mapping[str, str], nameservice: str, address: str) -> list[str]:
-    """Return the addresses (``host:port``) of a nameservice's NameNodes, in the configuration's order.
-
-    Args:
-        settings: Hadoop's settings.
-        nameservice: the nameservice's id.
-        address: which address: ``rpc-address`` or ``http-address``.
-
-    Raises:
-        Invalid: the configuration knows no such nameservice.
-    """
+    """Return the addresses (``host:port``) of a nameservice's NameNodes, in the configuration's order, else Invalid."""
+    # The address is `rpc-address` or `http-address`.
     ids = [each.strip() for each in settings.get(f"dfs.ha.namenodes.{nameservice}", "").split(",")]
     found = [settings.get(f"dfs.namenode.{address}.{nameservice}.{each}") for each in ids if each]
     addresses = [each for each in found if each]

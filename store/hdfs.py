@@ -2,7 +2,7 @@
 
 hdfs-native 0.14.7 never sends a *mutation* twice unless the first NameNode said that it is not the active one or could
 not be connected to, so its answers may be believed. Versions around it do send them twice: after a lost answer, the
-second try then says "not found" about a rename that has happened. The tests hold that against every new version.
+second try then says "not found" about a rename that has happened. The tests check that for every new version.
 """
 
 import ctypes
@@ -84,7 +84,6 @@ def _classify(error: BaseException) -> StoreError:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """Undo one escape of Rust's debug form."""
     if match[2]:
         return _RUST_LETTERS.get(match[2], match[2])
     code = int(match[1], 16)
@@ -112,24 +111,16 @@ _classified = _Classified()
 
 
 class HdfsFiles:
-    """A :class:`store.files.Files` on HDFS: one RPC per operation, but for ``write`` (six, and half a second).
-
-    Args:
-        authority: ``host:port`` of a NameNode, or a nameservice that Hadoop's configuration knows.
-        root: absolute path of the root directory.
-        config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
-        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop_errors.in_turn`.
-        directory_mode: permissions of directories that are made.
-    """
+    """A :class:`store.files.Files` on HDFS: one RPC per operation, but for ``write`` (six, and half a second)."""
 
     def __init__(
         self,
-        authority: str,
-        root: str,
+        authority: str,  # `host:port` of a NameNode, or a nameservice that Hadoop's configuration knows
+        root: str,  # absolute path of the root directory
         *,
-        config: Mapping[str, str] | None = None,
-        turn: int = 0,
-        directory_mode: int = DIRECTORY_MODE,
+        config: Mapping[str, str] | None = None,  # Hadoop settings over those of `HADOOP_CONF_DIR`
+        turn: int = 0,  # number of the NameNode that is asked first, modulo; see `store.hadoop_errors.in_turn`
+        directory_mode: int = DIRECTORY_MODE,  # permissions of directories that are made
     ) -> None:
         self.uri = f"hdfs://{authority}{root}"
         self._root = "" if root == "/" else root
@@ -242,8 +233,7 @@ def _connect(authority: str, config: Mapping[str, str], turn: int) -> "Client":
     if ":" not in authority:
         known = in_turn(configuration(config), authority, turn)
         nodes = namenodes(known, authority, "rpc-address")
-        order = f"dfs.ha.namenodes.{authority}"
-        settings[order] = known[order]
+        settings = {**known, **settings, (order := f"dfs.ha.namenodes.{authority}"): known[order]}
         # An observer NameNode may be behind, and the protocol must read the present state.
         settings[f"{OBSERVERS}.{authority}"] = ACTIVE_ONLY
     # Ask each NameNode once and report at once: by default hdfs-native tries for three minutes.

@@ -1,9 +1,8 @@
 """Kerberos: the ticket of this process, renewed from a keytab before it ends, and how long it still lasts.
 
-Nobody notices that a ticket has ended: open connections go on, and the next one fails. So a process with a keytab logs
-in again at 80 % of each ticket's life, into a cache of its own, and each one can tell how long its ticket lasts.
-
-Tickets are dated by the wall clock, of the host and of the key distribution centre. The waits here are not.
+A ticket ends unnoticed: open connections stay, and the next one fails. So a process with a keytab logs in again at 80 %
+of each ticket's life, into a cache of its own. Tickets are dated by the wall clock, of the host and of the key
+distribution centre. The waits here are not.
 """
 
 import atexit
@@ -16,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -24,13 +24,12 @@ from store.errors import Invalid
 
 log = logging.getLogger(__name__)
 
-RENEWED_AT = 0.8
-"""Part of its life after which a ticket is replaced."""
+RENEWED_AT = 0.8  # part of its life after which a ticket is replaced
 LOGIN_TIMEOUT_S = 20.0
 SHORTEST_RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
-RETRIES_PER_LIFE = 50
-"""A login that failed is tried again after this part of a ticket's life, or a minute."""
+RETRIES_PER_LIFE = 50  # a login that failed is tried again after this part of a ticket's life, or a minute
 MAX_CACHE_BYTES = 4_000_000
+PREFIX = "ha-kerberos-"
 
 _TICKET_OF_TICKETS = b"krbtgt"
 _VERSION = 0x0504
@@ -102,10 +101,7 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def ticket() -> tuple[float, float] | None:
-    """Return how many seconds the ticket of this process still lasts, and how many altogether; None if none is found.
-
-    Only a ticket in a file is found.
-    """
+    """Return how many seconds this process's ticket still lasts, and how many in all; None unless it is in a file."""
     cache = cache_of_environment()
     life = read_life(cache) if cache is not None else None
     return None if life is None else (life.ends - time.time(), life.seconds)
@@ -120,14 +116,7 @@ def cache_of_environment() -> Path | None:
 
 
 class KerberosLogin:
-    """Logs in from a keytab, again and again; every method but ``step`` returns at once.
-
-    Args:
-        keytab: the file with the principal's keys.
-        principal: who logs in.
-        cache: where the ticket goes.
-        wall_clock: seconds since 1970.
-    """
+    """Logs in a principal from a keytab, again and again; every method but ``step`` returns at once."""
 
     def __init__(self, keytab: str, principal: str, cache: Path, wall_clock: Callable[[], float] = time.time) -> None:
         self._keytab = keytab
@@ -156,9 +145,11 @@ class KerberosLogin:
         return min(LONGEST_RETRY_S, max(SHORTEST_RETRY_S, soon))
 
     def _log_in(self) -> str | None:
-        """Get a new ticket and show it at once; return why that failed."""
-        fresh = self.cache.with_suffix(".new")
+        fresh, folder = self.cache.with_suffix(".new"), self.cache.parent
         try:
+            folder.mkdir(0o700, exist_ok=True)  # a cleaner of temporary files may have taken it
+            if folder.lstat().st_uid != os.geteuid():
+                return f"{folder} belongs to another user"
             ended = subprocess.run(
                 [shutil.which("kinit") or "kinit", "-k", "-t", self._keytab, "-c", str(fresh), self._principal],
                 stdin=subprocess.DEVNULL,
@@ -178,19 +169,36 @@ class KerberosLogin:
         return None
 
 
+class TicketWatch:
+    """Logs that a ticket is about to end, and that it has ended, for a process that does not log in itself."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def step(self) -> float:
+        """Look at the ticket; return after how many seconds to do so again."""
+        left, whole = ticket() or (LONGEST_RETRY_S, 0.0)
+        early = (1 - RENEWED_AT) * whole
+        said = "has ended, so every new connection to HDFS fails" if left <= 0 else ""
+        if 0 < left <= early:
+            said = "is about to end, and then every new connection to HDFS fails"
+        if said not in ("", self._said):
+            log.warning("Kerberos: the ticket of this process %s: run kinit, or set kerberos_keytab.", said)
+        self._said = said
+        soon = left - early if left > early else left
+        return min(LONGEST_RETRY_S, max(SHORTEST_RETRY_S, soon))
+
+
 class Keeper:
-    """A thread that keeps this process logged in.
+    """A thread that keeps this process logged in, or only watches its ticket. The first step is taken at once."""
 
-    Args:
-        login: its first step is taken here and now.
-    """
-
-    def __init__(self, login: KerberosLogin) -> None:
+    def __init__(self, login: KerberosLogin | TicketWatch) -> None:
         self._login = login
         self._stopped = threading.Event()
         wait = login.step()
-        # A plain path, since Java takes no "FILE:" before it.
-        os.environ["KRB5CCNAME"] = str(login.cache)
+        if isinstance(login, KerberosLogin):
+            # A plain path, since Java takes no "FILE:" before it.
+            os.environ["KRB5CCNAME"] = str(login.cache)
         self._thread = threading.Thread(target=self._run, args=(wait,), name="ha-kerberos", daemon=True)
         self._thread.start()
 
@@ -213,11 +221,8 @@ _lock = threading.Lock()
 
 
 def keep_logged_in(keytab: str, principal: str) -> Keeper:
-    """Log in from a keytab now, and from now on before each ticket ends; one keeper serves the whole process.
-
-    Raises:
-        Invalid: the keytab cannot be read, or there is no ``kinit``. A login that fails is only logged.
-    """
+    """Log in from a keytab now, and again before each ticket ends; one keeper serves the whole process."""
+    # A login that fails is only logged. Invalid: the keytab cannot be read, or there is no kinit.
     try:
         with Path(keytab).open("rb"):
             pass
@@ -228,10 +233,30 @@ def keep_logged_in(keytab: str, principal: str) -> Keeper:
     key = (os.getpid(), keytab, principal)
     with _lock:
         if key not in _keepers:
-            folder = tempfile.mkdtemp(prefix="ha-kerberos-")  # only this user can enter it
+            _remove_left(time.time())
+            folder = tempfile.mkdtemp(prefix=PREFIX)  # only this user can enter it
             atexit.register(_remove, folder, os.getpid())
             _keepers[key] = Keeper(KerberosLogin(keytab, principal, Path(folder, "ticket")))
         return _keepers[key]
+
+
+def watch_ticket() -> None:
+    """Have a thread say when the ticket of this process ends; one serves the whole process."""
+    with _lock:
+        key = (os.getpid(), "", "")
+        if key not in _keepers:
+            _keepers[key] = Keeper(TicketWatch())
+
+
+def _remove_left(at: float) -> None:
+    """Remove what killed processes of this user have left: folders whose ticket has ended at that wall-clock time."""
+    # A process that lives makes its folder again with its next login.
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        life = read_life(folder / "ticket")
+        if life is not None and life.ends < at:
+            with suppress(OSError):  # its process ends this moment
+                if folder.lstat().st_uid == os.geteuid():
+                    shutil.rmtree(folder)
 
 
 def _remove(folder: str, pid: int) -> None:

@@ -8,11 +8,8 @@ _wanted: set[str] = set()
 
 
 def will_import(*modules: str) -> None:
-    """Announce that some thread may import these modules from now on.
-
-    A fork first imports them itself. Otherwise the child would for ever hold the lock of a module that a thread of the
-    parent was importing at the time.
-    """
+    """Announce that some thread may import these modules from now on: a fork first imports them itself."""
+    # Otherwise the child could inherit the lock of a half-imported module for ever.
     _wanted.update(modules)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from store import paths
 from store.errors import (
@@ -80,7 +81,6 @@ def _rename_exclusively(source: bytes, destination: bytes) -> None:
 
 @contextmanager
 def _classified(path: str) -> Iterator[None]:
-    """Turn an error of the system into one of ours."""
     try:
         yield
     except StoreError:
@@ -96,12 +96,8 @@ class LocalFiles:
     """A :class:`store.files.Files` over a POSIX directory.
 
     Every operation goes by path, never by an open directory: a path below a directory that was renamed away is gone,
-    and that is the fence. Each change is on disk before it is reported, so that a crash of the host keeps their order.
-
-    Args:
-        root: absolute path of the root directory.
-        durable: whether to flush files and directories; without it a crash of the *host* may undo reported changes.
-        directory_mode: permissions of directories that are made, whatever the umask.
+    and that is the fence. Each change is on disk before it is reported, so that a crash of the host keeps their order;
+    without ``durable`` it may undo reported changes. Directories get their mode whatever the umask.
     """
 
     def __init__(self, root: str | Path, *, durable: bool = True, directory_mode: int = DIRECTORY_MODE) -> None:
@@ -154,7 +150,8 @@ class LocalFiles:
         """Return a small file's content; see :meth:`store.files.Files.read`."""
         with _classified(path):
             # Without O_NONBLOCK a stray named pipe would block for ever.
-            with os.fdopen(os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+            with os.fdopen(os.open(self._at(path), flags), "rb") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise Invalid(f"Not a regular file: {path!r}")
                 data = file.read(limit + 1)
@@ -230,6 +227,28 @@ class LocalFiles:
             except OSError as error:
                 # It has happened already, so no errno of this call may be taken for a refusal.
                 raise Unknown(f"Done, but perhaps not on disk ({error.strerror}): {folder!r}") from error
+
+
+def open_below(root: bytes, path: str) -> BinaryIO:
+    """Open a file for reading: only a regular one (else Invalid), and no link leads to it below the root."""
+    # Another user may put links, pipes and devices there at any time. So each directory is opened in the one before.
+    *folders, name = path.encode().split(b"/")
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+    below = os.open(root, flags | os.O_DIRECTORY)
+    try:
+        for folder in folders:
+            above, below = below, os.open(folder, flags | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=below)
+            os.close(above)
+        file = os.open(name, flags | os.O_NOFOLLOW, dir_fd=below)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            return os.fdopen(file, "rb")
+        os.close(file)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
+            raise
+    finally:
+        os.close(below)
+    raise Invalid(f"Not a regular file: {path!r}")
 
 
 def _flush(folder: bytes) -> None:

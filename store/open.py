@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from urllib.parse import SplitResult, urlsplit
 
-from store import paths
+from store import paths, uris
 from store.bounded import BoundedFiles
 from store.counting import REQUESTS, CountedFiles, Requests
 from store.errors import Invalid
@@ -19,46 +19,33 @@ _DRIVERS = {"file": ("store.local",), "hdfs": ("hdfs_native", "store.hdfs"), "we
 
 _VIEW = "viewfs"
 
-NAMENODE_PORT = 8020
-"""A NameNode's RPC port, if its address has none."""
+NAMENODE_PORT = 8020  # a NameNode's RPC port, if its address has none
 
+# A host name, a nameservice, an IPv4 address or an IPv6 address in brackets; then the port.
 _AUTHORITY = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?")
-"""A host name, a nameservice, an IPv4 address or an IPv6 address in brackets; then the port."""
 
 
 def open_files(
+    # `hdfs://host:port/path`, `hdfs://nameservice/path`, `hdfs:///path` on Hadoop's default file system, `webhdfs://`
+    # with the HTTP port, `swebhdfs://` with the HTTPS port, `viewfs://table/path` for the root of HDFS that is mounted
+    # there, or `file:///path`.
     uri: str,
     *,
-    user: str | None = None,
+    user: str | None = None,  # the user's name for `webhdfs://`; the others take theirs from the environment
+    # For `webhdfs://`, seconds to connect and seconds between two bytes of an answer. The deadline of a call ends it in
+    # any case; these only end its thread.
     timeout: tuple[float, float] = (2.0, 10.0),
-    config: Mapping[str, str] | None = None,
-    directory_mode: int = DIRECTORY_MODE,
-    ca: str = "",
-    workers: int = 8,
-    max_stuck: int = 32,
+    config: Mapping[str, str] | None = None,  # Hadoop settings over those of `HADOOP_CONF_DIR`
+    directory_mode: int = DIRECTORY_MODE,  # permissions of directories that are made
+    ca: str = "",  # for `swebhdfs://`, file with the certificates (PEM) of the authorities that sign the servers'
+    workers: int = 8,  # most calls at the same time
+    max_stuck: int = 32,  # most abandoned calls that have not come back
+    # Told the name and outcome of every call, besides the listeners of `store.counting`.
     on_call: CallHook | None = None,
+    # Also told what each operation of a driver costs the NameNode, if there is one.
     on_requests: Requests | None = None,
 ) -> BoundedFiles:
-    """Return the files below a root; connects to nothing before the first call.
-
-    Args:
-        uri: ``hdfs://host:port/path``, ``hdfs://nameservice/path``, ``hdfs:///path`` on Hadoop's default file system,
-            ``webhdfs://`` with the HTTP port, ``swebhdfs://`` with the HTTPS port, ``viewfs://table/path`` for the root
-            of HDFS that is mounted there, or ``file:///path``.
-        user: the user's name for ``webhdfs://``; the others take theirs from the environment.
-        timeout: for ``webhdfs://``, seconds to connect and seconds between two bytes of an answer. The deadline of
-            a call ends it in any case; these only end its thread.
-        config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
-        directory_mode: permissions of directories that are made.
-        ca: for ``swebhdfs://``, file with the certificates (PEM) of the authorities that sign the servers'.
-        workers: most calls at the same time.
-        max_stuck: most abandoned calls that have not come back.
-        on_call: told the name and outcome of every call, besides the listeners of :mod:`store.counting`.
-        on_requests: likewise told what each operation of a driver costs the NameNode, if there is one.
-
-    Raises:
-        Invalid: the URI is not one of these.
-    """
+    """Return the files below a root; connects to nothing before the first call. Invalid for another URI."""
     open_driver = driver_of(uri, user=user, timeout=timeout, config=config, directory_mode=directory_mode, ca=ca)
     requests = REQUESTS.get(_split(uri).scheme)
     counted = (lambda: CountedFiles(open_driver(), requests, on_requests)) if requests is not None else open_driver
@@ -74,10 +61,8 @@ def driver_of(
     directory_mode: int = DIRECTORY_MODE,
     ca: str = "",
 ) -> Callable[[], Files]:
-    """Return a function that opens a driver for the URI, without deadlines; arguments and errors as :func:`open_files`.
-
-    Of several NameNodes each new driver asks another one first.
-    """
+    """Return a function that opens a driver for the URI, without deadlines; otherwise as :func:`open_files`."""
+    # Of several NameNodes each new driver asks another one first.
     parts = _split(uri)
     root = _root(uri, parts)
     turns = count()
@@ -111,23 +96,14 @@ def driver_of(
 
 
 def normal(uri: str) -> str:
-    """Return the URI by which a root is known: with a host, without a slash at its end, and not of ViewFs.
-
-    Raises:
-        Invalid: as :func:`open_files`.
-    """
+    """Return the URI by which a root is known: with a host, without a slash at its end, and not of ViewFs."""
     parts = _split(uri)
     return f"{parts.scheme}://{'' if parts.scheme == 'file' else parts.netloc}{_root(uri, parts)}"
 
 
 def _split(uri: str) -> SplitResult:
-    try:
-        parts = urlsplit(uri)
-        port = parts.port
-    except ValueError as error:
-        raise Invalid(f"{uri!r} is not a URI ({error}); write hdfs://host:port/path.") from error
-    if uri != uri.strip() or any(each in uri for each in "\t\r\n"):  # which urlsplit leaves out in silence
-        raise Invalid(f"{uri!r} has white space at an end, or a tab or a line break in it; leave that out.")
+    parts = uris.split(uri)
+    port = parts.port
     if uri.startswith("hdfs:///"):
         parts = parts._replace(netloc=_default_authority(uri))
         port = parts.port
@@ -135,8 +111,6 @@ def _split(uri: str) -> SplitResult:
         raise Invalid(
             f"{uri!r} has no known scheme; begin it with hdfs://, webhdfs://, swebhdfs://, viewfs:// or file://."
         )
-    if "?" in uri or "#" in uri:
-        raise Invalid(f"{uri!r} has a query or a fragment; end it with the path of the root directory.")
     if "@" in parts.netloc:
         raise Invalid(f"{uri!r} names a user; leave it out and set HADOOP_USER_NAME.")
     if parts.scheme == _VIEW:
@@ -149,7 +123,6 @@ def _split(uri: str) -> SplitResult:
 
 
 def _mounted(uri: str) -> SplitResult:
-    """Return the parts of the URI at which this one of ViewFs is mounted."""
     will_import("store.hadoop_errors", "store.viewfs")
     from store.hadoop_errors import configuration  # noqa: PLC0415  # few roots need them
     from store.viewfs import mounted  # noqa: PLC0415

@@ -12,19 +12,12 @@ T = TypeVar("T")
 
 
 class Outcome(msgspec.Struct, Generic[T], frozen=True):
-    """The end of one store call.
+    """The end of one store call."""
 
-    Attributes:
-        value: the store's answer; meaningless unless ``error`` is None.
-        error: why it was refused, or why its outcome is unknown; None if it was done.
-        started: boot-clock seconds taken *before* anything was sent: promises are counted from here.
-        ended: boot-clock seconds taken after the answer came: observations are counted from here.
-    """
-
-    value: T | None
-    error: StoreError | None
-    started: float
-    ended: float
+    value: T | None  # the store's answer; meaningless unless `error` is None
+    error: StoreError | None  # why it was refused, or why its outcome is unknown; None if it was done
+    started: float  # boot-clock seconds taken *before* anything was sent: promises are counted from here
+    ended: float  # boot-clock seconds taken after the answer came: observations are counted from here
 
     @property
     def done(self) -> bool:
@@ -50,12 +43,7 @@ class Outcome(msgspec.Struct, Generic[T], frozen=True):
 
 @contextmanager
 def doubts(what: str, remedy: str) -> Iterator[None]:
-    """Have an outcome that stays unknown say whose outcome it is, and what people do about it.
-
-    Args:
-        what: what may have happened, after "whether".
-        remedy: what to do.
-    """
+    """Have an outcome that stays unknown say what may have happened, after "whether", and what people do about it."""
     try:
         yield
     except Unknown as error:

@@ -5,28 +5,19 @@ import re
 from store.errors import Invalid
 from store.files import MAX_COMPONENT_BYTES
 
-STAGING = ".staging"
-"""Names that begin with this are the drivers' own: half-written files on their way to their place."""
+STAGING = ".staging"  # names that begin with this are the drivers' own: half-written files on their way to their place
 
 # Nearly every path of the protocol looks like this, and one match is cheaper than looking at each component.
 _PLAIN_COMPONENT = r"[A-Za-z0-9_=~+@%-][A-Za-z0-9._=~+@%-]{0,254}"
 _PLAIN = re.compile(rf"{_PLAIN_COMPONENT}(?:/{_PLAIN_COMPONENT})*")
 
 _FIRST_PRINTABLE = 0x20
-_CONTROLS = range(0x7F, 0xA0)
+_DELETE = 0x7F
 _SURROGATES = range(0xD800, 0xE000)
 
 
 def check(path: str, *, root: bool = False) -> str:
-    """Return the path unchanged if every driver accepts it.
-
-    Args:
-        path: components joined by ``/``, relative to a driver's root.
-        root: whether the empty path, the root itself, is acceptable.
-
-    Raises:
-        Invalid: it is not such a path; nothing was sent.
-    """
+    """Return the path, below a driver's root, if every driver accepts it, else Invalid; an empty one with ``root``."""
     if _PLAIN.fullmatch(path) or (root and not path):
         return path
     if not path:
@@ -45,8 +36,8 @@ def _check_component(component: str, path: str) -> None:
         raise Invalid(f"The name {component!r} begins with {STAGING!r}, which is kept for the drivers' own files.")
     for character in component:
         code = ord(character)
-        if code < _FIRST_PRINTABLE or code in _CONTROLS or code in _SURROGATES:
-            raise Invalid(f"The name {component!r} has a control character or a lone surrogate; escape it.")
+        if code < _FIRST_PRINTABLE or code == _DELETE or code in _SURROGATES:
+            raise Invalid(f"The name {component!r} has a control character of ASCII or a lone surrogate; escape it.")
     size = len(component.encode())
     if size > MAX_COMPONENT_BYTES:
         raise Invalid(f"The name {component[:40]!r}... has {size} bytes; at most {MAX_COMPONENT_BYTES} are possible.")

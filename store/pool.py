@@ -16,12 +16,8 @@ from store.errors import DeadlineExceeded, NotSent, Refused, StoreError, Unknown
 from store.files import Files
 from store.outcome import Outcome
 
-MAX_QUEUED = 1000
-"""Calls that may wait for a thread. With more than this the store is far too slow, and waiting does not help."""
-
-EXIT_WITHIN = 0.5
-"""Seconds that the end of the process waits for running calls. A stuck one is left behind."""
-
+MAX_QUEUED = 1000  # calls that may wait for a thread; with more the store is far too slow, and waiting does not help
+EXIT_WITHIN = 0.5  # seconds that the end of the process waits for running calls. A stuck one is left behind
 Receiver = Callable[[Outcome[Any]], None]
 CallHook = Callable[[str, Outcome[Any]], None]
 
@@ -89,17 +85,15 @@ class _Worker:
         self.wake.acquire()
 
 
+# Workers that are, or may be, inside a driver, of all pools; adding and discarding are atomic.
 _running: set[_Worker] = set()
-"""Workers that are, or may be, inside a driver, of all pools; adding and discarding are atomic."""
 
 
 def _before_exit() -> None:
-    """Let running calls come back, and let one that comes back later do no harm.
-
-    A thread that leaves native code while the interpreter goes down is ended by Python, and hdfs-native cannot be
-    unwound: glibc says "FATAL: exception not rethrown" and aborts the process, which then ends with 134 whatever its
-    code was. Python 3.14 halts such a thread, and so do we: its abort waits for the end of the process.
-    """
+    """Let running calls come back, and let one that comes back later do no harm."""
+    # A thread that leaves native code while the interpreter goes down is ended by Python, and hdfs-native cannot be
+    # unwound: glibc says "FATAL: exception not rethrown" and aborts the process, which then ends with 134 whatever its
+    # code was. Python 3.14 halts such a thread, and so do we: its abort waits for the end of the process.
     end = now() + EXIT_WITHIN
     while _running and now() < end:
         threading.Event().wait(0.002)
@@ -116,10 +110,9 @@ os.register_at_fork(after_in_child=_running.clear)
 
 
 class Pool:
-    """Threads that are made when they are needed, written off when they are stuck, and never joined.
+    """Threads that are made when they are needed, written off when they are stuck, and never joined."""
 
-    They are daemons, so that a stuck call cannot keep the interpreter from ending.
-    """
+    # They are daemons, so that a stuck call cannot keep the interpreter from ending.
 
     def __init__(
         self, open_driver: Callable[[], Files], workers: int, max_stuck: int, on_call: CallHook | None
@@ -352,7 +345,7 @@ def _close_apart(files: Files) -> None:
     def close() -> None:
         try:
             files.close()
-        except Exception:  # noqa: BLE001 - there is nobody left to decide anything about it
+        except Exception:  # noqa: BLE001 - there is no caller left to decide anything about it
             _log.exception("A driver could not be closed.")
 
     try:

@@ -1,7 +1,7 @@
 """The spare descriptor: one that the process keeps, for the moment when the system gives it no other.
 
-A process may run out of descriptors by a flood of connections or by a leak in the program that it runs. What must be
-done even then, and needs one descriptor for a moment, borrows this one.
+A flood of connections or a leak in the program can use up all descriptors. What must be done even then, and needs one
+for a moment, borrows this one.
 """
 
 import os
@@ -16,7 +16,6 @@ class SpareDescriptor:
     """A descriptor that is given back to the system while it is borrowed; one borrower at a time, from any thread."""
 
     def __init__(self) -> None:
-        """Keep none yet; see :meth:`keep`."""
         self._lock = threading.Lock()
         self._descriptor = _NONE
 
@@ -27,10 +26,8 @@ class SpareDescriptor:
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:
-        """Free one descriptor for the block, which must have closed what it opened when it ends.
-
-        Another thread may take the freed descriptor first. Then the block fails as it would have without.
-        """
+        """Free one descriptor for the block, which must have closed what it opened when it ends."""
+        # Another thread may take the freed descriptor first. Then the block fails as it would have without.
         with self._lock:
             if self._descriptor != _NONE:
                 os.close(self._descriptor)
@@ -46,11 +43,10 @@ class SpareDescriptor:
                 self._descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def after_fork(self) -> None:
-        """Make a new lock: in a forked child nobody would release the old one."""
+        """Make a new lock: in a forked child no thread would release the old one."""
         self._lock = threading.Lock()
 
 
-SPARE = SpareDescriptor()
-"""The one of this process."""
+SPARE = SpareDescriptor()  # the one of this process
 
 os.register_at_fork(after_in_child=SPARE.after_fork)

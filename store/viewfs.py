@@ -12,29 +12,20 @@ from urllib.parse import urlsplit
 
 from store import paths
 from store.errors import Invalid
+from store.uris import split
 
 SCHEME = "viewfs"
 DEFAULT_TABLE = "default"
 
 _PREFIX = "fs.viewfs.mounttable"
-_WHOLE = ("linkFallback", "linkMergeSlash")
-"""Links that stand for all that lies below no other one."""
-
-_SEVERAL = ("linkMerge", "linkNfly", "linkRegex")
-"""Links to several places, or to one that depends on the path."""
+_WHOLE = ("linkFallback", "linkMergeSlash")  # links that stand for all that lies below no other one
+_SEVERAL = ("linkMerge", "linkNfly", "linkRegex")  # links to several places, or to one that depends on the path
 
 
 def mounted(uri: str, settings: Mapping[str, str]) -> str:
-    """Return the URI of the root at which a ``viewfs://`` URI is mounted.
-
-    Args:
-        uri: with a table's name, or without one for that of the default file system.
-        settings: Hadoop's settings.
-
-    Raises:
-        Invalid: there is no such table, or the root does not lie in one file system.
-    """
-    parts = urlsplit(uri)
+    """Return the URI of the root at which a ``viewfs://`` URI is mounted; without a table's name by the default one."""
+    # Invalid: there is no such table, or the root does not lie in one file system.
+    parts = split(uri)
     table = parts.netloc or _default_table(settings)
     path = parts.path.rstrip("/")
     if path:
@@ -75,11 +66,7 @@ def _check(uri: str, path: str) -> None:
 
 
 def _links(uri: str, table: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return what is mounted at each path; the empty one stands for the rest.
-
-    Raises:
-        Invalid: nothing is, or it is not known what.
-    """
+    """Return what is mounted at each path; the empty one stands for the rest."""
     links = dict[str, str]()
     for key, value in settings.items():
         if not key.startswith(f"{_PREFIX}.{table}."):

@@ -36,12 +36,8 @@ from store.hadoop_errors import configuration, in_turn, namenodes, refusal
 if TYPE_CHECKING:
     import requests
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""Longest answer that is read: a listing of some 200,000 entries. No NameNode sends more."""
-
-MAX_ERROR_BYTES = 1024 * 1024
-"""Longest refusal that is read: an exception, two paths and a stack trace."""
-
+MAX_ANSWER_BYTES = 64 * 1024 * 1024  # a listing of some 200,000 entries. No NameNode sends a longer answer
+MAX_ERROR_BYTES = 1024 * 1024  # longest refusal that is read: an exception, two paths and a stack trace
 _PREFIX = "/webhdfs/v1"
 
 
@@ -79,31 +75,20 @@ class WebHdfsFiles:
 
     ``list``, ``rename`` and ``delete`` take one request, ``make_directory`` and ``read`` two, ``write`` three. If the
     *root* itself was deleted, making something new brings back an empty root with the staging directory in it.
-
-    Args:
-        authority: ``host:port`` of a NameNode's HTTP address, or a nameservice that Hadoop's configuration knows.
-        root: absolute path of the root directory.
-        user: whose name is sent; by default ``HADOOP_USER_NAME``, else the user of this process.
-        timeout: seconds to connect, and seconds between two bytes of an answer.
-        config: Hadoop settings over those of ``HADOOP_CONF_DIR``.
-        turn: number of the nameservice's NameNode that is asked first, modulo; see :func:`store.hadoop_errors.in_turn`.
-        directory_mode: permissions of directories that are made.
-        encrypted: whether to speak HTTPS, ``swebhdfs://``.
-        ca: file with the certificates (PEM) of the authorities that sign the servers'; empty for those of this host.
     """
 
     def __init__(
         self,
-        authority: str,
-        root: str,
+        authority: str,  # `host:port` of a NameNode's HTTP address, or a nameservice of Hadoop's configuration
+        root: str,  # absolute path of the root directory
         *,
-        user: str | None = None,
-        timeout: tuple[float, float] = (2.0, 10.0),
-        config: Mapping[str, str] | None = None,
-        turn: int = 0,
-        directory_mode: int = DIRECTORY_MODE,
-        encrypted: bool = False,
-        ca: str = "",
+        user: str | None = None,  # whose name is sent; by default HADOOP_USER_NAME, else the user of this process
+        timeout: tuple[float, float] = (2.0, 10.0),  # seconds to connect, and seconds between two bytes of an answer
+        config: Mapping[str, str] | None = None,  # Hadoop settings over those of HADOOP_CONF_DIR
+        turn: int = 0,  # number of the NameNode that is asked first, modulo; see `store.hadoop_errors.in_turn`
+        directory_mode: int = DIRECTORY_MODE,  # permissions of directories that are made
+        encrypted: bool = False,  # whether to speak HTTPS, `swebhdfs://`
+        ca: str = "",  # file with certificates (PEM) of authorities that sign the servers'; empty for this host's
     ) -> None:
         import requests  # noqa: PLC0415 - 170 ms with hdfs, which only users of WebHDFS should pay
 
@@ -193,12 +178,8 @@ class WebHdfsFiles:
             raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
 
     def concat(self, path: str, sources: Sequence[str]) -> None:
-        """Put files of one folder behind another one of it, and take them away: at once, or not at all.
-
-        Raises:
-            Invalid: HDFS does not do that with these files; or a path contains a comma, which separates them.
-            NotFound: one of them does not exist.
-        """
+        """Append files of one folder to another one of it, and take them away: at once, or not at all."""
+        # NotFound: one of them does not exist. Invalid: HDFS does not do that with these, or there is a comma.
         if any("," in each for each in sources):
             raise Invalid("A path with a comma cannot be named in such a request.")
         self._send("POST", self._at(path), "CONCAT", sources=",".join(map(self._at, sources)))

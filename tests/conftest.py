@@ -103,7 +103,6 @@ def hdfs_uri(sandbox: Sandbox) -> str:
 
 @pytest.fixture(scope="session")
 def webhdfs_uri(sandbox: Sandbox, hdfs_uri: str) -> str:
-    """The same root, over WebHDFS."""
     assert hdfs_uri, "the root is made"
     return f"{sandbox.environment()['HA_SANDBOX_WEBHDFS']}-tests"
 

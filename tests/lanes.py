@@ -6,6 +6,7 @@ and what only computes steps back for what waits (``in_background``).
 """
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,16 @@ LANES = {
     "tests/system/benchmarks/test_contenders.py": OWN_SERVERS,
     "tests/unit/store/test_counting.py": OWN_SERVERS,
     "tests/unit/benchmarks/test_counting_work.py": OWN_SERVERS,
+    "tests/system/containers/": "containers",
     "tests/system/drills/test_containers.py": "containers",  # one set of servers, with fixed names and ports
     "tests/system/exhaustive/": "searches",  # each file takes both cores
     "tests/system/simulation/": "searches",
     # Each test starts drivers with JVMs of their own: one test at a time, or they starve each other.
-    **_files("tests/system/spark", "drivers", "engine", "marathon", "supervised", "zombie", "word_count"),
+    **_files("tests/system/spark", "drivers", "engine", "grid", "marathon", "supervised", "zombie", "word_count"),
     **_files("tests/system/spark", "drivers", "worker_clusters"),
     "tests/system/drills/test_sandbox.py": "drivers",
     "tests/system/deploying/": "drivers",
+    "tests/system/zoo/": "drivers",
     "tests/system/spark/": "session",  # the other files share one driver
     "tests/system/benchmarks/": "benchmarks",
     "tests/system/sandbox/": "sandboxes",
@@ -44,24 +47,28 @@ APART = ("tests/unit/ha/sidecar/", "tests/unit/ha/cli/test_status.py", "tests/un
 
 
 def lane_of(nodeid: str) -> str:
-    """Return the lane of a test."""
     lane = next((lane for begin, lane in LANES.items() if nodeid.startswith(begin)), None)
     return lane or (nodeid if nodeid.startswith(APART) else nodeid.partition("::")[0])
 
 
 def begins_with_own_servers() -> bool:
-    """Return whether the test that runs now is of the lane that shares no servers."""
     return lane_of(os.environ["PYTEST_CURRENT_TEST"]) == OWN_SERVERS
 
 
-def in_background() -> None:
-    """Give this process the lowest priority: it computes, while beside it tests wait for deadlines of real time."""
+def in_background(processor_s: int = resource.RLIM_INFINITY) -> None:
+    """Give this process the lowest priority: it computes, while beside it tests wait for deadlines of real time.
+
+    It gets what the others leave, so no real time bounds it: the kernel ends it after so many seconds on a processor.
+    """
     os.nice(19)
+    resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s))
+
+
+BOUNDED_BY_WORK = pytest.mark.timeout(0)
+"""For a test that waits for processes in the background that have a limit of their own."""
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Gives a process that is idle the next lane."""
-
     def _split_scope(self, nodeid: str) -> str:
         return lane_of(nodeid)
 

@@ -1,9 +1,4 @@
-"""Benchmark of availability: share of lookups that are answered while one store is down, here and with alternatives.
-
-All readers ask for the same record of the same leader at the same times during the same outage, each in its own
-process. A cache that answers from memory always answers. To tell true answers from stale ones, the leader resigns
-halfway through an outage of ZooKeeper, and a standby takes over.
-"""
+"""Benchmark of availability: share of lookups that are answered while one store is down, here and with alternatives."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,20 +7,19 @@ from dataclasses import asdict
 
 from benchmarks.availability.asking import Asked
 from benchmarks.availability.contestants import CONTESTANTS, JOB, OURS
-from benchmarks.availability.judging import LATE, SOON, Trouble, Verdict, counted, judge
-from benchmarks.availability.outages import AFTER, EVERY, Environment, Outage, suffer
+from benchmarks.availability.judging import LATE, SOON, Trouble, counted, judge
+from benchmarks.availability.outages import AFTER, Environment, Outage, suffer
 from benchmarks.context import Context, servers
-from benchmarks.drawing import bars, shares
+from benchmarks.drawing import shares
 from benchmarks.figures import text
 from benchmarks.programs import await_answer, client, ha_program
-from benchmarks.result import Picture, Result, Target
+from benchmarks.result import Picture, Result, at_least, table
 from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.sandbox import Sandbox
 from leader.job.admin import JobAdmin
 from leader.lookup.answers import Source
 
-NAME = "availability"
 TITLE = "Lookups answered during an outage of one store"
 
 ZOOKEEPER_S = 60.0
@@ -40,12 +34,7 @@ Answers = dict[str, list[Asked]]
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        SandboxError: the servers or the leaders did not start.
-        RuntimeError: a contestant failed.
-    """
+    """Run the benchmark."""
     with servers(context) as sandbox, _environment(sandbox, context) as environment:
         suffered: list[tuple[Trouble, Answers]] = []
         for number in range(context.repeats(usual=1, quick=1)):
@@ -77,7 +66,7 @@ def _environment(sandbox: Sandbox, context: Context) -> Iterator[Environment]:
     }
     with ExitStack() as stack:
         for name in ("a", "b"):
-            daemon = ["daemon", JOB, "--contender", name, "--endpoint", f"jobmaster={name}:6123"]
+            daemon = ["host", "daemon", JOB, "--contender", name, "--endpoint", f"jobmaster={name}:6123"]
             stack.enter_context(ha_program(daemon, settings, context.folder / f"{name}.log"))
         with client(settings) as asked:
             await_answer(asked, JOB, Source.SNAPSHOT)
@@ -90,48 +79,27 @@ def _environment(sandbox: Sandbox, context: Context) -> Iterator[Environment]:
 
 def _result(suffered: list[tuple[Trouble, Answers]]) -> Result:
     judged = [(trouble, name, judge(trouble, asked)) for trouble, every in suffered for name, asked in every.items()]
-    ours = [verdict.late for _, name, verdict in judged if name in OURS]
+    worst = 100 * min(verdict.late for _, name, verdict in judged if name in OURS)
     return Result(
-        NAME,
-        TITLE,
-        (
-            "outage",
-            "who asks",
-            "lookups",
-            f"within {SOON * 1000:g} ms (%)",
-            f"within {LATE:g} s (%)",
-            "slowest (s)",
-            "named the old leader for (s)",
+        *table(
+            {
+                "outage": lambda row: f"{row[0].name}, {text(row[0].ended - row[0].began)} s",
+                "who asks": lambda row: row[1],
+                "lookups": lambda row: row[2].asked,
+                f"within {SOON * 1000:g} ms (%)": lambda row: 100 * row[2].soon,
+                f"within {LATE:g} s (%)": lambda row: 100 * row[2].late,
+                "slowest (s)": lambda row: row[2].longest,
+                "named the old leader for (s)": lambda row: row[2].misled if math.isfinite(row[0].moved) else "-",
+            },
+            judged,
         ),
-        tuple(_row(*each) for each in judged),
-        (
-            Target(
-                f"Lookups here that are answered within {LATE:g} s, in the worst outage",
-                100.0,
-                100 * min(ours),
-                "%",
-                False,
-            ),
-        ),
+        (at_least(f"Lookups here that are answered within {LATE:g} s, in the worst outage", 100, worst, "%"),),
         _notes(suffered),
-        _pictures(suffered, judged),
+        tuple(_pictures(suffered)),
         {
             "outages": [{**asdict(trouble), "asked": every} for trouble, every in suffered],
             "verdicts": [{"outage": trouble.name, "who": name, **asdict(verdict)} for trouble, name, verdict in judged],
         },
-    )
-
-
-def _row(trouble: Trouble, name: str, verdict: Verdict) -> tuple[str | float | int, ...]:
-    misled = verdict.misled if math.isfinite(trouble.moved) else "-"
-    return (
-        f"{trouble.name}, {text(trouble.ended - trouble.began)} s",
-        name,
-        verdict.asked,
-        100 * verdict.soon,
-        100 * verdict.late,
-        verdict.longest,
-        misled,
     )
 
 
@@ -142,29 +110,19 @@ def _notes(suffered: list[tuple[Trouble, Answers]]) -> tuple[str, ...]:
         if math.isfinite(trouble.moved)
     ]
     return (
-        f"A lookup is due every {text(EVERY * 1000)} ms, even if earlier ones hang; its time counts from then.",
         f"Lookups count if they are due between the start of the outage and {AFTER:g} s after the store serves again.",
         "Answered means that a leader was named. The last column shows whether it was the right one.",
         "It gives the time from the takeover in HDFS to the last lookup that still named the old leader.",
         f"Another leader took over during the outage ({'; '.join(moves)})." if moves else "No leader changed.",
         "A Curator cache always answers, from its own memory, and cannot know of a change during an outage.",
-        "It is asked through a socket here, which adds about a millisecond.",
-        "Kazoo's get has no time-out. Its client here tries to connect once a second, without a growing back-off.",
     )
 
 
-def _pictures(
-    suffered: list[tuple[Trouble, Answers]], judged: list[tuple[Trouble, str, Verdict]]
-) -> tuple[Picture, ...]:
-    late = {f"{name} ({trouble.name})": 100 * verdict.late for trouble, name, verdict in judged}
-    title = f"Lookups answered within {LATE:g} s"
-    pictures = [Picture("within", title, bars(title, "%", late))]
+def _pictures(suffered: list[tuple[Trouble, Answers]]) -> Iterator[Picture]:
     for trouble, every in suffered[: len(_outages(quick=True))]:
         what = f"{trouble.name}: share of the lookups that took at most this long"
-        pictures.append(
-            Picture(trouble.name.lower().replace(" ", "-"), what, shares(what, "s", _seconds(trouble, every), log=True))
-        )
-    return tuple(pictures)
+        drawn = shares(what, "s", _seconds(trouble, every), log=True)
+        yield Picture(trouble.name.lower().replace(" ", "-"), what, drawn)
 
 
 def _seconds(trouble: Trouble, every: Mapping[str, list[Asked]]) -> dict[str, list[float]]:

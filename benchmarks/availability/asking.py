@@ -24,14 +24,9 @@ from store.clock import now
 
 READY = "ready"
 
-FIRST = 30.0
-"""Seconds within which the first answer must come, before anything is broken: a cache fills first."""
-
-AGAIN = 0.1
-"""Seconds between two attempts to get it."""
-
-LAST = 5.0
-"""Seconds until the last lookups must be answered; a later answer is useless to a program."""
+FIRST = 30.0  # Seconds within which the first answer must come, before anything is broken: a cache fills first
+AGAIN = 0.1  # Seconds between two attempts to get it
+LAST = 5.0  # Seconds until the last lookups must be answered; a later answer is useless to a program
 
 Asked = tuple[float, float | None, int]
 """When a lookup was due, the seconds until its answer, and the epoch; the epoch is 0 if there was no answer."""
@@ -81,11 +76,7 @@ def ask_until(over: threading.Event, asking: Asking, origin: float, every: float
 
 
 def await_first(ask: Ask) -> None:
-    """Ask until there is an answer.
-
-    Raises:
-        TimeoutError: no answer came in time.
-    """
+    """Ask until there is an answer."""
     end = now() + FIRST
     while True:
         try:

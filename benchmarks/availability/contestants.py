@@ -14,16 +14,11 @@ from leader.layout.znodes import leader_path
 JOB = "orders"
 NODE = "/hybrid-ha" + leader_path(JOB)
 
-TIMEOUT = 2.0
-"""Timeout of a lookup in seconds; passed to every contestant that takes one."""
-
+TIMEOUT = 2.0  # Timeout of a lookup in seconds; passed to every contestant that takes one
 SESSION_TIMEOUT = 10.0
-RECONNECT = 1.0
-"""Longest pause in seconds between two attempts to connect: kazoo's own default grows to an hour."""
+RECONNECT = 1.0  # Longest pause in seconds between two attempts to connect: kazoo's own default grows to an hour
 
-Ask = Callable[[], int]
-"""Returns the epoch of the leader; may raise anything, or block."""
-
+Ask = Callable[[], int]  # Returns the epoch of the leader; may raise anything, or block
 OWN_SESSION = "here, without an agent"
 AGENT = "here, with an agent"
 KAZOO = "kazoo get"
@@ -32,14 +27,8 @@ CURATOR = "Curator cache"
 
 
 @contextmanager
-def _without_agent() -> Iterator[Ask]:
-    with ha.connect(snapshots="off") as client:
-        yield lambda: client.leader(JOB, TIMEOUT).epoch
-
-
-@contextmanager
-def _with_agent() -> Iterator[Ask]:
-    with ha.connect() as client:
+def _here(**settings: str) -> Iterator[Ask]:
+    with ha.connect(**settings) as client:
         yield lambda: client.leader(JOB, TIMEOUT).epoch
 
 
@@ -73,8 +62,8 @@ def _curator() -> Iterator[Ask]:
 
 
 CONTESTANTS: Mapping[str, Callable[[], AbstractContextManager[Ask]]] = {
-    OWN_SESSION: _without_agent,
-    AGENT: _with_agent,
+    OWN_SESSION: lambda: _here(snapshots="off"),
+    AGENT: _here,
     KAZOO: _kazoo,
     RETRYING: _retrying,
     CURATOR: _curator,
@@ -100,7 +89,7 @@ def _kazoo_client(retry: KazooRetry | None) -> Iterator[KazooClient]:
 
 
 def _zookeeper() -> str:
-    return ha.connect(snapshots="off").settings.zookeeper
+    return ha.connect(snapshots="off").settings.stores.zookeeper
 
 
 def _epoch(data: bytes) -> int:

@@ -7,48 +7,30 @@ from dataclasses import dataclass
 from benchmarks.availability.asking import Asked
 
 SOON = 0.1
-LATE = 2.0
-"""Seconds within which a lookup should be answered; the second is a client's default time-out."""
+LATE = 2.0  # Seconds within which a lookup should be answered; the second is a client's default time-out
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One outage, as it happened; all times are in boot-clock seconds.
+    """One outage, as it happened; all times are in boot-clock seconds."""
 
-    Attributes:
-        name: the fault and the store.
-        began: its start.
-        ended: when the store served again.
-        watched: the last time at which lookups count; readers need a while to find a store again.
-        moved: when another leader had taken over; infinite if none had.
-        epoch: that leader's epoch.
-    """
-
-    name: str
-    began: float
-    ended: float
-    watched: float
-    moved: float = math.inf
-    epoch: int = 0
+    name: str  # the fault and the store
+    began: float  # its start
+    ended: float  # when the store served again
+    watched: float  # the last time at which lookups count; readers need a while to find a store again
+    moved: float = math.inf  # when another leader had taken over; infinite if none had
+    epoch: int = 0  # that leader's epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Result of one contestant in one outage.
+    """Result of one contestant in one outage."""
 
-    Attributes:
-        asked: number of lookups that were due between ``began`` and ``watched``.
-        soon: share of them that were answered within ``SOON``.
-        late: share of them that were answered within ``LATE``.
-        longest: seconds for the slowest answer; infinite if one never came.
-        misled: seconds from the change of leader to the due time of the last lookup that named the old one.
-    """
-
-    asked: int
-    soon: float
-    late: float
-    longest: float
-    misled: float
+    asked: int  # number of lookups that were due between ``began`` and ``watched``
+    soon: float  # share of them that were answered within ``SOON``
+    late: float  # share of them that were answered within ``LATE``
+    longest: float  # seconds for the slowest answer; infinite if one never came
+    misled: float  # seconds from the change of leader to the due time of the last lookup that named the old one
 
 
 def counted(trouble: Trouble, asked: Sequence[Asked]) -> list[Asked]:
@@ -57,11 +39,7 @@ def counted(trouble: Trouble, asked: Sequence[Asked]) -> list[Asked]:
 
 
 def judge(trouble: Trouble, asked: Sequence[Asked]) -> Verdict:
-    """Judge the outcomes of all lookups.
-
-    Raises:
-        ValueError: no lookup was due in the outage.
-    """
+    """Judge the outcomes of all lookups."""
     during = counted(trouble, asked)
     if not during:
         raise ValueError(f"No lookup was made during this outage: {trouble.name}.")

@@ -24,64 +24,36 @@ from leader.layout.lease import Mode
 from store.clock import now
 from store.errors import StoreError
 
-EVERY = 0.1
-"""Seconds between two lookups."""
-
-BEFORE = 2.0
-"""Seconds for which all contestants ask before the outage."""
-
-AFTER = 5.0
-"""Seconds for which their lookups still count after the store serves again."""
-
-HAND_OVER = 30.0
-"""Seconds within which another leader must take over; later the benchmark fails."""
+EVERY = 0.1  # Seconds between two lookups
+BEFORE = 2.0  # Seconds for which all contestants ask before the outage
+AFTER = 5.0  # Seconds for which their lookups still count after the store serves again
+HAND_OVER = 30.0  # Seconds within which another leader must take over; later the benchmark fails
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """One fault of one server.
+    """One fault of one server."""
 
-    Attributes:
-        name: for people.
-        server: its name in the sandbox.
-        frozen: whether it is stopped (SIGSTOP), keeping its connections and answering nothing; else it is killed.
-        seconds: until it is repaired; a killed server then takes some seconds more to start.
-        moves: whether the leader resigns halfway, so that old and new answers can be told apart.
-        contestants: names of the readers that ask.
-    """
-
-    name: str
-    server: str
-    frozen: bool
-    seconds: float
-    moves: bool
-    contestants: tuple[str, ...]
+    name: str  # for people
+    server: str  # its name in the sandbox
+    frozen: bool  # whether it is stopped (SIGSTOP), keeping its connections and answering nothing; else it is killed
+    seconds: float  # until it is repaired; a killed server then takes some seconds more to start
+    moves: bool  # whether the leader resigns halfway, so that old and new answers can be told apart
+    contestants: tuple[str, ...]  # names of the readers that ask
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Environment of an outage: servers, leaders and the settings of readers.
+    """Environment of an outage: servers, leaders and the settings of readers."""
 
-    Attributes:
-        sandbox: the servers.
-        operations: an operator's access to the job.
-        settings: environment variables of the readers.
-        context: reports progress and names the folder for logs.
-    """
-
-    sandbox: Sandbox
-    operations: JobAdmin
-    settings: Mapping[str, str]
-    context: Context
+    sandbox: Sandbox  # the servers
+    operations: JobAdmin  # an operator's access to the job
+    settings: Mapping[str, str]  # environment variables of the readers
+    context: Context  # reports progress and names the folder for logs
 
 
 def suffer(environment: Environment, outage: Outage) -> tuple[Trouble, dict[str, list[Asked]]]:
-    """Break a store while all contestants ask, repair it, and return the outage with the outcomes of every lookup.
-
-    Raises:
-        SandboxError: a server did not follow a command, or the leader did not settle.
-        RuntimeError: a contestant failed, or no other leader took over.
-    """
+    """Break a store while all contestants ask, repair it, and return the outage with the outcomes of every lookup."""
     await_calm(environment.operations)
     with ExitStack() as stack:
         origin = now()
@@ -94,11 +66,7 @@ def suffer(environment: Environment, outage: Outage) -> tuple[Trouble, dict[str,
 
 
 def await_calm(operations: JobAdmin) -> None:
-    """Wait until there is a leader and ZooKeeper attests its lease: only then does the lease outlast an outage of HDFS.
-
-    Raises:
-        SandboxError: not within a minute.
-    """
+    """Wait until there is a leader and ZooKeeper attests its lease: only then can it outlast one of HDFS."""
 
     def obstacle() -> str | None:
         try:
@@ -131,6 +99,7 @@ def _break(environment: Environment, outage: Outage) -> Trouble:
 def _move(operations: JobAdmin) -> tuple[float, int]:
     """Make the leader resign; return the time at which another leader was seen, and its epoch."""
     before = operations.ask_to_hand_over(JOB)
+    assert before is not None, "no contender is named"
     after = operations.handed_over(JOB, before, HAND_OVER)
     if after is None:
         raise RuntimeError(f"Nobody has taken over from epoch {before.epoch} in {HAND_OVER:g} s.")

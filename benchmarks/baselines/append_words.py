@@ -30,11 +30,8 @@ from store.open import open_files
 QUERY = "append-words"
 STOP = "_STOP"  # Spark's file source passes over names that begin like this
 CALL_TIMEOUT = 5.0
-POLL_S = 0.1
-"""Pause between two checks of what Spark has committed."""
-
-STOP_POLLS = 5
-"""So many polls later the driver checks again whether to stop."""
+POLL_S = 0.1  # Pause between two checks of what Spark has committed
+STOP_POLLS = 5  # So many polls later the driver checks again whether to stop
 
 # As in this project's own example, so that both jobs start alike: small and quick.
 SETTINGS = {
@@ -56,12 +53,6 @@ class Appender:
     """Appends each batch, and writes into the history what Spark has committed."""
 
     def __init__(self, output: str, dwell: float) -> None:
-        """Write nothing yet.
-
-        Args:
-            output: URI of the directory to append to.
-            dwell: seconds that a batch waits before it is written.
-        """
         self._output = output
         self._dwell = dwell
         self._began: dict[int, float] = {}

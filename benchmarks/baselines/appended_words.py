@@ -12,26 +12,12 @@ from store.errors import NotFound
 from store.files import Files
 from store.open import open_files
 
-MAX_BYTES = 64_000_000
-"""Of one output file."""
-
-TIMEOUT_S = 120.0
-"""For all of them."""
+MAX_BYTES = 64_000_000  # Of one output file
+TIMEOUT_S = 120.0  # For all of them
 
 
 def read_counts(files: BoundedFiles, directory: str) -> Counter[str]:
-    """Count the words in all files that Spark has committed; nothing if there is no such directory.
-
-    Names that begin with ``_`` or ``.`` are Spark's own: ``_temporary`` holds uncommitted files, ``_SUCCESS`` and
-    ``_spark_metadata`` hold no words.
-
-    Args:
-        files: a store whose root is above the directory.
-        directory: the one that the driver appends to.
-
-    Raises:
-        StoreError: the store did not answer, or not in time.
-    """
+    """Count the words in all files that Spark has committed; nothing if there is no such directory."""
 
     def read(driver: Files) -> Counter[str]:
         counts: Counter[str] = Counter()

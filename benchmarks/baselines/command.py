@@ -21,12 +21,7 @@ class Command:
     """A running command. The thread that starts it also stops it: the kernel takes that thread for its parent."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start the command in a process group of its own.
-
-        Args:
-            arguments: program and arguments; a command that cannot be started ends with 127.
-            environment: added to this process's own.
-        """
+        """Start the command in a process group of its own."""
         start = [sys.executable, "-I", leash.__file__, str(os.getpid()), "--", *arguments]
         self._process = subprocess.Popen(
             start, stdin=subprocess.DEVNULL, env={**os.environ, **environment}, process_group=0
@@ -57,11 +52,7 @@ class Command:
         self.frozen = False
 
     def stop(self, grace: float) -> int:
-        """End the whole group; return the command's exit code, 128 + signal if a signal ended it.
-
-        Args:
-            grace: seconds between TERM and KILL. A frozen group is killed at once: it would have to run to handle TERM.
-        """
+        """End the whole group, a frozen one at once; return the exit code, 128 + signal if a signal ended it."""
         if not self.frozen:
             self._signal(signal.SIGTERM)
             end = now() + grace

@@ -29,55 +29,34 @@ from leader.errors import InvalidName, InvalidSettings
 from leader.layout.names import check_job
 from store.clock import now
 
-STOP_GRACE = "3"
-"""Seconds between TERM and KILL, unless ``HA_STOP_GRACE`` says otherwise."""
-
-POLL_S = 0.05
-"""Pause between two checks of the leadership and of the command."""
-
-BELIEF_EVERY_S = 0.2
-"""Time between two lines that say that the contender still believes to lead."""
-
-BELIEF_S = 3 * BELIEF_EVERY_S
-"""Time that each of these lines counts for."""
+STOP_GRACE = "3"  # Seconds between TERM and KILL, unless ``HA_STOP_GRACE`` says otherwise
+POLL_S = 0.05  # Pause between two checks of the leadership and of the command
+BELIEF_EVERY_S = 0.2  # Time between two lines that say that the contender still believes to lead
+BELIEF_S = 3 * BELIEF_EVERY_S  # Time that each of these lines counts for
 
 _log = logging.getLogger("ha.drill")
 
 
 @dataclass(frozen=True)
 class Task:
-    """Task of one contender, from its command line and its environment.
+    """Task of one contender, from its command line and its environment."""
 
-    Attributes:
-        job: the job's name.
-        command: program and arguments.
-        settings: of which ``zookeeper``, ``session_timeout``, ``stop_grace``, ``contender`` and ``history`` are used.
-    """
-
-    job: str
-    command: list[str]
+    job: str  # the job's name
+    command: list[str]  # program and arguments
+    # of which ``zookeeper``, ``session_timeout``, ``stop_grace``, ``contender`` and ``history`` are used
     settings: Settings
 
     @property
     def grace(self) -> float:
-        """Seconds between TERM and KILL once the leadership is in doubt.
+        """Seconds between TERM and KILL once the leadership is in doubt: of the session timeout, what is left of it.
 
-        Both clients report a silent connection after two thirds of the session timeout. A third is left until
-        ZooKeeper may let another contender lead, and a careful user stops within that time.
+        Both clients report a silent connection after two thirds; a careful user stops before another one may lead.
         """
-        return min(self.settings.stop_grace, self.settings.session_timeout / 3)
+        return min(self.settings.command.stop_grace, self.settings.leadership.session_timeout / 3)
 
 
 def parse(baseline: str, words: Sequence[str]) -> Task:
-    """Read a command line and the environment.
-
-    Args:
-        baseline: its name in the help text.
-        words: the arguments, without the program.
-
-    Raises:
-        SystemExit: they cannot be used; the reason was printed.
-    """
+    """Read a command line and the environment."""
     parser = argparse.ArgumentParser(description=f"Run a command while {baseline} says that this contender leads.")
     parser.add_argument("job")
     parser.add_argument("--contender", metavar="NAME", help="name of this contender")
@@ -89,7 +68,7 @@ def parse(baseline: str, words: Sequence[str]) -> Task:
         settings = load({"contender": options.contender}, {"HA_STOP_GRACE": STOP_GRACE, **os.environ})
     except (InvalidName, InvalidSettings) as error:
         parser.error(str(error))
-    if not command or not settings.zookeeper:
+    if not command or not settings.stores.zookeeper:
         parser.error("a command after -- is needed, and HA_ZOOKEEPER.")
     return Task(options.job, command, settings)
 
@@ -106,32 +85,17 @@ class CommandRunner:
     """Runs one contender's command whenever the contender leads."""
 
     def __init__(self, task: Task) -> None:
-        """Prepare; nothing runs yet.
-
-        Args:
-            task: the job, its command and the settings.
-        """
+        """Prepare; nothing runs yet."""
         self._task = task
         self._job = task.job
-        self._contender = task.settings.contender
-        self._history = open_history(task.settings.history, self._contender)
+        self._contender = task.settings.leadership.contender
+        self._history = open_history(task.settings.stores.history, self._contender)
         self._node = ""
         self._epoch = 0
         self._believes_until = float("-inf")
 
     def lead(self, node: str, standing: Callable[[], Standing], changed: threading.Event) -> int | None:
-        """Run the command for as long as this contender leads; return its exit code, None if it was stopped.
-
-        Call it from the main thread.
-
-        Args:
-            node: name of the contender's node, which comes first.
-            standing: what the recipe says; asked again and again. ``UNSURE`` freezes the command.
-            changed: set when the recipe may say something else.
-
-        Raises:
-            Exception: what ``standing`` raises; the command is stopped first, as it is after a signal.
-        """
+        """Run the command on the main thread while it leads; return its exit code, None if it was stopped."""
         self._granted(node)
         command = Command(self._task.command, self._command_variables())
         _log.info("%s: the command runs as process %d.", self._job, command.pid)

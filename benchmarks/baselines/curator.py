@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
-from py4j.protocol import Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from ha.sandbox.jars import spark_jars
 
@@ -35,21 +35,10 @@ class CuratorError(Exception):
 
 
 class Curator:
-    """A virtual machine and the client in it.
-
-    Attributes:
-        jvm: for the names of Java's classes.
-        client: the ``CuratorFramework``; it connects in the background, and again and again.
-    """
+    """A virtual machine and the client in it."""
 
     def __init__(self, gateway: Any, zookeeper: str, session_timeout: float) -> None:
-        """Start the client.
-
-        Args:
-            gateway: to the virtual machine.
-            zookeeper: ``host:port,host:port/chroot``.
-            session_timeout: seconds.
-        """
+        """Start the client."""
         self.jvm = gateway.jvm
         curator = self.jvm.org.apache.curator
         self.client = curator.framework.CuratorFrameworkFactory.newClient(
@@ -63,19 +52,7 @@ class Curator:
 
 @contextmanager
 def connected(zookeeper: str, session_timeout: float) -> Iterator[Curator]:
-    """Start a virtual machine with a client; at the end, close the session and stop both.
-
-    The machine ends when its standard input does, so it never outlives this process.
-
-    Args:
-        zookeeper: ``host:port,host:port/chroot``.
-        session_timeout: seconds.
-
-    Raises:
-        CuratorError: what was done with the client has failed, and nothing has handled the failure.
-        SandboxError: PySpark, whose jars these are, is not installed.
-        OSError: there is no Java.
-    """
+    """Start a virtual machine with a client; at the end, close the session and stop both."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs, at length, what it raises as well
     gateway = JavaGateway.launch_gateway(
         jarpath=str(_jar("py4j")),

@@ -24,7 +24,7 @@ import sys
 import threading
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 
 from benchmarks.baselines import election
 from benchmarks.baselines.contender import POLL_S, CommandRunner, Standing, Task, end_on_signals, parse
@@ -41,12 +41,6 @@ class CuratorLatch:
     """One contender."""
 
     def __init__(self, task: Task, curator: Curator) -> None:
-        """Begin to contend.
-
-        Args:
-            task: the job, its command and the settings.
-            curator: the client.
-        """
         self._task = task
         self._curator = curator
         self._runner = CommandRunner(task)
@@ -83,10 +77,10 @@ class CuratorLatch:
 
     def _started(self) -> Any:
         latch = self._curator.jvm.org.apache.curator.framework.recipes.leader.LeaderLatch(
-            self._curator.client, election.path("curator", self._task.job), self._task.settings.contender
+            self._curator.client, election.path("curator", self._task.job), self._task.settings.leadership.contender
         )
         latch.start()
-        _log.info("%s: contending as %s.", self._task.job, self._task.settings.contender)
+        _log.info("%s: contending as %s.", self._task.job, self._task.settings.leadership.contender)
         return latch
 
     def _finished(self) -> bool:
@@ -113,7 +107,7 @@ def main() -> int:
     task = parse("Curator's LeaderLatch", sys.argv[1:])
     configure(level="INFO", style="text")
     end_on_signals()
-    with connected(task.settings.zookeeper, task.settings.session_timeout) as curator:
+    with connected(task.settings.stores.zookeeper, task.settings.leadership.session_timeout) as curator:
         return CuratorLatch(task, curator).run()
 
 

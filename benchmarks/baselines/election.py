@@ -13,41 +13,21 @@ from collections.abc import Iterable
 
 from leader.layout.names import check_job
 
-SEQUENCE_DIGITS = 10
-"""Length of the sequence that ZooKeeper appends to a name."""
+SEQUENCE_DIGITS = 10  # Length of the sequence that ZooKeeper appends to a name
 
 
 def path(baseline: str, job: str) -> str:
-    """Return the parent of a job's contenders.
-
-    Args:
-        baseline: ``kazoo`` or ``curator``.
-        job: the job's name.
-
-    Raises:
-        InvalidName: this is no name for a job.
-    """
+    """Return the parent of a job's contenders."""
     return f"/baselines/{check_job(job)}/{baseline}"
 
 
 def finished(job: str) -> str:
-    """Return the node that exists once the command has ended with 0.
-
-    Raises:
-        InvalidName: this is no name for a job.
-    """
+    """Return the node that exists once the command has ended with 0."""
     return f"/baselines/{check_job(job)}/finished"
 
 
 def epoch(node: str) -> int:
-    """Return the number of a contender's node, 1 or more; it grows from leader to leader.
-
-    Args:
-        node: its name, to which ZooKeeper has appended a sequence.
-
-    Raises:
-        ValueError: the name does not end with a sequence.
-    """
+    """Return the number of a contender's node, 1 or more; it grows from leader to leader."""
     digits = node[-SEQUENCE_DIGITS:]
     if len(digits) < SEQUENCE_DIGITS or not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"{node!r} is no contender's node: it does not end with a sequence.")

@@ -36,8 +36,7 @@ from benchmarks.baselines import election
 from benchmarks.baselines.contender import CommandRunner, Standing, Task, end_on_signals, parse
 from ha.config.log_setup import configure
 
-RETRY_S = 1.0
-"""Longest pause between two attempts to connect."""
+RETRY_S = 1.0  # Longest pause between two attempts to connect
 
 _log = logging.getLogger("ha.drill")
 
@@ -46,32 +45,27 @@ class KazooElection:
     """One contender."""
 
     def __init__(self, task: Task) -> None:
-        """Prepare; it does not contend before :meth:`run`.
-
-        Args:
-            task: the job, its command and the settings.
-        """
         self._task = task
         self._runner = CommandRunner(task)
         self._changed = threading.Event()
         self._finished = threading.Event()
         self._losses = 0
         self._client = KazooClient(
-            task.settings.zookeeper,
-            timeout=task.settings.session_timeout,
+            task.settings.stores.zookeeper,
+            timeout=task.settings.leadership.session_timeout,
             connection_retry=KazooRetry(max_tries=-1, max_delay=RETRY_S),
             command_retry=KazooRetry(max_tries=-1, max_delay=RETRY_S),
         )
         self._client.add_listener(self._listen)
         self._path = election.path("kazoo", task.job)
-        self._election = self._client.Election(self._path, task.settings.contender)
+        self._election = self._client.Election(self._path, task.settings.leadership.contender)
 
     def run(self) -> int:
         """Contend until the command of this or another contender has ended with 0; returns 0."""
         self._client.start_async().wait()
         try:
             self._client.DataWatch(election.finished(self._task.job), self._look)
-            _log.info("%s: contending as %s.", self._task.job, self._task.settings.contender)
+            _log.info("%s: contending as %s.", self._task.job, self._task.settings.leadership.contender)
             while not self._finished.is_set():
                 try:
                     self._election.run(self._lead)

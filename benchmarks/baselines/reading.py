@@ -24,7 +24,7 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.retry import KazooRetry
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 
 from benchmarks.baselines import election
 from benchmarks.baselines.contender import end_on_signals
@@ -36,11 +36,8 @@ from ha.history.events import LookedUp
 from ha.history.history import open_history
 from store.clock import now
 
-MAX_BLOCKED = 8
-"""Lookups through Curator that may wait for ZooKeeper at once; further ones wait for these."""
-
-RETRY_S = 1.0
-"""Longest pause between two attempts to connect."""
+MAX_BLOCKED = 8  # Lookups through Curator that may wait for ZooKeeper at once; further ones wait for these
+RETRY_S = 1.0  # Longest pause between two attempts to connect
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ Raises:
 def kazoo_lookup(settings: Settings) -> Iterator[Lookup]:
     """Connect with kazoo in the background; return the lookup."""
     retry = KazooRetry(max_tries=-1, max_delay=RETRY_S)
-    client = KazooClient(settings.zookeeper, timeout=settings.session_timeout, connection_retry=retry)
+    client = KazooClient(settings.stores.zookeeper, timeout=settings.leadership.session_timeout, connection_retry=retry)
     client.start_async()
 
     def lookup(job: str, timeout: float) -> Leader | None:
@@ -91,7 +88,7 @@ def kazoo_lookup(settings: Settings) -> Iterator[Lookup]:
 @contextmanager
 def curator_lookup(settings: Settings) -> Iterator[Lookup]:
     """Connect with Curator in the background; return the lookup."""
-    with connected(settings.zookeeper, settings.session_timeout) as curator:
+    with connected(settings.stores.zookeeper, settings.leadership.session_timeout) as curator:
         threads = ThreadPoolExecutor(MAX_BLOCKED, "lookup")
 
         def lookup(job: str, timeout: float) -> Leader | None:
@@ -131,23 +128,12 @@ class Reader:
     """Looks up, and writes the answers into the history."""
 
     def __init__(self, settings: Settings, lookup: Lookup) -> None:
-        """Prepare; it asks nothing yet.
-
-        Args:
-            settings: of which ``history`` and ``contender`` are used, as the reader's name.
-            lookup: asks one of the two clients.
-        """
-        self._history = open_history(settings.history, settings.contender)
-        self._name = f"{settings.contender}-{os.getpid()}"
+        self._history = open_history(settings.stores.history, settings.leadership.contender)
+        self._name = f"{settings.leadership.contender}-{os.getpid()}"
         self._lookup = lookup
 
     def look(self, job: str, timeout: float) -> LookedUp:
-        """Look up once; return the event that was written.
-
-        Args:
-            job: the job's name.
-            timeout: seconds.
-        """
+        """Look up once; return the event that was written."""
         at = now()
         try:
             leader = self._lookup(job, timeout)

@@ -1,9 +1,4 @@
-"""Benchmark of ``ha inspect`` and ``ha verify`` on a large checkpoint, beside Spark's own answer.
-
-The checkpoint is made, in the format that Spark 4.3 writes: see :mod:`benchmarks.checkpoints.made`. Each command is a
-fresh process, as a person starts it. Spark's ``state-metadata`` tells much less: names of operators, stores and
-partitions, and the range of batches.
-"""
+"""Benchmark of ``ha checkpoint inspect`` and ``ha checkpoint verify`` on a large one, beside Spark's own answer."""
 
 import json
 import os
@@ -17,13 +12,12 @@ from typing import Any
 
 from benchmarks.checkpoints.made import Size, make
 from benchmarks.context import Context
-from benchmarks.drawing import dots
-from benchmarks.result import Picture, Result, Target
+from benchmarks.drawing import dotted
+from benchmarks.result import Result, at_most
 
-NAME = "checkpoints"
-TITLE = "Looking into a checkpoint of 200 partitions, 2 operators and 100 batches"
+TITLE = "ExistenceCheck into a checkpoint of 200 partitions, 2 operators and 100 batches"
 
-INSPECT, VERIFY, SPARK = "ha inspect", "ha verify", "Spark's state-metadata"
+INSPECT, VERIFY, SPARK = "ha checkpoint inspect", "ha checkpoint verify", "Spark's state-metadata"
 INSPECT_WITHIN, VERIFY_WITHIN, READ_WITHIN = 2.0, 10.0, 20.0
 
 QUICK_SIZE = Size(partitions=4, batches=20, table_bytes=1000)
@@ -47,11 +41,7 @@ class Asked:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        RuntimeError: a command failed.
-    """
+    """Run the benchmark."""
     size = QUICK_SIZE if context.quick else Size()
     place = context.folder / "checkpoint"
     context.say("Making the checkpoint")
@@ -59,8 +49,8 @@ def run(context: Context) -> Result:
     uri = place.as_uri()
     ha = [sys.executable, "-m", "ha.cli"]
     commands = {
-        INSPECT: [*ha, "inspect", uri, "--json"],
-        VERIFY: [*ha, "verify", uri, "--json"],
+        INSPECT: [*ha, "checkpoint", "inspect", uri, "--json"],
+        VERIFY: [*ha, "checkpoint", "verify", uri, "--json"],
         SPARK: [sys.executable, "-c", ASK_SPARK, uri],
     }
     found: dict[str, list[Asked]] = {name: [] for name in commands}
@@ -73,11 +63,7 @@ def run(context: Context) -> Result:
 
 
 def ask(command: Sequence[str]) -> tuple[Asked, bytes]:
-    """Run a command.
-
-    Raises:
-        RuntimeError: it failed.
-    """
+    """Run a command."""
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
@@ -98,25 +84,18 @@ def summarise(found: dict[str, list[Asked]], made: dict[str, int], said: dict[st
     )
     read_mb = said["bytes_read"] / 1e6
     return Result(
-        NAME,
-        TITLE,
         ("command", "s", "slowest, s", "processor time, s"),
         rows,
         (
-            Target(INSPECT, INSPECT_WITHIN, wall[INSPECT], "s", at_most=True),
-            Target(f"{INSPECT} reads", READ_WITHIN, read_mb, "MB", at_most=True),
-            Target(VERIFY, VERIFY_WITHIN, wall[VERIFY], "s", at_most=True),
+            at_most(INSPECT, INSPECT_WITHIN, wall[INSPECT], "s"),
+            at_most(f"{INSPECT} reads", READ_WITHIN, read_mb, "MB"),
+            at_most(VERIFY, VERIFY_WITHIN, wall[VERIFY], "s"),
         ),
         (
             f"The checkpoint has {made['files']:,} files of {made['bytes'] / 1e9:.1f} GB on a local disk.",
-            "Its tables are sparse, and nobody reads them.",
             f"{INSPECT} reads {said['reads']:,} files. Medians of whole processes, with the start of Python.",
             f"{SPARK} is asked in a fresh session; its processor time leaves out the JVM, which Python does not await.",
         ),
-        (
-            Picture(
-                "commands", TITLE, dots(TITLE, "s", {name: [e.wall for e in rounds] for name, rounds in found.items()})
-            ),
-        ),
+        (dotted("commands", TITLE, "s", {name: [e.wall for e in rounds] for name, rounds in found.items()}),),
         {"made": made, "read": said["bytes_read"], **{name: [asdict(e) for e in each] for name, each in found.items()}},
     )

@@ -1,7 +1,4 @@
-"""A large checkpoint, made without Spark: RocksDB in format 2, with the names, lineages and zips that Spark writes.
-
-Tables are sparse: they have their lengths, and take no room.
-"""
+"""A large checkpoint, made without Spark: RocksDB in format 2, with the names, lineages and zips that Spark writes."""
 
 import io
 import json
@@ -16,12 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-SNAPSHOT_EVERY = 10
-"""Versions between two that are kept whole: Spark's ``minDeltasForSnapshot``."""
-
-TABLES = 5
-"""Tables of a whole version; a newer version replaces one of them."""
-
+SNAPSHOT_EVERY = 10  # Versions between two that are kept whole: Spark's ``minDeltasForSnapshot``
+TABLES = 5  # Tables of a whole version; a newer version replaces one of them
 COMPACTED_EVERY = 10
 OPERATORS = ("dedupe", "stateStoreSave")
 FIRST_BATCH = 1000
@@ -42,11 +35,7 @@ class Size(NamedTuple):
 
 
 def make(place: Path, size: Size) -> dict[str, int]:
-    """Write the checkpoint into a new directory.
-
-    Returns:
-        The number of files, and their length altogether.
-    """
+    """Write the checkpoint into a new directory."""
     random = Random(0)  # noqa: S311  # the same files each time
     last = FIRST_BATCH + size.batches - 1
     stores = [(operator, partition) for operator in range(size.operators) for partition in range(size.partitions)]

@@ -1,13 +1,6 @@
-"""Benchmark of replication: what would be lost, what is moved, what the job pays, and how soon it goes on elsewhere.
-
-One stateful query runs a batch a second, its checkpoint in real HDFS. In turns, nothing else happens; ``ha replicate``
-moves each batch to another root; or a program copies the whole checkpoint, again and again. Both have the lowest
-priority, as beside a sidecar. In the end the query ends with its session alive, the replica is promoted by the command,
-and a second session that was started before goes on from it.
-"""
+"""Benchmark of replication: what would be lost, what is moved, what the job pays, and how soon it goes on elsewhere."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -24,24 +17,25 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import ha
 from benchmarks.context import Context, servers
-from benchmarks.drawing import dots
+from benchmarks.drawing import dotted
+from benchmarks.measuring import turns as take_turns
+from benchmarks.programs import ha as run_ha
 from benchmarks.replication.measures import losses, newly_referenced, percentile
-from benchmarks.result import Picture, Result, Target
-from ha.checkpoints.reading import CheckpointReader
+from benchmarks.result import Result, at_most
+from benchmarks.spark.session import await_batch, newest, session
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.trees import Tree
 from ha.config.sources import load
 from ha.config.stores import Stores
+from ha.hosts.background import in_background
 from ha.sandbox.polling import until
-from ha.sidecar.background import in_background
-from ha.sidecar.spark_overlay import CLOSING
 from ha.spark import checkpoint_location
-from ha.spark.state_defaults import DEFAULTS
+from ha.spark.session.state_defaults import DEFAULTS
 
-NAME = "replication"
 TITLE = "Replication of a query that runs a batch a second"
 
 JOB, QUERY = "replicated", "counts"
-WITHOUT, WITH, COPY = "nothing", "ha replicate", "a full copy each round"
+WITHOUT, WITH, COPY = "nothing", "ha replica run", "a full copy each round"
 KINDS = (WITHOUT, WITH, COPY)
 ROUNDS, TURN_S, QUICK_TURN_S = 5, 25.0, 6.0
 WARM_BATCHES, PATIENCE = 10, 240.0
@@ -50,16 +44,10 @@ TRIGGER_S = 1.0
 LOSS, RATIO, SLOWDOWN, RTO = TRIGGER_S + 2.0, 1.02, 2.0, 5.0
 
 SPARK = {
-    "spark.driver.memory": "512m",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "ERROR",
-    "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "100000",
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     **DEFAULTS,
-    **CLOSING,
 }
 """As by `ha run`. All batches are retained, so that what was newly referenced can be computed afterwards."""
 
@@ -75,12 +63,7 @@ class Turn:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        SandboxError: the servers did not start.
-        TimeoutError: something makes no progress.
-    """
+    """Run the benchmark."""
     turns = []
     with servers(context) as sandbox:
         here = sandbox.environment()["HA_FILES"]
@@ -89,25 +72,21 @@ def run(context: Context) -> Result:
             with ha.lead(JOB, timeout=PATIENCE, files=here, zookeeper="") as leadership:
                 place = checkpoint_location(leadership, QUERY)
                 query = _started(spark, place)
-                _until_batch(query, WARM_BATCHES)
-                for number in range(context.repeats(ROUNDS, 1)):
-                    first = number % len(KINDS)
-                    for kind in (*KINDS[first:], *KINDS[:first]):
-                        context.say(f"Round {number + 1}: {kind}")
-                        command = _command(kind, here, there, place)
-                        turns.append(_turn(kind, command, context, query))
+                await_batch(query, WARM_BATCHES, PATIENCE)
+                for _, kind in take_turns(KINDS, context.repeats(ROUNDS, 1), context.say):
+                    turns.append(_turn(kind, _command(kind, here, there, place), context, query))
                 query.stop()
                 committed, durations = _progress(query)
                 closures = _closures(place)
             context.say("The replica is promoted")
-            rto, promoted = _rto(spark, here, there)
+            rto, promoted = _rto(spark, there)
     return _result(turns, committed, durations, closures, (rto, promoted))
 
 
 def _command(kind: str, here: str, there: str, place: str) -> list[str]:
     if kind == WITH:
         options = ["--to", there, "--files", here, "--zookeeper", "", "--json", "--interval", "0.5"]
-        return [sys.executable, "-m", "ha.cli", "replicate", JOB, *options]
+        return [sys.executable, "-m", "ha.cli", "replica", "run", JOB, *options]
     if kind == COPY:
         return [sys.executable, "-m", "benchmarks.replication.full_copy", place, f"{there}-copies/copy"]
     return []
@@ -119,8 +98,7 @@ def _turn(kind: str, command: Sequence[str], context: Context, query: StreamingQ
     with log.open("wb") as out, _beside(command, out):
         if command:
             until(lambda: None if _moved(log) else "nothing was moved", PATIENCE, f"{kind} does nothing")
-        newest = _newest(query)
-        _until_batch(query, newest + 1)
+        await_batch(query, newest(query) + 1, PATIENCE)
         begin = time.time()
         time.sleep(QUICK_TURN_S if context.quick else TURN_S)
         end = time.time()
@@ -146,9 +124,7 @@ def _moved(log: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def _session(context: Context) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    warehouse = {"spark.sql.warehouse.dir": str(context.folder / "warehouse")}
-    spark = SparkSession.builder.master("local[1]").config(map={**SPARK, **warehouse}).getOrCreate()
+    spark = session("local[1]", {**SPARK, "spark.sql.warehouse.dir": str(context.folder / "warehouse")})
     try:
         yield spark
     finally:
@@ -159,15 +135,6 @@ def _started(spark: SparkSession, place: str) -> StreamingQuery:
     counts = spark.readStream.format("rate").load().selectExpr("value % 1000 AS key").groupBy("key").count()
     writer = counts.writeStream.queryName(QUERY).outputMode("update").option("checkpointLocation", place)
     return writer.trigger(processingTime=f"{TRIGGER_S:g} seconds").format("noop").start()
-
-
-def _newest(query: StreamingQuery) -> int:
-    progress = query.lastProgress
-    return progress.batchId if progress is not None else -1
-
-
-def _until_batch(query: StreamingQuery, batch: int) -> None:
-    until(lambda: None if _newest(query) >= batch else "it is not there", PATIENCE, f"Batch {batch} does not come")
 
 
 def _progress(query: StreamingQuery) -> tuple[dict[int, float], dict[int, float]]:
@@ -185,18 +152,14 @@ def _closures(place: str) -> dict[int, dict[str, int]]:
         return {each.batch: dict(each.files) for each in reader.closures(names, names.batches)}
 
 
-def _rto(spark: SparkSession, here: str, there: str) -> tuple[float, float]:
+def _rto(spark: SparkSession, there: str) -> tuple[float, float]:
     """Return the seconds from the decision to promote to the first batch there, and to the end of the promotion."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "ha.cli", "promote", JOB, "--files", there, "--zookeeper", "", "--json"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    run_ha(["replica", "promote", JOB, "--files", there, "--zookeeper", "", "--yes", "--json"], check=True)
     promoted = time.monotonic() - began
     with ha.lead(JOB, timeout=PATIENCE, files=there, zookeeper="") as leadership:
         query = _started(spark, checkpoint_location(leadership, QUERY))
-        while query.lastProgress is None:
-            if time.monotonic() - began > PATIENCE:
-                raise TimeoutError(f"There is no batch at {there}, which is a replica of {here}.")
-            time.sleep(0.02)
+        await_batch(query, 0, PATIENCE)
         rto = time.monotonic() - began
         query.stop()
     return rto, promoted
@@ -229,26 +192,23 @@ def _result(
         kind: [median(_took(turn, committed, durations)) for turn in turns if turn.kind == kind] for kind in KINDS
     }
     return Result(
-        NAME,
-        TITLE,
         ("beside the query", "batch p50 (ms)", "would be lost p50 (s)", "p99 (s)", "bytes moved ÷ newly referenced"),
         tuple(rows),
         (
-            Target("RPO p99: the trigger and 2 s", LOSS, percentile(lost[WITH], 0.99), "s", at_most=True),
-            Target("Bytes moved ÷ bytes newly referenced", RATIO, moved[WITH], "", at_most=True),
-            Target("A batch is slower by", SLOWDOWN, slowdown, "%", at_most=True),
-            Target("RTO: from the decision to the first batch there", RTO, ends[0], "s", at_most=True),
+            at_most("RPO p99: the trigger and 2 s", LOSS, percentile(lost[WITH], 0.99), "s"),
+            at_most("Bytes moved ÷ bytes newly referenced", RATIO, moved[WITH]),
+            at_most("A batch is slower by", SLOWDOWN, slowdown, "%"),
+            at_most("RTO: from the decision to the first batch there", RTO, ends[0], "s"),
         ),
         (
-            "Source and target are two roots of one NameNode; all programs share the cores with servers and driver.",
             "What would be lost: the age of the newest batch that is complete at the other side, at each moment.",
             (
                 f"A batch with replication takes {median(ratios):.3f} times as long as one without: the median of the "
                 f"rounds, which are from {min(ratios):.3f} to {max(ratios):.3f}."
             ),
-            f"RTO: of {ends[0]:.1f} s, `ha promote` took {ends[1]:.1f} s. The Spark session there runs already.",
+            f"RTO: of {ends[0]:.1f} s, `ha replica promote` took {ends[1]:.1f} s. Spark runs there already.",
         ),
-        (Picture("batches", title, dots(title, "ms", series)),),
+        (dotted("batches", title, "ms", series),),
         {"turns": [asdict(each) for each in turns], "durations": durations, "committed": committed, "ends": ends},
     )
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from ha.checkpoints.names import CheckpointFiles
+from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.trees import Tree
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.spark.checkpoint_copy.copying import WORKERS, Staging
+from ha.spark.checkpoint_tools.copying import WORKERS, Staging
 from store.errors import Conflict, NotFound, StoreError
 
 

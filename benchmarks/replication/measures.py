@@ -3,21 +3,13 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
-STEP_S = 0.01
-"""Between two moments at which the loss is looked at."""
+STEP_S = 0.01  # Between two moments at which the loss is looked at
 
 
 def losses(
     committed: Mapping[int, float], arrived: Sequence[tuple[float, int]], begin: float, end: float
 ) -> list[float]:
-    """Return how old the newest batch at the other side is, at many moments: that much would be lost.
-
-    Args:
-        committed: when each batch was committed, in seconds.
-        arrived: when a batch was complete at the other side, and which, in order.
-        begin: of the first moment; those before anything has arrived do not count.
-        end: after the last moment.
-    """
+    """Return how old the newest batch at the other side is, at many moments: that much would be lost."""
     times = [at for at, _ in arrived]
     found, steps = [], int((end - begin) / STEP_S)
     for step in range(steps):

@@ -1,33 +1,21 @@
-"""Benchmark of scale: requests of 50,000 jobs, 15,000 hosts and a million readers, from counted costs and a model.
-
-costs.json, costs   the counted costs of each part of a system
-model               many parts together: in steady state, in a failover storm, without ZooKeeper
-work                what batches, outputs, operators' requests and replication add to the steady state
-sidecars            real sidecars of one host, counted by the stores, beside the model
-"""
+"""Benchmark of scale: requests of 50,000 jobs, 15,000 hosts and a million readers, from counted costs and a model."""
 
 from dataclasses import asdict, replace
 
 from benchmarks.context import Context
 from benchmarks.drawing import curves
-from benchmarks.result import Picture, Result, Target
-from benchmarks.scale.costs import NAMENODE, OUTAGE, Costs, budgets, load, of
-from benchmarks.scale.model import BEFORE, POLL, Fleet, Load, Loads, on_change, outage, polling, steady, storm
+from benchmarks.result import Picture, Result, at_most
+from benchmarks.scale.costs import OUTAGE, Costs, budgets, load
+from benchmarks.scale.model import BEFORE, Fleet, Load, Loads, outage, steady, storm
 from benchmarks.scale.work import Asked, Work, batches, looked_for, outputs, replication, requests
 
-NAME = "scale"
 TITLE = "What 50,000 jobs, 15,000 hosts and 1,000,000 readers ask of the stores"
 COLUMNS = (
-    "situation",
-    "jobs a host asks about",
-    "jobs a process has",
-    "NameNode, mean /s",
-    "NameNode, peak /s",
-    "ZooKeeper, mean /s",
-    "ZooKeeper, peak /s",
+    *("situation", "jobs a host asks about", "jobs a process has"),
+    *(f"{store}, {what} /s" for store in ("NameNode", "ZooKeeper") for what in ("mean", "peak")),
 )
-SHARES = (0.01, 0.10)
-FLEETS = (Fleet(), Fleet(jobs_per_host=5), Fleet(jobs_per_host=100), Fleet(jobs_per_contender=100))
+SHARES = (0.10,)
+FLEETS = (Fleet(), Fleet(jobs_per_host=100), Fleet(jobs_per_contender=100))
 """Assumed jobs per process, and the alternative that the figures show as well."""
 
 SHARED_AT_MOST = 29_000
@@ -36,10 +24,7 @@ SHARED_AT_MOST = 29_000
 NAMENODE_AT_MOST = 15_000
 """Requests a second to the NameNode in steady state, without batches: as many as when this was written."""
 
-WORK = Work()
-"""Assumed."""
-
-NONE = "-"
+WORK = Work()  # Assumed
 
 Row = tuple[str | float | int, ...]
 
@@ -49,30 +34,23 @@ def run(context: Context) -> Result:
     costs = load()
     context.say("scale: adding up the counted costs")
     rows = [row for fleet in FLEETS for row in _ours(fleet, costs)]
-    rows += _working(FLEETS[0], costs) + _theirs(FLEETS[0], costs)
+    rows += _working(FLEETS[0], costs)
     return Result(
-        name=NAME,
-        title=TITLE,
         columns=COLUMNS,
         rows=tuple(rows),
         targets=(
-            *(
-                Target(each.sentence, each.wanted, round(each.counted, 2), each.unit, at_most=True)
-                for each in budgets(costs)
-            ),
-            Target(
+            *budgets(costs),
+            at_most(
                 "with one session a host, 50,000 jobs with a process each cost ZooKeeper at rest, a second",
                 SHARED_AT_MOST,
                 round(steady(replace(FLEETS[0], shares_sessions=True), costs)[1]),
                 "requests",
-                at_most=True,
             ),
-            Target(
+            at_most(
                 "the same jobs and their readers cost the NameNode at rest, a second",
                 NAMENODE_AT_MOST,
                 round(steady(FLEETS[0], costs)[0]),
                 "requests",
-                at_most=True,
             ),
         ),
         notes=_notes(FLEETS[0], costs),
@@ -126,36 +104,8 @@ def _alike(situation: str, asked: Asked) -> Row:
     return (situation, fleet.jobs_per_host, fleet.jobs_per_contender, namenode, namenode, zookeeper, zookeeper)
 
 
-def _theirs(fleet: Fleet, costs: Costs) -> list[Row]:
-    """Rows for the same readers without agents and without leaders: only their requests to HDFS."""
-    away, as_often = f"{OUTAGE} s without ZooKeeper", _interval(costs)
-    return [
-        (f"{away}, every reader polls HDFS every {POLL:g} s", *_alone(polling(fleet, costs))),
-        (
-            f"{away}, every reader polls HDFS as often as an agent, every {as_often:.1f} s",
-            *_alone(polling(fleet, costs, as_often)),
-        ),
-        *(
-            (
-                f"{share:.0%} of the leaders die, every reader reads HDFS on each change",
-                *_alone(on_change(fleet, costs, share)),
-            )
-            for share in SHARES
-        ),
-    ]
-
-
-def _interval(costs: Costs) -> float:
-    """Seconds between two reads of HDFS by an agent for one job, while ZooKeeper is down."""
-    return OUTAGE / sum(of(NAMENODE, costs.agent.outage[1])[:OUTAGE])
-
-
 def _figures(loads: Loads) -> tuple[int, ...]:
     return tuple(figure for load in (loads.namenode, loads.zookeeper) for figure in _mean_and_peak(load))
-
-
-def _alone(load: Load) -> Row:
-    return (NONE, NONE, *_mean_and_peak(load), NONE, NONE)
 
 
 def _mean_and_peak(load: Load) -> tuple[int, int]:
@@ -173,7 +123,6 @@ def _notes(fleet: Fleet, costs: Costs) -> tuple[str, ...]:
         "A sync counts as one request to ZooKeeper, and so does each new connection; heartbeats do not.",
         _assumed(fleet),
         "Requests to ZooKeeper are those to all its servers together, but every sync and write goes to one of them.",
-        "For a reader without an agent, only requests to HDFS count, spread evenly while it polls.",
         "With one session a host, contenders are spread over all hosts, and each host's agent confirms one session.",
         f"An agent learns of the next leader {costs.heard:g} s after the death of the last one, on average.",
     )
@@ -189,47 +138,19 @@ def _assumed(fleet: Fleet) -> str:
 
 
 def _pictures(fleet: Fleet, costs: Costs) -> tuple[Picture, ...]:
-    unit = "requests a second"
     without, worst = outage(fleet, costs), storm(fleet, costs, SHARES[-1])
-    return (
-        Picture(
-            "outage-namenode",
-            f"NameNode, {OUTAGE} s without ZooKeeper",
-            curves(
-                f"Requests to the NameNode while ZooKeeper is away for {OUTAGE} s",
-                unit,
-                {
-                    "all of it": without.namenode,
-                    "without readers": outage(replace(fleet, hosts=0), costs).namenode,
-                    f"only readers, each polls every {POLL:g} s": polling(fleet, costs),
-                },
-                BEFORE,
-            ),
+    without_readers = outage(replace(fleet, hosts=0), costs).namenode
+    hundred = outage(replace(fleet, jobs_per_contender=100), costs).zookeeper
+    away = f"while ZooKeeper is away for {OUTAGE} s"
+    series = {
+        "outage-namenode": (f"the NameNode {away}", {"all": without.namenode, "without readers": without_readers}),
+        "outage-zookeeper": (
+            f"ZooKeeper {away}",
+            {"a process for each job": without.zookeeper, "a process for 100 jobs": hundred},
         ),
-        Picture(
-            "outage-zookeeper",
-            f"ZooKeeper, {OUTAGE} s of outage",
-            curves(
-                f"Requests to ZooKeeper around {OUTAGE} s of outage",
-                unit,
-                {
-                    "a process for each job": without.zookeeper,
-                    "a process for 100 jobs": outage(replace(fleet, jobs_per_contender=100), costs).zookeeper,
-                },
-                BEFORE,
-            ),
-        ),
-        Picture(
-            "storm-namenode",
-            f"NameNode, {SHARES[-1]:.0%} of the leaders die",
-            curves(
-                f"Requests to the NameNode when {SHARES[-1]:.0%} of all leaders die within a second",
-                unit,
-                {
-                    "all of it": worst.namenode,
-                    "only readers, each reads on each change": on_change(fleet, costs, SHARES[-1]),
-                },
-                BEFORE,
-            ),
-        ),
+        "storm-namenode": (f"the NameNode when {SHARES[-1]:.0%} of all leaders die", {"all": worst.namenode}),
+    }
+    return tuple(
+        Picture(name, f"Requests to {what}", curves(f"Requests to {what}", "requests a second", lines, BEFORE))
+        for name, (what, lines) in series.items()
     )

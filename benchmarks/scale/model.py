@@ -10,39 +10,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
-from benchmarks.scale.costs import NAMENODE, OUTAGE, ZOOKEEPER, Costs, Part, of, rate
+from benchmarks.scale.costs import NAMENODE, ZOOKEEPER, Costs, Part, of, rate
 
-BEFORE = 15
-"""Seconds shown before the event."""
+BEFORE = 15  # Seconds shown before the event
+DYING = 1.0  # Seconds within which the leaders of a storm die
 
-POLL = 30.0
-"""Polling interval in seconds of a reader in the comparison."""
-
-DYING = 1.0
-"""Seconds within which the leaders of a storm die."""
-
-Load = list[float]
-"""Requests in each second."""
+Load = list[float]  # Requests in each second
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Numbers of jobs, hosts and readers.
+    """Numbers of jobs, hosts and readers."""
 
-    Attributes:
-        jobs: each has a leader and a standby.
-        hosts: hosts with readers; each has an agent.
-        readers: processes that ask for the leader of one job each.
-        jobs_per_host: different jobs that the readers of a host ask about.
-        jobs_per_contender: jobs of one contending process; 1 is ``ha run``, more is ``ha daemon``.
-        shares_sessions: whether the contenders of a host borrow one session. They are spread over all hosts.
-    """
-
-    jobs: int = 50_000
-    hosts: int = 15_000
-    readers: int = 1_000_000
-    jobs_per_host: int = 20
-    jobs_per_contender: int = 1
+    jobs: int = 50_000  # each has a leader and a standby
+    hosts: int = 15_000  # hosts with readers; each has an agent
+    readers: int = 1_000_000  # processes that ask for the leader of one job each
+    jobs_per_host: int = 20  # different jobs that the readers of a host ask about
+    jobs_per_contender: int = 1  # jobs of one contending process; 1 is ``ha run``, more is ``ha host daemon``
+    # whether the contenders of a host borrow one session. They are spread over all hosts.
     shares_sessions: bool = False
 
     @property
@@ -103,14 +88,7 @@ def outage(fleet: Fleet, costs: Costs) -> Loads:
 
 
 def storm(fleet: Fleet, costs: Costs, share: float, seed: int = 0) -> Loads:
-    """Return the loads when a share of all leading processes dies within a second, at independent moments.
-
-    Args:
-        fleet: numbers of jobs, hosts and readers.
-        costs: counted costs of each part.
-        share: of the leading processes, from 0 to 1.
-        seed: of the random moments of death.
-    """
+    """Return the loads when a share of all leading processes dies within a second, at independent moments."""
     dice = random.Random(seed)  # noqa: S311  # to be drawn again, not secret
     dead = round(fleet.contenders * share)
     deaths = [BEFORE + dice.random() * DYING for _ in range(dead)]
@@ -133,29 +111,6 @@ def storm(fleet: Fleet, costs: Costs, share: float, seed: int = 0) -> Loads:
             _lay(load, each_brings, death, 1)
         loads.append([max(0.0, each) for each in load])
     return Loads(*loads)
-
-
-def polling(fleet: Fleet, costs: Costs, every: float = POLL) -> Load:
-    """Return the requests of readers to the NameNode if each reader polls it while ZooKeeper is down.
-
-    They are spread evenly, as with a perfect jitter, which favours this approach.
-    """
-    during = fleet.readers * costs.read_same / every
-    return [0.0] * BEFORE + [during] * OUTAGE + [0.0] * BEFORE
-
-
-def on_change(fleet: Fleet, costs: Costs, share: float, seed: int = 0) -> Load:
-    """Return the requests of readers to the NameNode if each reader reads HDFS when its leader has changed.
-
-    All of them are notified when an agent would have been.
-    """
-    dice = random.Random(seed)  # noqa: S311  # to be drawn again, not secret
-    dead = round(fleet.jobs * share)
-    load = [0.0] * (BEFORE + ceil(costs.heard) + BEFORE)
-    for _ in range(dead):
-        told = BEFORE + dice.random() * DYING + costs.heard
-        load[int(told)] += fleet.readers / fleet.jobs * costs.read_changed
-    return load
 
 
 def _lay(load: Load, series: list[float], begins: float, number: float) -> None:

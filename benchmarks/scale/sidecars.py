@@ -1,6 +1,6 @@
 """Real sidecars beside the model: many ``ha run`` on one host, counted by the stores themselves.
 
-    eval "$(ha sandbox env)"; python -m benchmarks.scale.sidecars --jobs 100 --seconds 300
+    eval "$(ha lab sandbox env)"; python -m benchmarks.scale.sidecars --jobs 100 --seconds 300
 
 It needs a running sandbox that nobody else uses. Each job has two sidecars, whose command sleeps, and one agent lends
 its session to all. What the stores count is compared as it is: heartbeats are in the model, because a request of a
@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
+from benchmarks.programs import wait
 from benchmarks.scale.costs import HEARTBEATS, NAMENODE, ZOOKEEPER, Sharing, load, rate
 from benchmarks.thousand_jobs.counters import namenode, zookeeper
 from ha.config.sources import load as settings
@@ -30,12 +31,8 @@ from leader.layout.znodes import SESSIONS, session_path
 from store.errors import StoreError
 from store.zookeeper import Children, Get
 
-AT_ONCE = 4
-"""Sidecars that are started before the next ones wait for them: to start one takes a core for a second."""
-
-ALL_WITHIN_S = 300.0
-"""Seconds that these may take on a busy machine, and that all leases may take to be attested."""
-
+AT_ONCE = 4  # Sidecars that are started before the next ones wait for them: to start one takes a core for a second
+ALL_WITHIN_S = 300.0  # Seconds that these may take on a busy machine, and that all leases may take to be attested
 SETTLES_S = 70.0
 """Seconds from when all are there until the last one has settled: longer than every period of the protocol."""
 
@@ -63,23 +60,15 @@ def lent(stores: Stores) -> Counter[int]:
     return Counter(stat.ephemeral_owner for _, stat in nodes)
 
 
+def more_than(stores: Stores, nodes: int) -> bool:
+    """Whether more nodes than that attest sessions."""
+    return lent(stores).total() > nodes
+
+
 def leases(stores: Stores, jobs: int) -> list[Lease]:
     """Return the lease of each job."""
     admin = JobAdmin(stores.files, None, CALL_S)
     return [admin.lease(f"many-{number}")[1] for number in range(jobs)]
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for it.
-
-    Raises:
-        ClickException: it does not come in time.
-    """
-    end = time.monotonic() + ALL_WITHIN_S
-    while not condition():
-        if time.monotonic() > end:
-            raise click.ClickException(f"It is not so that {what} after {ALL_WITHIN_S:g} s: start fewer sidecars.")
-        time.sleep(0.5)
 
 
 def start_all(jobs: int, folder: Path, started: list["subprocess.Popen[bytes]"]) -> int:
@@ -92,19 +81,16 @@ def start_all(jobs: int, folder: Path, started: list["subprocess.Popen[bytes]"])
             command = ["run", f"many-{number % jobs}", "--", "sleep", "86400"]
             started.append(start(f"{'ab'[number // jobs]}{number % jobs}", command, folder))
             if number % AT_ONCE == AT_ONCE - 1:
-                until(lambda number=number: lent(stores).total() > number + 1, f"{number + 1} are attested")  # type: ignore[misc]
-        until(lambda: lent(stores).total() == 1 + 2 * jobs, "all are attested")
-        until(
-            lambda: all(lease.mode is Mode.ZOOKEEPER for lease in leases(stores, jobs)), "ZooKeeper attests all leases"
+                wait(partial(more_than, stores, number + 1), f"{number + 1} to be attested", ALL_WITHIN_S)
+        wait(partial(more_than, stores, 2 * jobs), "all to be attested", ALL_WITHIN_S)
+        wait(
+            lambda: all(lease.mode is Mode.ZOOKEEPER for lease in leases(stores, jobs)), "attested leases", ALL_WITHIN_S
         )
         return len(lent(stores))
 
 
 def calls() -> tuple[int, float]:
-    """Return the calls that the NameNode has counted, just when it has: it brings its figures up to date now and then.
-
-    The time is that of the monotonic clock, in seconds.
-    """
+    """Return the calls that the NameNode has counted, just when it has brought them up to date."""
     before = namenode(os.environ["HA_SANDBOX_WEBHDFS"]).total()
     while (found := namenode(os.environ["HA_SANDBOX_WEBHDFS"]).total()) == before:
         time.sleep(0.1)
@@ -142,7 +128,7 @@ def main(jobs: int, seconds: float) -> None:
     """Count the requests of real sidecars at rest, and compare them with the model."""
     with TemporaryDirectory(prefix="sidecars-") as made:
         folder = Path(made)
-        started = [start("agent", ["agent"], folder)]
+        started = [start("agent", ["host", "agent"], folder)]
         try:
             sessions = start_all(jobs, folder, started)
             click.echo(f"{2 * jobs} sidecars are attested by {sessions} session(s); load {os.getloadavg()[0]:.1f}")

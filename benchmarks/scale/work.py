@@ -1,42 +1,28 @@
-"""Model of what the jobs of a fleet do beside the steady state: batches, outputs, requests by name and replication.
-
-All jobs are independent, so what they ask is spread evenly. Spark's own requests for a batch are not in it.
-"""
+"""Model of what the jobs of a fleet do beside the steady state: batches, outputs, requests by name and replication."""
 
 from dataclasses import dataclass
 
 from benchmarks.scale.costs import NAMENODE, ZOOKEEPER, Count, Rounds, WorkCosts, rate
 from benchmarks.scale.model import Fleet
 from ha.cli.requests import POLL_S
-from ha.spark.checkpoint_publisher import LATEST_S, SOONEST_S
+from ha.spark.queries.checkpoint_publisher import LATEST_S, SOONEST_S
 
 DAY = 86_400
 
-Asked = tuple[float, float]
-"""Requests a second to the NameNode and to ZooKeeper."""
+Asked = tuple[float, float]  # Requests a second to the NameNode and to ZooKeeper
 
 
 @dataclass(frozen=True)
 class Work:
-    """What each job does.
+    """What each job does."""
 
-    Attributes:
-        every: seconds between two batches.
-        partitions: of its output.
-        requests: of operators, in a day.
-        answered: seconds until one is answered.
-        replicated: share of the jobs that are replicated.
-        directories: of state stores in the checkpoint of each of those.
-        round: seconds between two rounds of a replication.
-    """
-
-    every: float = 60.0
-    partitions: int = 4
-    requests: float = 1.0
-    answered: float = 5.0
-    replicated: float = 0.1
-    directories: int = 8
-    round: float = 1.0
+    every: float = 60.0  # seconds between two batches
+    partitions: int = 4  # of its output
+    requests: float = 1.0  # of operators, in a day
+    answered: float = 5.0  # seconds until one is answered
+    replicated: float = 0.1  # share of the jobs that are replicated
+    directories: int = 8  # of state stores in the checkpoint of each of those
+    round: float = 1.0  # seconds between two rounds of a replication
 
 
 def batches(fleet: Fleet, work: Work, costs: WorkCosts) -> Asked:
@@ -80,12 +66,7 @@ def replication(fleet: Fleet, work: Work, side: Rounds) -> Asked:
 
 
 def looks(every: float, batches: int = 100) -> float:
-    """Return how many looks of a sidecar come to a batch; the pause doubles after a look that finds none.
-
-    Args:
-        every: seconds between two batches.
-        batches: number of them, for the mean.
-    """
+    """Return how many looks of a sidecar come to a batch; the pause doubles after a look that finds none."""
     at, pause, found, made = 0.0, SOONEST_S, 0, 0
     while found < batches:
         at, made = at + pause, made + 1

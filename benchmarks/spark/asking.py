@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from benchmarks.spark.session import session
 
-PAUSE = 0.05
-"""Seconds between two calls of a worker: 200 workers must leave two cores some room."""
-
-MOST_ERRORS = 20
-"""Errors of one worker that it reports in full."""
+PAUSE = 0.05  # Seconds between two calls of a worker: 200 workers must leave two cores some room
+MOST_ERRORS = 20  # Errors of one worker that it reports in full
 
 
 def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
@@ -24,7 +21,7 @@ def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
     import os  # noqa: PLC0415  # this runs in a Python worker
     import time  # noqa: PLC0415
 
-    import ha.spark  # noqa: PLC0415
+    import ha.spark.worker  # noqa: PLC0415
     from store.clock import now  # noqa: PLC0415
 
     seen: dict[int, tuple[float, str]] = {}
@@ -36,7 +33,7 @@ def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
         began = now()
         calls += 1
         try:
-            master = ha.spark.job_master()
+            master = ha.spark.worker.job_master()
         except Exception as error:  # noqa: BLE001  # every kind counts
             failed += 1
             errors = [*errors, repr(error)][:MOST_ERRORS]
@@ -63,14 +60,7 @@ def asking(number: int, folder: str, seconds: float) -> dict[str, Any]:
 
 def main(folder: str, workers: int, seconds: float) -> None:
     """Let this many workers ask, and write their reports to ``said.json``."""
-    settings = {
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
-    }
-    spark = SparkSession.builder.master(f"local[{workers}]").config(map=dict(settings)).getOrCreate()
+    spark = session(f"local[{workers}]", {"spark.driver.memory": "1g"})
 
     def each(numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
         for number in numbers:

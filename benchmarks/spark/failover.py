@@ -1,14 +1,4 @@
-"""Benchmark of Spark failovers: from SIGKILL of a driver to its successor's first commit, by the kind of standby.
-
-Two sidecars run the word count on one host: a stateful query with fenced output, its checkpoint in real HDFS. Input
-files always wait, so no driver waits for input. There are two kinds of kill:
-
-- *driver*: the Python program alone is killed; its sidecar gives the leadership back, and the standby takes it.
-- *all*: sidecar, guard, driver, JVM and Python workers are killed at once; the standby sees that the process is gone.
-
-Three kinds of standbys take turns in one run: warm ones, cold ones, and cold ones with an archive of Spark's classes
-(``--class-data on``), which is made before. A batch is committed when its entry in Spark's commit log is written.
-"""
+"""Benchmark of Spark failovers: from SIGKILL of a driver to its successor's first commit, by the kind of standby."""
 
 import os
 import sys
@@ -21,15 +11,14 @@ from statistics import median
 from threading import Event
 
 from benchmarks.context import Context, servers
-from benchmarks.drawing import dots
-from benchmarks.result import Picture, Result, Target
+from benchmarks.drawing import dotted
+from benchmarks.result import Result, Target, at_least, at_most, table
 from benchmarks.spark.sidecars import NotSo, Sidecar, Sidecars
 from benchmarks.spark.words import Words
 from ha.sandbox import Sandbox
-from ha.sidecar.class_data import ClassData
+from ha.sidecar.command.class_data import ClassData
 from store.clock import now
 
-NAME = "spark_failover"
 TITLE = "SIGKILL of a Spark driver until its successor commits a batch, by the kind of standby"
 
 JOB = "failover"
@@ -39,37 +28,23 @@ STANDBYS = (WARM, COLD, CLASS_DATA)
 WARM_WITHIN = {DRIVER: 1.2, ALL: 1.0}
 FASTER, CLASS_DATA_FASTER = 6.0, 1.5
 
-BEFORE = 2
-"""Batches that the leader commits before the kill, so that it and its JVM are warm."""
-
+BEFORE = 2  # Batches that the leader commits before the kill, so that it and its JVM are warm
 SETTLED = 10.0
 """Seconds for which a standby has stood by: its JVM is quiet by then. Idle Python workers live for a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """One failover.
+    """One failover."""
 
-    Attributes:
-        killed: ``driver`` or ``all``.
-        standby: its kind, one of ``STANDBYS``.
-        granted: seconds from the kill until the standby was granted the leadership.
-        committed: seconds from the kill until its first batch was committed.
-    """
-
-    killed: str
-    standby: str
-    granted: float
-    committed: float
+    killed: str  # ``driver`` or ``all``
+    standby: str  # its kind, one of ``STANDBYS``
+    granted: float  # seconds from the kill until the standby was granted the leadership
+    committed: float  # seconds from the kill until its first batch was committed
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        SandboxError: the servers did not start.
-        NotSo: a driver did not do its work.
-    """
+    """Run the benchmark."""
     with servers(context) as sandbox:
         return summarise(measure(context, sandbox))
 
@@ -117,7 +92,7 @@ def _once(words: Words, sidecars: Sidecars, leader: Sidecar, killed: str, standb
     sidecars.until(lambda: words.newest() >= before + BEFORE, "the leader commits batches")
     wall, at = time.time(), now()
     if killed == DRIVER:
-        if not leader.kill_child(DRIVER):
+        if not leader.strike("kill", DRIVER):
             raise NotSo(f"{leader.name} has no driver to be killed: see its log.")
     else:
         sidecars.drop(leader)
@@ -134,23 +109,12 @@ def _once(words: Words, sidecars: Sidecars, leader: Sidecar, killed: str, standb
 
 def _targets(killed: str, middles: Mapping[tuple[str, str], float]) -> tuple[Target, ...]:
     """Return the targets of one kind of kill, by the medians of each kind of kill and standby."""
-    cold = middles[killed, COLD]
+    cold, archived = middles[killed, COLD], middles[killed, CLASS_DATA]
+    than = f"{killed} killed: ratio of a cold standby's time"
     return (
-        Target(f"{killed} killed, standby warm: first commit", WARM_WITHIN[killed], middles[killed, WARM], "s", True),
-        Target(
-            f"{killed} killed: ratio of a cold standby's time to a warm one's",
-            FASTER,
-            cold / middles[killed, WARM],
-            "x",
-            at_most=False,
-        ),
-        Target(
-            f"{killed} killed: ratio of a cold standby's time without class data to that with it",
-            CLASS_DATA_FASTER,
-            cold / middles[killed, CLASS_DATA],
-            "x",
-            at_most=False,
-        ),
+        at_most(f"{killed} killed, standby warm: first commit", WARM_WITHIN[killed], middles[killed, WARM], "s"),
+        at_least(f"{than} to a warm one's", FASTER, cold / middles[killed, WARM], "x"),
+        at_least(f"{than} without class data to that with it", CLASS_DATA_FASTER, cold / archived, "x"),
     )
 
 
@@ -163,42 +127,25 @@ def summarise(failovers: Sequence[Failover]) -> Result:
     }
     middles = {case: median(each.committed for each in found) if found else nan for case, found in cases.items()}
     names = {case: f"{case[0]} killed, standby {case[1]}" for case in cases}
+    series = {names[case]: [each.committed for each in found] for case, found in cases.items()}
     return Result(
-        name=NAME,
-        title=TITLE,
-        columns=("what", "times", "granted (s)", "first commit (s)", "fastest (s)", "slowest (s)"),
-        rows=tuple(
-            (
-                names[case],
-                len(found),
-                median(each.granted for each in found),
-                middles[case],
-                min(each.committed for each in found),
-                max(each.committed for each in found),
-            )
-            for case, found in cases.items()
-            if found
+        *table(
+            {
+                "what": names.__getitem__,
+                "times": lambda case: len(cases[case]),
+                "granted (s)": lambda case: median(each.granted for each in cases[case]),
+                "first commit (s)": middles.__getitem__,
+                "fastest (s)": lambda case: min(each.committed for each in cases[case]),
+                "slowest (s)": lambda case: max(each.committed for each in cases[case]),
+            },
+            [case for case, found in cases.items() if found],
         ),
         targets=tuple(each for killed in (DRIVER, ALL) for each in _targets(killed, middles)),
         notes=(
-            "Medians. The kinds of standbys take turns, on one host that also runs ZooKeeper, NameNode and DataNode.",
             "The query counts words and has a Python function: one file a batch, the next at once; state in HDFS.",
-            "Each batch is published by ha.spark.Output.",
             "granted: until the standby's sidecar knows that it leads; the rest is the work of Spark and the program.",
             f"A standby has been ready for {SETTLED:g} s: it watches the leader, and its Python workers are alive.",
-            "If only the driver is killed, its sidecar also waits for the end of the JVM.",
         ),
-        pictures=(
-            Picture(
-                "commits",
-                "Until the successor commits its first batch",
-                dots(
-                    "Until the successor commits its first batch",
-                    "s",
-                    {names[case]: [each.committed for each in found] for case, found in cases.items()},
-                    log=True,
-                ),
-            ),
-        ),
+        pictures=(dotted("commits", "Until the successor commits its first batch", "s", series, log=True),),
         raw={"failovers": [asdict(each) for each in failovers]},
     )

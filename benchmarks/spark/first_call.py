@@ -1,8 +1,4 @@
-"""Benchmark of ``ha.spark.job_master()`` in a fresh Python worker: the first call with its imports, and further calls.
-
-A fresh interpreter first imports what PySpark's own worker imports. The clock starts after that: it measures the import
-of ``ha.spark``, the connection if there is no agent, and the answer.
-"""
+"""Benchmark of ``ha.spark.worker.job_master()`` in a fresh Python worker: its first call, and others."""
 
 import json
 import os
@@ -14,32 +10,35 @@ from statistics import median
 from threading import Event
 
 from benchmarks.context import Context, servers
-from benchmarks.drawing import dots
+from benchmarks.drawing import dotted
 from benchmarks.programs import await_answer, client, ha_program
-from benchmarks.result import Picture, Result, Target
+from benchmarks.result import Result, at_most
 from leader.lookup.answers import Source
 
-NAME = "spark_first_call"
 TITLE = "The first call of job_master() in a fresh Python worker"
 
 JOB = "first"
 ROUNDS, QUICK = 15, 3
 AGENT, ALONE = "an agent on the host", "no agent"
+COLUMNS = (
+    *("with", "answered by", "imports, ms", "first call with imports, ms", "slowest first call, ms"),
+    *("processor time of a first call, ms", "further call, us", "store clients imported"),
+)
 FIRST_WITHIN_MS, FURTHER_WITHIN_US = 100.0, 100.0
 
 PROGRAM = """
 import json, os, sys, time
 import pyspark.daemon, pyspark.worker
 began, began_cpu = time.perf_counter(), time.process_time()
-import ha.spark
-ha.spark.job_master
+import ha.spark.worker
+ha.spark.worker.job_master
 imported = time.perf_counter()
-master = ha.spark.job_master()
+master = ha.spark.worker.job_master()
 answered, cpu = time.perf_counter(), time.process_time() - began_cpu
 further = []
 for _ in range(2000):
     at = time.perf_counter()
-    ha.spark.job_master()
+    ha.spark.worker.job_master()
     further.append(time.perf_counter() - at)
 print(json.dumps({
     "imports": imported - began,
@@ -66,20 +65,17 @@ class First:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        SandboxError: the servers did not start.
-        CalledProcessError: a worker found no leader.
-    """
+    """Run the benchmark."""
     with servers(context) as sandbox:
         found = sandbox.environment()
         settings = {"files": found["HA_FILES"], "zookeeper": found["HA_ZOOKEEPER"]}
         snapshots = {AGENT: str(context.folder / "snapshots"), ALONE: "off"}
-        lead = ["daemon", JOB, "--endpoint", "jobmaster=host-1:6123"]
+        lead = ["host", "daemon", JOB, "--endpoint", "jobmaster=host-1:6123"]
         with (
             ha_program(lead, {**settings, "snapshots": "off"}, context.folder / "leader.log"),
-            ha_program(["agent", JOB], {**settings, "snapshots": snapshots[AGENT]}, context.folder / "agent.log"),
+            ha_program(
+                ["host", "agent", JOB], {**settings, "snapshots": snapshots[AGENT]}, context.folder / "agent.log"
+            ),
         ):
             with client({**settings, "snapshots": snapshots[AGENT]}) as asked:
                 await_answer(asked, JOB, Source.SNAPSHOT)
@@ -117,28 +113,17 @@ def summarise(firsts: Mapping[str, list[First]]) -> Result:
         imports_ms = median(each.imports for each in found) * 1e3
         clients = ", ".join(sorted({client for each in found for client in each.clients})) or "none"
         rows.append((name, found[0].source, imports_ms, first_ms, slowest_ms, cpu_ms, further_us, clients))
-        targets.append(Target(f"The first call with {name}", FIRST_WITHIN_MS, first_ms, "ms", at_most=True))
-        targets.append(Target(f"A further call with {name}", FURTHER_WITHIN_US, further_us, "us", at_most=True))
+        targets.append(at_most(f"The first call with {name}", FIRST_WITHIN_MS, first_ms, "ms"))
+        targets.append(at_most(f"A further call with {name}", FURTHER_WITHIN_US, further_us, "us"))
     series = {name: [each.first * 1e3 for each in found] for name, found in firsts.items()}
     return Result(
-        NAME,
-        TITLE,
-        (
-            "with",
-            "answered by",
-            "imports, ms",
-            "first call with imports, ms",
-            "slowest first call, ms",
-            "processor time of a first call, ms",
-            "further call, us",
-            "store clients imported",
-        ),
+        COLUMNS,
         tuple(rows),
         tuple(targets),
         (
             "Medians; each round is a fresh interpreter that has imported what PySpark's worker imports itself.",
             "A further call with an agent reads its snapshot file; without one it answers from memory, under a watch.",
         ),
-        (Picture("first", TITLE, dots(TITLE, "ms", series)),),
+        (dotted("first", TITLE, "ms", series),),
         {name: [asdict(each) for each in found] for name, found in firsts.items()},
     )

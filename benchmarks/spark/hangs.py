@@ -1,10 +1,4 @@
-"""Benchmark of drivers and batches that hang, and of a NameNode that is killed: until the next batch.
-
-Each round is a drill of ``ha drill``: a real job under two sidecars, judged by its history and its output. Drivers are
-frozen once the standby is warm, as one is that has stood by for a while. The time begins when the time-out is over, and
-ends with the next batch, of the query that had hung or of the successor. Once, nothing watches the frozen driver. Under
-the killed NameNode, Spark and Hadoop have the patience that they have by default.
-"""
+"""Benchmark of drivers and batches that hang, and of a NameNode that is killed: until the next batch."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,21 +6,19 @@ from math import nan
 from statistics import median
 
 from benchmarks.context import Context
-from benchmarks.drawing import dots
-from benchmarks.result import Picture, Result, Target
+from benchmarks.drawing import dotted
+from benchmarks.result import Result, at_least, at_most, table
 from benchmarks.spark.sidecars import WARM
-from ha.drill.asking import check
 from ha.drill.catalogue import DRILLS
-from ha.drill.catalogue.queries import BATCH_TIMEOUT_S, STOP_GRACE
+from ha.drill.catalogue.failing_queries import BATCH_TIMEOUT_S, STOP_GRACE
 from ha.drill.drill import Drill, Expected
 from ha.drill.fixture import Fixture, Setup
 from ha.drill.ha_provider import HYBRID, WORD_REGIONS, DrillJob
-from ha.drill.outcome import Outcome
+from ha.drill.outcome import DrillOutcome
 from ha.drill.runner import run_series
 from ha.drill.sandbox_environment import SandboxEnvironment
 from store.clock import now
 
-NAME = "spark_hangs"
 TITLE = "Drivers and batches that hang, and a NameNode that dies: until the next batch"
 
 AFTER_TIMEOUT_S = 5.0
@@ -54,14 +46,14 @@ def _once_warm(drill: Drill) -> Drill:
 def _unwatched(fixture: Fixture) -> None:
     leader, epoch = fixture.leader, fixture.epoch
     fixture.fault_at_once(
-        f"the driver of {leader.name} is frozen, and nobody watches it", lambda: leader.freeze_child("driver")
+        f"the driver of {leader.name} is frozen, and nobody watches it", lambda: leader.strike("freeze", "driver")
     )
     began = now()
     fixture.run_for(UNWATCHED_S)
     done = len(fixture.observer.completed(began + AFTER_TIMEOUT_S))
     same = fixture.epoch == epoch
     detail = f"{done} batches; {'the same' if same else 'another'} leader"
-    check(fixture, "unwatched, nothing happens", same and not done, detail)
+    fixture.check("unwatched, nothing happens", same and not done, detail)
     fixture.lose(leader, leader.kill)  # a person has noticed
     fixture.await_leader(epoch)
     fixture.contend(leader.name)
@@ -89,31 +81,18 @@ def unwatched() -> Drill:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One drill.
+    """One drill."""
 
-    Attributes:
-        drill: its name.
-        passed: whether all its conditions were met.
-        after: seconds from the end of the time-out, or from the kill, until the next batch.
-        changes: further leaders.
-        wrong: words lost or counted twice.
-        failed: the conditions that were not met.
-    """
-
-    drill: str
-    passed: bool
-    after: float
-    changes: float
-    wrong: float
-    failed: str
+    drill: str  # its name
+    passed: bool  # whether all its conditions were met
+    after: float  # seconds from the end of the time-out, or from the kill, until the next batch
+    changes: float  # further leaders
+    wrong: float  # words lost or counted twice
+    failed: str  # the conditions that were not met
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        DrillError: the servers did not start.
-    """
+    """Run the benchmark."""
     environment = SandboxEnvironment(context.folder / "sandbox")
     rounds = []
     try:
@@ -132,7 +111,7 @@ def run(context: Context) -> Result:
     return summarise(rounds)
 
 
-def _measured(outcome: Outcome) -> Round:
+def _measured(outcome: DrillOutcome) -> Round:
     measures = outcome.measures
     timeouts = {"hang-driver": _timeout("hang-driver"), "hang-jvm": _timeout("hang-jvm"), "hang-batch": BATCH_TIMEOUT_S}
     timeout = timeouts.get(outcome.drill, 0.0)
@@ -159,51 +138,40 @@ def summarise(rounds: Sequence[Round]) -> Result:
     found = {each.drill: [other for other in rounds if other.drill == each.drill] for each in rounds}
     middles = {name: median(each.after for each in of) for name, of in found.items()}
     targets = [
-        Target(f"{name}: next batch after the time-out", AFTER_TIMEOUT_S, middle, "s", True)
+        at_most(f"{name}: next batch after the time-out", AFTER_TIMEOUT_S, middle, "s")
         for name, middle in middles.items()
         if name not in (NAMENODE, UNWATCHED)
     ]
     never = [each.after for each in found.get(UNWATCHED, []) if each.passed]
     moved = max((each.changes for each in found.get(NAMENODE, [])), default=nan)
     wrong = max((each.wrong for each in rounds), default=nan)
+    series = {name: [each.after for each in of] for name, of in found.items()}
     return Result(
-        name=NAME,
-        title=TITLE,
-        columns=("what", "times", "passed", "next batch (s)", "fastest (s)", "slowest (s)", "leaders", "words wrong"),
-        rows=tuple(
-            (
-                name,
-                len(of),
-                sum(each.passed for each in of),
-                middles[name],
-                min(each.after for each in of),
-                max(each.after for each in of),
-                max(each.changes for each in of),
-                max(each.wrong for each in of),
-            )
-            for name, of in found.items()
+        *table(
+            {
+                "what": str,
+                "times": lambda name: len(found[name]),
+                "passed": lambda name: sum(each.passed for each in found[name]),
+                "next batch (s)": middles.__getitem__,
+                "fastest (s)": lambda name: min(each.after for each in found[name]),
+                "slowest (s)": lambda name: max(each.after for each in found[name]),
+                "leaders": lambda name: max(each.changes for each in found[name]),
+                "words wrong": lambda name: max(each.wrong for each in found[name]),
+            },
+            found,
         ),
         targets=(
             *targets,
-            Target(
-                "without the heartbeat: no next batch for", UNWATCHED_S, min(never, default=nan), "s", at_most=False
-            ),
-            Target("NameNode killed, usual patience: further leaders", 0.0, moved, "", True),
-            Target("words lost or counted twice in any round", 0.0, wrong, "", True),
+            at_least("without the heartbeat: no next batch for", UNWATCHED_S, min(never, default=nan), "s"),
+            at_most("NameNode killed, usual patience: further leaders", 0.0, moved),
+            at_most("words lost or counted twice in any round", 0.0, wrong),
         ),
         notes=(
-            "Medians. Each round is a drill with all its conditions; one in which a condition failed counts as well.",
             "next batch: from the end of the time-out. With the NameNode, and unwatched: the longest time without one.",
             f"Without a heartbeat nothing happens until a person kills the leader, here after {UNWATCHED_S:g} s.",
             "Driver and JVM are frozen by SIGSTOP, and the standby is warm; the batch hangs in a task of Spark.",
             "The NameNode is replaced 3 s after its kill. Queries have Hadoop's usual retries, and restart in place.",
         ),
-        pictures=(
-            Picture(
-                "next",
-                "Until the next batch",
-                dots("Until the next batch", "s", {name: [each.after for each in of] for name, of in found.items()}),
-            ),
-        ),
+        pictures=(dotted("next", "Until the next batch", "s", series),),
         raw={"rounds": [asdict(each) for each in rounds]},
     )

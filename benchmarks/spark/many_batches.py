@@ -1,26 +1,11 @@
-"""Benchmark of 10,000 batches in a row: what an output's bookkeeping costs as it gets long, and Spark's file sink's.
+"""Benchmark of 10,000 batches in a row: what an output's bookkeeping costs as it gets long, and Spark's file sink's."""
 
-Spark itself needs some tenths of a second for a batch, so it is left out: a batch is what `ha.spark.Output` does after
-Spark has written the rows, and, in turns with it, what Spark's file sink does then, by its own classes. That is
-
-- for `Output`, the journal on real HDFS: the list of the batch's files, the record, the decision, the move;
-- for the file sink, `getLatestBatchId` and `add` of its `FileStreamSinkLog`, with the interval of compaction that Spark
-  has by default.
-
-Each batch is one file. Time and again a batch goes to an output that is new: what the machine does meanwhile makes both
-slower, so that the change of their ratio says what the length of an output costs.
-"""
-
-import json
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter, time
 from typing import Any
@@ -30,23 +15,22 @@ from pyspark.sql import SparkSession
 import ha
 from benchmarks.context import Context, servers
 from benchmarks.drawing import curves
-from benchmarks.result import Picture, Result, Target
-from benchmarks.spark.publishing import SPARK
+from benchmarks.programs import answer, measured
+from benchmarks.result import Picture, Result, at_most
+from benchmarks.spark.session import session
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
+from ha.outputs.batch import Batch
 from ha.outputs.journal import Journal
+from ha.outputs.record import Record
 from store.open import driver_of
 
 NAME = "spark_many_batches"
 TITLE = "Ten thousand batches in a row: the bookkeeping of Output and of Spark's file sink"
 
 BATCHES, QUICK_BATCHES = 10_000, 400
-TURN = 100
-"""Batches that one of the two takes before the other one does."""
-
-YOUNG_EVERY = 10
-"""Each so many batches, one more goes to an output that is new in this turn."""
-
+TURN = 100  # Batches that one of the two takes before the other one does
+YOUNG_EVERY = 10  # Each so many batches, one more goes to an output that is new in this turn
 COMPACTION = 10
 """Each so many batches, Spark's file sink writes all files of its log anew: ``fileSink.log.compactInterval``."""
 
@@ -67,18 +51,13 @@ class Found:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        SandboxError: the servers did not start.
-    """
+    """Run the benchmark."""
     batches = QUICK_BATCHES if context.quick else BATCHES
     with servers(context) as sandbox:
         environment = {**os.environ, "HA_FILES": sandbox.environment()["HA_FILES"]}
         context.say(f"{batches} batches, in turns of {TURN}.")
-        command = [sys.executable, "-m", "benchmarks.spark.many_batches", str(batches)]
-        ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, cwd=Path.cwd())
-    return summarise(Found(**json.loads(ran.stdout.splitlines()[-1])))
+        found = measured("benchmarks.spark.many_batches", {"batches": batches}, context.folder, environment)
+    return summarise(Found(**found))
 
 
 def summarise(found: Found) -> Result:
@@ -101,13 +80,9 @@ def summarise(found: Found) -> Result:
     }
     title = "Bookkeeping of a batch, median of each hundred"
     return Result(
-        name=NAME,
-        title=TITLE,
         columns=("", "first tenth [ms]", "last tenth [ms]", "slowest [ms]"),
         rows=tuple((name, *(round(each, 1) for each in figures)) for name, *figures in rows),
-        targets=(
-            Target("growth of a batch of Output, against that of a new one beside it", FLAT, growth, "x", at_most=True),
-        ),
+        targets=(at_most("growth of a batch of Output, against that of a new one beside it", FLAT, growth, "x"),),
         notes=(
             f"{len(found.output):,} batches of one file each, in turns of {TURN}; Spark's execution is not in them.",
             f"The file sink's log took {len(found.log):,} batches, and no turn after {LOG_S:.0f} s of them.",
@@ -134,10 +109,10 @@ def _steps(values: Sequence[float], width: int) -> list[float]:
 # --- the driver, in a process of its own
 
 
-def main(batches: int) -> None:
-    """Take all turns, and print what was found as one line of JSON."""
+def main(batches: int) -> dict[str, list[float]]:
+    """Take all turns."""
     root, found = os.environ["HA_FILES"], Found()
-    spark = SparkSession.builder.master("local[1]").appName(NAME).config(map=dict(SPARK)).getOrCreate()
+    spark = session("local[1]", {})
     add = _sink_log(spark, f"{root}-out/{NAME}/log")
     with (
         ha.lead(NAME, {}, timeout=30.0, files=root, zookeeper="") as leadership,
@@ -148,15 +123,14 @@ def main(batches: int) -> None:
             with _journal(leadership, f"{root}-out/{NAME}/young-{first}") as young:
                 few = _staged(threads, young, TURN // YOUNG_EVERY)
                 for number, attempt in enumerate(_staged(threads, old, TURN)):
-                    found.output.append(_timed(old.publish, attempt, first + number))
+                    found.output.append(_timed(_publish, old, attempt, first + number))
                     if number % YOUNG_EVERY == 0:
                         which = number // YOUNG_EVERY
-                        found.young.append(_timed(young.publish, few[which], which))
+                        found.young.append(_timed(_publish, young, few[which], which))
             if sum(found.log) < 1000 * LOG_S:
                 found.log += [_timed(add, number) for number in range(first, first + TURN)]
-            print(f"{first + TURN} batches", file=sys.stderr, flush=True)  # noqa: T201
-    print(json.dumps(asdict(found)), flush=True)  # noqa: T201  # read by the benchmark
     spark.stop()
+    return asdict(found)
 
 
 @contextmanager
@@ -167,6 +141,10 @@ def _journal(leadership: Leadership, target: str) -> Iterator[Journal]:
         yield journal
     finally:
         journal.close()
+
+
+def _publish(journal: Journal, attempt: str, number: int) -> None:
+    journal.publish(attempt, Batch(number), Record({"": {f"part-00000-{attempt}-c000.snappy.parquet": 0}}))
 
 
 def _staged(threads: ThreadPoolExecutor, journal: Journal, count: int) -> list[str]:
@@ -210,4 +188,4 @@ def _timed(call: Callable[..., object], *arguments: object) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    answer(main)

@@ -1,21 +1,7 @@
-"""Benchmark of checkpoint publication: costs for a Spark driver, with and without it, in turns of one running query.
+"""Benchmark of checkpoint publication: costs for a Spark driver, with and without it, in turns of one running query."""
 
-A stateful query runs a batch a second, its checkpoint below the leader directory in real HDFS. Publication is switched
-on and off while it runs; in a third kind of turn PySpark's own listener receives the events and does nothing. Each turn
-measures
-
-- *CPU*: processor time of all threads of the driver's Python program, per batch, and the publisher thread's share of
-  it. Turns without publication show the time of an idle program: leases, connections, the interpreter itself.
-- *batch*: the duration of a batch, as Spark reports it.
-- *requests*: the publication's requests to the NameNode, counted at the store drivers.
-
-The CPU time excludes the JVM's own work for an event; if that delayed batches, their durations would show it.
-"""
-
-import os
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -27,75 +13,49 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import ha
 from benchmarks.context import Context, servers
-from benchmarks.drawing import dots
-from benchmarks.result import Picture, Result, Target
+from benchmarks.drawing import dotted
+from benchmarks.measuring import rotated
+from benchmarks.result import Cell, Result, at_most, table
+from benchmarks.spark.session import await_batch, newest, session
 from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
-from ha.sandbox.polling import until
-from ha.sidecar.spark_overlay import CLOSING
 from ha.spark import checkpoint_location
-from ha.spark.checkpoint_publisher import CheckpointPublisher
-from ha.spark.query_events import publish_checkpoints
+from ha.spark.queries.checkpoint_publisher import CheckpointPublisher
+from ha.spark.queries.query_events import publish_checkpoints
 from leader.contender.runtime import Runtime
 from leader.layout.names import LeaderDirectory
 
-NAME = "spark_publishing"
 TITLE = "The costs of a Spark driver whose checkpoints are published"
 
 JOB, QUERY = "publishing", "counts"
 WITH, WITHOUT, PYSPARK = "published", "not published", "not published, but a listener of PySpark's"
 KINDS = (WITHOUT, WITH, PYSPARK)
 TURN_S, QUICK_TURN_S = 20, 5
-SETTLE_S = 3.0
-"""Seconds from a switch until a turn begins."""
-
+SETTLE_S = 3.0  # Seconds from a switch until a turn begins
 WARM_BATCHES = 10
 PATIENCE = 120.0
 BATCH_MS = 1000.0
-SHARE, REQUESTS = 1.0, 3.0
-"""Upper limits: percent of a batch's time, and requests to the NameNode a batch."""
-
-SPARK = {
-    "spark.driver.memory": "512m",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "ERROR",
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.streaming.numRecentProgressUpdates": "40",
-    **CLOSING,  # as by `ha run`
-}
+SHARE, REQUESTS = 1.0, 3.0  # Upper limits: percent of a batch's time, and requests to the NameNode a batch
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Measurements of some consecutive batches.
+    """Measurements of some consecutive batches."""
 
-    Attributes:
-        batch_ms: duration of each batch.
-        cpu_ms: of all threads of the Python program, per batch.
-        thread_ms: of the publisher's thread alone, per batch.
-        requests: to the NameNode, per publication.
-    """
-
-    batch_ms: list[float]
-    cpu_ms: float
-    thread_ms: float
-    requests: float
+    batch_ms: list[float]  # duration of each batch
+    cpu_ms: float  # of all threads of the Python program, per batch
+    thread_ms: float  # of the publisher's thread alone, per batch
+    requests: float  # to the NameNode, per publication
 
 
 class Idle(StreamingQueryListener):
     """Listener that receives all events and does nothing."""
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """A query starts."""
+        """Do nothing."""
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch is complete."""
-
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """A query ends."""
+    onQueryProgress = onQueryTerminated = onQueryStarted  # noqa: N815
 
 
 class Driver:
@@ -110,7 +70,7 @@ class Driver:
         self._stores = Stores(
             settings, on_requests=lambda operation, requests: self._asked.extend([operation] * requests)
         )
-        self._runtime = Runtime("bench", settings.timing, self._stores.files, None)
+        self._runtime = Runtime("bench", settings.leadership.timing, self._stores.files, None)
         directory = LeaderDirectory(leadership.epoch, leadership.session_id)
         self._counted = Leadership(JOB, directory, self._stores, self._runtime, leadership)
 
@@ -121,7 +81,7 @@ class Driver:
         if kind == PYSPARK:
             self._spark.streams.addListener(idle)
         time.sleep(SETTLE_S)
-        first, asked = self._newest(), len(self._asked)
+        first, asked = newest(self._query), len(self._asked)
         cpu, thread = time.process_time(), _thread_time(publisher)
         time.sleep(seconds)
         cpu, thread = time.process_time() - cpu, _thread_time(publisher) - thread
@@ -143,14 +103,6 @@ class Driver:
         self._runtime.close()
         self._stores.close()
 
-    def warm(self) -> None:
-        """Wait until the query runs at its normal speed."""
-        until(lambda: None if self._newest() >= WARM_BATCHES else "it is cold", PATIENCE, "The query does not get warm")
-
-    def _newest(self) -> int:
-        progress = self._query.lastProgress
-        return progress.batchId if progress is not None else -1
-
 
 def per_publication(asked: Sequence[str]) -> float:
     """Return the requests per publication, each of which begins with a list; 0 for fewer than two publications."""
@@ -159,31 +111,21 @@ def per_publication(asked: Sequence[str]) -> float:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        SandboxError: the servers did not start.
-        TimeoutError: the query makes no progress.
-    """
+    """Run the benchmark."""
     seconds = QUICK_TURN_S if context.quick else TURN_S
     rounds: list[dict[str, Turn]] = []
     with servers(context) as sandbox:
         stores = sandbox.environment()
         with _driver(context, stores["HA_FILES"], stores["HA_ZOOKEEPER"]) as driver:
-            driver.warm()
             for number in range(context.repeats()):
                 context.say(f"Round {number + 1} of {context.repeats()}")
-                first = number % len(KINDS)
-                order = (*KINDS[first:], *KINDS[:first])
-                rounds.append({kind: driver.turn(kind, seconds) for kind in order})
+                rounds.append({kind: driver.turn(kind, seconds) for kind in rotated(KINDS, number)})
     return _result(rounds)
 
 
 @contextmanager
 def _driver(context: Context, files: str, zookeeper: str) -> Iterator[Driver]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    warehouse = {"spark.sql.warehouse.dir": str(context.folder / "warehouse")}
-    spark = SparkSession.builder.master("local[1]").config(map={**SPARK, **warehouse}).getOrCreate()
+    spark = session("local[1]", {"spark.sql.warehouse.dir": str(context.folder / "warehouse")})
     try:
         with ha.lead(JOB, {"jobmaster": "here:1"}, timeout=PATIENCE, files=files, zookeeper=zookeeper) as leadership:
             counts = spark.readStream.format("rate").load().selectExpr("value % 100 AS key").groupBy("key").count()
@@ -197,6 +139,7 @@ def _driver(context: Context, files: str, zookeeper: str) -> Iterator[Driver]:
             )
             driver = Driver(spark, leadership, query)
             try:
+                await_batch(query, WARM_BATCHES, PATIENCE)
                 yield driver
             finally:
                 driver.close()
@@ -215,34 +158,21 @@ def _result(rounds: Sequence[Mapping[str, Turn]]) -> Result:
     took = [median(turns[WITH].batch_ms) / median(turns[WITHOUT].batch_ms) for turns in rounds]
     requests = median(turns[WITH].requests for turns in rounds)
     share = median(cpu[WITH]) / BATCH_MS * 100
-    rows = tuple(
-        (
-            kind,
-            sum(len(turns[kind].batch_ms) for turns in rounds),
-            median(median(turns[kind].batch_ms) for turns in rounds),
-            median(turns[kind].cpu_ms for turns in rounds),
-            median(turns[kind].thread_ms for turns in rounds),
-            median(turns[kind].requests for turns in rounds),
-        )
-        for kind in KINDS
-    )
+    columns: dict[str, Callable[[str], Cell]] = {
+        "checkpoints": str,
+        "batches": lambda kind: sum(len(turns[kind].batch_ms) for turns in rounds),
+        "batch p50 (ms)": lambda kind: median(median(turns[kind].batch_ms) for turns in rounds),
+        "CPU (ms a batch)": lambda kind: median(turns[kind].cpu_ms for turns in rounds),
+        "of it publisher's thread": lambda kind: median(turns[kind].thread_ms for turns in rounds),
+        "requests a batch": lambda kind: median(turns[kind].requests for turns in rounds),
+    }
     title = "CPU time of the Python program, per batch, in each round"
     series = {kind: [turns[kind].cpu_ms for turns in rounds] for kind in KINDS}
     return Result(
-        NAME,
-        TITLE,
+        *table(columns, KINDS),
         (
-            "checkpoints",
-            "batches",
-            "batch p50 (ms)",
-            "CPU (ms a batch)",
-            "of it publisher's thread",
-            "requests a batch",
-        ),
-        rows,
-        (
-            Target("CPU time of publication, of the time of a batch a second", SHARE, share, "%", True),
-            Target("Requests to the NameNode for each batch published", REQUESTS, requests, "", True),
+            at_most("CPU time of publication, of the time of a batch a second", SHARE, share, "%"),
+            at_most("Requests to the NameNode for each batch published", REQUESTS, requests),
         ),
         (
             "Medians of the rounds. Each round has turns of all kinds, in changing order, while one query runs.",
@@ -250,14 +180,13 @@ def _result(rounds: Sequence[Mapping[str, Turn]]) -> Result:
                 f"A batch with publication takes {median(took):.3f} times as long as one without: the median of the "
                 f"rounds, which are from {min(took):.3f} to {max(took):.3f}. The query never waits for publication."
             ),
-            "CPU: all threads of the driver's Python program. Without publication it is the time of an idle program.",
             (
                 f"PySpark's own listener takes {median(cpu[PYSPARK]):.1f} ms a batch to build Python objects from an "
                 "event; publication reads the event's JSON."
             ),
             "The publisher lists the commits, takes an id and renames one entry. Spark's own requests are not counted.",
         ),
-        (Picture("cpu", title, dots(title, "ms", series)),),
+        (dotted("cpu", title, "ms", series),),
         {
             "rounds": [{kind: asdict(turn) for kind, turn in turns.items()} for turns in rounds],
             "cpu_ms": cpu,

@@ -1,28 +1,24 @@
 """Records of a topic: what a marathon writes to Kafka, and the comparison of its files with it, as sets of offsets."""
 
-import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks.spark.words import EXAMPLES, FULL, MOST, PATIENCE, Verdict, Words
+from benchmarks.programs import ha
+from benchmarks.spark.words import EXAMPLES, FULL, PATIENCE, Verdict, Words
 from store.clock import now
 from store.errors import NotFound
 from store.files import Files
 
-PARTITIONS, PORTION = 3, 300
-"""Of the topic, and records that are written at once: as many as a batch takes."""
-
+PARTITIONS, PORTION = 3, 300  # Of the topic, and records that are written at once: as many as a batch takes
 KAFKA_TIMEOUT = 60
 
-Record = tuple[int, int, str]
-"""Partition, offset and value."""
+Record = tuple[int, int, str]  # Partition, offset and value
 
 
 class Records(Words):
@@ -31,14 +27,6 @@ class Records(Words):
     query = "records"
 
     def __init__(self, files: str, job: str, brokers: str, environment: Mapping[str, str]) -> None:
-        """Make the topic.
-
-        Args:
-            files: URI of the directory of all jobs.
-            job: the job's name, and the topic's.
-            brokers: of Kafka.
-            environment: variables of a command that stops the job.
-        """
         super().__init__(files, job)
         self._brokers, self._environment = brokers, environment
         self._written: Counter[Record] = Counter()
@@ -65,15 +53,13 @@ class Records(Words):
     def stop(self) -> None:
         """Wait until as many rows are published as records were written, at most for some minutes; stop the job."""
         end = now() + PATIENCE
-        while self.judge().lost and now() < end:
+        while judge(self._written, self._call(self._rows, PATIENCE)).lost and now() < end:
             time.sleep(FULL)
-        subprocess.run(
-            [sys.executable, "-m", "ha.cli", "stop", self.job, "--timeout", "60"], env=self._environment, check=True
-        )
+        ha(["job", "stop", self.job, "--timeout", "60"], self._environment, check=True)
 
     def judge(self) -> Verdict:
         """Compare the files with the records."""
-        return judge(self._written, self._call(self._rows, PATIENCE))
+        return replace(judge(self._written, self._call(self._rows, PATIENCE)), gaps=self._gaps())
 
     def _delivered(self, error: KafkaError | None, record: Message) -> None:
         if error is None:  # a record that the broker has without saying so is a row too much: the verdict shows it
@@ -81,31 +67,17 @@ class Records(Words):
 
     def _rows(self, files: Files) -> dict[int, list[Record]]:
         """Read the rows of each published batch."""
-        found: dict[int, list[Record]] = {}
         try:
-            batches = files.list(f"{self._home}/out")
+            found = self.published(files)
         except NotFound:
-            return found
-        for batch in batches:
-            lines = [
-                line
-                for part in files.list(f"{self._home}/out/{batch.name}")
-                for line in files.read(f"{self._home}/out/{batch.name}/{part.name}", MOST).decode().splitlines()
-            ]
-            rows = map(json.loads, lines)
-            found[int(batch.name.removeprefix("batch="))] = [
-                (row["partition"], row["offset"], row["value"]) for row in rows
-            ]
-        return found
+            return {}
+        return {
+            batch: [(row["partition"], row["offset"], row["value"]) for row in rows] for batch, rows in found.items()
+        }
 
 
 def judge(written: Counter[Record], batches: Mapping[int, list[Record]]) -> Verdict:
-    """Compare the rows with the records.
-
-    Args:
-        written: what the broker has.
-        batches: by id, its rows.
-    """
+    """Compare the rows with the records."""
     read = Counter(row for rows in batches.values() for row in rows)
     missing = set(range(max(batches, default=-1) + 1)) - set(batches)
     lost, more = (written - read).total(), (read - written).total()

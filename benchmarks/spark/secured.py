@@ -1,16 +1,9 @@
-"""Hour on secured stores: ``python -m benchmarks.spark.secured --minutes 60 --failovers 10 --switches 10``.
-
-The word count runs under two sidecars with warm standbys. HDFS has two NameNodes and wants Kerberos, ZooKeeper wants
-Kerberos and certificates, and tickets last two minutes. At drawn times the leader fails as in the marathon, and at
-others the second NameNode becomes the active one, because it is asked to or because the first one is killed. At the
-end the output is compared with a count of the whole input, and the history is checked against every guarantee.
-"""
+"""Hour on secured stores: ``python -m benchmarks.spark.secured --minutes 60 --failovers 10 --switches 10``."""
 
 import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -20,9 +13,9 @@ import click
 
 from benchmarks.alone import Alone, report_option
 from benchmarks.context import servers
-from benchmarks.result import Result, Target
+from benchmarks.result import Result, at_most
 from benchmarks.spark.failover import environment
-from benchmarks.spark.marathon import JOB, KINDS, SESSION_TIMEOUT, Leg, ids_in, run_leg
+from benchmarks.spark.marathon import JOB, KINDS, SESSION_TIMEOUT, Leg, flaws, ids_in, run_leg
 from benchmarks.spark.sidecars import PATIENCE, NotSo, Sidecars
 from benchmarks.spark.words import Verdict, Words
 from ha.history import edits, events
@@ -36,14 +29,9 @@ TITLE = "Failovers and NameNode switches on secured stores whose tickets end"
 ASKED, KILLED = "NameNode asked", "NameNode killed"
 SWITCHES = (ASKED, KILLED)
 
-TICKET_LIFE = 2
-"""Minutes."""
-
-INTERVAL = 2.0
-"""Seconds between two batches: an hour of them shall also be read in a minute or two."""
-
-DRAWN = 0.6
-"""Part of its share of the time in which a fault begins: the rest is for the recovery."""
+TICKET_LIFE = 2  # Minutes
+INTERVAL = 2.0  # Seconds between two batches: an hour of them shall also be read in a minute or two
+DRAWN = 0.6  # Part of its share of the time in which a fault begins: the rest is for the recovery
 
 Say = Callable[[str], None]
 
@@ -58,31 +46,18 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """The events, and the verdicts.
+    """The events, and the verdicts."""
 
-    Attributes:
-        seed: of the times and kinds.
-        minutes: how long it took.
-        legs: the failovers, in order.
-        switches: of the active NameNode, in order.
-        verdict: on the output.
-        ids: number of checkpoint ids drawn.
-        repeated: number of ids that had been drawn before.
-        events: number of events in the history.
-        violations: of guarantees, each in a sentence.
-        tickets: that the owner of the job was given.
-    """
-
-    seed: int
-    minutes: float
-    legs: tuple[Leg, ...]
-    switches: tuple[Switch, ...]
-    verdict: Verdict
-    ids: int
-    repeated: int
-    events: int
-    violations: tuple[str, ...]
-    tickets: int
+    seed: int  # of the times and kinds
+    minutes: float  # how long it took
+    legs: tuple[Leg, ...]  # the failovers, in order
+    switches: tuple[Switch, ...]  # of the active NameNode, in order
+    verdict: Verdict  # on the output
+    ids: int  # number of checkpoint ids drawn
+    repeated: int  # number of ids that had been drawn before
+    events: int  # number of events in the history
+    violations: tuple[str, ...]  # of guarantees, each in a sentence
+    tickets: int  # that the owner of the job was given
 
 
 def plan(dice: random.Random, kinds: Sequence[str], count: int, seconds: float) -> list[tuple[float, str]]:
@@ -94,21 +69,7 @@ def plan(dice: random.Random, kinds: Sequence[str], count: int, seconds: float) 
 
 
 def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers: int, switches: int, say: Say) -> Hour:
-    """Run the job, and disturb it.
-
-    Args:
-        sandbox: real secured ZooKeeper and HDFS with two NameNodes; they are up, and this process is logged in.
-        folder: for the sidecars' logs; it exists.
-        seed: of times and kinds.
-        minutes: over which the faults are spread.
-        failovers: their number.
-        switches: of the active NameNode.
-        say: reports each of them.
-
-    Raises:
-        NotSo: no standby took over, or the job did not finish.
-        SandboxError: a NameNode did not take over.
-    """
+    """Run the job, and disturb it."""
     dice, began, over = random.Random(seed), now(), Event()  # noqa: S311  # faults, not secrets
     seconds = minutes * 60
     planned, later = plan(dice, KINDS, failovers, seconds), plan(dice, SWITCHES, switches, seconds)
@@ -116,46 +77,26 @@ def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers:
     words = Words(files, f"{JOB}-{seed}-{time.time_ns():x}")
     variables = {**environment(sandbox), "HA_SESSION_TIMEOUT": SESSION_TIMEOUT, "HA_FILES": files}
     sidecars = Sidecars(words, variables, folder, INTERVAL)
-    with ExitStack() as stack:
-        stack.callback(words.close)
-        stack.callback(sidecars.end)
-        with words.feeding(), ThreadPoolExecutor(1, "switching") as pool:
-            stack.callback(over.set)
+
+    def disturb() -> tuple[tuple[Leg, ...], tuple[Switch, ...]]:
+        with ThreadPoolExecutor(1, "switching") as pool:
+            switching = pool.submit(_switch_all, sandbox, later, over, say)
             try:
-                sidecars.start(warm=True)
-                sidecars.until(words.commits, "the first leader commits a batch")
-                sidecars.start(warm=True)
-                began = now()
-                switching = pool.submit(_switch_all, sandbox, later, over, say)
-                try:
-                    legs = _fail_over(words, sidecars, switching, planned, say)
-                    _wait(sidecars, switching, began + seconds)
-                    sidecars.until(switching.done, "the last switch is done")
-                except NotSo:
-                    over.set()
-                    switching.result()  # if this has failed, it is the reason
-                    raise
+                legs = _fail_over(words, sidecars, switching, planned, say)
+                _wait(sidecars, switching, began + seconds)
+                sidecars.until(switching.done, "the last switch is done")
+            except NotSo:
+                over.set()
+                switching.result()  # if this has failed, it is the reason
+                raise
             finally:
                 over.set()
-        words.stop()
-        for sidecar in sidecars.all:
-            if sidecar.wait(PATIENCE) != 0:
-                raise NotSo(f"{sidecar.name} has not finished the job: {sidecar.log()[-1500:]}")
-        say("Comparing the output, and checking the history")
-        found, broken = _check(sandbox, words, folder)
-        drawn = ids_in(folder)
-        return Hour(
-            seed=seed,
-            minutes=(now() - began) / 60,
-            legs=legs,
-            switches=tuple(switching.result()),
-            verdict=words.judge(),
-            ids=len(drawn),
-            repeated=len(drawn) - len(set(drawn)),
-            events=found,
-            violations=broken,
-            tickets=sandbox.tickets(),
-        )
+            return legs, tuple(switching.result())
+
+    (legs, switched), verdict = sidecars.through(disturb)
+    say("Checking the history")
+    minutes, (history, broken, tickets) = (now() - began) / 60, _check(sandbox, words, folder)
+    return Hour(seed, minutes, legs, switched, verdict, *ids_in(folder), history, broken, tickets)
 
 
 def _fail_over(
@@ -195,7 +136,7 @@ def _switch(sandbox: Sandbox, kind: str) -> Switch:
     active = sandbox.active_namenode()
     if active is None:
         raise NotSo("No NameNode is active.")
-    other = next(name for name in sandbox.processes if name.startswith("namenode") and name != active)
+    other = next(name for name in sandbox.names("namenode") if name != active)
     sandbox.wait_ready(other)  # it may have been restarted: before it knows all blocks it cannot take over
     at = now()
     if kind == KILLED:
@@ -208,36 +149,29 @@ def _switch(sandbox: Sandbox, kind: str) -> Switch:
     return Switch(kind, seconds)
 
 
-def _check(sandbox: Sandbox, words: Words, folder: Path) -> tuple[int, tuple[str, ...]]:
-    """Return the number of events in the history, and the violations."""
+def _check(sandbox: Sandbox, words: Words, folder: Path) -> tuple[int, tuple[str, ...], int]:
+    """Return the number of events in the history, the violations, and the number of tickets."""
     history = folder / "history"
     history.mkdir()
     for part in folder.glob("history-*/*.jsonl"):
         (history / f"{part.parent.name}-{part.name}").write_bytes(part.read_bytes())
     edits.save(sandbox.edits(), words.root, words.job, history)
     found = [event for event in events.load(history) if event.job in ("", words.job)]
-    return len(found), tuple(f"{each.guarantee}: {each.sentence}" for each in check(found, tolerance=edits.TOLERANCE))
+    broken = tuple(f"{each.guarantee}: {each.sentence}" for each in check(found, tolerance=edits.TOLERANCE))
+    return len(found), broken, sandbox.tickets()
 
 
 def summarise(hour: Hour) -> Result:
     """Return the result."""
     verdict = hour.verdict
-    found = {
-        "words lost": verdict.lost,
-        "words or rows doubled": verdict.doubled,
-        "batches missing, or counts that went back": verdict.crooked,
-        "checkpoint ids drawn twice": hour.repeated,
-        "violations of guarantees": len(hour.violations),
-    }
+    found = {**flaws(verdict, hour.repeated, "words"), "violations of guarantees": len(hour.violations)}
     faults = f"{len(hour.legs)} failovers and {len(hour.switches)} NameNode switches"
     failovers = [(kind, [leg.committed for leg in hour.legs if leg.kind == kind]) for kind in KINDS]
     switches = [(kind, [each.seconds for each in hour.switches if each.kind == kind]) for kind in SWITCHES]
     return Result(
-        name=NAME,
-        title=TITLE,
         columns=("what happened", "times", "until it went on (s)", "slowest (s)"),
         rows=tuple((kind, len(took), median(took), max(took)) for kind, took in failovers + switches if took),
-        targets=tuple(Target(f"{what}, in {faults}", 0, count, "", True) for what, count in found.items()),
+        targets=tuple(at_most(f"{what}, in {faults}", 0, count) for what, count in found.items()),
         notes=(
             f"{verdict.words:,} words in {verdict.batches:,} batches, {hour.ids:,} checkpoint ids.",
             f"{hour.minutes:.0f} minutes; tickets last {TICKET_LIFE} minutes, and {hour.tickets} were given.",
@@ -259,11 +193,10 @@ def summarise(hour: Hour) -> Result:
 @report_option
 def main(minutes: float, failovers: int, switches: int, seed: int, report: Path) -> None:
     """Run the hour. Exit code 0: the output is exact and every guarantee was kept; 1: not so, or it did not finish."""
-    alone = Alone("benchmarks.spark.secured", NAME, report)
+    alone = Alone("benchmarks.spark.secured", NAME, TITLE, report)
     with servers(alone.context, namenodes=2, ticket_life=TICKET_LIFE) as sandbox:
         hour = run(sandbox, alone.folder, seed, minutes, failovers=failovers, switches=switches, say=alone.say)
-    result = summarise(hour)
-    alone.end(result)
+    alone.end(summarise(hour))
 
 
 if __name__ == "__main__":

@@ -4,24 +4,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from benchmarks.spark.words import Words
+from benchmarks.spark.words import Verdict, Words
 from ha.drill.sandbox_environment import Process
 from ha.history.events import Granted, load
 from store.clock import now
 
 T = TypeVar("T")
 
-PATIENCE = 180.0
-"""Seconds to wait for steps that take 30 s on an idle machine."""
-
-LOOK = 0.05
-"""Seconds between two checks."""
-
+PATIENCE = 180.0  # Seconds to wait for steps that take 30 s on an idle machine
+LOOK = 0.05  # Seconds between two checks
 WARM = re.compile(r"^The query is (?:not )?warm\.$", re.MULTILINE)
 COLD = re.compile("contending as")
 """Line in the log of a sidecar, or of its program, when it is ready to take over, perhaps after a failed rehearsal."""
@@ -45,7 +42,6 @@ class Sidecar(Process):
         class_data: bool = False,
         interval: float = 0,
     ) -> None:
-        """Start the sidecar."""
         self.warm = warm
         self._ready_line = WARM if warm else COLD
         self._history = folder / f"history-{name}"
@@ -54,7 +50,8 @@ class Sidecar(Process):
         command = [
             *(sys.executable, "-m", "ha.cli", "run", words.job, "--contender", name),
             *("--endpoint", f"jobmaster={name}:1", "--standby", "warm" if warm else "cold"),
-            *("--class-data", "on" if class_data else "off", "--"),
+            *(["--class-data"] if class_data else []),
+            "--",
             *(sys.executable, *words.program(interval, warm=warm)),
         ]
         super().__init__(name, command, {**environment, "HA_HISTORY": str(self._history)}, folder)
@@ -89,14 +86,6 @@ class Sidecars:
     """The leading sidecar and the standby."""
 
     def __init__(self, words: Words, environment: Mapping[str, str], folder: Path, interval: float = 0) -> None:
-        """Start nothing yet.
-
-        Args:
-            words: the data that they count.
-            environment: all their variables.
-            folder: for their logs; it exists.
-            interval: seconds between the begins of two batches, if there is time.
-        """
         self._interval = interval
         self._words, self._environment, self._folder = words, environment, folder
         self._numbers = count(1)
@@ -129,11 +118,7 @@ class Sidecars:
         self.all.remove(sidecar)
 
     def until(self, condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-        """Wait until the condition is true, and return its value.
-
-        Raises:
-            NotSo: it does not become true.
-        """
+        """Wait until the condition is true, and return its value."""
         end = now() + seconds
         while not (found := condition()):
             if now() > end or not all(sidecar.running for sidecar in self.all):
@@ -141,6 +126,22 @@ class Sidecars:
                 raise NotSo(f"{self._words.job}: this did not happen within {seconds:g} s: {what}.\n{said}")
             Event().wait(LOOK)
         return found
+
+    def through(self, disturb: Callable[[], T]) -> tuple[T, Verdict]:
+        """Let warm sidecars count the words while they are disturbed, until all are counted; compare the output."""
+        with ExitStack() as stack:
+            stack.callback(self._words.close)
+            stack.callback(self.end)
+            with self._words.feeding():
+                self.start(warm=True)
+                self.until(self._words.commits, "the first leader commits a batch")
+                self.start(warm=True)
+                found = disturb()
+            self._words.stop()
+            for sidecar in self.all:
+                if sidecar.wait(PATIENCE) != 0:
+                    raise NotSo(f"{sidecar.name} has not finished the job: {sidecar.log()[-1500:]}")
+            return found, self._words.judge()
 
     def end(self) -> None:
         """Kill all sidecars."""

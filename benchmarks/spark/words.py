@@ -1,17 +1,18 @@
 """Data of the word count: its input, its output, and the comparison of both."""
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from benchmarks.programs import meanwhile
 from ha.drill.clients import text
+from ha.spark.stored.ledger import Ledger
+from leader.job.admin import JobAdmin
 from leader.layout.names import SPARK, newest
 from store.clock import now
 from store.errors import NotFound, NotSent, NotWritable, Unknown
@@ -25,50 +26,31 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 QUERY = "word-count"
 STOP = "_STOP"
 CALL_TIMEOUT = 15.0
-PATIENCE = 180.0
-"""Seconds for which a store may be disturbed, and in which the words of an hour are read."""
-
-BACKLOG = 20
-"""Input files that wait: more than a driver counts while the next one is written. One file is one batch."""
-
-FULL = 0.2
-"""Seconds between two checks whether to add a file."""
-
-MOST = 10_000_000
-"""Largest size of a result file in bytes."""
+PATIENCE = 180.0  # Seconds for which a store may be disturbed, and in which the words of an hour are read
+BACKLOG = 20  # Input files that wait: more than a driver counts while the next one is written. One file is one batch.
+FULL = 0.2  # Seconds between two checks whether to add a file
+MOST = 10_000_000  # Largest size of a result file in bytes
 
 
 class Commit(NamedTuple):
-    """One committed batch.
+    """One committed batch."""
 
-    Attributes:
-        epoch: of the leader directory that holds it: the present leader's, even if an earlier one committed the batch.
-        batch: its id.
-        at: time of the commit in seconds since 1970; HDFS's clock is this host's.
-    """
-
+    # of the leader directory that holds it: the present leader's, even if an earlier one committed the batch
     epoch: int
-    batch: int
-    at: float
+    batch: int  # its id
+    at: float  # time of the commit in seconds since 1970; HDFS's clock is this host's
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Comparison of the output with the expected output.
+    """Comparison of the output with the expected output."""
 
-    Attributes:
-        words: number of words in all files.
-        batches: number of published batches.
-        lost: words that were not counted.
-        doubled: words that were counted twice, and rows that a batch has twice.
-        crooked: rows that count fewer words than an earlier batch did, and missing batches.
-    """
-
-    words: int
-    batches: int
-    lost: int
-    doubled: int
-    crooked: int
+    words: int  # number of words in all files
+    batches: int  # number of published batches
+    lost: int  # words that were not counted
+    doubled: int  # words that were counted twice, and rows that a batch has twice
+    crooked: int  # rows that count fewer words than an earlier batch did, and missing batches
+    gaps: int = 0  # in the ledger of the job
 
 
 class Words:
@@ -77,12 +59,6 @@ class Words:
     query = QUERY
 
     def __init__(self, files: str, job: str) -> None:
-        """Create the directories.
-
-        Args:
-            files: URI of the directory of all jobs.
-            job: the job's name.
-        """
         root, _, jobs = files.rstrip("/").rpartition("/")
         self.job, self.root = job, files
         self.input, self.output = f"{root}/words/{job}/in", f"{root}/words/{job}/out"
@@ -92,12 +68,7 @@ class Words:
         self._call(self._prepare)
 
     def program(self, interval: float, *, warm: bool) -> list[str]:
-        """Return the program that counts the words, and its arguments.
-
-        Args:
-            interval: seconds between the begins of two batches.
-            warm: whether it rehearses.
-        """
+        """Return the program that counts the words, and its arguments."""
         return [
             *(str(EXAMPLES / "word_count.py"), "--input", self.input, "--output", self.output),
             *("--max-files", "1", "--interval", f"{interval:g}", "--checkpoint-ids", *(["--warm"] if warm else [])),
@@ -128,34 +99,23 @@ class Words:
     @contextmanager
     def feeding(self) -> Iterator[None]:
         """Put files into the input on another thread, so that some always wait."""
-        over = threading.Event()
 
         def feed() -> None:
-            while not over.is_set():
-                if self.fed - self.newest() < BACKLOG:
-                    self.feed(1)
-                else:
-                    over.wait(FULL)
+            while self.fed - self.newest() < BACKLOG:
+                self.feed(1)
 
-        with ThreadPoolExecutor(1, "feeding") as pool:
-            fed = pool.submit(feed)
-            try:
-                yield
-            finally:
-                over.set()
-                fed.result()
-
-    def published(self) -> set[int]:
-        """Return the batches in the output."""
-        try:
-            entries = self._call(lambda files: files.list(f"{self._home}/out"))
-        except NotFound:
-            return set()
-        return {int(entry.name.removeprefix("batch=")) for entry in entries}
+        with meanwhile(feed, FULL):
+            yield
 
     def judge(self) -> Verdict:
         """Compare the output with a separate count of all words in the input files."""
-        return judge(self._call(self._read_input, PATIENCE), self._call(self._read_output, PATIENCE))
+        found = judge(self._call(self._read_input, PATIENCE), self._call(self._read_output, PATIENCE))
+        return replace(found, gaps=self._gaps())
+
+    def _gaps(self) -> int:
+        """Compare what Spark has committed with what the outputs have; no leader may change meanwhile."""
+        with open_files(self.root) as files:
+            return len(Ledger(JobAdmin(files, None, CALL_TIMEOUT).directory(self.job)).gaps())
 
     def close(self) -> None:
         """Close the file system."""
@@ -192,25 +152,23 @@ class Words:
         return [files.read(f"{self._home}/in/{name}", MOST).decode() for name in entries]
 
     def _read_output(self, files: Files) -> dict[int, list[tuple[str, int]]]:
-        found: dict[int, list[tuple[str, int]]] = {}
-        for batch in files.list(f"{self._home}/out"):
-            lines = [
-                line
-                for part in files.list(f"{self._home}/out/{batch.name}")
-                for line in files.read(f"{self._home}/out/{batch.name}/{part.name}", MOST).decode().splitlines()
+        return {batch: [(row["word"], row["count"]) for row in rows] for batch, rows in self.published(files).items()}
+
+    def published(self, files: Files) -> dict[int, list[dict[str, Any]]]:
+        """Return the rows of each published batch."""
+        out = f"{self._home}/out"
+        return {
+            int(batch.name.removeprefix("batch=")): [
+                json.loads(line)
+                for part in files.list(f"{out}/{batch.name}")
+                for line in files.read(f"{out}/{batch.name}/{part.name}", MOST).decode().splitlines()
             ]
-            rows = map(json.loads, lines)
-            found[int(batch.name.removeprefix("batch="))] = [(row["word"], row["count"]) for row in rows]
-        return found
+            for batch in files.list(out)
+        }
 
 
 def judge(texts: Iterable[str], batches: Mapping[int, Sequence[tuple[str, int]]]) -> Verdict:
-    """Compare the output with the input.
-
-    Args:
-        texts: of all input files.
-        batches: by id, each word of the batch with its count until then.
-    """
+    """Compare the output with the input."""
     expected: Counter[str] = Counter()
     for each in texts:
         expected.update(each.split())

@@ -1,10 +1,4 @@
-"""Benchmark of Spark's Python workers: 200 real ones ask for the leader while one leader after the other is killed.
-
-One PySpark program in ``local[200]`` has 200 Python workers, forked by Spark itself; each calls
-``ha.spark.job_master()`` every 50 ms. SIGKILL ends the job's leader; the standby takes over and publishes its address.
-The new leader's history has the time at which HDFS held that address, on the boot clock that all processes of the host
-share. Each worker reports when it was first told of it. This is done with an agent on the host, and without one.
-"""
+"""Benchmark of Spark's Python workers: 200 real ones ask for the leader while one leader after the other is killed."""
 
 import json
 import subprocess
@@ -18,15 +12,14 @@ from threading import Event
 from typing import Any
 
 from benchmarks.context import Context, servers
-from benchmarks.drawing import dots
+from benchmarks.drawing import dotted
 from benchmarks.figures import percentile
 from benchmarks.programs import await_answer, client, ha_program, program
-from benchmarks.result import Picture, Result, Target
+from benchmarks.result import Result, at_least, at_most
 from ha.history.events import Published, load
 from ha.sandbox.polling import until
 from leader.lookup.answers import Source
 
-NAME = "spark_workers"
 TITLE = "200 Python workers through a failover"
 
 JOB = "workers"
@@ -34,15 +27,14 @@ WORKERS, QUICK_WORKERS = 200, 20
 AGENT, ALONE = "an agent on the host", "no agent"
 WITHIN = 1.0
 
-READY_S = 300.0
-"""Seconds until all workers ask: two cores start about four of them in a second."""
+COLUMNS = (
+    *("with", "workers", "failovers", "calls", "errors", "late", "median worker, s", "last worker, s"),
+    *("last worker of the worst failover, s", "slowest call, s"),
+)
 
-PUBLISHED_S = 60.0
-"""Longest time of a takeover in seconds."""
-
-DOTS = 400
-"""Most dots in a row of the picture."""
-
+READY_S = 300.0  # Seconds until all workers ask: two cores start about four of them in a second
+PUBLISHED_S = 60.0  # Longest time of a takeover in seconds
+DOTS = 400  # Most dots in a row of the picture
 SETTLED_S = 8.0
 """Seconds after which a new standby has settled: its session is attested, and it watches the leader's process."""
 
@@ -51,48 +43,29 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """One failover, as all workers saw it.
+    """One failover, as all workers saw it."""
 
-    Attributes:
-        epoch: of the new leader.
-        after: seconds from the publication until each worker was first told of it, ascending; infinite if it was not.
-        strangers: number of workers that were told of another address under that epoch.
-    """
-
-    epoch: int
+    epoch: int  # of the new leader
+    # seconds from the publication until each worker was first told of it, ascending; infinite if it was not
     after: list[float]
-    strangers: int
+    strangers: int  # number of workers that were told of another address under that epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All failovers of one run, and the workers' reports of all their calls.
+    """All failovers of one run, and the workers' reports of all their calls."""
 
-    Attributes:
-        failovers: in order.
-        workers: number of processes that asked.
-        calls: number of all calls.
-        failed: number of failed calls.
-        back: number of calls that returned an epoch below one that the same worker had seen.
-        slowest: duration of the longest call in seconds.
-        errors: a selection of the errors.
-    """
-
-    failovers: list[Failover]
-    workers: int
-    calls: int
-    failed: int
-    back: int
-    slowest: float
-    errors: list[str]
+    failovers: list[Failover]  # in order
+    workers: int  # number of processes that asked
+    calls: int  # number of all calls
+    failed: int  # number of failed calls
+    back: int  # number of calls that returned an epoch below one that the same worker had seen
+    slowest: float  # duration of the longest call in seconds
+    errors: list[str]  # a selection of the errors
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark.
-
-    Raises:
-        SandboxError: the servers did not start, or no standby took over.
-    """
+    """Run the benchmark."""
     workers = QUICK_WORKERS if context.quick else WORKERS
     with servers(context) as sandbox:
         found = sandbox.environment()
@@ -101,21 +74,16 @@ def run(context: Context) -> Result:
 
 
 def measure(context: Context, settings: Mapping[str, str], workers: int, name: str) -> Run:
-    """Kill one leader after the other while the workers ask.
-
-    Args:
-        context: options of the run.
-        settings: of the stores.
-        workers: their number.
-        name: of the case: with or without an agent.
-    """
+    """Kill one leader after the other while the workers ask."""
     folder = context.folder / name.replace(" ", "-")
     folder.mkdir()
     rounds, job = context.repeats(), f"{JOB}-{'agent' if name == AGENT else 'alone'}"
     snapshots = str(folder / "snapshots") if name == AGENT else "off"
     with ExitStack() as stack:
         if name == AGENT:
-            stack.enter_context(ha_program(["agent", job], {**settings, "snapshots": snapshots}, folder / "agent.log"))
+            stack.enter_context(
+                ha_program(["host", "agent", job], {**settings, "snapshots": snapshots}, folder / "agent.log")
+            )
         leaders = Leaders(job, settings, folder)
         stack.callback(leaders.end)
         leaders.start()
@@ -149,7 +117,7 @@ class Leaders:
     def start(self) -> None:
         """Start another contender."""
         self._started += 1
-        arguments = ["daemon", self._job, "--endpoint", f"jobmaster=host-{self._started}:6123"]
+        arguments = ["host", "daemon", self._job, "--endpoint", f"jobmaster=host-{self._started}:6123"]
         log = self._folder / f"leader-{self._started}.log"
         self._running.append(self._programs.enter_context(ha_program(arguments, self._settings, log)))
 
@@ -232,26 +200,13 @@ def summarise(runs: Mapping[str, Run], workers: int) -> Result:
         figures = (found.workers, len(found.failovers), found.calls, errors, late)
         rows.append((name, *figures, median(middles), median(last), max(last), found.slowest))
         targets += [
-            Target(f"Errors and wrong answers with {name}", 0.0, float(errors), "calls", at_most=True),
-            Target(f"The last of {workers} workers after the publication with {name}", WITHIN, max(last), "s", True),
-            Target(f"Worker processes with {name}", float(workers), float(found.workers), "processes", at_most=False),
+            at_most(f"Errors and wrong answers with {name}", 0.0, float(errors), "calls"),
+            at_most(f"The last of {workers} workers after the publication with {name}", WITHIN, max(last), "s"),
+            at_least(f"Worker processes with {name}", float(workers), float(found.workers), "processes"),
         ]
     series = {name: [after for each in found.failovers for after in each.after] for name, found in runs.items()}
     return Result(
-        NAME,
-        TITLE,
-        (
-            "with",
-            "workers",
-            "failovers",
-            "calls",
-            "errors",
-            "late",
-            "median worker, s",
-            "last worker, s",
-            "last worker of the worst failover, s",
-            "slowest call, s",
-        ),
+        COLUMNS,
         tuple(rows),
         tuple(targets),
         (
@@ -259,9 +214,8 @@ def summarise(runs: Mapping[str, Run], workers: int) -> Result:
             "They include the 50 ms between two calls of a worker. Medians over the failovers.",
             "Errors: calls that raised, or returned an epoch below an earlier one or an address never published.",
             "Late: workers that were told after 1 s, or never.",
-            "The workers are real: Spark's own, forked by its daemon, in one program in local mode.",
             f"The picture shows at most {DOTS} of all delays: every n-th, from the slowest on.",
         ),
-        (Picture("after", TITLE, dots(TITLE, "s", {name: _shown(values) for name, values in series.items()})),),
+        (dotted("after", TITLE, "s", {name: _shown(values) for name, values in series.items()}),),
         {name: asdict(found) for name, found in runs.items()},
     )

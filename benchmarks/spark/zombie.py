@@ -20,22 +20,19 @@ from pathlib import Path
 from pyarrow import parquet
 
 from benchmarks.context import Context, servers
-from benchmarks.result import Result, Target
+from benchmarks.result import Result, at_least, at_most
 from examples.demo.participant import Participant
 from ha.sandbox.polling import until
 from store.errors import NotFound
 from store.files import Files
 from store.open import driver_of
 
-NAME = "spark_zombie"
 TITLE = "A driver that wakes up inside a batch after it was replaced"
 
 STORES = ("hdfs", "rocksdb")
 FORMATS = ("parquet", "json", "text")
 JOB = "zombie"
-FILES, LINES = 4, 10
-"""Input files: each is a batch, and repeats two lines of the file before it."""
-
+FILES, LINES = 4, 10  # Input files: each is a batch, and repeats two lines of the file before it
 REPEATED = 2
 PATIENCE_S = 240.0
 LIMIT = 1 << 24
@@ -43,18 +40,12 @@ LIMIT = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One query.
+    """One query."""
 
-    Attributes:
-        store: of its state.
-        format: of its output.
-        fenced: whether it uses ``ha``.
-        asleep: the zombie's next step for the batch when it was frozen: ``publishing`` or ``writing`` it.
-    """
-
-    store: str
-    format: str
-    fenced: bool = True
+    store: str  # of its state
+    format: str  # of its output
+    fenced: bool = True  # whether it uses ``ha``
+    # the zombie's next step for the batch when it was frozen: ``publishing`` or ``writing`` it
     asleep: str = "publishing"
 
     @property
@@ -65,21 +56,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Outcome of one query.
+    """Outcome of one query."""
 
-    Attributes:
-        case: the query.
-        expected: number of rows in its output, if each occurs once.
-        seen: number of rows in its output.
-        late: fate of the zombie's own rows of its batch.
-        error: error message with which the zombie's query ended.
-    """
-
-    case: Case
-    expected: int
-    seen: int
-    late: str
-    error: str
+    case: Case  # the query
+    expected: int  # number of rows in its output, if each occurs once
+    seen: int  # number of rows in its output
+    late: str  # fate of the zombie's own rows of its batch
+    error: str  # error message with which the zombie's query ended
 
 
 ALL = tuple(Case(store, each) for store in STORES for each in FORMATS)
@@ -96,8 +79,6 @@ def run(context: Context) -> Result:
     wrong = sum(abs(each.seen - each.expected) for each in found if each.case.fenced)
     passed = sum(not each.late.endswith("refused") for each in found if each.case.fenced)
     return Result(
-        NAME,
-        TITLE,
         ("with ha", "state store", "format", "asleep before", "rows expected", "rows seen", "the zombie's batch"),
         tuple(
             (_yes(case.fenced), case.store, case.format, case.asleep, each.expected, each.seen, each.late)
@@ -105,9 +86,9 @@ def run(context: Context) -> Result:
             for case in (each.case,)
         ),
         (
-            Target("with ha: rows lost or doubled, in all queries", 0.0, float(wrong), "rows", at_most=True),
-            Target("with ha: zombies whose batch was not refused", 0.0, float(passed), "queries", at_most=True),
-            Target("without ha: rows seen for each one expected", 1.01, min(doubled), "x", at_most=False),
+            at_most("with ha: rows lost or doubled, in all queries", 0.0, float(wrong), "rows"),
+            at_most("with ha: zombies whose batch was not refused", 0.0, float(passed), "queries"),
+            at_least("without ha: rows seen for each one expected", 1.01, min(doubled), "x"),
         ),
         (
             "The driver was frozen in `foreachBatch`; its successor did all the work; it woke up without its sidecar.",
@@ -119,17 +100,7 @@ def run(context: Context) -> Result:
 
 
 def trial(cases: Sequence[Case], stores: dict[str, str], folder: Path, say: Callable[[str], None]) -> list[Found]:
-    """Run one trial.
-
-    Args:
-        cases: queries, all of them at the same time.
-        stores: addresses of HDFS and ZooKeeper, from the sandbox's environment.
-        folder: for logs and the drivers' files; it does not exist yet.
-        say: reports progress.
-
-    Raises:
-        TooLateError: a step did not happen within minutes.
-    """
+    """Run one trial."""
     root, gate = f"{stores['HA_FILES']}-zombie-{os.getpid()}", folder / "gate"
     gate.mkdir(parents=True)
     direct = driver_of(root)()

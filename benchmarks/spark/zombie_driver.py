@@ -7,7 +7,6 @@ others do what Spark's documentation says: a checkpoint somewhere, and ``foreach
 """
 
 import json
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -18,7 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import ha.spark
+import ha.spark.tools
+from benchmarks.spark.session import session
 from ha.leadership.leadership import Leadership
+from ha.outputs.batch import Batch
+from ha.outputs.record import Record
 from leader.errors import Fenced
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -30,19 +33,8 @@ IDS = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 IDS_OF = {"hdfs": "1", "rocksdb": "2"}
 """HDFSBackedStateStore knows no ids, and `ha.spark.lead` chooses them for queries that begin."""
 
-GATED_BATCH = 1
-"""Batch in which the first driver waits at the gate, inside ``foreachBatch``."""
-
-SETTINGS = {
-    "spark.driver.memory": "768m",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "ERROR",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+GATED_BATCH = 1  # Batch in which the first driver waits at the gate, inside ``foreachBatch``
+SETTINGS = {"spark.driver.memory": "768m", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 
 
 class Gate:
@@ -73,9 +65,9 @@ class Late(ha.spark.Output):
         """Wait there."""
         publish = self._journal.publish
 
-        def late(attempt: str, batch_id: int) -> bool:
-            gate.pass_through(case, batch_id)
-            return publish(attempt, batch_id)
+        def late(attempt: str, batch: Batch, wrote: Record, least: int = 0) -> bool:
+            gate.pass_through(case, batch.number)
+            return publish(attempt, batch, wrote, least)
 
         cast("Any", self._journal).publish = late
 
@@ -106,7 +98,7 @@ def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable
 
 def outcome(error: Exception, leadership: Leadership) -> str:
     """Describe whether the fence refused the batch, and at which step."""
-    if not isinstance(ha.spark.explain(error, leadership), Fenced):
+    if not isinstance(ha.spark.tools.explain(error, leadership), Fenced):
         return f"failed: {type(error).__name__}"
     return "publication refused" if isinstance(error, Fenced) else "state refused"
 
@@ -130,7 +122,7 @@ def finish(queries: dict[str, StreamingQuery], leadership: Leadership, gate: Gat
             query.processAllAvailable()
             gate.say(f"ended-{name}", "well")
         except Exception as error:  # noqa: BLE001  # Spark's or py4j's: it is reported
-            explained = ha.spark.explain(error, leadership)
+            explained = ha.spark.tools.explain(error, leadership)
             gate.say(f"ended-{name}", str(explained or type(error).__name__))
             failed = failed or error
     if failed is not None:
@@ -141,11 +133,11 @@ def main() -> None:
     """Run until all input is processed."""
     plan = json.loads(Path(sys.argv[1]).read_text())
     gate = Gate(Path(plan["gate"]), sys.argv[2])
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.master("local[2]").config(map=dict(SETTINGS)).getOrCreate()
+    spark = session("local[2]", SETTINGS)
     gate.say("session")
     with ha.spark.lead(plan["job"], spark) as leadership:
         finish({each["name"]: start(spark, leadership, each, plan, gate) for each in plan["cases"]}, leadership, gate)
+        leadership.finish()  # its queries are still active
 
 
 if __name__ == "__main__":

@@ -1,14 +1,4 @@
-"""Benchmark of takeovers: time without a leader, here, with kazoo's ``Election``, and with Curator's ``LeaderLatch``.
-
-    systems     the three systems and their command lines
-    pair        a leader and its standby              network   hosts that can be disconnected
-    faults      faults of the leader                  load      load of the machine
-    readers     when readers find the next leader     trial     rounds, with pairs of all systems side by side
-
-A takeover is over when the next leader has the leadership *and* a watching reader was told of it. The takeovers of this
-project count twice: for a reader of its own, and for one on the host of an agent. All times are read from one clock,
-the host's boot clock.
-"""
+"""Benchmark of takeovers: time without a leader, here, with kazoo's ``Election`` and Curator's ``LeaderLatch``."""
 
 import math
 import os
@@ -20,73 +10,43 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.context import Context, servers
-from benchmarks.drawing import dots
-from benchmarks.result import Picture, Result, Target
+from benchmarks.drawing import dotted
+from benchmarks.result import Picture, Result, Target, at_least, at_most, table
 from benchmarks.takeover.faults import FAULTS, KILL, LOSS, OUTAGE, RESIGN, YOUNG, Fault
 from benchmarks.takeover.network import Network, NoNetwork, network
 from benchmarks.takeover.pair import Pair
 from benchmarks.takeover.readers import AgentReader, ElectionReader, HereReader, Reader
 from benchmarks.takeover.systems import CURATOR, HERE, KAZOO, SYSTEMS, WITH_AGENT
-from benchmarks.takeover.trial import Conditions, Takeover, Trial
+from benchmarks.takeover.trial import Takeover, Trial
 from ha.sandbox import Sandbox
 
-NAME = "takeover"
 TITLE = "How long a job is without a leader"
-COLUMNS = (
-    "fault",
-    "session timeout, s",
-    "system",
-    "rounds",
-    "median, s",
-    "fastest, s",
-    "slowest, s",
-    "granted, median s",
-    "found, median s",
-    "never",
-    "times as long as here",
-)
 ROUNDS = 15
-PAIRS = 3
-"""Pairs of each system at the same time. More would finish sooner, but would measure the machine as well."""
-
+PAIRS = 3  # Pairs of each system at the same time. More would finish sooner, but would measure the machine as well.
 TIMEOUTS = (4.0, 10.0)
 FASTER = 10.0
-SOON = 1.0
-"""Seconds within which the next leader should be found where ZooKeeper cannot tell, or the leader is young."""
-
-WITHIN = 1.15
-"""Share of the session timeout within which a takeover should end after the loss of a host."""
+SOON = 1.0  # Seconds within which the next leader should be found where ZooKeeper cannot tell, or the leader is young
+WITHIN = 1.15  # Share of the session timeout within which a takeover should end after the loss of a host
 
 _numbers = count(1)
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark; the usual rounds take half an hour.
-
-    Raises:
-        SandboxError: the servers did not start.
-        NoLeader: a contender did not start.
-    """
+    """Run the benchmark; the usual rounds take half an hour."""
     found: list[Takeover] = []
-    conditions: list[Conditions] = []
     skipped: list[str] = []
     with servers(context) as sandbox:
         for timeout in TIMEOUTS[:1] if context.quick else TIMEOUTS:
             for fault in FAULTS:
                 try:
-                    takeovers, loads = _measured(context, sandbox, fault, timeout)
+                    found += _measured(context, sandbox, fault, timeout)
                 except NoNetwork as error:
                     skipped.append(f"NOT MEASURED: {fault.name}, session timeout {timeout:g} s: {error}.")
                     context.say(skipped[-1])
-                else:
-                    found += takeovers
-                    conditions += loads
-    return report(found, conditions, skipped)
+    return report(found, skipped)
 
 
-def _measured(
-    context: Context, sandbox: Sandbox, fault: Fault, timeout: float
-) -> tuple[list[Takeover], list[Conditions]]:
+def _measured(context: Context, sandbox: Sandbox, fault: Fault, timeout: float) -> list[Takeover]:
     rounds = math.ceil(context.repeats(ROUNDS) / PAIRS)
     with ExitStack() as stack:
         hosts = stack.enter_context(network()) if fault.hosts else None
@@ -96,8 +56,7 @@ def _measured(
         for pair in pairs:
             for reader in trial.readers_of(pair):
                 readers[reader].follow(pair.job)
-        done = [trial.round(pairs, context.say) for _ in range(rounds)]
-    return [takeover for takeovers, _ in done for takeover in takeovers], [load for _, load in done]
+        return [takeover for _ in range(rounds) for takeover in trial.round(pairs, context.say)]
 
 
 @contextmanager
@@ -144,34 +103,35 @@ def _variables(servers_: Mapping[str, str], timeout: float) -> dict[str, str]:
 # --- summary
 
 
-def report(found: Sequence[Takeover], conditions: Sequence[Conditions], skipped: Sequence[str]) -> Result:
-    """Summarise what was measured.
-
-    Args:
-        found: every takeover.
-        conditions: of every round.
-        skipped: a sentence for each case that was not measured.
-    """
+def report(found: Sequence[Takeover], skipped: Sequence[str]) -> Result:
+    """Summarise what was measured."""
     cases = _cases(found)
     return Result(
-        name=NAME,
-        title=TITLE,
-        columns=COLUMNS,
-        rows=tuple(_row(case, takeovers, cases) for case, takeovers in cases.items()),
+        *table(
+            {
+                "fault": lambda case: case[0],
+                "system": lambda case: case[2],
+                "median, s": lambda case: _median(cases, case),
+                "slowest, s": lambda case: max(each.seconds for each in cases[case]),
+                "granted, median s": lambda case: median(each.granted for each in cases[case]),
+                "found, median s": lambda case: median(each.found for each in cases[case]),
+                "times as long as here": lambda case: _median(cases, case) / _median(cases, (*case[:2], HERE.name)),
+            },
+            [case for case in cases if case[1] == max(TIMEOUTS) and case[2] != WITH_AGENT],
+        ),
         targets=(
             *(_faster(cases, baseline.name) for baseline in (KAZOO, CURATOR)),
             _within(cases),
             *(_soon(cases, fault) for fault in (OUTAGE, YOUNG)),
             _like_kazoo(cases),
         ),
-        notes=(*skipped, *_notes(conditions)),
+        notes=(*skipped, *_notes()),
         pictures=tuple(_picture(fault, cases) for fault in FAULTS if any(case[0] == fault.name for case in cases)),
-        raw={"takeovers": [asdict(each) for each in found], "conditions": [asdict(each) for each in conditions]},
+        raw={"takeovers": [asdict(each) for each in found]},
     )
 
 
-Case = tuple[str, float, str]
-"""Fault, session timeout, system."""
+Case = tuple[str, float, str]  # Fault, session timeout, system
 
 Cases = Mapping[Case, list[Takeover]]
 
@@ -187,30 +147,11 @@ def _median(cases: Cases, case: Case) -> float:
     return median(each.seconds for each in cases[case]) if case in cases else math.nan
 
 
-def _row(case: Case, takeovers: Sequence[Takeover], cases: Cases) -> tuple[str | float | int, ...]:
-    fault, timeout, system = case
-    seconds = [each.seconds for each in takeovers]
-    here = _median(cases, (fault, timeout, HERE.name))
-    return (
-        fault,
-        timeout,
-        system,
-        len(takeovers),
-        median(seconds),
-        min(seconds),
-        max(seconds),
-        median(each.granted for each in takeovers),
-        median(each.found for each in takeovers),
-        sum(math.isinf(each) for each in seconds),
-        median(seconds) / here,
-    )
-
-
 def _faster(cases: Cases, baseline: str) -> Target:
     longest = max(TIMEOUTS)
     ours, theirs = (_median(cases, (KILL.name, longest, name)) for name in (HERE.name, baseline))
     sentence = f"takeover after SIGKILL, session timeout {longest:g} s: {baseline} takes so many times as long"
-    return Target(sentence, FASTER, theirs / ours, "x", at_most=False)
+    return at_least(sentence, FASTER, theirs / ours, "x")
 
 
 def _within(cases: Cases) -> Target:
@@ -222,14 +163,14 @@ def _within(cases: Cases) -> Target:
         for each in takeovers
     ]
     sentence = "takeover after the loss of a host, the slowest one"
-    return Target(sentence, WITHIN, max(shares, default=math.nan), "x session timeout", at_most=True)
+    return at_most(sentence, WITHIN, max(shares, default=math.nan), "x session timeout")
 
 
 def _soon(cases: Cases, fault: Fault) -> Target:
     """Return the target for the slower of the two readers, under any session timeout."""
     medians = [_median(cases, case) for case in cases if case[0] == fault.name and case[2] in (HERE.name, WITH_AGENT)]
     sentence = f"{fault.name}: the next leader leads and is found, median"
-    return Target(sentence, SOON, max(medians, default=math.nan), "s", at_most=True)
+    return at_most(sentence, SOON, max(medians, default=math.nan), "s")
 
 
 def _like_kazoo(cases: Cases) -> Target:
@@ -238,26 +179,19 @@ def _like_kazoo(cases: Cases) -> Target:
     times = math.nan
     if ours and theirs:
         times = median(each.found for each in ours) / median(each.found for each in theirs)
-    return Target("orderly end: the next leader is found, of kazoo's time", 1.0, times, "x", at_most=True)
+    return at_most("orderly end: the next leader is found, of kazoo's time", 1.0, times, "x")
 
 
-def _notes(conditions: Sequence[Conditions]) -> tuple[str, ...]:
+def _notes() -> tuple[str, ...]:
     pairs = PAIRS * len(SYSTEMS)
-    notes = [
+    return (
         f"{PAIRS} pairs of each system at the same time, {pairs} in all, with staggered faults: all under one load.",
         "A kill ends the process and all its children. A lost host's cable is pulled; its processes go on.",
         "One ZooKeeper server with a tick of 0.5 s: with the usual tick of 2 s sessions end up to 1.5 s later.",
         "Readers watch, with an agent on their host and without. Each contender has an agent on a host of its own.",
+        f"The table is of readers without one, and of the longest session timeout, {max(TIMEOUTS):g} s.",
         "Contenders run a command that ends at once on SIGTERM.",
-    ]
-    if conditions:
-        busy, waited = (median(getattr(each, name) for each in conditions) for name in ("busy", "waited"))
-        worst = max(each.busy for each in conditions)
-        notes.append(
-            f"The {os.cpu_count()} processors were busy for {busy:.0%} of the measured time (median of "
-            f"rounds; {worst:.0%} in the busiest), and some process waited for one for {waited:.0%} of it."
-        )
-    return tuple(notes)
+    )
 
 
 def _picture(fault: Fault, cases: Cases) -> Picture:
@@ -266,5 +200,4 @@ def _picture(fault: Fault, cases: Cases) -> Picture:
         for (name, timeout, system), takeovers in cases.items()
         if name == fault.name
     }
-    title = f"Time until the next leader leads and is found: {fault.name}"
-    return Picture(fault.key, title, dots(title, "s", series, log=True))
+    return dotted(fault.key, f"Time until the next leader leads and is found: {fault.name}", "s", series, log=True)

@@ -12,32 +12,23 @@ from store.clock import now
 AWAY_BEFORE = 3.0
 """Seconds from the start of an outage of ZooKeeper until the leaders are killed: all clients know of it by then."""
 
-AWAY = 30.0
-"""Seconds for which ZooKeeper is down, or a little more: a server takes some time to start."""
+AWAY = 30.0  # Seconds for which ZooKeeper is down, or a little more: a server takes some time to start
 
 
-YOUNG_S = 3.0
-"""Seconds: less than the session of a new leader takes to settle."""
+YOUNG_S = 3.0  # Seconds: less than the session of a new leader takes to settle
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of fault.
+    """One kind of fault."""
 
-    Attributes:
-        key: one word.
-        name: in tables.
-        hit: applies the fault to a leading process.
-        around: context manager for a second fault during the round.
-        hosts: whether contenders must run on hosts that can be lost.
-        age: seconds for which the leader has led when it is hit; None for as long as everything takes to settle.
-    """
-
-    key: str
-    name: str
-    hit: Callable[[Contender], None]
+    key: str  # one word
+    name: str  # in tables
+    hit: Callable[[Contender], None]  # applies the fault to a leading process
+    # context manager for a second fault during the round
     around: Callable[[Sandbox], AbstractContextManager[None]] = lambda _: nullcontext()
-    hosts: bool = False
+    hosts: bool = False  # whether contenders must run on hosts that can be lost
+    # seconds for which the leader has led when it is hit; None for as long as everything takes to settle
     age: float | None = None
 
 
@@ -48,7 +39,7 @@ def _lose(contender: Contender) -> None:
 
 @contextmanager
 def _without_zookeeper(sandbox: Sandbox) -> Iterator[None]:
-    servers = [name for name in sandbox.processes if name.startswith("zookeeper")]
+    servers = sandbox.names("zookeeper")
     began = now()
     for name in servers:
         sandbox.kill(name)

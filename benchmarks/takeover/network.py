@@ -23,8 +23,7 @@ RULE = ("PREROUTING", "-i", BRIDGE, "-d", GATEWAY, "-p", "tcp", "-j", "DNAT", "-
 NAMESPACES = Path("/run/netns")
 FIRST = 11
 LOCK = Path("/run/habench.lock")
-MOST = 200
-"""Most hosts at the same time."""
+MOST = 200  # Most hosts at the same time
 
 
 class NoNetwork(Exception):
@@ -35,14 +34,7 @@ class LostHost:
     """A host that can be lost."""
 
     def __init__(self, number: int) -> None:
-        """Create the host.
-
-        Args:
-            number: from 0; no two hosts have the same.
-
-        Raises:
-            NoNetwork: it could not be created.
-        """
+        """Create the host."""
         self._name, self._cable = f"{BRIDGE}-{number}", f"{BRIDGE}{number}"
         address = f"{NETWORK}.{FIRST + number}/24"
         _ip("netns", "add", self._name)
@@ -74,11 +66,7 @@ class Network:
         self._numbers = count()
 
     def host(self) -> LostHost:
-        """Add a host.
-
-        Raises:
-            NoNetwork: it could not be added.
-        """
+        """Add a host."""
         number = next(self._numbers)
         if number >= MOST:
             raise NoNetwork(f"there are {MOST} hosts already")
@@ -91,11 +79,7 @@ class Network:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Create the bridge; at the end remove it and all hosts, whose processes must have ended by then.
-
-    Raises:
-        NoNetwork: it cannot be created here.
-    """
+    """Create the bridge; at the end remove it and all hosts, whose processes must have ended by then."""
     if os.geteuid() != 0:
         raise NoNetwork("it needs root")
     if missing := [tool for tool in ("ip", "iptables") if shutil.which(tool) is None]:

@@ -15,14 +15,9 @@ from ha.drill.sandbox_environment import Process
 from ha.history.events import Granted, load
 from store.clock import now
 
-START_WITHIN = 60.0
-"""Seconds for a contender to start; a Java virtual machine starts slowly on a busy machine."""
-
-LOOK = 0.2
-"""Seconds between two reads of the contenders' output."""
-
-CONTENDS = "contending as"
-"""Printed by all contenders once they contend."""
+START_WITHIN = 60.0  # Seconds for a contender to start; a Java virtual machine starts slowly on a busy machine
+LOOK = 0.2  # Seconds between two reads of the contenders' output
+CONTENDS = "contending as"  # Printed by all contenders once they contend
 
 
 class NoLeader(Exception):
@@ -35,16 +30,6 @@ class Contender(Process):
     def __init__(
         self, system: System, job: str, name: str, environment: Mapping[str, str], folder: Path, host: LostHost | None
     ) -> None:
-        """Start it.
-
-        Args:
-            system: the system that keeps the job available.
-            job: the job's name.
-            name: of the contender.
-            environment: all of its variables.
-            folder: for its output and its history.
-            host: where it runs; None for this machine.
-        """
         self._history = folder / name
         self._history.mkdir()
         self.host = host
@@ -79,15 +64,6 @@ class Pair:
     def __init__(
         self, system: System, job: str, environment: Mapping[str, str], folder: Path, hosts: list[LostHost | None]
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            system: the system that keeps the job available.
-            job: the job's name.
-            environment: all variables of the contenders.
-            folder: for output and histories; it exists.
-            hosts: the two hosts of the contenders.
-        """
         self.system, self.job = system, job
         self._environment, self._folder = dict(environment), folder
         self._free = list(hosts)
@@ -105,23 +81,13 @@ class Pair:
         return self.members[1]
 
     def fill(self) -> None:
-        """Start the missing contenders; return when the leader leads and the standby contends.
-
-        Raises:
-            NoLeader: one of them does not.
-        """
+        """Start the missing contenders; return when the leader leads and the standby contends."""
         while len(self.members) < 2:  # noqa: PLR2004  # a pair
             self.members.append(self._contender(self._free.pop()))
             self._started(self.members[-1], leads=len(self.members) == 1)
 
     def renew(self) -> None:
-        """End the leader in an orderly way; return when another contender leads, and a new standby contends.
-
-        The new standby starts before that, so that the new leader is young.
-
-        Raises:
-            NoLeader: one of them does not.
-        """
+        """End the leader in an orderly way; return when another contender leads, and a new standby contends."""
         old = self.members.pop(0)
         self.members.append(self._contender(self._free.pop() if self._free else old.host))
         self._started(self.members[-1], leads=False)

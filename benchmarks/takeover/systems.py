@@ -1,8 +1,4 @@
-"""Systems to compare: this project's sidecar, kazoo's ``Election``, Curator's ``LeaderLatch``.
-
-The last two use the contenders of the drills (:mod:`benchmarks.baselines`). All three run the same command. At the
-moment of their grant they write the same line into a history of the same format, on one clock.
-"""
+"""Systems to compare: this project's sidecar, kazoo's ``Election``, Curator's ``LeaderLatch``."""
 
 import sys
 from dataclasses import dataclass
@@ -13,16 +9,11 @@ COMMAND = ("sleep", "infinity")
 
 @dataclass(frozen=True)
 class System:
-    """One system that keeps a job available.
+    """One system that keeps a job available."""
 
-    Attributes:
-        name: in tables.
-        module: its program.
-        baseline: name of its election in ZooKeeper (:mod:`benchmarks.baselines.election`); empty for this project.
-    """
-
-    name: str
-    module: str
+    name: str  # in tables
+    module: str  # its program
+    # name of its election in ZooKeeper (:mod:`benchmarks.baselines.election`); empty for this project
     baseline: str = ""
 
     def command(self, job: str, contender: str) -> list[str]:

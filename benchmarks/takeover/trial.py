@@ -7,39 +7,26 @@ from dataclasses import dataclass
 from threading import Event
 
 from benchmarks.takeover.faults import Fault
-from benchmarks.takeover.load import Load
 from benchmarks.takeover.pair import LOOK, Contender, Pair
 from benchmarks.takeover.readers import Reader
 from benchmarks.takeover.systems import HERE, WITH_AGENT
 from ha.sandbox import Sandbox
 from store.clock import now
 
-STARTING = 3
-"""Contenders that start at the same time; more would only slow each other down."""
-
-APART = 0.4
-"""Seconds between two faults of a round, so that no takeover delays another."""
-
+STARTING = 3  # Contenders that start at the same time; more would only slow each other down
+APART = 0.4  # Seconds between two faults of a round, so that no takeover delays another
 NEVER = math.inf
 
 
 @dataclass(frozen=True)
 class Takeover:
-    """One takeover.
+    """One takeover."""
 
-    Attributes:
-        system: name of the system, with the kind of its reader if there are several.
-        fault: name of the fault.
-        session_timeout: seconds.
-        granted: seconds from the fault until the standby was granted the leadership; infinite if it was not.
-        found: seconds from the fault until a reader was told of the new leader; likewise.
-    """
-
-    system: str
-    fault: str
-    session_timeout: float
-    granted: float
-    found: float
+    system: str  # name of the system, with the kind of its reader if there are several
+    fault: str  # name of the fault
+    session_timeout: float  # seconds
+    granted: float  # seconds from the fault until the standby was granted the leadership; infinite if it was not
+    found: float  # seconds from the fault until a reader was told of the new leader; likewise
 
     @property
     def seconds(self) -> float:
@@ -48,28 +35,13 @@ class Takeover:
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """Load of the machine from the first fault of a round until the last takeover; see :class:`Load`."""
-
-    busy: float
-    waited: float
-
-
-@dataclass(frozen=True)
 class Trial:
-    """One fault under one session timeout, ready for rounds.
+    """One fault under one session timeout, ready for rounds."""
 
-    Attributes:
-        sandbox: the servers.
-        fault: the fault of each leader.
-        session_timeout: seconds.
-        readers: by system; for this project perhaps also one :data:`WITH_AGENT`.
-    """
-
-    sandbox: Sandbox
-    fault: Fault
-    session_timeout: float
-    readers: Mapping[str, Reader]
+    sandbox: Sandbox  # the servers
+    fault: Fault  # the fault of each leader
+    session_timeout: float  # seconds
+    readers: Mapping[str, Reader]  # by system; for this project perhaps also one :data:`WITH_AGENT`
 
     @property
     def settling(self) -> float:
@@ -81,16 +53,12 @@ class Trial:
         """Longest wait for takeovers, in seconds."""
         return 3 * self.session_timeout + 20.0
 
-    def round(self, pairs: Sequence[Pair], say: Callable[[str], None]) -> tuple[list[Takeover], Conditions]:
-        """Apply the fault to each pair's leader once.
-
-        Raises:
-            NoLeader: a pair was incomplete.
-        """
+    def round(self, pairs: Sequence[Pair], say: Callable[[str], None]) -> list[Takeover]:
+        """Apply the fault to each pair's leader once."""
         with ThreadPoolExecutor(STARTING) as starters:
             list(starters.map(Pair.fill, pairs))
         Event().wait(self.settling)
-        load, struck = Load(), []
+        struck = []
         with self.fault.around(self.sandbox):
             for pair in pairs:
                 if self.fault.age is not None:
@@ -99,11 +67,10 @@ class Trial:
                 self.fault.hit(pair.leader)
                 Event().wait(APART)
         found = self._all(struck)
-        conditions = Conditions(*load.since())
         for pair in pairs:
             pair.replace()
         say(f"{self.fault.name}, {self.session_timeout:g} s: {sum(map(_over, found))} of {len(found)} taken over")
-        return found, conditions
+        return found
 
     def _grow(self, pair: Pair, age: float) -> None:
         pair.renew()

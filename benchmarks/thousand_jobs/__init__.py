@@ -1,8 +1,4 @@
-"""Benchmark of one process that leads a thousand jobs on one ZooKeeper session, and of a second that takes them over.
-
-daemon      the process, seen from outside
-counters    requests, as the servers count them
-"""
+"""Benchmark of a process that leads a thousand jobs on one ZooKeeper session, and of a second that takes them over."""
 
 import os
 from collections import Counter
@@ -14,21 +10,12 @@ from threading import Event
 
 from benchmarks.context import Context, servers
 from benchmarks.drawing import shares
-from benchmarks.result import Picture, Result, Target
+from benchmarks.result import Picture, Result, at_most, table
 from benchmarks.thousand_jobs.counters import namenode, zookeeper
-from benchmarks.thousand_jobs.daemon import Daemon
+from benchmarks.thousand_jobs.daemon import Daemon, end_all
 from store.clock import now
 
-NAME = "thousand_jobs"
 TITLE = "One process that leads 1,000 jobs"
-COLUMNS = (
-    "process",
-    "memory, MB",
-    "threads",
-    "processor, % of a core",
-    "NameNode, requests/s",
-    "ZooKeeper, packets/s",
-)
 JOBS, QUICK_JOBS = 1000, 100
 SETTLING = 45.0
 """Seconds after the last grant: by then every lease is attested, and polled at the slow interval, once already."""
@@ -38,9 +25,7 @@ INTERVAL, QUICK_INTERVAL = 40.0, 10.0
 
 ROUNDS = 5
 TAKEOVERS = 3
-WITHIN = 180.0
-"""Seconds for a thousand grants; more means that something is wrong."""
-
+WITHIN = 180.0  # Seconds for a thousand grants; more means that something is wrong
 MEGABYTES, PERCENT = 400.0, 30.0
 
 _numbers = count(1)
@@ -48,43 +33,25 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Rest:
-    """Measurements of a process at rest, in one interval.
+    """Measurements of a process at rest, in one interval."""
 
-    Attributes:
-        memory: megabytes, resident.
-        threads: their number.
-        share: of one core, in percent.
-        namenode: requests a second, by method, of all processes.
-        zookeeper: packets a second, of all processes.
-        grants: jobs whose leader changed meanwhile; if any, the machine was too busy and the process not at rest.
-    """
-
-    memory: float
-    threads: int
-    share: float
-    namenode: Mapping[str, float]
-    zookeeper: float
-    grants: int
+    memory: float  # megabytes, resident
+    threads: int  # their number
+    share: float  # of one core, in percent
+    namenode: Mapping[str, float]  # requests a second, by method, of all processes
+    zookeeper: float  # packets a second, of all processes
+    grants: int  # jobs whose leader changed meanwhile; if any, the machine was too busy and the process not at rest
 
 
 @dataclass(frozen=True)
 class Takeover:
-    """Takeover of all jobs of a killed process.
+    """Takeover of all jobs of a killed process."""
 
-    Attributes:
-        grants: seconds from the kill until the grant of each job, in order.
-    """
-
-    grants: Sequence[float]
+    grants: Sequence[float]  # seconds from the kill until the grant of each job, in order
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark; it takes about a quarter of an hour.
-
-    Raises:
-        SandboxError: the servers did not start.
-        NotGranted: a process did not lead all its jobs in time.
-    """
+    """Run the benchmark; it takes about a quarter of an hour."""
     rests: dict[str, list[Rest]] = {}
     with servers(context) as sandbox:
         given = sandbox.environment()
@@ -107,14 +74,6 @@ class Scene:
     """Processes that contend for the same jobs."""
 
     def __init__(self, context: Context, given: Mapping[str, str], kind: str, snapshots: str) -> None:
-        """Start nothing yet.
-
-        Args:
-            context: options of the run.
-            given: the sandbox's variables.
-            kind: kind of process, for the names of jobs.
-            snapshots: the setting; ``off`` for no agent, empty for a directory of this run.
-        """
         self._context, self._given = context, given
         self.jobs = QUICK_JOBS if context.quick else JOBS
         prefix = f"{kind.partition(',')[0]}-{'without' if snapshots else 'with'}-agent"
@@ -156,10 +115,7 @@ class Scene:
         return rest
 
     def takeovers(self) -> list[Takeover]:
-        """Kill the leading process and time the standby's takeover; repeat with a new standby.
-
-        If the machine was too busy for the leader, a standby may lead some jobs already; such a takeover is left out.
-        """
+        """Kill the leading process and time the standby's takeover; repeat with a new standby."""
         found = []
         for number in range(self._context.repeats(TAKEOVERS)):
             if number:
@@ -180,9 +136,7 @@ class Scene:
 
     def end(self) -> None:
         """Kill all processes."""
-        for process in self._processes:
-            if process.running:
-                process.end()
+        end_all(self._processes)
         self._processes.clear()
 
     def _called(self) -> Counter[str]:
@@ -196,27 +150,27 @@ class Scene:
 
 
 def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], jobs: int) -> Result:
-    """Summarise the measurements; memory is the maximum, the rest are medians.
-
-    Args:
-        rests: of each kind of process.
-        takeovers: of all jobs.
-        jobs: their number.
-    """
+    """Summarise the measurements; memory is the maximum, the rest are medians."""
     leader = rests["leader"]
     return Result(
-        name=NAME,
-        title=TITLE,
-        columns=COLUMNS,
-        rows=tuple(_row(kind, found) for kind, found in rests.items()),
+        *table(
+            {
+                "process": str,
+                "memory, MB": lambda kind: _memory(rests[kind]),
+                "threads": lambda kind: max(rest.threads for rest in rests[kind]),
+                "processor, % of a core": lambda kind: median(rest.share for rest in rests[kind]),
+                "NameNode, requests/s": lambda kind: median(sum(rest.namenode.values()) for rest in rests[kind]),
+                "ZooKeeper, packets/s": lambda kind: median(rest.zookeeper for rest in rests[kind]),
+            },
+            rests,
+        ),
         targets=(
-            Target(f"memory of a process that leads {jobs:,} jobs", MEGABYTES, _memory(leader), "MB", at_most=True),
-            Target(
+            at_most(f"memory of a process that leads {jobs:,} jobs", MEGABYTES, _memory(leader), "MB"),
+            at_most(
                 f"processor time of a process that leads {jobs:,} jobs, at rest",
                 PERCENT,
                 median(rest.share for rest in leader),
                 "% of one core",
-                at_most=True,
             ),
         ),
         notes=(
@@ -258,14 +212,3 @@ def _sentence(takeovers: Sequence[Takeover], jobs: int) -> str:
 
 def _memory(found: Sequence[Rest]) -> float:
     return max(rest.memory for rest in found)
-
-
-def _row(kind: str, found: Sequence[Rest]) -> tuple[str | float | int, ...]:
-    return (
-        kind,
-        _memory(found),
-        max(rest.threads for rest in found),
-        median(rest.share for rest in found),
-        median(sum(rest.namenode.values()) for rest in found),
-        median(rest.zookeeper for rest in found),
-    )

@@ -17,14 +17,7 @@ TIMEOUT = 10.0
 
 
 def namenode(webhdfs: str) -> Counter[str]:
-    """Return how often each method was called since the NameNode was started.
-
-    Args:
-        webhdfs: its URI, ``webhdfs://host:port/...``.
-
-    Raises:
-        requests.RequestException: the NameNode does not answer.
-    """
+    """Return how often each method was called since the NameNode was started."""
     address = webhdfs.removeprefix("webhdfs://").partition("/")[0]
     answer = requests.get(f"http://{address}/jmx", params={"qry": BEAN}, timeout=TIMEOUT).json()
     return calls(answer["beans"])
@@ -40,14 +33,7 @@ def calls(beans: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def zookeeper(address: str) -> int:
-    """Return how many packets the server has received from its clients: requests and heartbeats.
-
-    Args:
-        address: ``host:port``.
-
-    Raises:
-        OSError: the server does not answer.
-    """
+    """Return how many packets the server has received from its clients: requests and heartbeats."""
     host, _, port = address.partition(":")
     with socket.create_connection((host, int(port)), TIMEOUT) as connection:
         connection.sendall(b"mntr")
@@ -56,11 +42,7 @@ def zookeeper(address: str) -> int:
 
 
 def packets(said: str) -> int:
-    """Return the packets received, from the answer to ``mntr``.
-
-    Raises:
-        ValueError: the answer does not contain them.
-    """
+    """Return the packets received, from the answer to ``mntr``."""
     for line in said.splitlines():
         name, _, value = line.partition("\t")
         if name == PACKETS:

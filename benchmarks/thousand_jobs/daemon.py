@@ -3,19 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
 from ha.drill.sandbox_environment import Process
 from store.clock import now
 
-GRANTED = re.compile(rb" (\S+): granted at epoch ")
-"""Log line of every grant; reading the log costs the daemon nothing."""
-
-LOOK = 0.05
-"""Seconds between two reads of its log."""
-
+GRANTED = re.compile(rb" (\S+): granted at epoch ")  # Log line of every grant; reading the log costs the daemon nothing
+LOOK = 0.05  # Seconds between two reads of its log
 TICKS = os.sysconf("SC_CLK_TCK")
 KILOBYTE = 1024
 MEGABYTE = 1_000_000
@@ -26,18 +22,10 @@ class NotGranted(Exception):
 
 
 class Daemon(Process):
-    """One ``ha daemon``."""
+    """One ``ha host daemon``."""
 
     def __init__(self, name: str, jobs: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
-        """Start the daemon.
-
-        Args:
-            name: of the contender.
-            jobs: number of jobs to contend for.
-            environment: all of its variables.
-            folder: for its output.
-        """
-        words = ["daemon", *jobs, "--contender", name, "--endpoint", f"jobmaster={name}:1"]
+        words = ["host", "daemon", *jobs, "--contender", name, "--endpoint", f"jobmaster={name}:1"]
         super().__init__(name, [sys.executable, "-m", "ha.cli", *words], environment, folder)
         self._jobs = len(jobs)
 
@@ -51,15 +39,7 @@ class Daemon(Process):
         return granted(self._log.read_bytes()[since:])
 
     def granted(self, within: float, since: int = 0) -> list[float]:
-        """Wait until it was granted every job; return when each grant was seen, in boot-clock seconds, in order.
-
-        Args:
-            within: seconds to wait.
-            since: offset in its log in bytes; earlier grants do not count; see :attr:`said`.
-
-        Raises:
-            NotGranted: a grant is missing after ``within``, or the daemon has ended.
-        """
+        """Wait until it was granted every job; return when each grant was seen, in boot-clock seconds, in order."""
         end, seen = now() + within, list[float]()
         while len(seen) < self._jobs:
             if not self.running or now() > end:
@@ -81,6 +61,13 @@ class Daemon(Process):
     def threads(self) -> int:
         """Its number of threads."""
         return len(list(Path(f"/proc/{self._process.pid}/task").iterdir()))
+
+
+def end_all(daemons: Iterable[Daemon]) -> None:
+    """Kill those that run."""
+    for each in daemons:
+        if each.running:
+            each.end()
 
 
 def granted(said: bytes) -> int:

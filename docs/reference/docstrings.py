@@ -11,6 +11,9 @@ SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises")
 
 HEADINGS = {"Args": "Arguments"}
 
+PLAIN = {"Fenced", "InvalidName", "NoLeader", "StoreError", "Unreachable"}
+"""Errors whose own docstring says enough."""
+
 _ROLE = re.compile(r":(?:class|meth|func|mod|data|attr):`~?([^`]+)`")
 _LITERAL = re.compile(r"``(.+?)``")
 _ITEM = re.compile(r"([A-Za-z_][\w*., ]*?): (.*)")
@@ -28,9 +31,17 @@ class Docstring(NamedTuple):
     sections: dict[str, list[tuple[str, str]]]
 
     def markdown(self) -> str:
-        """Return all of it."""
-        parts = [self.text, *(self.section(title) for title in self.sections)]
+        """Return all of it; the errors come last, in one sentence."""
+        parts = [self.text, *(self.section(title) for title in self.sections if title != "Raises"), self.raised()]
         return "\n\n".join(part for part in parts if part)
+
+    def raised(self) -> str:
+        """Return the errors in one sentence, with the reasons that the tree of errors does not give."""
+        found = [
+            f"`{name}`" if name in PLAIN else f"`{name}` ({text})" for name, text in self.sections.get("Raises", [])
+        ]
+        text = f"Raises {', '.join(found).replace('.)', ')')}."
+        return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False) if found else ""
 
     def section(self, title: str) -> str:
         """Return one section; an empty text if the docstring has none of that title."""

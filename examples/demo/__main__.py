@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -15,10 +16,12 @@ from examples.demo.story import DemoError, Story
 from examples.demo.terminal import Terminal
 from examples.demo.topic_act import TopicAct
 from ha.drill.clients import batches_done, read_counts
+from ha.drill.environment import DrillError
+from ha.drill.runner import alone
 from ha.history import edits
 from ha.history.checker import check
 from ha.history.events import Event, Violation, load
-from ha.sandbox.polling import SandboxError
+from ha.hosts.host_error import HostError
 from ha.sandbox.sandbox import Sandbox
 from store.bounded import BoundedFiles
 from store.open import open_files
@@ -28,6 +31,7 @@ BUILD = Path("build")
 SESSION_TIMEOUT = 6.0
 FILES = 150
 FEED_EVERY = 0.7
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DRIVER = Path(__file__).parent.parent / "word_count.py"
 
 
@@ -190,22 +194,32 @@ def _difference(counted: Counter[str], expected: Counter[str]) -> int:
 def main() -> int:
     """Run it in a fresh sandbox under ``build/``."""
     terminal = Terminal()
-    logs = BUILD / "demo"
+    for number in ENDING:
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    try:
+        with alone(BUILD):
+            report = _run(terminal, BUILD / "demo")
+    except (DemoError, DrillError, HostError) as error:
+        terminal.check("the demo", passed=False, detail=str(error))
+        return 1
+    (BUILD / "demo.json").write_text(json.dumps(report, indent=2) + "\n")
+    terminal.event(f"The figures are in {BUILD / 'demo.json'}, the logs in {BUILD / 'demo'}.")
+    return 0 if report["passed"] else 1
+
+
+def _run(terminal: Terminal, logs: Path) -> dict[str, Any]:
+    sandbox = Sandbox(logs / "sandbox")
+    sandbox.down()  # a demo that was killed has left it
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
-    sandbox = Sandbox(logs / "sandbox")
     terminal.chapter("A sandbox of real ZooKeeper and real HDFS starts.")
     try:
         sandbox.up(progress=terminal.event)
-        report = Demo(sandbox, terminal, logs).run()
-    except (DemoError, SandboxError) as error:
-        terminal.check("the demo", passed=False, detail=str(error))
-        return 1
+        return Demo(sandbox, terminal, logs).run()
     finally:
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would leave servers behind
         sandbox.down()
-    (BUILD / "demo.json").write_text(json.dumps(report, indent=2) + "\n")
-    terminal.event(f"The figures are in {BUILD / 'demo.json'}, the logs in {logs}.")
-    return 0 if report["passed"] else 1
 
 
 if __name__ == "__main__":

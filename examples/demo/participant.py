@@ -26,6 +26,7 @@ class Participant:
                 command, env={**os.environ, **environment}, stdout=log, stderr=log, start_new_session=True
             )
         self._frozen: list[int] = []
+        self._copies: list[subprocess.Popen[bytes]] = []
 
     @property
     def running(self) -> bool:
@@ -48,8 +49,17 @@ class Participant:
             _signal(pid, signal.SIGSTOP)
 
     def wake_driver(self) -> None:
-        """Wake the driver, its JVM and its workers; the sidecar and the guard stay frozen."""
-        for pid in self._frozen[2:]:
+        """Wake the driver, its JVM and its workers; the sidecar and the guard stay frozen.
+
+        A frozen guard copies nothing to the log, and a driver that writes much would stand still for it. Two processes
+        do this instead, until the driver has ended.
+        """
+        driver = self._frozen[2:]
+        with self.log.open("ab") as log:
+            for stream in (1, 2):
+                copy = ["/bin/cat", f"/proc/{driver[0]}/fd/{stream}"]
+                self._copies.append(subprocess.Popen(copy, stdout=log, stderr=subprocess.DEVNULL))
+        for pid in driver:
             _signal(pid, signal.SIGCONT)
 
     def wake(self) -> None:
@@ -67,7 +77,8 @@ class Participant:
     def end(self) -> None:
         """Kill what is left of it."""
         kill([*self.family(), *self._frozen])
-        self._process.wait()
+        for each in (self._process, *self._copies):
+            each.wait()
 
 
 def alive(pids: Sequence[int]) -> list[int]:

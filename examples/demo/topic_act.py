@@ -17,7 +17,7 @@ import ha
 from examples.demo.participant import Participant, kill
 from examples.demo.story import BATCH_LIMIT, TAKEOVER_LIMIT, DemoError
 from examples.demo.terminal import Terminal
-from ha.sandbox.polling import SandboxError
+from ha.hosts.host_error import HostError
 from ha.sandbox.sandbox import Sandbox
 from leader.errors import LeaderError
 from store.bounded import BoundedFiles
@@ -56,7 +56,7 @@ class TopicAct:
         try:
             self._sandbox.up(kafka=True)
             environment = self._sandbox.environment()
-        except SandboxError as error:
+        except HostError as error:
             self._terminal.event(f"There is no Kafka here, so the second act is left out: {error}")
             return {}
         self._terminal.event("Two sidecars start, each with examples/topic.py; Spark loads Kafka's connector.")
@@ -99,8 +99,8 @@ class TopicAct:
         self._wait("a batch after it", lambda: published(files).total() > seen, BATCH_LIMIT)
         self._terminal.event(f"The next batch is published {now() - killed:.1f} s after the kill.")
         self._wait("all records", lambda: published(files).total() >= self._written.total(), BATCH_LIMIT)
-        self._terminal.chapter(f"All records are there: ha stop {JOB}.")
-        command = [sys.executable, "-m", "ha.cli", "stop", JOB, "--timeout", f"{ENDED_S:g}"]
+        self._terminal.chapter(f"All records are there: ha job stop {JOB}.")
+        command = [sys.executable, "-m", "ha.cli", "job", "stop", JOB, "--timeout", f"{ENDED_S:g}"]
         stopped = subprocess.run(command, env=environment, capture_output=True, check=False).returncode
         codes = [stopped, *(each.wait(ENDED_S) for each in sidecars.values())]
         found = published(files)

@@ -1,7 +1,7 @@
-"""The agent of a host: keeps jobs warm for its processes, and writes what the stores say as snapshots.
+"""The agent of a host: keeps jobs warm for its processes, and writes the stores' answers as snapshots.
 
-Every ``ha agent``, ``ha daemon`` and ``ha run`` has one. Of the agents that ask the same stores one writes. The others
-wait to take its place, and have it keep the jobs that they were given.
+Every ``ha host agent``, ``ha host daemon`` and ``ha run`` has one. One of those with the same stores writes. The others
+wait to take its place, and pass it the jobs that they were given.
 """
 
 import logging
@@ -13,23 +13,25 @@ from ha.agent.finder import WANTED_EVERY, leave_mark
 from ha.agent.warmer import Subscriptions, Warmer
 from ha.agent.writer import SnapshotWriter
 from ha.config.snapshot_dir import SnapshotDirectory, open_directory
+from ha.listening.outage import Outage
 from leader.lookup.answers import Look, Looks, Snapshot
+from leader.lookup.rate_limit import JOB_PAUSE_S
 from store.clock import now
 
-LOOKS_PER_FRESHNESS = 3
-"""A snapshot is replaced twice before it runs out."""
+LOOKS_PER_FRESHNESS = 3  # a snapshot is replaced twice before it runs out
 
 LEAST_PAUSE = 0.05
 """Seconds between two looks at a job at least. If a snapshot is fresh for less, there is none now and then."""
 
-SCAN_EVERY_S = 0.05
-"""Seconds between two scans for the marks of other processes."""
+ASKS_WITHIN_S = 0.4
+"""Seconds within which an agent that is awake has asked HDFS who leads, once the limits allow the next question."""
+
+SCAN_EVERY_S = 0.05  # seconds between two scans for the marks of other processes
 
 LOCK_EVERY_S = 1.0
 """Seconds between two tries to become the agent that writes. Every sidecar of a host tries that for all its life."""
 
-THREAD_ENDS_S = 2.0
-"""Seconds that :meth:`Agent.close` waits for the agent's thread."""
+THREAD_ENDS_S = 2.0  # seconds that :meth:`Agent.close` waits for the agent's thread
 
 _log = logging.getLogger("ha")
 
@@ -47,16 +49,11 @@ class Agent:
         fresh: float,
         http: str = "",
     ) -> None:
-        """Prepare.
-
-        Args:
-            reader: asks the stores.
-            place: where the snapshots lie; None to write none.
-            named: jobs that are kept warm even if nobody asks for them.
-            audit: seconds after which the reader compares what ZooKeeper says with HDFS; written into each snapshot.
-            fresh: seconds for which a snapshot may be used.
-            http: where the HTTP API answers; written into the directory for people.
-        """
+        """Prepare."""
+        # `reader`: asks the stores. `place`: where the snapshots lie; None to write none. `named`: jobs that are kept
+        # warm even if no process asks for them. `audit`: seconds after which the reader compares what ZooKeeper says
+        # with HDFS; written into each snapshot. `fresh`: seconds for which a snapshot may be used. `http`: where the
+        # HTTP API answers; written into the directory for people.
         self._place = place
         self._named = frozenset(named)
         self._audit = audit
@@ -65,7 +62,8 @@ class Agent:
         self.subscriptions = Subscriptions()
         self._writer: SnapshotWriter | None = None
         self._writing = threading.Lock()
-        self._last_complaint = ""
+        self._outage = Outage(_log, lambda: f"Writing snapshots in {place.path if place else ''}")
+        self._said = False
         self._stop = threading.Event()
         self.warmer = Warmer(reader, max(LEAST_PAUSE, fresh / LOOKS_PER_FRESHNESS), self._looked)
         self._thread = threading.Thread(target=self._run, name="ha-agent", daemon=True)
@@ -141,15 +139,13 @@ class Agent:
         try:
             writer = SnapshotWriter(self._place, self._audit)
         except BlockingIOError:
-            self._last_complaint = ""
+            self._said = False
             return
         except OSError as error:
-            self._complain(error)
+            self._outage.fails(error.strerror or error)
             return
-        self._last_complaint = ""
         with self._writing:
             self._writer = writer
-        _log.info("This process answers lookups of this host, in %s.", self._place.path)
         for job in self._named:
             self.warmer.want(job)
         for job in self.warmer.jobs:
@@ -164,6 +160,14 @@ class Agent:
                     self._writer.beat(good_until, self.http)
                 except OSError as error:
                     self._stop_writing(error)
+                else:
+                    self._works()
+
+    def _works(self) -> None:
+        self._outage.works()
+        if not self._said and self._place is not None and not self._outage.lasts:
+            self._said = True
+            _log.info("This process answers lookups of this host, in %s.", self._place.path)
 
     def _scan(self) -> None:
         with self._writing:
@@ -194,23 +198,18 @@ class Agent:
                 leave_mark(directory, job)
 
     def _stop_writing(self, error: OSError) -> None:
-        """Close the writer, to open the directory and take its lock anew; called with the writer's lock held."""
+        """Close the writer, to open the directory and take its lock again; called with the writer's lock held."""
         assert self._writer is not None, "only the agent that writes can fail to"
         self._writer.close()
         self._writer = None
-        self._complain(error)
-
-    def _complain(self, error: OSError) -> None:
-        sentence = f"{error.strerror or error}"
-        if sentence != self._last_complaint:
-            self._last_complaint = sentence
-            place = self._place.path if self._place is not None else ""
-            _log.warning("This process writes no snapshots in %s (%s); it will try again.", place, sentence)
+        self._outage.fails(error.strerror or error)
 
 
 def snapshot_of(job: str, look: Look, fresh: float) -> Snapshot:
     """Return a look as a snapshot, which may be used for ``fresh`` seconds from the beginning of the look."""
     known, good_until = look.known, look.started + fresh
+    if look.answer is None:  # that repeats what HDFS said last, and is soon wrong
+        good_until = min(good_until, look.asked + JOB_PAUSE_S + ASKS_WITHIN_S)
     if known is None or known.epoch == 0:
         return Snapshot(job, 0, "", None, look.started, good_until, verified=known is not None)
     information = known.information if look.answer is not None else None

@@ -1,7 +1,7 @@
-"""Arrivals: wakes up those who wait for a new snapshot. The kernel reports that a file was moved into its place.
+"""Arrivals: wakes up threads that wait for a new snapshot, when the kernel reports that a file came into its place.
 
 Nothing depends on it. Where the kernel reports nothing (another system, no descriptor left, a directory that is made
-later), a watch finds the snapshot when it looks the next time.
+later), a watch finds the snapshot at its next look.
 """
 
 import os
@@ -17,8 +17,7 @@ IN_MOVED_TO, IN_MOVE_SELF, IN_DELETE_SELF, IN_ONLYDIR = 0x80, 0x800, 0x400, 0x01
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 _EVENT = struct.Struct("iIII")
 
-AGAIN_S = 1.0
-"""Seconds between two tries to watch a directory; also between two looks whether anybody still waits."""
+AGAIN_S = 1.0  # seconds between two tries to watch a directory; also between two looks whether anybody still waits
 
 MOST_BYTES = 65_536
 

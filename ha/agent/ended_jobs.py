@@ -1,8 +1,8 @@
-"""Ended jobs: which of an agent's jobs have ended for good, and how, for an alert that also rings without a sidecar.
+"""Ended jobs: finds an agent's jobs that have ended for good, for an alert that also rings without a sidecar.
 
-The sidecars of a job that has failed end, and their metrics with them. Only jobs that nobody leads are looked at, when
-somebody asks, in the background: one list of the leader directory, and none any more once a job has ended under the
-leader that is known. A job that nobody leads and that has not ended costs one list a minute.
+The sidecars of a job that has failed end, and their metrics with them. Only jobs without a leader are looked at, on
+demand, in the background. A look is one list of the leader directory: one a minute while the job has not ended, and
+none once it has ended under the known leader.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,7 @@ from store.clock import now
 from store.files import Entry
 from store.outcome import Outcome
 
-AGAIN_S = 60.0
-"""Between two looks at a job that nobody leads, and that has not ended."""
+AGAIN_S = 60.0  # between two looks at a job that has no leader, and that has not ended
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +26,7 @@ class _Seen:
 
 
 class EndedJobs:
-    """The ends of jobs that nobody leads. It is asked by one thread at a time."""
+    """The ends of jobs without a leader. It is asked by one thread at a time."""
 
     def __init__(self, files: BoundedFiles, call_timeout: float) -> None:
         """Look at nothing yet."""
@@ -35,12 +34,8 @@ class EndedJobs:
         self._seen: dict[str, _Seen] = {}
 
     def end(self, job: str, look: Look) -> Status | None:
-        """Return how a job has ended for good, as far as that is known by now; None if it has not.
-
-        Args:
-            job: its name.
-            look: the agent's last look at its leader.
-        """
+        """Return how a job has ended for good, as far as that is known by now; None if it has not."""
+        # `look`: the agent's last look at its leader.
         known = look.known
         if look.answer is not None or known is None or not known.epoch:
             self._seen.pop(job, None)

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from dataclasses import dataclass
 
 from ha.agent.arrivals import Arrivals
 from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin, decode, decode_beat
@@ -10,20 +11,12 @@ from ha.config.snapshot_dir import AGENT, LEADER, WANTED, OpenDirectory, Snapsho
 from leader.lookup.answers import Snapshot
 from store.clock import BOOT_CLOCK, Clock
 
-OPEN_AGAIN = 1.0
-"""Seconds after which a directory that is missing, or holds nothing usable, is opened again."""
-
-WANTED_EVERY = 60.0
-"""Seconds after which a process marks a job as wanted again; the agent forgets jobs that nobody wants."""
-
-ASK_AGAIN = 1.0
-"""Seconds after which the agent is asked again for a job of which it wrote no snapshot."""
-
-NO_WAIT_FOR = 10.0
-"""Seconds for which nobody waits again after the agent wrote no snapshot in time."""
-
-LOOK_EVERY = 0.005
-"""Seconds between two looks for a snapshot that somebody waits for."""
+OPEN_AGAIN = 1.0  # seconds after which a directory that is missing, or holds nothing usable, is opened again
+WANTED_EVERY = 60.0  # seconds after which a process marks a job as wanted again; the agent forgets jobs without marks
+ASK_AGAIN = 1.0  # seconds after which the agent is asked again for a job that it wrote no snapshot for
+NO_WAIT_FOR = 10.0  # seconds without another wait after the agent wrote no snapshot in time
+TIME_ENOUGH = 0.1  # seconds after which an agent that wrote no snapshot is said to write none in time
+LOOK_EVERY = 0.005  # seconds between two looks for a snapshot that somebody waits for
 
 MAX_REMEMBERED = 1024
 """Jobs that are remembered. One more, and all are forgotten; that costs some microseconds a job."""
@@ -32,29 +25,23 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _MARK = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
+@dataclass(slots=True, eq=False)
 class _Remembered:
     """The memory of one job: the last bytes with their snapshot, and when to mark it and ask for it again."""
 
-    __slots__ = ("ask_again", "no_wait_until", "read", "wanted_again")
-
-    def __init__(self) -> None:
-        self.read: tuple[bytes, Snapshot | None] = (b"", None)
-        self.wanted_again = float("-inf")
-        self.ask_again = float("-inf")
-        self.no_wait_until = float("-inf")
+    read: tuple[bytes, Snapshot | None] = (b"", None)
+    wanted_again: float = float("-inf")
+    ask_again: float = float("-inf")
+    no_wait_until: float = float("-inf")
 
 
 class SnapshotFinder:
     """Finds snapshots, for any thread and for a forked child. It has no lock, and no thread unless somebody watches."""
 
     def __init__(self, place: SnapshotDirectory, audit: float, clock: Clock = BOOT_CLOCK) -> None:
-        """Open nothing yet.
-
-        Args:
-            place: where the snapshots lie.
-            audit: seconds within which a stale answer must be corrected; slower agents are ignored.
-            clock: the host's boot clock, unless in a test.
-        """
+        """Open nothing yet."""
+        # `place`: where the snapshots lie. `audit`: seconds within which a stale answer must be corrected; slower
+        # agents are ignored. `clock`: the host's boot clock, unless in a test.
         self._place = place
         self._origin = Origin(place.cluster, place.boot)
         self._audit = audit
@@ -101,7 +88,8 @@ class SnapshotFinder:
             snapshot = self.find(job)
             if snapshot is not None:
                 return snapshot
-        remembered.no_wait_until = self._clock.now() + NO_WAIT_FOR
+        if end - now >= TIME_ENOUGH:
+            remembered.no_wait_until = self._clock.now() + NO_WAIT_FOR
         return None
 
     def subscribe(self, job: str, changed: threading.Event) -> None:

@@ -10,6 +10,7 @@ import os
 import socket
 import uuid
 from contextlib import suppress
+from functools import partial
 from typing import Self
 
 import msgspec
@@ -24,8 +25,7 @@ from leader.timing import Timing
 LOOK_EVERY_S = 1.0
 """Seconds between two tries to become the lender, and between two looks whether the socket is still in its place."""
 
-MOST_MEMBERS = 1000
-"""One more is turned away; it has its own session."""
+MOST_MEMBERS = 1000  # one more is turned away; it has its own session
 
 MOST_UNREAD_BYTES = 65_536
 """A member that has left so much unread is paused: it is parted, and its node goes when its belief has ended."""
@@ -37,18 +37,12 @@ class Lender:
     """Lends one process's ZooKeeper session; it uses nothing else of that process."""
 
     def __init__(self, runtime: Runtime, name: str, timing: Timing, place: SnapshotDirectory) -> None:
-        """Start in the background.
-
-        Args:
-            runtime: of the process, which has a ZooKeeper.
-            name: of the process, for people.
-            timing: all durations.
-            place: the directory that holds the socket.
-        """
-        self._runtime = runtime
-        self._place = place
+        """Start in the background."""
+        # `runtime`: of the process, which has a ZooKeeper. `name`: of the process, for people. `place`: the directory
+        # that holds the socket.
+        self._runtime, self._place = runtime, place
         self._holder = SessionHolder(runtime, name, timing, new_incarnation=lambda: uuid.uuid4().hex[:8])
-        self._ways: set[_Way] = set()
+        self._joined: set[asyncio.WriteTransport] = set()
         self._complaint = ""
         self.lends = False
         """Whether this process is the one that lends on this host."""
@@ -59,10 +53,10 @@ class Lender:
     @property
     def members(self) -> int:
         """How many processes are connected."""
-        return len(self._ways)
+        return len(self._joined)
 
     def close(self) -> None:
-        """Lend no more. The session, and with it all that it attests, ends when the process closes its ZooKeeper."""
+        """Stop lending. The session, and with it all that it attests, ends when the process closes its ZooKeeper."""
         self._runtime.post(self._ending.set)
         with suppress(TimeoutError):
             self._ended.result(2 * LOOK_EVERY_S)
@@ -81,8 +75,7 @@ class Lender:
             await self._rest()
 
     async def _serve(self, bound: "_Place") -> None:
-        loop = asyncio.get_running_loop()
-        server = await loop.create_unix_server(lambda: _Way(self), sock=bound.socket)
+        server = await asyncio.start_unix_server(self._serve_member, sock=bound.socket, limit=MOST_LINE_BYTES)
         self.lends, self._complaint = True, ""
         _log.info("This process lends its ZooKeeper session to the contenders of this host, in %s.", self._place.path)
         try:
@@ -91,8 +84,10 @@ class Lender:
         finally:
             self.lends = False
             server.close()
-            for way in list(self._ways):
-                way.part()
+            for transport in self._joined:
+                transport.abort()
+            while self._joined:  # noqa: ASYNC110  # two turns of the loop
+                await asyncio.sleep(0)
 
     async def _rest(self) -> None:
         with suppress(TimeoutError):
@@ -103,17 +98,31 @@ class Lender:
             self._complaint = sentence
             _log.warning("This process cannot lend its session in %s (%s); it tries again.", self._place.path, sentence)
 
-    def joined(self, way: "_Way", hello: Hello) -> int | None:
-        """Let a member join; returns its number, None if it is turned away."""
-        if hello.boot != self._place.boot or len(self._ways) >= MOST_MEMBERS:
-            return None
-        self._ways.add(way)
-        return self._holder.join(hello.name[:64], way.lend)
+    async def _serve_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a process that has connected, until either end closes; turn those away that do not belong here."""
+        transport, number = writer.transport, None
+        try:
+            if is_own(writer.get_extra_info("socket")):
+                hello = msgspec.json.decode(await reader.readline(), type=Hello)
+                if hello.boot == self._place.boot and len(self._joined) < MOST_MEMBERS:
+                    self._joined.add(transport)
+                    number = self._holder.join(hello.name[:64], partial(send, transport))
+                    await reader.read(1)  # a member says nothing more
+        except (OSError, ValueError, msgspec.MsgspecError):
+            pass  # it is gone, or has said something else
+        finally:
+            transport.abort()
+            self._joined.discard(transport)
+            if number is not None:
+                self._holder.leave(number)
 
-    def left(self, way: "_Way", number: int) -> None:
-        """A member's connection has ended."""
-        self._ways.discard(way)
-        self._holder.leave(number)
+
+def send(member: asyncio.WriteTransport, lent: Lent | None) -> None:
+    """Tell a member what is lent to it; part from one that does not read."""
+    if member.get_write_buffer_size() > MOST_UNREAD_BYTES:
+        member.abort()
+    elif not member.is_closing():
+        member.write(line(Word(lent)))
 
 
 class _Place:
@@ -152,57 +161,3 @@ class _Place:
             return os.path.samestat(self._bound, self._path.lstat())
         except OSError:
             return False
-
-
-class _Way(asyncio.Protocol):
-    """The connection of one member."""
-
-    def __init__(self, lender: Lender) -> None:
-        self._lender = lender
-        self._received = b""
-        self._number: int | None = None
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Turn strangers away."""
-        assert isinstance(transport, asyncio.Transport), "a stream is read and written"
-        self._transport = transport
-        if not is_own(transport.get_extra_info("socket")):
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        """Take the first line; a member says nothing more."""
-        self._received += data
-        if self._number is not None or b"\n" not in self._received[:MOST_LINE_BYTES]:
-            if len(self._received) > MOST_LINE_BYTES:
-                self.part()
-            return
-        try:
-            hello = msgspec.json.decode(self._received.partition(b"\n")[0], type=Hello)
-        except msgspec.MsgspecError:
-            self.part()
-            return
-        self._number = self._lender.joined(self, hello)
-        if self._number is None:
-            self.part()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The member's process has ended, or one of both has closed it."""
-        del exc
-        self._transport = None
-        if self._number is not None:
-            self._lender.left(self, self._number)
-
-    def lend(self, lent: Lent | None) -> None:
-        """Send what is lent."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        if self._transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
-            self.part()
-        else:
-            self._transport.write(line(Word(lent)))
-
-    def part(self) -> None:
-        """Close the connection."""
-        if self._transport is not None:
-            self._transport.abort()

@@ -1,4 +1,4 @@
-"""Leader processes: says that a leader's process has ended, from a connection to it, while ZooKeeper is away.
+"""Leader processes: notices the end of a leader's process by a connection to it, while ZooKeeper is away.
 
 Readers use it. Its thread starts when the first process is followed, which is in an outage of ZooKeeper.
 """
@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ha.config.leadership_settings import SUSPICION_ON
 from ha.config.settings import Settings
 from leader.layout.contact import ContactAddress
 from store.clock import now
@@ -26,11 +25,8 @@ class LeaderProcesses:
     """One connection to each process that is followed. For any thread; a forked child may go on using it."""
 
     def __init__(self, window: float) -> None:
-        """Follow nobody yet.
-
-        Args:
-            window: seconds; see :class:`leader.election.suspicion.ProcessMonitor`.
-        """
+        """Start without processes to follow."""
+        # `window`: seconds; see :class:`leader.election.suspicion.ProcessMonitor`.
         self._window = window
         self._lock = threading.Lock()
         self._started: tuple[asyncio.AbstractEventLoop, Suspicion] | None = None
@@ -41,12 +37,12 @@ class LeaderProcesses:
         loop.call_soon_threadsafe(suspicion.follow, contact, on_gone)
 
     def leave(self, contact: ContactAddress, on_gone: "OnGone") -> None:
-        """Report no more, except for a report that is under way."""
+        """Stop reporting, except for a report that is under way."""
         loop, suspicion = self._start()
         loop.call_soon_threadsafe(suspicion.leave, contact, on_gone)
 
     def forked(self) -> None:
-        """Begin anew in a forked child, which has neither the thread nor anybody who follows."""
+        """Reset in a forked child, which has neither the thread nor followers."""
         self._lock, self._started = threading.Lock(), None
 
     def _start(self) -> "tuple[asyncio.AbstractEventLoop, Suspicion]":
@@ -58,7 +54,7 @@ class LeaderProcesses:
 
 def processes_of(settings: Settings) -> LeaderProcesses | None:
     """Return the connections of a process with these settings; None if suspicion is off."""
-    return LeaderProcesses(settings.session_timeout) if settings.suspicion == SUSPICION_ON else None
+    return LeaderProcesses(settings.leadership.session_timeout) if settings.leadership.suspicion else None
 
 
 def _start(window: float) -> "tuple[asyncio.AbstractEventLoop, Suspicion]":

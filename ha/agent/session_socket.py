@@ -16,32 +16,22 @@ from leader.election.borrowed_session import Lent
 SOCKET = "session"
 LOCK = "session.lock"
 MOST_LINE_BYTES = 1024
-ANSWERS_WITHIN_S = 1.0
-"""Seconds in which the kernel connects to a socket on which somebody listens."""
+ANSWERS_WITHIN_S = 1.0  # seconds in which the kernel connects to a socket on which somebody listens
 
 _CREDENTIALS = struct.Struct("3i")
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """A member's first line.
+    """A member's first line."""
 
-    Attributes:
-        name: of the contender, for people.
-        boot: its boot clock: one of another clock cannot use the holder's times.
-    """
-
-    name: str
-    boot: str
+    name: str  # of the contender, for people
+    boot: str  # its boot clock: one of another clock cannot use the holder's times
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A holder's line.
+    """A holder's line."""
 
-    Attributes:
-        lent: the newest confirmation; None if nothing is lent for now.
-    """
-
-    lent: Lent | None = None
+    lent: Lent | None = None  # the newest confirmation; None if nothing is lent for now
 
 
 def line(message: Hello | Word) -> bytes:

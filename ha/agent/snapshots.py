@@ -1,7 +1,6 @@
 """The format of snapshot files: a checksum, and JSON that people can read. No I/O.
 
-A file counts only if it is exactly what an agent wrote. Half a file, a changed byte, another format, job, cluster or
-boot of the host make it worthless.
+A file counts only as an agent wrote it: half a file, a changed byte, another format, job, cluster or boot void it.
 """
 
 import zlib
@@ -15,26 +14,19 @@ from leader.layout.information import MAX_RECORD_BYTES, MAX_VERSION, LeaderInfor
 from leader.lookup.answers import Snapshot
 from leader.timing import LONGEST
 
-FORMAT = 1
-"""Readers ignore fields that they do not know, and snapshots of another format."""
+FORMAT = 1  # readers ignore fields that they do not know, and snapshots of another format
 
 MAX_SNAPSHOT_BYTES = MAX_RECORD_BYTES + 4096
 """Longer files are not parsed. The longest record fits, with all that is said about it."""
 
-_CHECKSUM = 9
-"""Bytes of the checksum: eight hexadecimal digits and a line break."""
+_CHECKSUM = 9  # bytes of the checksum: eight hexadecimal digits and a line break
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Whose snapshots count: those of an agent that asks the same stores, in the same boot of the same host.
+    """Whose snapshots count: those of an agent that asks the same stores, in the same boot of the same host."""
 
-    Attributes:
-        cluster: see :class:`ha.config.snapshot_dir.SnapshotDirectory`.
-        boot: likewise.
-    """
-
-    cluster: str
-    boot: str
+    cluster: str  # see :class:`ha.config.snapshot_dir.SnapshotDirectory`
+    boot: str  # see :class:`ha.config.snapshot_dir.SnapshotDirectory`
 
 
 class _Wire(msgspec.Struct, frozen=True):

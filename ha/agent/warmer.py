@@ -1,4 +1,4 @@
-"""The warmer: keeps jobs warm by watching each of them, on one thread a job, and tells subscribers of every look.
+"""The warmer: keeps jobs warm by watching each of them, one thread a job, and passes every look to subscribers.
 
 A job is kept for as long as somebody asks for it, and a while longer.
 """
@@ -17,7 +17,7 @@ MAX_JOBS = 256
 """Jobs that are kept at most, since each costs a sleeping thread. Readers ask the stores for the others."""
 
 KEPT_FOR = 300.0
-"""Seconds after which a job is forgotten that nobody has asked for. Readers say once a minute that they ask for it."""
+"""Seconds after which a job without readers is forgotten. Readers say once a minute that they ask for it."""
 
 _log = logging.getLogger("ha")
 
@@ -35,14 +35,10 @@ class Warmer:
     def __init__(
         self, reader: Looks, every: float, on_look: Callable[[str, Look], None], clock: Clock = BOOT_CLOCK
     ) -> None:
-        """Keep no job yet.
-
-        Args:
-            reader: watches the jobs; it must not read the agent's own snapshots.
-            every: seconds after which each job is looked up again at the latest.
-            on_look: called with each job and look, on that job's thread; an error of it is logged.
-            clock: the host's boot clock, unless in a test.
-        """
+        """Keep no job yet."""
+        # `reader`: watches the jobs; it must not read the agent's own snapshots. `every`: seconds after which each job
+        # is looked up again at the latest. `on_look`: called with each job and look, on that job's thread; an error of
+        # it is logged. `clock`: the host's boot clock, unless in a test.
         self._reader = reader
         self._every = every
         self._on_look = on_look
@@ -86,7 +82,7 @@ class Warmer:
         return kept.latest if kept is not None else None
 
     def forget(self) -> list[str]:
-        """Drop the jobs that nobody has asked for lately, and return them."""
+        """Drop the jobs without a recent reader, and return them."""
         before = self._clock.now() - KEPT_FOR
         with self._lock:
             old = [job for job, kept in self._jobs.items() if kept.wanted_at < before]
@@ -112,7 +108,7 @@ class Warmer:
                     kept.latest = look
                 self._pass_on(job, look)
         except LeaderError:
-            _log.exception("%s is not kept warm any more.", job)
+            _log.exception("%s is no longer kept warm.", job)
 
     def _pass_on(self, job: str, look: Look) -> None:
         try:

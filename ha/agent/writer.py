@@ -1,6 +1,6 @@
 """The snapshot writer: of a host's agents of one cluster, the one that holds the lock writes, and reads the marks.
 
-The lock is an ``flock``: it is free the moment its holder is dead. While its holder is frozen nobody writes, all
+The lock is an ``flock``: it is free the moment its holder is dead. While its holder is frozen there is no writer, all
 snapshots run out, and lookups go to the stores.
 """
 
@@ -17,8 +17,7 @@ from leader.errors import InvalidName
 from leader.layout.names import check_job
 from leader.lookup.answers import Snapshot
 
-MARKS_AT_ONCE = 1000
-"""Entries of the directory that one scan reads; the next scan reads the others."""
+MARKS_AT_ONCE = 1000  # entries of the directory that one scan reads; the next scan reads the others
 
 _STAGED = ".staged-"
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,16 +27,11 @@ class SnapshotWriter:
     """Holds the lock until :meth:`close`. Its methods raise OSError if the directory cannot be used."""
 
     def __init__(self, place: SnapshotDirectory, audit: float) -> None:
-        """Make the directory if it is missing, and take the lock.
-
-        Args:
-            place: where the snapshots lie.
-            audit: seconds within which this agent corrects what is stale; readers are told.
-
-        Raises:
-            BlockingIOError: another agent has the lock.
-            OSError: the directory cannot be made or written, or other users may write it.
-        """
+        """Make the directory if it is missing, and take the lock."""
+        # `place`: where the snapshots lie. `audit`: seconds within which this agent corrects what is stale; readers are
+        # told.
+        # BlockingIOError: another agent has the lock. OSError: the directory cannot be made or written, or other users
+        # may write it.
         self._origin = Origin(place.cluster, place.boot)
         self._audit = audit
         self._path = place.path

@@ -2,7 +2,8 @@
 
     event: job        data: the job at a glance, as at ``/api/v1/jobs/{job}``; first for every job, then for each change
     event: gone       data: {"job": its name}
-    event: jobs       data: {"count": how many jobs there are}; after the first look, and when the number changes
+    event: jobs       data: {"count": how many jobs there are, "files", "zookeeper": the settings that say where}; after
+                      the first look, and when the number changes
     event: changed    data: {"job": its name, "parts": which of its resources have changed}; in the stream of one job
     event: trouble    data: a sentence: the stores do not answer, or the job is gone
     event: mended     data: null; they answer again
@@ -13,20 +14,22 @@ The stores are asked while somebody listens, and once for all who do.
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from ha.api.operations import AGAIN_S, PREFIX, Operation
 from ha.api.process import ApiStores
 from ha.api.reads import Reads, Shared
 from ha.listening.limits import most_connections
 from ha.listening.problems import problem
+from ha.listening.shares import EventStream, Share, Shares
 from ha.views.jobs import JobSummary, summary
+from ha.views.leases import Leases
 from leader.errors import InvalidName, LeaderError
 from leader.job.admin import JobAdmin
 from leader.layout.names import CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY, check_job
@@ -35,14 +38,14 @@ from store.errors import StoreError
 
 T = TypeVar("T")
 
-TICK_S = 1.0
-"""Seconds between two looks for news; what is shared asks the stores less often."""
+Content = Callable[[Share], AsyncIterator[bytes]]
 
-COMMENT_EVERY_S = 15.0
-"""Seconds after which a silent stream sends a comment, so that no proxy cuts it off."""
+TICK_S = 1.0  # seconds between two looks for news; what is shared asks the stores less often
+COMMENT_EVERY_S = 15.0  # seconds after which a silent stream sends a comment, so that no proxy cuts it off
 
 MOST = 64
-"""Streams at the same time, but at most a quarter of the server's connections; further ones are told to come again."""
+"""Streams at the same time, but at most a quarter of the server's connections. A further one ends the oldest stream of
+the host and token that have the most, or is told to come again if it would then have as many itself."""
 
 THREADS = 4
 """Streams that look at the same time. Others wait without a thread, so that probes always find one."""
@@ -60,7 +63,7 @@ class Events:
     def __init__(self, stores: ApiStores, reads: Reads) -> None:
         """Begin with none."""
         self._stores, self._reads = stores, reads
-        self._open = 0
+        self._shares = Shares()
         self._closed = False
         self._turn = asyncio.Semaphore(THREADS)
         self._watched: dict[str, list[Any]] = {}
@@ -79,23 +82,24 @@ class Events:
             ),
         ]
 
-    async def _all(self, _: Request) -> Response:
-        return self._answer(self._of_all())
+    async def _all(self, request: Request) -> Response:
+        return self._answer(request, self._of_all)
 
     async def _one(self, request: Request) -> Response:
         try:
-            return self._answer(self._of(check_job(request.path_params["job"])))
+            return self._answer(request, partial(self._of, check_job(request.path_params["job"])))
         except InvalidName as error:
             return problem(400, str(error))
 
-    def _answer(self, content: AsyncIterator[bytes]) -> Response:
-        if self._closed or self._open >= min(MOST, most_connections() // 4):
+    def _answer(self, request: Request, content: Content) -> Response:
+        share = None if self._closed else self._shares.take(request, min(MOST, most_connections() // 4))
+        if share is None:
             return problem(503, "Too many listen: come again.", {"Retry-After": AGAIN_S})
-        return _Stream(self, content)
+        return EventStream(content(share), self._shares, share)
 
-    async def _of_all(self) -> AsyncIterator[bytes]:
+    async def _of_all(self, share: Share) -> AsyncIterator[bytes]:
         told: dict[str, JobSummary] = {}
-        counted = -1
+        counted, where = -1, self._stores.settings.stores
 
         def news(found: list[JobSummary]) -> Iterable[bytes]:
             nonlocal counted
@@ -109,12 +113,12 @@ class Events:
                     yield _event("job", each)
             if counted != len(present):
                 counted = len(present)
-                yield _event("jobs", {"count": counted})
+                yield _event("jobs", {"count": counted, "files": where.files, "zookeeper": where.zookeeper})
 
-        async for each in self._stream(self._reads.jobs, news):
+        async for each in self._stream(share, self._reads.jobs, news):
             yield each
 
-    async def _of(self, job: str) -> AsyncIterator[bytes]:
+    async def _of(self, job: str, share: Share) -> AsyncIterator[bytes]:
         told: list[Look] = []
 
         def news(found: Look) -> Iterable[bytes]:
@@ -126,19 +130,23 @@ class Events:
             if parts:
                 yield _event("changed", {"job": job, "parts": parts})
 
-        watched = self._watched.setdefault(job, [0, Shared(lambda: look(self._stores.admin(), job))])
+        stores = self._stores
+        shared = Shared(lambda: look(stores.admin(), job, stores.leases()))
+        watched = self._watched.setdefault(job, [0, shared])
         watched[0] += 1
         try:
-            async for each in self._stream(watched[1], news):
+            async for each in self._stream(share, watched[1], news):
                 yield each
         finally:
             watched[0] -= 1
             if not watched[0]:
                 del self._watched[job]
 
-    async def _stream(self, shared: Shared[T], news: Callable[[T], Iterable[bytes]]) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, share: Share, shared: Shared[T], news: Callable[[T], Iterable[bytes]]
+    ) -> AsyncIterator[bytes]:
         said, silent_since = "", now()
-        while not self._closed:
+        while not (self._closed or share.over):
             try:
                 found = await self._latest(shared)
                 parts, trouble_said = list(news(found)), ""
@@ -164,29 +172,14 @@ class Events:
             return await run_in_threadpool(shared.value)
 
 
-def look(admin: JobAdmin, job: str) -> Look:
+def look(admin: JobAdmin, job: str, leases: Leases) -> Look:
     """Look at a job: five lists more than :func:`ha.views.jobs.summary` takes, and no file is read."""
     directory = admin.directory(job)
     marks = {
         name: zlib.crc32("\n".join(sorted(each.name for each in directory.list(folder))).encode())
         for name, folder in PARTS.items()
     }
-    return summary(admin, job), marks
-
-
-class _Stream(StreamingResponse):
-    """Counts as open until it ends, whether or not its client reads anything."""
-
-    def __init__(self, events: Events, content: AsyncIterator[bytes]) -> None:
-        super().__init__(content, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-        self._events = events
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._events._open += 1  # noqa: SLF001  # one class in two
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._events._open -= 1  # noqa: SLF001  # likewise
+    return summary(admin, job, leases), marks
 
 
 def _event(name: str, data: Any) -> bytes:

@@ -1,7 +1,7 @@
 """Hosts: POST to drain one and to let it lead again, as a platform's maintenance robot does, and GET for how far it is.
 
-A drain runs on a thread of this process. If this process ends meanwhile, whoever asked asks again, here or elsewhere:
-what has moved stays moved.
+A drain runs on a thread of this process. If this process ends meanwhile, the client asks again, here or elsewhere: jobs
+that have moved stay moved.
 """
 
 import logging
@@ -9,6 +9,7 @@ import threading
 from typing import Annotated
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,7 +17,8 @@ from ha.api.operations import PREFIX, Operation, encoded
 from ha.api.posts import asker, post
 from ha.api.process import ApiStores
 from ha.drain.drain import Drained, HostDrain, undrain
-from ha.views.jobs import at_time
+from ha.drain.known import check_known
+from ha.views.ages import at_time
 from leader.errors import LeaderError
 from leader.job import barring
 from leader.layout.bar import Bar
@@ -36,7 +38,8 @@ class DrainAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     reason: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,40}\Z")] = ""
     seconds: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)] = 86_400
-    """After this time the host may lead again, if nobody has said so before."""
+    """After this time the host may lead again at the latest."""
+    unseen: bool = False  # even if no process is known to contend under that name
 
 
 class Undrained(msgspec.Struct, frozen=True):
@@ -53,7 +56,7 @@ class HostState(msgspec.Struct, frozen=True):
     Attributes:
         host: its name, as its processes contend.
         barred_until: when it may lead again; null if it is not drained.
-        by: who has drained it; null if nobody has.
+        by: who has drained it; null if it is not drained.
         reason: as that one has given it.
         running: whether this process is draining it now.
         result: how the last drain by this process has ended; null if there was none.
@@ -81,7 +84,7 @@ class Hosts:
 
     def operations(self) -> list[Operation]:
         """Return what can be asked of a host."""
-        path, refusals = f"{PREFIX}/hosts/{{host}}", (400, 500)
+        path, refusals = f"{PREFIX}/hosts/{{host}}", (400, 404, 500)
         return [
             Operation(path, self._get, "Whether a host is drained, and how far that is.", HostState, refusals=refusals),
             Operation(
@@ -110,12 +113,14 @@ class Hosts:
             begins = host not in self._running
             self._running.add(host)
         if begins:
-            threading.Thread(target=self._run, args=(order,), name="ha-drain", daemon=True).start()
+            threading.Thread(target=self._run, args=(order, asked.unseen), name="ha-drain", daemon=True).start()
         return encoded(self._state(host), 202, {"Location": f"{PREFIX}/hosts/{host}"})
 
-    def _run(self, order: Bar) -> None:
+    def _run(self, order: Bar, unseen: bool) -> None:
         host = order.contender
         try:
+            if not unseen:
+                check_known(self._stores.admin(), host, "If the name is right, ask with `unseen`.")
             ended: Drained | str = HostDrain(self._stores.admin(), order, wall()).run(TIMEOUT_S, CONCURRENCY)
         except (LeaderError, StoreError, TimeoutError) as error:
             ended = f"{error}"
@@ -127,6 +132,11 @@ class Hosts:
     def _undrain(self, request: Request) -> Undrained:
         host = _host(request)
         known, jobs = undrain(self._stores.admin(), host)
+        if not known and not jobs:
+            try:
+                check_known(self._stores.admin(), host, "Nothing is changed.")
+            except LeaderError as error:
+                raise HTTPException(404, f"{error}") from error
         return Undrained(host, known, jobs)
 
     def _state(self, host: str) -> HostState:

@@ -1,22 +1,22 @@
 """The HTTP API of a daemon, sidecar or agent: what the stores say of jobs, what this process does, and the web page."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
-from ha.agent.http_feed import Feed, fields
-from ha.api import page, probes, requests
+from ha.api import logs, page, probes, requests
 from ha.api.events import Events
 from ha.api.hosts import Hosts
+from ha.api.leaders import Leaders
 from ha.api.operations import PREFIX, document, encoded
 from ha.api.operations import routes as operation_routes
+from ha.api.own_processes import OwnProcesses
 from ha.api.process import ApiStores, StatusSource
 from ha.api.reads import Reads
 from ha.config.addresses import bind, parse_listen
@@ -24,9 +24,7 @@ from ha.listening.access import Access
 from ha.listening.problems import of_exception, problem
 from ha.listening.server import HttpServer
 from ha.listening.tokens import Role
-from leader.errors import InvalidName, NoLeader, Unreachable
 
-LOOKUP_TIMEOUT_S = 2.0
 WHAT = "The HTTP API"
 
 
@@ -34,50 +32,42 @@ class HttpApi:
     """Serves on a thread of its own, so that a slow client never delays the contender."""
 
     def __init__(
-        self, process: StatusSource, listen: str, feed: Feed | None = None, access: Access | None = None
+        self, process: StatusSource, listen: str, leaders: Leaders | None = None, access: Access | None = None
     ) -> None:
-        """Bind the port.
-
-        Args:
-            process: its status is shown.
-            listen: ``host:port``; port 0 takes a free one.
-            feed: streams the changes of leaders; None for an API without such a stream.
-            access: who may ask; None for all.
-
-        Raises:
-            InvalidSettings: it is not an address, or is in use.
-        """
+        """Bind the port."""
+        # `process`: its status is shown. `listen`: ``host:port``; port 0 takes a free one. `leaders`: answers who
+        # leads; None for an API that does not. `access`: who may ask; None for all.
+        # InvalidSettings: it is not an address, or is in use.
+        access = access or Access()
         self._process = process
-        self._feed = feed
+        self._leaders = leaders
         self._stores = ApiStores(process)
         reads = Reads(self._stores)
         self._events = Events(self._stores, reads)
+        self._own = OwnProcesses(self._stores, access.savepoint_roots)
         offered = [
             *probes.operations(process),
             *reads.operations(),
-            *requests.operations(self._stores),
+            *requests.operations(self._stores, access.savepoint_roots),
+            *self._own.operations(),
             *Hosts(self._stores).operations(),
+            *logs.operations(shown=access.tokens.wanted),
             *self._events.operations(),
+            *(leaders.operations() if leaders is not None else ()),
         ]
         described = document(offered, _version())
-        self._open = frozenset({"/health", *(each.path for each in offered if each.probe), *page.PATHS})
+        self._open = frozenset({*(each.path for each in offered if each.probe), *page.PATHS})
         self._operate = frozenset(each.method for each in offered) - {"GET"}
         routes = [
             *operation_routes(offered),
             *page.routes(),
             Route(f"{PREFIX}/openapi.json", lambda _: encoded(described)),
-            Route("/health", self._health),
-            Route("/v1/jobs", self._jobs),
-            Route("/v1/jobs/{job}", self._job),
-            Route("/v1/jobs/{job}/leader", self._leader),
             Route("/metrics", self._metrics),
-            *(feed.routes if feed is not None else ()),
         ]
         application = Starlette(routes=routes, exception_handlers={HTTPException: of_exception})
         # A path with an extra slash is not found: a redirect would go where the request's Host header says.
         application.router.redirect_slashes = False
         host, _ = parse_listen(listen)
-        access = access or Access()
         self._server = HttpServer(access.guard(application, host, self._needed), bind(listen, WHAT), WHAT, access)
 
     @property
@@ -96,37 +86,14 @@ class HttpApi:
 
     def close(self) -> None:
         """Stop answering."""
-        if self._feed is not None:
-            self._feed.close()
+        if self._leaders is not None:
+            self._leaders.close()
         self._events.close()
         self._server.close()
+        self._own.close()
         self._stores.close()
 
     # Starlette runs plain functions on a pool of threads, so they may block.
-
-    def _health(self, _: Request) -> Response:
-        return self._answer(lambda: {"status": "ok", "jobs": len(self._process.statuses())})
-
-    def _jobs(self, _: Request) -> Response:
-        return self._answer(lambda: list(self._process.statuses().values()))
-
-    def _job(self, request: Request) -> Response:
-        job = request.path_params["job"]
-        status = self._process.statuses().get(job)
-        if status is None:
-            return problem(404, f"This process does not contend for job {job!r}.")
-        return JSONResponse(status)
-
-    def _leader(self, request: Request) -> Response:
-        try:
-            answer = self._process.reader.leader(request.path_params["job"], LOOKUP_TIMEOUT_S)
-        except InvalidName as error:
-            return problem(400, str(error))
-        except NoLeader as error:
-            return problem(404, str(error))
-        except Unreachable as error:
-            return problem(503, str(error))
-        return JSONResponse(fields(answer))
 
     def _metrics(self, _: Request) -> Response:
         try:
@@ -134,12 +101,6 @@ class HttpApi:
         except TimeoutError:
             return problem(503, "The contender's thread does not answer.")
         return Response(shown, media_type=CONTENT_TYPE_LATEST)
-
-    def _answer(self, question: Any) -> Response:
-        try:
-            return JSONResponse(question())
-        except TimeoutError:
-            return problem(503, "The contender's thread does not answer.")
 
     def _needed(self, scope: Scope) -> Role | None:
         """Probes and the page need no token. The page has nothing in it, and asks for what it shows."""

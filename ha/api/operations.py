@@ -1,4 +1,4 @@
-"""Operations: what the HTTP API offers. From one list come the routes and the OpenAPI document.
+"""Operations: the list of all that the HTTP API offers; routes and the OpenAPI document are made from it.
 
 Handlers take a request and return a struct, or raise what the rest of the package raises. Here errors become problem
 documents, and a bound is kept: so many handlers at a time wait for stores.
@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from ha.listening.problems import MEDIA_TYPE, Problem, problem
 from leader.errors import InvalidName, NoLeader, NotLeader, Unreachable, Unreadable
-from store.errors import Conflict, PermissionDenied, StoreError
+from store.errors import Conflict, Invalid, PermissionDenied, StoreError
 
 PREFIX = "/api/v1"
 JSON = "application/json"
@@ -34,37 +34,32 @@ _PARAMETERS = {
     "host": ("path", "Name of the host's contenders.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
     "id": ("path", "Id of the request.", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
 }
-_JOB_QUERY = ("query", "One of the jobs of this process; needed if it has several.", _PARAMETERS["job"][2])
+_QUERY = {
+    "job": ("query", "One of the jobs of this process; needed if it has several.", _PARAMETERS["job"][2]),
+    "since": ("query", "The version that is known: the answer waits for another one.", ""),
+    "wait": (
+        "query",
+        "Longest time to wait in seconds, from 0 to 60; 30 if it is not given.",
+        r"^([0-5]?[0-9](\.[0-9]+)?|60)$",
+    ),
+}
 
 Handler = Callable[[Request], Any]
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One operation.
+    """One operation."""
 
-    Attributes:
-        path: with the names of its parameters in braces.
-        handler: answers. Plain functions run on a thread, and what is no :class:`Response` is sent as JSON.
-        summary: one sentence.
-        answer: type of the answer; None for a stream of events.
-        status: of the answer.
-        refusals: further statuses, with problem documents.
-        body: type of the request's body; None if there is none.
-        method: of HTTP. GET answers HEAD as well.
-        probe: it asks this process alone, needs no token, and takes ``?job=`` if ``of_job`` is set.
-        of_job: see ``probe``.
-    """
-
-    path: str
-    handler: Handler
-    summary: str
-    answer: Any
-    status: int = 200
-    refusals: tuple[int, ...] = ()
-    body: Any = None
-    method: str = "GET"
-    probe: bool = False
-    of_job: bool = False
+    path: str  # with the names of its parameters in braces
+    handler: Handler  # answers. Plain functions run on a thread, and what is no :class:`Response` is sent as JSON
+    summary: str  # one sentence
+    answer: Any  # type of the answer; None for a stream of events
+    status: int = 200  # of the answer
+    refusals: tuple[int, ...] = ()  # further statuses, with problem documents
+    body: Any = None  # type of the request's body; None if there is none
+    method: str = "GET"  # of HTTP. GET answers HEAD as well
+    probe: bool = False  # it asks this process alone, and needs no token
+    query: tuple[str, ...] = ()  # names of the parameters in the query
 
 
 def routes(operations: Iterable[Operation]) -> list[Route]:
@@ -90,24 +85,21 @@ def _answered(operation: Operation, waiting: threading.BoundedSemaphore, request
         return problem(503, "Too many ask at the same time: come again.", {"Retry-After": AGAIN_S})
     try:
         answer = operation.handler(request)
-    except Exception as error:
-        found = trouble(error)
-        if found is None:
-            raise
-        return found
+    except Exception as error:  # noqa: BLE001  # it is raised again if it is a mistake of ours
+        return trouble(error)
     finally:
         if not operation.probe:
             waiting.release()
     return answer if isinstance(answer, Response) else encoded(answer, operation.status)
 
 
-def trouble(error: Exception) -> Response | None:
-    """Return the problem document for an error; None for one that is a mistake of ours."""
+def trouble(error: Exception) -> Response:
+    """Return the problem document for an error; one that is a mistake of ours is raised again."""
     if isinstance(error, HTTPException):
         return problem(error.status_code, error.detail, error.headers)
     status = next((status for kinds, status in _STATUSES if isinstance(error, kinds)), None)
     if status is None:
-        return None
+        raise error
     again = {"Retry-After": AGAIN_S} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     return problem(status, str(error) or "No answer in time.", again)
 
@@ -116,7 +108,7 @@ _STATUSES: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((InvalidName,), 400),
     ((NoLeader,), 404),
     ((Conflict, NotLeader), 409),
-    ((PermissionDenied, Unreadable), 500),
+    ((Invalid, PermissionDenied, Unreadable), 500),
     ((StoreError, Unreachable, TimeoutError), 503),
 )
 
@@ -156,10 +148,7 @@ def _described(operation: Operation, schemas: Mapping[Any, Any], *, head: bool =
         "operationId": f"{'head' if head else operation.method.lower()}{operation.path}",
         "summary": operation.summary,
         "parameters": _parameters(operation),
-        "responses": {
-            str(operation.status): success,
-            **{str(each): failure for each in sorted(refusals)},
-        },
+        "responses": {str(operation.status): success, **{str(each): failure for each in sorted(refusals)}},
     }
     if not operation.probe:
         described["security"] = [{"token": []}] if operation.method != "GET" else [{}, {"token": []}]
@@ -170,8 +159,7 @@ def _described(operation: Operation, schemas: Mapping[Any, Any], *, head: bool =
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     named = {name: said for name, said in _PARAMETERS.items() if f"{{{name}}}" in operation.path}
-    if operation.of_job:
-        named["job"] = _JOB_QUERY
+    named |= {name: _QUERY[name] for name in operation.query}
     return [
         {
             "name": name,

@@ -1,4 +1,4 @@
-"""The web page: files of this package that any browser may load. They have nothing in them, and ask for what they show.
+"""The web page: files of this package that any browser may load. They hold no data, and fetch all that they show.
 
 The browser is told to load nothing from elsewhere, to run no script of a document, and to show the page in no frame.
 """

@@ -1,6 +1,7 @@
 """Probes: whether this process lives, is ready, leads or stands by. They ask no store and need no token."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -18,7 +19,7 @@ class Well(msgspec.Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
-class Role(msgspec.Struct, frozen=True):
+class ProbeRole(msgspec.Struct, frozen=True):
     """The role of this process in a job."""
 
     job: str
@@ -39,36 +40,25 @@ def operations(process: StatusSource) -> list[Operation]:
             raise HTTPException(503, " ".join(refused))
         return Well(len(found))
 
-    def role(wanted: Literal["leader", "standby"], request: Request) -> Role:
+    def role(wanted: Literal["leader", "standby"], request: Request) -> ProbeRole:
         status = _chosen(process.statuses(), request.query_params.get("job", ""))
         if status["not_eligible"]:
             raise HTTPException(503, status["not_eligible"])
         found: Literal["leader", "standby"] = "leader" if status["is_leader"] else "standby"
         if found != wanted:
             raise HTTPException(503, f"{status['job']}: this process is the {found}, not the {wanted}.")
-        return Role(status["job"], found, status["epoch"])
+        return ProbeRole(status["job"], found, status["epoch"])
 
-    asked = (404,)
+    said: dict[Literal["leader", "standby"], str] = {
+        "leader": "200 while this process leads the job, else 503.",
+        "standby": "200 while this process stands by for the job and could lead it, else 503.",
+    }
     return [
         Operation("/livez", alive, "Whether the process lives: its contender's thread answers.", Well, probe=True),
         Operation("/readyz", ready, "Whether it could lead every job that it contends for.", Well, probe=True),
-        Operation(
-            "/leader",
-            lambda request: role("leader", request),
-            "200 while this process leads the job, else 503.",
-            Role,
-            refusals=asked,
-            probe=True,
-            of_job=True,
-        ),
-        Operation(
-            "/standby",
-            lambda request: role("standby", request),
-            "200 while this process stands by for the job and could lead it, else 503.",
-            Role,
-            refusals=asked,
-            probe=True,
-            of_job=True,
+        *(
+            Operation(f"/{name}", partial(role, name), text, ProbeRole, refusals=(404,), probe=True, query=("job",))
+            for name, text in said.items()
         ),
     ]
 

@@ -5,13 +5,13 @@ from typing import Any, Protocol
 
 from ha.config.settings import Settings
 from ha.config.stores import Stores
-from ha.metrics.process import Metrics
+from ha.metrics.process_metrics import Metrics
+from ha.views.leases import Leases
 from leader.job.admin import JobAdmin
 from leader.lookup.answers import Lookups
 from store.bounded import BoundedFiles
 
-WORKERS = 4
-"""Calls of the file system that the API makes at a time."""
+WORKERS = 4  # calls of the file system that the API makes at a time
 
 
 class StatusSource(Protocol):
@@ -52,13 +52,19 @@ class ApiStores:
         stores = self._process.stores
         with self._lock:
             if self._files is None:
-                self._files = stores.open(stores.settings.files, int(stores.settings.directory_mode, 8), WORKERS)
+                self._files = stores.open(
+                    stores.settings.stores.files, int(stores.settings.stores.directory_mode, 8), WORKERS
+                )
             return self._files
 
     def admin(self) -> JobAdmin:
         """Return the operators' view of the jobs."""
         stores = self._process.stores
         return JobAdmin(self.files(), stores.zookeeper, stores.timing.call_timeout)
+
+    def leases(self) -> Leases:
+        """Return whether jobs are led, for one look."""
+        return Leases(self._process.stores)
 
     def close(self) -> None:
         """Close what was opened."""

@@ -1,4 +1,4 @@
-"""Reads: all jobs and each of them, as the stores say. What many ask for at the same time is looked up once."""
+"""Reads: all jobs and each of them, from the stores. Simultaneous requests for the same thing share one lookup."""
 
 import threading
 from collections.abc import Callable
@@ -12,22 +12,22 @@ from ha.checkpoints.inspection import Inspection
 from ha.views import records
 from ha.views.checkpoints import inspection
 from ha.views.jobs import JobSummary, summaries, summary
+from ha.views.leases import Leases
 from ha.views.queries import Queries, queries
 from ha.views.records import CheckpointRow, FailureRow, GrantRow
 from ha.views.replicas import ReplicaView, replica
+from ha.views.story import JobStory, story
 from leader.job.admin import JobAdmin
 from store.clock import now
 
 T = TypeVar("T")
 
-LEAST_PAUSE_S = 1.0
-"""Seconds between two looks at all jobs at least."""
+LEAST_PAUSE_S = 1.0  # seconds between two looks at all jobs at least
 
 SHARE = 4
 """Between two looks passes at least this many times what a look takes: so they take a fifth of the time at most."""
 
-WAIT_S = 10.0
-"""Seconds that a request waits for a look of another one."""
+WAIT_S = 10.0  # seconds that a request waits for a look of another one
 
 
 class Shared(Generic[T]):
@@ -45,11 +45,7 @@ class Shared(Generic[T]):
         return known[0] if known is not None and now() < known[1] else None
 
     def value(self) -> T:
-        """Return a new result; it raises what the look raises.
-
-        Raises:
-            TimeoutError: another thread's look does not end.
-        """
+        """Return a new result; it raises what the look raises. TimeoutError: another thread's look does not end."""
         if not self._lock.acquire(timeout=WAIT_S):
             raise TimeoutError("The stores take too long to answer: come again.")
         try:
@@ -72,50 +68,41 @@ class Reads:
         """Ask nothing yet."""
         self._stores = stores
         self._inspecting = threading.Lock()
-        self.jobs: Shared[list[JobSummary]] = Shared(lambda: summaries(stores.admin()))
+        self.jobs: Shared[list[JobSummary]] = Shared(lambda: summaries(stores.admin(), stores.leases()))
 
     def operations(self) -> list[Operation]:
         """Return what can be read."""
-        job = f"{PREFIX}/jobs/{{job}}"
-        missing = (400, 404, 409, 500)
-        return [
-            Operation(
-                f"{PREFIX}/jobs",
-                lambda _: self.jobs.value(),
-                "All jobs at a glance.",
-                list[JobSummary],
-                refusals=(500,),
-            ),
-            Operation(job, self._of(summary), "One job at a glance.", JobSummary, refusals=missing),
-            Operation(f"{job}/queries", self._of(queries), "Its declared queries.", Queries, refusals=missing),
-            Operation(
-                f"{job}/exceptions",
-                self._of(self._failures),
-                "Its newest failures.",
-                list[FailureRow],
-                refusals=missing,
-            ),
-            Operation(f"{job}/history", self._of(records.grants), "Its grants.", list[GrantRow], refusals=missing),
-            Operation(
-                f"{job}/checkpoints",
+        of_a_job: tuple[tuple[str, Callable[[Request], Any], str, Any], ...] = (
+            ("", self._judged(summary), "One job at a glance.", JobSummary),
+            ("/story", self._judged(story), "All that the stores say of it, and what a person can do.", JobStory),
+            ("/queries", self._judged(queries), "Its declared queries.", Queries),
+            ("/exceptions", self._of(records.failures), "Its newest failures.", list[FailureRow]),
+            ("/history", self._of(records.grants), "Its grants.", list[GrantRow]),
+            (
+                "/checkpoints",
                 self._of(records.checkpoints),
                 "Its checkpoints that are kept, by query, the newest one last.",
                 list[CheckpointRow],
-                refusals=missing,
             ),
-            Operation(
-                f"{job}/checkpoints/{{query}}",
+            (
+                "/checkpoints/{query}",
                 self._inspected,
                 "What the checkpoint of a query says; one at a time.",
                 Inspection,
-                refusals=missing,
             ),
-            Operation(
-                f"{job}/replica",
-                self._of(replica),
+            (
+                "/replica",
+                self._judged(replica),
                 "How far a replica is; the name of its job ends in `.replica`.",
                 ReplicaView,
-                refusals=missing,
+            ),
+        )
+        jobs = f"{PREFIX}/jobs"
+        return [
+            Operation(jobs, lambda _: self.jobs.value(), "All jobs at a glance.", list[JobSummary], refusals=(500,)),
+            *(
+                Operation(f"{jobs}/{{job}}{path}", handler, text, answer, refusals=(400, 404, 409, 500))
+                for path, handler, text, answer in of_a_job
             ),
         ]
 
@@ -131,5 +118,5 @@ class Reads:
     def _of(self, view: Callable[[JobAdmin, str], Any]) -> Callable[[Request], Any]:
         return lambda request: view(self._stores.admin(), request.path_params["job"])
 
-    def _failures(self, admin: JobAdmin, job: str) -> list[FailureRow]:
-        return records.failures(admin, job, self._stores.settings.exceptions_retained)
+    def _judged(self, view: Callable[[JobAdmin, str, Leases], Any]) -> Callable[[Request], Any]:
+        return lambda request: view(self._stores.admin(), request.path_params["job"], self._stores.leases())

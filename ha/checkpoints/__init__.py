@@ -1,1 +1,1 @@
-"""Spark's checkpoints as sets of files: what a restart needs, whether it is there, and where it can be copied."""
+"""Spark's checkpoints as sets of files: finds, checks and copies the files that a restart needs."""

@@ -1,7 +1,7 @@
-"""Changes: in what the state of a changed program differs from the state in its checkpoint, by names. Pure.
+"""Changes: compares the state of a changed program with the state in its checkpoint, by names. Pure.
 
-Spark compares types only, where it compares at all: it goes on with a sum in the place of a count, and with another
-grouping column of the same type. So names are compared here, and what Spark would find as well.
+Spark compares types only, where it compares at all: it accepts a sum in the place of a count, and another grouping
+column of the same type. So names are compared here, and what Spark would find as well.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ import msgspec
 from ha.checkpoints.layouts import Layout, Layouts
 from ha.checkpoints.schemas import Field, StateSchema
 
-_BEGIN_ANEW = "run the program that made it, or give the query another name, so that it begins anew"
+_BEGIN_ANEW = "run the program that made it, or give the query another name to start it from scratch"
 _SILENT = (
-    "Spark would take the old values for it without an error: undo that, or give the query another name, so that it "
-    "begins anew; if it is only called otherwise, go on without the check"
+    "Spark would take the old values for it without an error: undo that, or give the query another name to start it "
+    "from scratch; if it is only called otherwise, go on without the check"
 )
 
 
@@ -30,44 +30,30 @@ class Kind(StrEnum):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One difference between the checkpoint and the program.
+    """One difference between the checkpoint and the program."""
 
-    Attributes:
-        kind: what has changed.
-        operator: number of the operator.
-        before: what the checkpoint says; empty if that is nothing.
-        after: what the program says; empty if that is nothing.
-        text: a sentence for people.
-        remedy: what to do.
-    """
-
-    kind: Kind
-    operator: int
-    before: str
-    after: str
-    text: str
-    remedy: str
+    kind: Kind  # what has changed
+    operator: int  # number of the operator
+    before: str  # what the checkpoint says; empty if that is nothing
+    after: str  # what the program says; empty if that is nothing
+    text: str  # a sentence for people
+    remedy: str  # what to do
 
     @property
     def silent(self) -> bool:
-        """Whether Spark goes on without an error, and the results are wrong."""
+        """Whether Spark resumes without an error, and the results are wrong."""
         return self.kind is Kind.NAMES
 
 
 def changes(before: Layouts, after: Layouts) -> list[Change]:
-    """Compare two layouts, operator by operator.
-
-    Args:
-        before: of the checkpoint.
-        after: of the program, from a batch that it has planned.
-    """
+    """Compare two layouts, operator by operator: of the checkpoint, and of a batch that the program has planned."""
     found = []
     for number in sorted(before.keys() | after.keys()):
         old, new = before.get(number), after.get(number)
         if old is not None and new is not None:
             found += _compare(old, new)
         elif old is not None:
-            text = f"Operator {number} ({old.name or 'of an unknown kind'}) has state, and the program has it no more."
+            text = f"Operator {number} ({old.name or 'of an unknown kind'}) has state, and the program dropped it."
             found.append(Change(Kind.REMOVED, number, _said(old), "", text, _BEGIN_ANEW))
         elif new is not None:
             text = f"Operator {number} ({new.name}) is new, and there is no state for it."
@@ -89,7 +75,7 @@ def _compare(old: Layout, new: Layout) -> list[Change]:
 def _compare_states(operator: int, name: str, old: StateSchema | None, new: StateSchema | None) -> Change | None:
     before, after = (columns(each) if each is not None else "" for each in (old, new))
     if old is None or new is None:
-        text = f"State {name!r} of operator {operator} is {'new' if old is None else 'not there any more'}."
+        text = f"State {name!r} of operator {operator} is {'new' if old is None else 'gone'}."
         return Change(Kind.TYPES, operator, before, after, text, _BEGIN_ANEW)
     if (old.key, old.value) == (new.key, new.value):
         return None

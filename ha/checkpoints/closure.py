@@ -6,51 +6,40 @@ Tried by copying exactly that into an empty directory, and starting there (tests
 """
 
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from ha.checkpoints import contents
-from ha.checkpoints.contents import Offsets, OperatorStores, Unreadable
-from ha.checkpoints.names import DEFAULT_STORE, CheckpointFiles, Store, StoreFiles, Version
+from ha.checkpoints import contents, source_logs
+from ha.checkpoints.check_sums import check_hadoop, hadoop_sums
+from ha.checkpoints.checkpoint_files import CheckpointFiles, SourceLog, Store
+from ha.checkpoints.contents import Altered, Offsets, OperatorStores, Unreadable
+from ha.checkpoints.schemas import check_schemas
 
 T = TypeVar("T")
 
-Wanted = frozenset[str]
-"""Paths of small files whose contents are asked for."""
-
-Contents = Mapping[str, bytes | None]
-"""The contents of files; None if there is no such file any more. Of a changelog only the head."""
-
-Parsed = dict[str, Any]
-"""Small files, parsed, by path."""
-
+Form = Callable[[bytes], object]  # reads a file, and raises `Unreadable` if it has another form
+Wanted = frozenset[str]  # paths of small files whose contents are asked for
+Contents = Mapping[str, bytes | None]  # of files; None if there is no such file any more. Of a changelog only the head
+Parsed = dict[str, Any]  # small files, parsed, by path
 Asking = Generator[Wanted, Contents, "Closure"]
-
-SINGLE_PARTITION = frozenset({"globalLimit"})
-"""Operators that have one partition, whatever the setting says; so has an aggregation without a key."""
 
 
 class Closure(msgspec.Struct, frozen=True):
-    """All that a restart after a batch needs.
+    """All that a restart after a batch needs."""
 
-    Attributes:
-        batch: its number.
-        files: size of each file, by path; all that were found, where one is missing.
-        rebuilt: files that are missing and can be made, by path, with the file that they are made from.
-        missing: path of the first file that is missing; empty if there is none.
-        reason: why it does not do, in a sentence; empty if there is nothing to say.
-        keys: number of keys of each store, in its newest whole version; only RocksDB counts them.
-        replayed: number of changes that each store reads after its whole version.
-    """
-
-    batch: int
-    files: dict[str, int]
+    batch: int  # its number
+    files: dict[str, int]  # size of each file, by path; all that were found, where one is missing
+    # Files that are missing and can be made, by path, with the file that they are made from.
     rebuilt: dict[str, str] = {}
-    missing: str = ""
-    reason: str = ""
-    keys: dict[Store, int] = {}
-    replayed: dict[Store, int] = {}
+    missing: str = ""  # path of the first file that is missing; empty if there is none
+    reason: str = ""  # why it does not do, in a sentence; empty if there is nothing to say
+    keys: dict[Store, int] = {}  # number of keys of each store, in its newest whole version; only RocksDB counts them
+    replayed: dict[Store, int] = {}  # number of changes that each store reads after its whole version
+    altered: bool = False  # whether Spark would go on, and the missing file is not what was written
+    # Whole versions that are damaged; Spark 4.1 and newer begins with older ones in their place.
+    skipped: list[str] = []
 
     @property
     def restorable(self) -> bool:
@@ -66,44 +55,16 @@ class Closure(msgspec.Struct, frozen=True):
 class Hole(Exception):
     """The first file that is missing, and why that is so."""
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, *, altered: bool = False) -> None:
         super().__init__(reason)
-        self.path = path
-
-
-def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None, *, begun: bool = False) -> Asking:
-    """Compute the closure of a batch; run it with :func:`ha.checkpoints.reading.closures`.
-
-    Args:
-        files: names of the checkpoint.
-        batch: the batch.
-        parsed: what small files say; shared by closures that are given the same contents.
-        begun: whether the next batch was begun, and is to be done again with the same input.
-
-    Yields:
-        the paths of files whose contents it needs next.
-
-    Returns:
-        the closure, also of a batch that is not restorable.
-    """
-    asked = Closing(files, batch, {} if parsed is None else parsed, begun=begun)
-    try:
-        yield from asked.collect()
-    except Hole as hole:
-        return asked.result(hole.path, str(hole))
-    return asked.result()
+        self.path = path  # of the file
+        self.altered = altered  # whether Spark would take it as it is
+        self.wholes: list[str] = []  # whole versions that cannot be read; older ones do as well, with more changes
 
 
 def own_logs(offsets: Mapping[str, Any], logs: Mapping[str, object]) -> dict[str, Any]:
-    """Return the offset of each source, by the name of its log.
-
-    A stream that a query reads twice, such as in a union with itself, has two offsets and one log: they are equal, and
-    logs are numbered without the second one.
-
-    Args:
-        offsets: by their place among all, or by name.
-        logs: by the names of their directories.
-    """
+    """Return the offset of each source, by the name of its log; given them by their place among all, or by name."""
+    # A stream that a query reads twice (a union with itself) has two equal offsets, one log, and one number.
     numbers = [int(each) for each in logs if each.isdecimal()]
     twice = len(offsets) - max(numbers, default=len(offsets) - 1) - 1 if all(map(str.isdecimal, offsets)) else 0
     found: dict[str, Any] = {}
@@ -124,46 +85,36 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Closing:
-    """One closure, as far as it has been collected."""
+    """One closure, as far as it has been collected. Methods raise :class:`Hole` at the first file that is missing."""
 
     def __init__(self, files: CheckpointFiles, batch: int, parsed: Parsed, *, begun: bool = False) -> None:
         self._names = files
         self._checksums = files.checksums
         self._batch = batch
-        self._newest = batch + 1 if begun else batch
-        """The newest batch whose input is known."""
+        self._newest = batch + 1 if begun else batch  # the newest batch whose input is known
         self._parsed = parsed
         self._files: dict[str, int] = {}
         self._rebuilt: dict[str, str] = {}
         self._keys: dict[Store, int] = {}
         self._replayed: dict[Store, int] = {}
+        self._forms: dict[str, Form] = {}  # of files that say nothing here, and need only have their form
 
-    def result(self, missing: str = "", reason: str = "") -> Closure:
-        """Return what has been collected until now."""
-        return Closure(self._batch, self._files, self._rebuilt, missing, reason, self._keys, self._replayed)
-
-    def collect(self) -> Generator[Wanted, Contents, None]:
-        """Collect everything.
-
-        Raises:
-            Hole: a file is missing.
-        """
-        head = yield from self.collect_head()
-        if head.ids:
-            yield from self._collect_versions_by_id(self.targets(head))
-        else:
-            yield from self._collect_versions_by_number((yield from self.stores(head)))
+    def result(self, hole: Hole | None = None) -> Closure:
+        """Return what has been collected until now, and what is missing."""
+        missing, reason, altered = (hole.path, str(hole), hole.altered) if hole is not None else ("", "", False)
+        skipped = [*self._names.skipped]
+        if not missing and skipped:
+            reason = "It is damaged: Spark 4.1 and newer takes an older version and more changes; others do not start."
+        return Closure(
+            self._batch, self._files, self._rebuilt, missing, reason, self._keys, self._replayed, altered, skipped
+        )
 
     def collect_head(self) -> Generator[Wanted, Contents, Head]:
-        """Collect everything but the versions of the stores.
-
-        Raises:
-            Hole: a file is missing.
-        """
+        """Collect everything but the versions of the stores."""
         batch = self._batch
         commit, last, newest = f"commits/{batch}", f"offsets/{batch}", f"offsets/{self._newest}"
         for path in ("metadata", last, commit, newest):
-            self._need(path)
+            self.need(path)
         if batch > 0:
             # Spark reads it and takes nothing from it: the batch after it is complete.
             self._need_or_rebuild(f"offsets/{batch - 1}", last)
@@ -173,23 +124,45 @@ class Closing:
                 f"Neither it nor another one up to {batch} is there, and they name the schemas of its variables.",
             )
         operators = self._names.operator_metadata(batch)
-        said = yield frozenset({commit, last, newest, *operators.values()})
-        offsets = self._read(contents.offsets, said, last)
-        ids = self._read(contents.state_ids, said, commit)
-        known = {operator: self._read(contents.operator_stores, said, path) for operator, path in operators.items()}
-        self._collect_sources(self._read(contents.offsets, said, newest))
+        said = yield frozenset({"metadata", commit, last, newest, *operators.values()})
+        self.read(contents.query_id, said, "metadata")
+        offsets = self.read(contents.offsets, said, last)
+        ids = self.read(contents.state_ids, said, commit)
+        known: dict[int, OperatorStores] = {}
         for operator, path in operators.items():
-            self._need(path)
-            for schema in known[operator].schemas:
-                self._need(schema)
-        for path in self._names.schemas(known or self._names.operators()):
-            self._need(path)
+            try:
+                known[operator] = self.read(contents.operator_stores, said, path)
+            except Hole as hole:  # Spark goes on, as without it, unless it needs the schemas of variables
+                if hole.altered or self._names.has_variables(operator):
+                    raise
+        self.need_sources(self.read(contents.offsets, said, newest), newest)
+        for operator, stores in known.items():
+            self.need(operators[operator])
+            self._compare_names(operator, stores.stores, operators[operator])
+            for schema in stores.schemas:
+                self.need(schema)
+        for path in self._names.schemas(known or self._names.operators):
+            self.need(path)
         return Head(offsets, ids, known)
 
-    def _need(self, path: str, size: int | None = None) -> None:
+    def _compare_names(self, operator: int, named: list[str], metadata: str) -> None:
+        """Compare the stores that an operator's metadata name with those that are there: Spark goes by its program."""
+        there = {each.name for each in self._names.stores if each.operator == operator}
+        if (gone := set(named) - there) and (others := there - set(named)):
+            names, found = (", ".join(sorted(each)) for each in (gone, others))
+            raise Hole(
+                metadata, f"It is altered: it names {names}, which is missing, in place of {found}.", altered=True
+            )
+
+    def need(self, path: str, size: int | None = None) -> None:
+        """Add a file, unless it is missing, damaged, empty, or of another length than it should be."""
         found = self._names.sizes.get(path)
         if found is None:
             raise Hole(path, "It is missing.")
+        if not found and path.startswith("state/"):
+            raise Hole(path, "It is empty.")
+        if path in self._names.faults:
+            raise self._names.faults[path]
         if size is not None and found != size:
             raise Hole(path, f"It has {found:,} bytes, and had {size:,} when it was written.")
         self._files[path] = found
@@ -198,150 +171,83 @@ class Closing:
 
     def _need_or_rebuild(self, path: str, origin: str) -> None:
         if path in self._names:
-            self._need(path)
+            self.need(path)
         else:
             self._rebuilt[path] = origin
 
-    def _collect_sources(self, offsets: Offsets) -> None:
+    def need_sources(self, offsets: Offsets, path: str, *, whole: bool = False) -> None:
+        """Add the logs of all sources, up to the entry that their offset names, in ``path``, or the whole log."""
         for number, offset in own_logs(offsets.sources, self._names.sources).items():
-            log = self._names.sources.get(number)
-            newest = contents.log_offset(offset)
-            if newest is None:
-                for path in log.paths if log else ():  # where another source began, for instance
-                    self._need(path)
-                continue
-            entries, compacted = (log.entries, log.compacted) if log else ({}, {})
-            base = max((each for each in compacted if each <= newest), default=None)
-            needed = range(0 if base is None else base + 1, newest + 1)
-            if all(each in entries for each in needed):
-                if base is not None:
-                    self._need(compacted[base])
-                for each in needed:
-                    self._need(entries[each])
-            elif later := [each for each in compacted if each > newest]:
-                self._rebuilt[f"sources/{number}/{newest}.compact"] = compacted[min(later)]
+            log, used = self._names.source(number), contents.log_offset(offset)
+            of_files = source_logs.is_of_files(log)
+            if used is None and offset is not None and of_files:
+                raise Hole(path, f"It names no entry of the log of source {number}.")
+            if whole and (of_files or used is not None):
+                self._need_log(f"sources/{number}", log, max([*log.entries, *log.compacted, used or 0]))
+            elif used is not None:
+                self._need_log(f"sources/{number}", log, used)
             else:
-                hole = next(each for each in needed if each not in entries)
-                raise Hole(f"sources/{number}/{hole}", "It is missing, and no later log contains its entries.")
+                self._need_other(number, log, offset)
 
-    # --- state, format 1: names carry the version only
+    def _need_log(self, folder: str, log: SourceLog, newest: int) -> None:
+        """Add the log of a file source up to an entry."""
+        found = source_logs.entries(folder, log, newest)
+        if found.missing:
+            raise Hole(found.missing, "It is missing, and no later log contains its entries.")
+        self._rebuilt |= found.rebuilt
+        for path in [*found.paths, *found.rebuilt.values()]:
+            if path in found.paths:
+                self.need(path)
+            self._forms[path] = partial(source_logs.check_entry, size=self._names.sizes[path])
 
-    def stores(self, head: Head) -> Generator[Wanted, Contents, list[Store]]:
-        """Return every store that there must be."""
-        schemas = frozenset(f"state/{each}/0/_metadata/schema" for each in self._names.operators())
-        said = yield frozenset(path for path in schemas if path in self._names)
-        found = []
-        for operator in sorted(self._names.operators() | set(head.operators)):
-            partitions = self._partitions(operator, head, said)
-            known = head.operators.get(operator)
-            names = known.stores if known else sorted({e.name for e in self._names.stores if e.operator == operator})
-            found += [Store(operator, partition, name) for partition in range(partitions) for name in names]
-        return found
+    def _need_other(self, source: str, log: SourceLog, offset: Any) -> None:
+        """Add the log of another source. That of a rate source has a form; one that has no directory needs none."""
+        for path in log.paths:  # where another source began, for instance
+            self.need(path)
+        if source_logs.is_number(offset):
+            if source in self._names.sources and not log.entries:
+                raise Hole(f"sources/{source}/0", "It is missing, and tells when the source began.")
+            self._forms |= dict.fromkeys(log.paths, source_logs.check_beginning)
 
-    def _collect_versions_by_number(self, stores: list[Store]) -> Generator[Wanted, Contents, None]:
-        snapshots = {}
-        target = self._batch + 1
-        for store in stores:
-            files = self._names.stores.get(store, StoreFiles({}, {}))
-            # Those with an id are another format's; here they are met if the commit that tells the ids is damaged.
-            base = max((each.number for each in files.whole if each.number <= target and not each.id), default=0)
-            if base:
-                snapshots[store] = files.whole[Version(base)]
-            self._collect_changes(store, files, [Version(each) for each in range(base + 1, target + 1)])
-        yield from self._collect_snapshots(snapshots)
+    def check(self, forms: Mapping[str, Form] | None = None) -> Generator[Wanted, Contents, Parsed]:
+        """Read these files, and those whose form is to be checked; returns what they say, by path."""
+        wanted = {**(forms or {}), **self._forms}
+        said = yield frozenset(path for path in wanted if path in self._names) - self._parsed.keys()
+        for path in forms or ():
+            self.need(path)
+        return {path: self.read(form, said, path) for path, form in wanted.items()}
 
-    def _partitions(self, operator: int, head: Head, said: Contents) -> int:
-        """Number of the operator's partitions. Its metadata are stale after a repartition; ``offsets`` are not."""
-        there = {each.partition for each in self._names.stores if each.operator == operator}
-        expected = head.offsets.partitions or max(there, default=0) + 1
-        schema = said.get(f"state/{operator}/0/_metadata/schema") or b""
-        keyless = b'"type":"struct","fields":[]' in schema[:80]
-        if there <= {0} and (
-            keyless or (operator in head.operators and head.operators[operator].name in SINGLE_PARTITION)
-        ):
-            return 1
-        return expected
+    def check_forms(self, head: Head) -> Generator[Wanted, Contents, None]:
+        """Read what a restart reads of what was collected, and nothing else has read."""
+        schemas = [each for stores in head.operators.values() for each in stores.schemas]
+        for path in (*schemas, *self._names.schemas(head.operators or self._names.operators)):
+            self._forms[path] = check_schemas
+        for stores in head.operators.values():
+            if stores.schemas:  # the last one counts
+                self._forms[stores.schemas[-1]] = partial(check_schemas, variables=stores.variables)
+        before = f"offsets/{self._batch - 1}"
+        yield from self.check()
+        if before in self._files:
+            try:
+                yield from self.check({before: contents.offsets})
+            except Hole:
+                del self._files[before]
+                self._rebuilt[before] = f"offsets/{self._batch}"
 
-    # --- state, format 2: commits say the id of each version
-
-    def targets(self, head: Head) -> dict[Store, Version]:
-        """Return the version that the batch has written of each store.
-
-        Raises:
-            Hole: it is not known to which store an id belongs.
-        """
-        found: dict[Store, Version] = {}
-        for operator, partitions in sorted(head.ids.items()):
-            for partition, each in enumerate(partitions):
-                names = self._names_of(operator, partition, each, head.operators)
-                for name, identity in zip(names, each, strict=True):
-                    found[Store(operator, partition, name)] = Version(self._batch + 1, identity)
-        return found
-
-    def _collect_versions_by_id(self, targets: Mapping[Store, Version]) -> Generator[Wanted, Contents, None]:
-        stores = {store: self._names.stores.get(store, StoreFiles({}, {})) for store in targets}
-        behind = {store: target for store, target in targets.items() if target not in stores[store].whole}
-        for store, target in behind.items():
-            self._collect_changes(store, stores[store], [target])
-        said = yield frozenset(stores[store].changes[target] for store, target in behind.items())
-        snapshots = {store: stores[store].whole[target] for store, target in targets.items() if store not in behind}
-        for store, target in behind.items():
-            before = self._read(contents.lineage, said, stores[store].changes[target])
-            base = max((each for each in before if each in stores[store].whole), default=None)
-            if base is not None:
-                snapshots[store] = stores[store].whole[base]
-            elif before and before[0].number > 1:
-                raise Hole(f"{store.path}/{before[0]}.zip", "It is missing, and changes before it are not known.")
-            needed = [each for each in before if base is None or each.number > base.number]
-            self._collect_changes(store, stores[store], [*needed, target])
-        yield from self._collect_snapshots(snapshots)
-
-    def _names_of(
-        self, operator: int, partition: int, ids: list[str], known: Mapping[int, OperatorStores]
-    ) -> list[str]:
-        """Return the names of a partition's stores, in the order of their ids."""
-        if operator in known and len(known[operator].stores) == len(ids):
-            return known[operator].stores
-        if len(ids) == 1:
-            return [DEFAULT_STORE]
-        by_id = {
-            version.id: store.name
-            for store, files in self._names.stores.items()
-            if (store.operator, store.partition) == (operator, partition)
-            for version in (*files.changes, *files.whole)
-        }
-        if lost := next((each for each in ids if each not in by_id), ""):
-            path = f"state/{operator}/{partition}/*/{self._batch + 1}_{lost}.changelog"
-            raise Hole(path, "It is missing, and so are the operator's metadata.")
-        return [by_id[each] for each in ids]
-
-    # --- both
-
-    def _collect_changes(self, store: Store, files: StoreFiles, versions: list[Version]) -> None:
-        for version in versions:
-            self._need(files.changes.get(version) or f"{store.path}/{version}.{self._names.kind_of_changes}")
-        self._replayed[store] = len(versions)
-
-    def _collect_snapshots(self, snapshots: Mapping[Store, str]) -> Generator[Wanted, Contents, None]:
-        """Add whole versions, and the tables that those of RocksDB name."""
-        said = yield frozenset(path for path in snapshots.values() if path.endswith(".zip"))
-        for store, path in snapshots.items():
-            self._need(path)
-            self._replayed.setdefault(store, 0)
-            if path.endswith(".zip"):
-                found = self._read(contents.whole, said, path)
-                self._keys[store] = found.keys
-                for table, size in found.files.items():
-                    self._need(f"{store.path}/{table}", size)
-
-    def _read(self, reader: Callable[[bytes], T], said: Contents, path: str) -> T:
+    def read(self, reader: Callable[[bytes], T], said: Contents, path: str) -> T:
+        """Return what a file says, unless it is missing, has another form, or is altered."""
         if path not in self._parsed:
             data = said.get(path)
             if data is None:
                 raise Hole(path, "It is missing.")
+            sums = said.get(hadoop_sums(path))
             try:
-                self._parsed[path] = reader(data)
+                read = reader(data)
+                if sums is not None:
+                    check_hadoop(sums, data, whole=len(data) >= self._names.sizes.get(path, 0))
             except Unreadable as error:
-                raise Hole(path, f"It is damaged. {error}") from error
+                altered = isinstance(error, Altered)
+                raise Hole(path, f"It is {'altered' if altered else 'damaged'}. {error}", altered=altered) from error
+            self._parsed[path] = read
         found: T = self._parsed[path]
         return found

@@ -4,58 +4,37 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from ha.checkpoints import contents
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
-
-LOCAL = frozenset({"", "file"})
-"""Schemes of files that each host has, or mounts, under the same path."""
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
+from store.traits import traits
 
 
 def newest_files(reader: CheckpointReader, names: CheckpointFiles) -> dict[str, list[str]]:
-    """Return the files that the newest entry of each source's log names, by the name of the log.
-
-    Raises:
-        StoreError: the store did not answer.
-    """
+    """Return the files that the newest entry of each source's log names, by the name of the log."""
     newest = {}
     for source, log in names.sources.items():
         paths = {**log.entries, **log.compacted}
         newest[source] = paths[max(paths)]
     said = reader.contents(frozenset(newest.values()))
-    return {source: contents.logged_files(said.get(path) or b"") for source, path in newest.items()}
+    return {source: contents.parsed(contents.logged_files, said.get(path)) or [] for source, path in newest.items()}
 
 
 def inputs(reader: CheckpointReader, paths: Iterable[str]) -> list[str]:
-    """Return the URIs of the folders that a query's file sources read, in order.
-
-    Args:
-        reader: of the checkpoint.
-        paths: of its files, at least the logs of the sources.
-
-    Raises:
-        StoreError: the store did not answer.
-    """
+    """Return the URIs of the folders that a query's file sources read, in order; ``paths`` has the logs at least."""
     names = CheckpointFiles(dict.fromkeys(paths, 0))
     return sorted({_folder(files[0]) for files in newest_files(reader, names).values() if files})
 
 
 def bound(found: Mapping[str, Iterable[str]], uri: str) -> list[str]:
-    """Say which queries read files that are not where their checkpoints go; those of the hosts do not count.
-
-    Args:
-        found: the :func:`inputs` of each query.
-        uri: of the file system at which the checkpoints are to be used.
-
-    Returns:
-        a sentence for each input, without its full stop.
-    """
+    """Return a sentence, without full stop, for each input that stays behind when checkpoints move to a file system."""
+    # They are the inputs of each query. Files of a host are left out.
     there = urlsplit(uri)[:2]
     return [
         f"{query} has read files of {folder}, which is on another file system than {uri}: it goes on only where it "
         "finds that folder under the same URI, and Spark ends it with `Wrong FS` if the program reads another one"
         for query, folders in sorted(found.items())
         for folder in folders
-        if urlsplit(folder).scheme not in LOCAL and urlsplit(folder)[:2] != there
+        if not traits(folder).local and urlsplit(folder)[:2] != there
     ]
 
 

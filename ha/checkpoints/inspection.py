@@ -1,4 +1,4 @@
-"""Inspection: what a checkpoint says of a query. Its batches, state, sources and frozen settings, without a JVM.
+"""Inspection: reads a query's batches, state, sources and frozen settings from its checkpoint, without a JVM.
 
 All batches are judged by names, and of the newest one that can be continued small files are read: the zips of RocksDB
 know keys and tables. Tables themselves are never read.
@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ha.checkpoints import contents
+from ha.checkpoints.checkpoint_files import DEFAULT_STORE, CheckpointFiles, Store
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.contents import OperatorStores, Unreadable
-from ha.checkpoints.names import DEFAULT_STORE, CheckpointFiles, Store
-from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.contents import OperatorStores
 from ha.checkpoints.schemas import StateSchema, state_schemas
 from ha.checkpoints.verify import Condition, Verified, conditions
 
@@ -42,31 +42,18 @@ class Skew(msgspec.Struct, frozen=True):
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """One store of an operator, over all its partitions.
+    """One store of an operator, over all its partitions."""
 
-    Attributes:
-        name: of the store.
-        partitions: number of them.
-        keys: in the newest whole versions; null if they are not counted, as in HDFSBackedStateStore.
-        keys_from: the oldest batch that these numbers of keys are of; null without them.
-        keys_to: the newest batch likewise.
-        bytes: of the files that a restart reads.
-        replayed: versions that the partition with the most of them reads after its whole version.
-        key_skew: of the keys; null without them.
-        byte_skew: of the bytes.
-        states: schemas of its states; transformWithState has one for each variable.
-    """
-
-    name: str
-    partitions: int
-    keys: int | None
-    keys_from: int | None
-    keys_to: int | None
-    bytes: int
-    replayed: int
-    key_skew: Skew | None
-    byte_skew: Skew | None
-    states: list[StateSchema]
+    name: str  # of the store
+    partitions: int  # number of them
+    keys: int | None  # in the newest whole versions; null if they are not counted, as in HDFSBackedStateStore
+    keys_from: int | None  # the oldest batch that these numbers of keys are of; null without them
+    keys_to: int | None  # the newest batch that they are of
+    bytes: int  # of the files that a restart reads
+    replayed: int  # versions that the partition with the most of them reads after its whole version
+    key_skew: Skew | None  # of the keys; null without them
+    byte_skew: Skew | None  # of the bytes
+    states: list[StateSchema]  # schemas of its states; transformWithState has one for each variable
 
 
 class OperatorState(msgspec.Struct, frozen=True):
@@ -79,50 +66,25 @@ class OperatorState(msgspec.Struct, frozen=True):
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """A checkpoint, as its files describe it.
+    """A checkpoint, as its files describe it."""
 
-    Attributes:
-        id: of the query, as Spark gives it; empty if that cannot be read.
-        batches: what can be done with each that is retained, by names; the oldest first.
-        batch: the one that all further values are of: the newest that can be continued, else the newest.
-        format: of its state: ``RocksDB``, ``RocksDB with ids`` (format 2) or ``HDFSBackedStateStore``; empty if none.
-        partitions: number of state partitions, which is frozen.
-        watermark_ms: of the batch that would follow, in milliseconds since 1970; 0 if there is none.
-        sources: offset of each source, by its number or name.
-        settings: of Spark that are frozen.
-        operators: those with state.
-        files: number of files that a restart after the batch needs.
-        bytes: their size.
-        reads: number of files that were read to say all this.
-        bytes_read: their size.
-    """
-
-    id: str
-    batches: list[BatchRange]
-    batch: int | None
-    format: str
-    partitions: int
-    watermark_ms: int
-    sources: dict[str, Any]
-    settings: dict[str, str]
-    operators: list[OperatorState]
-    files: int
-    bytes: int
-    reads: int
-    bytes_read: int
+    id: str  # of the query, as Spark gives it; empty if that cannot be read
+    batches: list[BatchRange]  # what can be done with each that is retained, by names; the oldest first
+    batch: int | None  # the one that all further values are of: the newest that can be continued, else the newest
+    format: str  # of its state: `RocksDB`, `RocksDB with ids` (format 2) or `HDFSBackedStateStore`; empty if none
+    partitions: int  # number of state partitions, which is frozen
+    watermark_ms: int  # of the batch that would follow, in milliseconds since 1970; 0 if there is none
+    sources: dict[str, Any]  # offset of each source, by its number or name
+    settings: dict[str, str]  # of Spark that are frozen
+    operators: list[OperatorState]  # those with state
+    files: int  # number of files that a restart after the batch needs
+    bytes: int  # their size
+    reads: int  # number of files that were read to say all this
+    bytes_read: int  # their size
 
 
 def inspect(reader: CheckpointReader, batch: int | None = None) -> Inspection:
-    """Inspect a checkpoint. The query may be running.
-
-    Args:
-        reader: of the checkpoint.
-        batch: the batch to describe; by default the newest one that can be continued.
-
-    Raises:
-        NotFound: there is no such checkpoint, or no such batch.
-        StoreError: the store did not answer.
-    """
+    """Inspect a checkpoint: this batch, or the newest that can be continued. The query may be running."""
     names = reader.files()
     judged = conditions(names, reader.by_names(names, names.batches))
     usable = [each.batch for each in judged if not each.missing]
@@ -130,27 +92,16 @@ def inspect(reader: CheckpointReader, batch: int | None = None) -> Inspection:
     look = _Look(reader, names, chosen)
     offsets = look.read(contents.offsets, f"offsets/{chosen}") or contents.Offsets({}, 0, {})
     found = reader.closures(names, [chosen])[0] if chosen is not None else Closure(-1, {})
-    if found.missing:  # a table, which names do not tell
-        hole = Verified(found.batch, Condition.DAMAGED, 0, 0, found.missing, found.reason)
+    if found.missing or found.skipped:  # a table, which names do not tell
+        (hole,) = conditions(names, [found])
         judged = [hole if each.batch == chosen and not each.missing else each for each in judged]
     operators = look.operators(found)
     query = look.read(_query_id, "metadata") or ""
     watermark = look.read(contents.next_watermark, f"commits/{chosen}") or 0
     return Inspection(
-        query,
-        _ranges(judged),
-        chosen,
-        _format(names),
-        offsets.partitions,
-        watermark,
-        offsets.sources,
-        offsets.settings,
-        operators,
-        len(found.files),
-        found.bytes,
-        reader.reads,
-        reader.bytes,
-    )
+        query, _ranges(judged), chosen, _format(names), offsets.partitions, watermark, offsets.sources,
+        offsets.settings, operators, len(found.files), found.bytes, reader.reads, reader.bytes,
+    )  # fmt: skip
 
 
 def _ranges(judged: Iterable[Verified]) -> list[BatchRange]:
@@ -173,10 +124,8 @@ def _format(names: CheckpointFiles) -> str:
 
 
 def _query_id(data: bytes) -> str:
-    try:
-        return str(msgspec.json.decode(data, type=Json).get("id", ""))
-    except msgspec.DecodeError as error:
-        raise Unreadable("It is no object.") from error
+    said = contents.decoded(data)
+    return str(said.get("id", "")) if isinstance(said, dict) else ""
 
 
 class _Look:
@@ -189,10 +138,7 @@ class _Look:
 
     def read(self, parse: Callable[[bytes], T], path: str) -> T | None:
         data = self._reader.contents({path})[path] if path in self._names else None
-        try:
-            return None if data is None else parse(data)
-        except Unreadable:
-            return None
+        return contents.parsed(parse, data)
 
     def operators(self, closure: Closure) -> list[OperatorState]:
         files = self._names.operator_metadata(self._batch)
@@ -224,27 +170,16 @@ class _Look:
         return found
 
     def _store(
-        self,
-        name: str,
-        members: list[Store],
-        known: OperatorStores | None,
-        closure: Closure,
-        sizes: dict[Store, int],
+        self, name: str, members: list[Store], known: OperatorStores | None, closure: Closure, sizes: dict[Store, int]
     ) -> StoreState:
         keys = {each.partition: closure.keys[each] for each in members if each in closure.keys}
         as_of = [self._batch - closure.replayed.get(each, 0) for each in members if each in closure.keys]
         return StoreState(
-            name,
-            len(members),
-            sum(keys.values()) if keys else None,
-            min(as_of, default=None),
-            max(as_of, default=None),
-            sum(sizes.get(each, 0) for each in members),
-            max((closure.replayed.get(each, 0) for each in members), default=0),
-            _skew(keys),
-            _skew({each.partition: sizes.get(each, 0) for each in members}),
-            self._states(members[0], known),
-        )
+            name, len(members), sum(keys.values()) if keys else None, min(as_of, default=None),
+            max(as_of, default=None), sum(sizes.get(each, 0) for each in members),
+            max((closure.replayed.get(each, 0) for each in members), default=0), _skew(keys),
+            _skew({each.partition: sizes.get(each, 0) for each in members}), self._states(members[0], known),
+        )  # fmt: skip
 
     def _states(self, store: Store, known: OperatorStores | None) -> list[StateSchema]:
         """Return the schemas of a store. A file for each version of the schema: the last one counts."""

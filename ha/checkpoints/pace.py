@@ -1,4 +1,4 @@
-"""Pace: a bound on how many calls of a store, or bytes, are begun in a second, for work that nobody waits for."""
+"""Pace: a bound on how many calls of a store, or bytes, are begun in a second, for work without a deadline."""
 
 import threading
 

@@ -14,32 +14,21 @@ import msgspec
 from ha.checkpoints.changes import columns
 from ha.checkpoints.contents import Json, Unreadable
 from ha.checkpoints.layouts import Layout, Layouts
+from store.errors import HaError
 
-Numbers = Mapping[int, int]
-"""The new number of each operator, by its old one."""
-
+Numbers = Mapping[int, int]  # the new number of each operator, by its old one
 _OPERATOR = re.compile(r"state/([0-9]+)(/.*)")
 _SCHEMA = re.compile(r"(.*/state/)([0-9]+)(/_stateSchema/.*)")
 _REWRITTEN = re.compile(r"commits/[0-9]+|state/[0-9]+/_metadata/(?:metadata|v2/[0-9]+)")
 
 
-class Doubt(ValueError):
+class Doubt(HaError, ValueError):
     """The operators cannot be matched without doubt; the text shows both sides."""
 
 
 def match(before: Layouts, after: Layouts) -> dict[int, int]:
-    """Find each operator of a checkpoint among those of a program.
-
-    Args:
-        before: of the checkpoint.
-        after: of the program.
-
-    Returns:
-        the new number of each, by its old one.
-
-    Raises:
-        Doubt: one has no counterpart, or more than one, or nothing says what it is.
-    """
+    """Return the program's number of each operator of a checkpoint, by its old number."""
+    # Doubt: an operator has no counterpart, or more than one, or nothing says what it is.
     old, new = _alike(before.values()), _alike(after.values())
     reasons = []
     for signature in [*old, *(each for each in new if each not in old)]:
@@ -69,11 +58,7 @@ def is_rewritten(path: str) -> bool:
 
 
 def rewritten(data: bytes, numbers: Numbers) -> bytes:
-    """Return the content of such a file under the new numbers.
-
-    Raises:
-        Unreadable: it has another form.
-    """
+    """Return the content of such a file under the new numbers; ``Unreadable`` if it has another form."""
     version, _, text = data.partition(b"\n")
     try:
         said = msgspec.json.decode(text, type=Json)

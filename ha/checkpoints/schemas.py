@@ -1,21 +1,19 @@
-"""Schemas: what the files of state schemas say, in the versions 1 to 3 that Spark writes. Pure.
+"""Schemas: parses files of state schemas, in the versions 1 to 3 that Spark writes. Pure.
 
 A state has a key and a value, each of named fields. transformWithState has one state for each variable of the program,
 and keeps them all in one store, in column families of RocksDB.
 """
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from ha.checkpoints.contents import Unreadable
+from ha.checkpoints.contents import Unreadable, decoded
 
-DEFAULT_STATE = "default"
-"""Name of the only state of a store that has no others."""
-
-_MOST_CHUNKS = 1000
-"""Chunks of 64 KB in one schema; a larger number is something else, read at the wrong place."""
+DEFAULT_STATE = "default"  # name of the only state of a store that has no others
+_MOST_CHUNKS = 1000  # chunks of 64 KB in one schema; a larger number is something else, read at the wrong place
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -39,37 +37,27 @@ class StateSchema(msgspec.Struct, frozen=True):
 
 
 def state_schemas(data: bytes) -> list[StateSchema]:
-    """Read a file of schemas.
-
-    Raises:
-        Unreadable: it has another form.
-    """
+    """Read a file of schemas; ``Unreadable`` if it has another form."""
     try:
         version = _Data(data).text()
-        if version == "v1":
-            return [_version_1(_Data(data))]
-        if version == "v2":
-            return [_version_2(_Data(data))]
+        if version in ("v1", "v2"):
+            return [_only_state(_Data(data), pieces=version == "v2")]
         if version != "v3":
             raise Unreadable(f"It is of version {version!r}, which is not known.")
         try:
             return _version_3(_Data(data), numbered=True)
         except (struct.error, ValueError):
             return _version_3(_Data(data), numbered=False)  # the first releases of Spark 4
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, Unreadable):
             raise
         raise Unreadable(f"It is no schema of a state ({error!r}).") from error
 
 
-def _version_1(data: "_Data") -> StateSchema:
+def _only_state(data: "_Data", *, pieces: bool) -> StateSchema:
     data.text()
-    return StateSchema(DEFAULT_STATE, _fields(data.text()), _fields(data.text()))
-
-
-def _version_2(data: "_Data") -> StateSchema:
-    data.text()
-    return StateSchema(DEFAULT_STATE, _fields(data.chunks()), _fields(data.chunks()))
+    read = data.chunks if pieces else data.text
+    return StateSchema(DEFAULT_STATE, _fields(read()), _fields(read()))
 
 
 def _version_3(data: "_Data", *, numbered: bool) -> list[StateSchema]:
@@ -82,10 +70,21 @@ def _version_3(data: "_Data", *, numbered: bool) -> list[StateSchema]:
             if numbered:
                 data.number(">h")  # of this schema, among those that the state had
             texts.append(data.chunks())
-        data.chunks()  # how keys are encoded
+        decoded(data.chunks())["keyStateEncoderType"]  # how keys are encoded
         data.chunks()  # the program's own key of a map, which is a part of the key
         found.append(StateSchema(name, *map(_fields, texts)))
     return found
+
+
+def check_schemas(data: bytes, variables: Iterable[str] = ()) -> bool:
+    """Check the form of a file of schemas, and that it has these; one of a version that is not known may have any."""
+    try:
+        known = _Data(data).text() in ("v1", "v2", "v3")
+    except (struct.error, ValueError) as error:
+        raise Unreadable("It is no schema of a state." if data else "It is empty.") from error
+    if known and (lost := set(variables) - {each.name for each in state_schemas(data)}):
+        raise Unreadable(f"It lacks the variable {min(lost)!r}, which the operator's metadata name.")
+    return True
 
 
 class _Data:
@@ -116,7 +115,7 @@ class _Data:
 
 
 def _fields(schema: str) -> list[Field]:
-    return [Field(str(each["name"]), _type(each["type"])) for each in msgspec.json.decode(schema)["fields"]]
+    return [Field(str(each["name"]), _type(each["type"])) for each in decoded(schema)["fields"]]
 
 
 def _type(said: Any) -> str:

@@ -1,82 +1,62 @@
-"""Sweeping: finds what can be swept of one checkpoint, or of all of a job's, and moves it into a trash."""
+"""Sweeping: finds files that can be swept in one checkpoint, or in all of a job, and moves them into a trash."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
-from ha.checkpoints.sweep import Kind, unreferenced
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.trees import Tree
+from ha.checkpoints.unreferenced import FileKind, unreferenced
 from ha.checkpoints.verify import Condition, verify
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.grants import began_after_ms
-from leader.job.swept_files import ADOPTING, REVIVED, SweptFiles
+from leader.job.swept_files import IMPORTING, REVIVED, SweptFiles
 from leader.layout.names import CHECKPOINTS, HISTORY, RECORD, SPARK, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import Conflict, Invalid, NotFound
 from store.files import Entry
 
-ROUNDS = 3
-"""Lists of a checkpoint whose query commits while it is listed."""
-
-CALL_TIMEOUT_S = 20.0
-"""Time for one call; only the sweep itself waits for it."""
-
-COPIES = "adopting"
+ROUNDS = 3  # lists of a checkpoint whose query commits while it is listed
+CALL_TIMEOUT_S = 20.0  # time for one call; only the sweep itself waits for it
+COPIES = "importing"
 
 
 @dataclass(frozen=True, slots=True)
 class Sweepable:
-    """The files of one checkpoint that can be swept.
+    """The files of one checkpoint that can be swept."""
 
-    Attributes:
-        query: its name.
-        kinds: kind of each file that can go, by path.
-        sizes: size of each of them.
-        waiting: files that no batch needs either, but which may be younger than the present leader.
-        waiting_bytes: their total size.
-        refused: why nothing of it can be swept; empty if that is not so.
-    """
-
-    query: str
-    kinds: dict[str, Kind] = field(default_factory=dict)
-    sizes: dict[str, int] = field(default_factory=dict)
-    waiting: int = 0
-    waiting_bytes: int = 0
-    refused: str = ""
+    query: str  # its name
+    kinds: dict[str, FileKind] = field(default_factory=dict)  # kind of each file that can go, by path
+    sizes: dict[str, int] = field(default_factory=dict)  # size of each of them
+    waiting: int = 0  # files that no batch needs either, but which may be younger than the present leader
+    waiting_bytes: int = 0  # their total size
+    refused: str = ""  # why nothing of it can be swept; empty if that is not so
 
     @property
     def bytes(self) -> int:
         """Total size of the files that can go."""
         return sum(self.sizes.values())
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: FileKind) -> int:
         """Number of files of a kind."""
         return sum(1 for each in self.kinds.values() if each is kind)
 
 
 def find(files: BoundedFiles, path: str, query: str, before_ms: Callable[[Sequence[int]], float]) -> Sweepable:
-    """Find what can be swept of one checkpoint. Its query may be running.
-
-    Args:
-        files: the store.
-        path: of the checkpoint.
-        query: its name.
-        before_ms: given the times at which its files were written, returns when its present writer began, at the
-            latest: by the same clock, infinite if there is none.
-
-    Raises:
-        NotFound: there is no such checkpoint.
-        StoreError: the store did not answer.
-    """
+    """Find what can be swept of one checkpoint. Its query may be running."""
+    # `before_ms` is given the times at which its files were written, and returns when its present writer began, at the
+    # latest: by the same clock, infinite if there is none.
 
     def reader() -> CheckpointReader:
         return CheckpointReader(Tree(files, path))
 
     found, _ = verify(reader)
-    damaged = [each for each in found if each.condition is Condition.DAMAGED]
+    damaged = [each for each in found if each.missing and each.condition is not Condition.FORGOTTEN]
     if damaged:
-        return Sweepable(query, refused=f"Batch {damaged[-1].batch} is damaged: see `ha verify` first.")
+        said = (
+            f"Batch {damaged[-1].batch} is {damaged[-1].condition}: see `ha checkpoint verify {files.at(path)}` first."
+        )
+        return Sweepable(query, refused=said)
     for _ in range(ROUNDS):
         opened = reader()
         entries = opened.tree.entries()
@@ -95,16 +75,9 @@ def find(files: BoundedFiles, path: str, query: str, before_ms: Callable[[Sequen
 
 
 class JobSweep:
-    """The sweep of one job, for its leader, or beside a leader."""
+    """The sweep of one job: by its leader, ``alone``, so that no query can run, or beside a leader."""
 
     def __init__(self, files: BoundedFiles, directory: FencedDirectory, *, alone: bool) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            files: the store of the job.
-            directory: the present leader directory.
-            alone: whether the caller leads, so that no query can run.
-        """
         self._files, self._directory, self._alone = files, directory, alone
         self.trash = SweptFiles(_JobPlace(files, directory))
 
@@ -129,7 +102,7 @@ class JobSweep:
         )
 
     def revived(self) -> list[str]:
-        """Return old leader directories that a fenced Spark has brought back to life; nobody reads them."""
+        """Return old leader directories that a fenced Spark has brought back to life; they have no readers."""
         job, epoch = self._directory.job, self._directory.leader.epoch
         found = []
         for entry in self._list(job):
@@ -143,7 +116,7 @@ class JobSweep:
 
     def move_copy(self, name: str, query: str) -> None:
         """Move an unfinished copy into the trash."""
-        self.trash.move_whole(name, f"{COPIES}/{query}", f"{ADOPTING}{query}")
+        self.trash.move_whole(name, f"{COPIES}/{query}", f"{IMPORTING}{query}")
 
     def move_revived(self, name: str, old: str) -> None:
         """Move a revived directory into the trash."""
@@ -177,29 +150,28 @@ class _JobPlace:
 
 
 class OutsidePlace:
-    """A directory outside of jobs; paths are relative to the root of its store."""
+    """A directory outside of jobs, as :class:`leader.job.swept_files.Place`; the caller closes the store."""
 
     def __init__(self, files: BoundedFiles) -> None:
-        """Connect to nothing yet; whoever opened ``files`` closes it."""
         self._files = files
 
     def list(self, folder: str = "") -> Sequence[Entry]:
-        """See :class:`leader.job.swept_files.Place`."""
+        """Return its entries; none if there is no such folder."""
         try:
             return self._files.call("bulk_list", lambda files: files.list(folder), CALL_TIMEOUT_S)
         except NotFound:
             return []
 
     def make_folder(self, path: str) -> None:
-        """See :class:`leader.job.swept_files.Place`."""
+        """Make a folder."""
         self._files.call("bulk_make", lambda files: files.make_directory(path), CALL_TIMEOUT_S)
 
     def rename(self, source: str, target: str) -> None:
-        """See :class:`leader.job.swept_files.Place`."""
+        """Rename an entry."""
         self._files.call("bulk_rename", lambda files: files.rename(source, target), CALL_TIMEOUT_S)
 
     def delete(self, path: str) -> None:
-        """See :class:`leader.job.swept_files.Place`."""
+        """Delete an entry, if it is there."""
         try:
             self._files.call("bulk_delete", lambda files: files.delete(path, recursive=True), CALL_TIMEOUT_S)
         except NotFound:
@@ -207,11 +179,7 @@ class OutsidePlace:
 
 
 def check_trash(name: str) -> str:
-    """Return the name of the directory beside a checkpoint into which its swept files go.
-
-    Raises:
-        Invalid: the checkpoint is a root.
-    """
+    """Return the name of the directory beside a checkpoint into which its swept files go; a root has none."""
     if not name:
         raise Invalid("This is the root of a store, beside which there is no room for a trash.")
     return f"_swept-{name}"

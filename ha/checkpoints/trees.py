@@ -4,6 +4,7 @@ pyarrow reaches HDFS through fsspec, whose listings silently leave out what coul
 listing would look complete. So the drivers list names and sizes, and pyarrow only streams.
 """
 
+import errno
 import getpass
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -14,42 +15,30 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from store.bounded import BoundedFiles
-from store.errors import Invalid, NotFound, Unknown
+from store.errors import Invalid, NoSpace, NotFound, Unknown
 from store.files import Entry
+from store.local import open_below
+from store.traits import traits
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-READ_TIMEOUT_S = 20.0
-"""Time for the head of each file."""
-
-LIST_TIMEOUT_S = 20.0
-"""Time for the list of one directory."""
-
-LISTERS = 16
-"""Directories that are listed at once: a checkpoint has several for each partition."""
-
-MAX_FILES = 1_000_000
-"""Most files of a tree: no checkpoint has more, and their names must fit into memory."""
-
-SLOWEST = 1 << 20
-"""Bytes a second below which reading a file is given up."""
-
-CHUNK = 4 << 20
-"""Number of bytes that are read and written at once."""
+READ_TIMEOUT_S = 20.0  # time for the head of each file
+LIST_TIMEOUT_S = 20.0  # time for the list of one directory
+LISTERS = 16  # directories that are listed at once: a checkpoint has several for each partition
+MAX_FILES = 1_000_000  # most files of a tree: no checkpoint has more, and their names must fit into memory
+SLOWEST = 1 << 20  # bytes a second below which reading a file is given up
+CHUNK = 4 << 20  # number of bytes that are read and written at once
 
 
 class Tree:
-    """One directory; safe to use from several threads."""
+    """One directory of a store, which the caller closes; safe to use from several threads.
+
+    ``before`` is called before each list and each read file; it may wait. Any failure raises
+    :class:`store.errors.Unknown`, and a part of a file that was written may exist.
+    """
 
     def __init__(self, files: BoundedFiles, path: str = "", before: Callable[[], object] = bool) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            files: the store; whoever opened it closes it.
-            path: of the directory, below the root of the store.
-            before: called before each list, and before each file is read; it may wait.
-        """
         self.files = files
         self.path = path
         self._before = before
@@ -59,17 +48,14 @@ class Tree:
         """URI of the directory."""
         return self.files.at(self.path)
 
+    @property
+    def local(self) -> bool:
+        """Whether it is on ``file://``, where Hadoop keeps check sums beside each file."""
+        return traits(self.uri).local
+
     def listing(self, below: str = "") -> dict[str, int]:
-        """Return the size of every file in bytes, by its path in this tree.
-
-        Args:
-            below: path of the part to list; default: the whole tree.
-
-        Raises:
-            Invalid: there are too many files.
-            NotFound: there is no such directory, or one below it disappeared meanwhile.
-            StoreError: the store did not answer.
-        """
+        """Return the size of every file in bytes, by its path in this tree, or in the part of it that is ``below``."""
+        # Invalid: there are too many files. NotFound: there is no such directory, or one below it disappeared.
         return {path: entry.size for path, entry in self.entries(below).items()}
 
     def entries(self, below: str = "") -> dict[str, Entry]:
@@ -94,66 +80,40 @@ class Tree:
                 folders = further
         return found
 
-    def read_into(self, path: str, target: "Tree", name: str, told: Callable[[int], None]) -> int:
-        """Copy the content of one file; it has no time limit, so call it within a deadline.
-
-        Args:
-            path: of the file in this tree.
-            target: the other tree.
-            name: of the file there; an existing one is replaced.
-            told: called with the number of bytes in each step.
-
-        Returns:
-            Number of bytes of the file.
-
-        Raises:
-            Unknown: the file could not be copied, for whatever reason; a part of it may exist.
-        """
+    def read_into(self, path: str, size: int, target: "Tree", name: str, told: Callable[[bytes], object]) -> int:
+        """Copy the content of one file to another tree, and return its bytes."""
+        # It has no time limit: call it within a deadline.
+        # `size` is in the listing; of a longer file the copy ends soon after that. An existing file is replaced. `told`
+        # gets each piece.
         copied = 0
         with (
             _classified(path),  # the outermost, so that it also sees errors of closing the others
-            self._arrow.open_input_stream(f"{self._at}/{path}") as source,
+            self._opened(path) as source,
             target._arrow.open_output_stream(f"{target._at}/{name}") as sink,  # noqa: SLF001 - our own class
         ):
-            while chunk := source.read(CHUNK):
+            while copied <= size and (chunk := source.read(CHUNK)):
                 sink.write(chunk)
                 copied += len(chunk)
-                told(len(chunk))
+                told(bytes(chunk))
         return copied
 
     def store(self, path: str, data: bytes) -> None:
-        """Write a small file; it has no time limit, so call it within a deadline.
-
-        Raises:
-            Unknown: it could not be written, for whatever reason; a part of it may exist.
-        """
+        """Write a small file; it has no time limit, so call it within a deadline."""
         with _classified(path), self._arrow.open_output_stream(f"{self._at}/{path}") as sink:
             sink.write(data)
 
     def head(self, path: str, most: int) -> bytes:
-        """Return a file's first bytes, or all of it if it is shorter.
-
-        Raises:
-            NotFound: there is no such file.
-            Unknown: it could not be read, for whatever reason.
-        """
+        """Return a file's first bytes, or all of it if it is shorter; ``NotFound`` if there is none."""
         (found,) = self.heads({path: most})
         if found is None:
             raise NotFound(f"{path} does not exist.")
         return found
 
     def heads(self, wanted: Mapping[str, int]) -> list[bytes | None]:
-        """Return the first bytes of small files, read in one call, one after the other; None of one that is not there.
-
-        Args:
-            wanted: how many bytes of each at most, by path.
-
-        Raises:
-            Unknown: one could not be read, for whatever reason.
-        """
+        """Return the first bytes of small files, so many of each, read in one call; None of one that is not there."""
 
         def read(path: str, most: int) -> bytes | None:
-            with suppress(NotFound), _classified(path), self._arrow.open_input_stream(f"{self._at}/{path}") as source:
+            with suppress(NotFound), _classified(path), self._opened(path) as source:
                 return bytes(source.read(most))
             return None
 
@@ -162,39 +122,15 @@ class Tree:
         timeout = READ_TIMEOUT_S * len(wanted)
         return self.files.call("bulk_read", lambda _: [read(path, most) for path, most in wanted.items()], timeout)
 
-    def tail(self, path: str, most: int) -> bytes:
-        """Return a file's last bytes, or all of it if it is shorter.
-
-        Raises:
-            NotFound: there is no such file.
-            Unknown: it could not be read, for whatever reason.
-        """
-
-        def read(_: object) -> bytes:
-            with _classified(path), self._arrow.open_input_file(f"{self._at}/{path}") as source:
-                size = source.size()
-                source.seek(max(0, size - most))
-                return bytes(source.read(min(most, size)))
-
-        self._before()
-        return self.files.call("bulk_read", read, READ_TIMEOUT_S)
-
     def read_through(self, path: str, size: int, told: Callable[[bytes], object]) -> None:
-        """Read a whole file; a store that keeps check sums, as HDFS does, compares them.
-
-        Args:
-            path: of the file.
-            size: its length in the listing; a longer file has more time.
-            told: called with each piece.
-
-        Raises:
-            NotFound: there is no such file.
-            Unknown: it could not be read, for whatever reason.
-        """
+        """Read a whole file, in pieces; a store that keeps check sums, as HDFS does, compares them."""
+        # The time limit follows from its size in the listing. A file that is gone raises NotFound.
 
         def read(_: object) -> None:
-            with _classified(path), self._arrow.open_input_stream(f"{self._at}/{path}") as source:
-                while chunk := source.read(CHUNK):
+            seen = 0
+            with _classified(path), self._opened(path) as source:
+                while seen <= size and (chunk := source.read(CHUNK)):
+                    seen += len(chunk)
                     told(bytes(chunk))
 
         self._before()
@@ -204,6 +140,12 @@ class Tree:
         path = f"{self.path}/{folder}".strip("/")
         self._before()
         return self.files.call("bulk_list", lambda files: files.list(path), LIST_TIMEOUT_S)
+
+    def _opened(self, path: str) -> Any:
+        """Open a file for reading: on this host only a regular one, below directories that are none by a link."""
+        if self.local:
+            return open_below(os.fsencode(urlsplit(self.files.uri).path), f"{self.path}/{path}".lstrip("/"))
+        return self._arrow.open_input_stream(f"{self._at}/{path}")
 
     @cached_property
     def _arrow(self) -> "FileSystem":
@@ -215,21 +157,16 @@ class Tree:
 
 
 def bulk_files(uri: str) -> "FileSystem":
-    """Return pyarrow's file system for a URI that one of our drivers has accepted.
-
-    The HDFS of pyarrow itself needs Hadoop's native library and a JVM in this process; hdfs-native needs neither.
-
-    Raises:
-        Invalid: see :func:`check_bulk`.
-    """
+    """Return pyarrow's file system for a URI that one of our drivers has accepted, and :func:`check_bulk`."""
+    # The HDFS of pyarrow itself needs Hadoop's native library and a JVM in this process; hdfs-native needs neither.
     check_bulk(uri)
     from pyarrow import PythonFile  # noqa: PLC0415
     from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem  # noqa: PLC0415  # takes 60 ms, only for a copy
 
     parts = urlsplit(uri)
-    if parts.scheme == "file":
+    if traits(uri).local:
         return LocalFileSystem()
-    if parts.scheme == "hdfs":
+    if traits(uri).address == "rpc-address":
         from hdfs_native.fsspec import HdfsFileSystem  # noqa: PLC0415
 
         class Handler(FSSpecHandler):  # type: ignore[misc]  # pyarrow has no types
@@ -248,14 +185,10 @@ def bulk_files(uri: str) -> "FileSystem":
 
 
 def check_bulk(uri: str) -> None:
-    """Check that whole directories can be copied from or to a URI that one of our drivers has accepted.
-
-    Raises:
-        Invalid: it is WebHDFS of a nameservice, or encrypted.
-    """
-    parts = urlsplit(uri)
-    if parts.scheme == "swebhdfs" or (parts.scheme == "webhdfs" and parts.port is None):
-        kind = "encrypted WebHDFS" if parts.scheme == "swebhdfs" else "WebHDFS of a nameservice"
+    """Raise ``Invalid`` if a driver has accepted a URI, and whole directories cannot be copied from or to it."""
+    encrypted, address = traits(uri).encrypted, traits(uri).address
+    if encrypted or (address == "http-address" and urlsplit(uri).port is None):
+        kind = "encrypted WebHDFS" if encrypted else "WebHDFS of a nameservice"
         raise Invalid(f"{uri!r} is {kind}, which a bulk copy cannot use: write hdfs:// instead.")
 
 
@@ -286,6 +219,10 @@ def _classified(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise NotFound(f"{path} does not exist.") from error
+    except Invalid as error:
+        raise Invalid(f"{path} is a link, a pipe or a device: a checkpoint has regular files only.") from error
     except Exception as error:
         line = str(error).partition("\n")[0]
-        raise Unknown(f"{path} could not be read or copied ({type(error).__name__}: {line}).") from error
+        said = f"{path} could not be read or copied ({type(error).__name__}: {line})"
+        full = (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or "QuotaExceeded" in line
+        raise Unknown(f"{NoSpace(said)}." if full else f"{said}.") from error

@@ -1,14 +1,14 @@
-"""``ha check``: checks the history that the processes of one host have recorded against the protocol's guarantees."""
+"""``ha lab check``: checks the recorded history of the processes of one host against the protocol's guarantees."""
 
-import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ha.cli.options import json_option, settings
+from ha.cli.context import Context, command
 from ha.history import edits
 from ha.history.checker import GUARANTEES, check
 from ha.history.events import (
@@ -44,7 +44,7 @@ class Unusable(click.ClickException):
     exit_code = 2
 
 
-@click.command("check")
+@command("check")
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--job", help="Check only the events of this job.  [default: all jobs]")
 @click.option(
@@ -54,47 +54,31 @@ class Unusable(click.ClickException):
     multiple=True,
     help="A segment of the NameNode's edit log, as printed by `hdfs oev -p xml`. Give all segments of the time span.",
 )
-@click.option(
-    "--files",
-    help="URI of all jobs, `hdfs://...`, to find them in the edit log.  [env: HA_FILES]",
-)
 @click.option("--timeline", "with_timeline", is_flag=True, help="First print all changes in the order of time.")
-@json_option
-@click.pass_context
 def check_history(
-    context: click.Context,
-    directory: Path,
-    job: str | None,
-    segments: tuple[Path, ...],
-    files: str | None,
-    with_timeline: bool,
-    as_json: bool,
+    context: Context, directory: Path, job: str | None, segments: tuple[Path, ...], with_timeline: bool
 ) -> None:
     """Check the history that processes with the setting `history` have written into DIR.
 
     Exits with 0 if the history violates no guarantee, with 1 if it violates one, with 2 if there is nothing to check.
     All processes must have run on one host, because only they share a clock.
     """
-    events = _events(directory, segments, files)
+    events = _events(context, directory, segments)
     events = [event for event in events if job is None or event.job in ("", job)]
     if not any(event.job for event in events):
         raise Unusable(f"There are no events{f' of job {job!r}' if job else ''} in {directory}: was `history` set?")
     violations = check(events, tolerance=edits.TOLERANCE)
-    if as_json:
-        click.echo(json.dumps(_fields(events, violations)))
-    else:
-        for line in timeline(events, violations) if with_timeline else ():
-            click.echo(line)
-        _print(events, violations)
-    context.exit(1 if violations else 0)
+    shown = timeline(events, violations) if with_timeline else ()
+    context.show(_fields(events, violations), chain(shown, _lines(events, violations)))
+    click.get_current_context().exit(1 if violations else 0)
 
 
-def _events(directory: Path, segments: Sequence[Path], files: str | None) -> list[Event]:
+def _events(context: Context, directory: Path, segments: Sequence[Path]) -> list[Event]:
     try:
         events = load(directory)
         if segments:
             texts = [segment.read_text(encoding="utf-8") for segment in segments]
-            events += edits.stored(texts, normal(settings(files=files).files))
+            events += edits.stored(texts, normal(context.settings.stores.files))
             events.sort(key=lambda event: event.at)
     except OSError as error:
         raise Unusable(f"{error.filename} cannot be read: {error.strerror}.") from error
@@ -142,16 +126,16 @@ def _seen(events: Sequence[Event], guarantee: str) -> int:
     return sum(isinstance(event, kinds) for event in events)
 
 
-def _print(events: Sequence[Event], violations: Sequence[Violation]) -> None:
+def _lines(events: Sequence[Event], violations: Sequence[Violation]) -> Iterator[str]:
     kinds = ", ".join(f"{kind} {number}" for kind, number in _kinds(events).items())
-    click.echo(f"{len(events)} events in {events[-1].at - events[0].at:.1f} s: {kinds}.")
+    yield f"{len(events)} events in {events[-1].at - events[0].at:.1f} s: {kinds}."
     for job in _jobs(events):
         counts = _job([event for event in events if event.job == job])
-        click.echo(f"{job}: " + ", ".join(f"{name} {number}" for name, number in counts.items()) + ".")
+        yield f"{job}: " + ", ".join(f"{name} {number}" for name, number in counts.items()) + "."
     for guarantee in GUARANTEES:
         seen = _seen(events, guarantee)
         broken = sum(found.guarantee == guarantee for found in violations)
         verdict = f"broken {broken} times" if broken else "kept" if seen else "not seen"
-        click.echo(f"  {guarantee}  {verdict:14s} {seen:7d} events  {_SHOWN[guarantee][0]}")
+        yield f"  {guarantee}  {verdict:14s} {seen:7d} events  {_SHOWN[guarantee][0]}"
     for found in violations:
-        click.echo(f"{found.guarantee} is broken at {found.at:.3f}: {found.sentence}")
+        yield f"{found.guarantee} is broken at {found.at:.3f}: {found.sentence}"

@@ -1,28 +1,27 @@
-"""``ha drain`` and ``ha undrain``: take all leaderships off a host for a while."""
+"""``ha host drain`` and ``ha host undrain``: take all leaderships off a host for a while."""
 
-import json
 import sys
 
 import click
 import msgspec
 
-from ha.cli.operate import job_admin, operator
-from ha.cli.options import Seconds, json_option, printable, stores
+from ha.cli.context import Context, command, operator
+from ha.cli.options import Seconds, printable, seconds_option
 from ha.drain.drain import Drained, HostDrain
 from ha.drain.drain import undrain as put_back
 from ha.drain.executors import Master, Worker
+from ha.drain.known import check_known
 from leader.layout.bar import Bar
 from leader.layout.lease import check_contender
 from store.clock import now, wall
 from store.errors import StoreError
 
-LONGEST_S = 90 * 86_400
-"""The longest drain: a host that is away for longer should have no contenders."""
+LONGEST_S = 90 * 86_400  # the longest drain: a host that is away for longer should have no contenders
 
 
-@click.command()
+@command()
 @click.argument("host")
-@click.option("--reason", default="", metavar="TEXT", help="Say why, in one line: `ha list` shows it.")
+@click.option("--reason", default="", metavar="TEXT", help="Say why, in one line: `ha job list` shows it.")
 @click.option(
     "--for",
     "lasts",
@@ -30,11 +29,9 @@ LONGEST_S = 90 * 86_400
     default="1 d",
     show_default=True,
     metavar="DURATION",
-    help="After this time the host may lead again, by its own clock, if nobody has called `ha undrain`.",
+    help="After this time, by its own clock, the host may lead again even without `ha host undrain`.",
 )
-@click.option(
-    "--timeout", type=Seconds(), default="5 min", show_default=True, metavar="SECONDS", help="Give up after this time."
-)
+@seconds_option("5 min", "Give up after this time.")
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 100),
@@ -48,10 +45,10 @@ LONGEST_S = 90 * 86_400
     help="Web interface of the master of a standalone cluster of Spark, such as http://master:8080: its workers on "
     "HOST are decommissioned, too.",
 )
+@click.option("--unseen", is_flag=True, help="Bar HOST even if no process is known to contend under that name.")
 @click.option("--worker-host", metavar="NAME", help="HOST as that cluster names it.  [default: HOST]")
-@json_option
-@stores
 def drain(
+    context: Context,
     host: str,
     reason: str,
     lasts: float,
@@ -59,54 +56,48 @@ def drain(
     concurrency: int,
     master_ui: str | None,
     worker_host: str | None,
-    as_json: bool,
-    files: str | None,
-    zookeeper: str | None,
+    unseen: bool,
 ) -> None:
-    """Move all leaderships off HOST, and keep it from leading until `ha undrain HOST`.
+    """Move all leaderships off HOST, and keep it from leading until `ha host undrain HOST`.
 
-    HOST is the name under which its processes contend: see `ha list`. Each job is handed to another contender, and has
-    moved when that one has completed a batch. A job that nobody else contends for stays where it is.
+    HOST is the name under which its processes contend: see `ha job list`. Each job is handed to another contender, and
+    has moved when that one has completed a batch. A job without another contender stays where it is.
 
-    The exit code is 1 if HOST still leads a job at the end, or one of its executors still runs. Give the command again
-    to go on.
+    The exit code is 1 if HOST still leads a job at the end, or one of its executors still runs: then run it again.
     """
     order = Bar(check_contender(host), int(wall() + lasts), operator(), reason)
     _ = order.name  # a reason that is too long is refused before anything is done
     master, there, deadline = Master(master_ui) if master_ui else None, worker_host or host, now() + timeout
     if master is not None:
         master.workers(there)  # a master that does not answer is told before anything moves
-    with job_admin(files, zookeeper) as admin:
-        done = HostDrain(admin, order, wall(), lambda line: click.echo(line, err=True)).run(timeout, concurrency)
+    if not unseen:
+        check_known(context.admin, host, "If the name is right, and its processes are not there yet, add --unseen.")
+    done = HostDrain(context.admin, order, wall(), lambda line: click.echo(line, err=True)).run(timeout, concurrency)
     workers, refused = [], ""
     try:
         workers = master.decommission(there, deadline - now()) if master is not None else []
     except StoreError as error:
         refused = f"{error}"
-    if as_json:
-        found = {"workers": msgspec.to_builtins(workers), "refused": refused or None}
-        click.echo(json.dumps({**msgspec.to_builtins(done), **found}))
-    else:
-        click.echo(_said(done, workers, decommissioned=master is not None and not refused))
+    context.show(
+        {**msgspec.to_builtins(done), "workers": msgspec.to_builtins(workers), "refused": refused or None},
+        _said(done, workers, decommissioned=master is not None and not refused),
+    )
     if refused:
         click.echo(f"ha: {printable(refused)} The jobs have moved as told above; give the command again.", err=True)
     sys.exit(1 if done.left or workers or refused else 0)
 
 
-@click.command()
+@command()
 @click.argument("host")
-@json_option
-@stores
-def undrain(host: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
-    """Let HOST lead again. Nothing moves by itself; no error if it is not drained."""
-    with job_admin(files, zookeeper) as admin:
-        known, jobs = put_back(admin, check_contender(host))
-    if as_json:
-        click.echo(json.dumps({"host": host, "drained": known, "jobs": jobs}))
-    elif known or jobs:
-        click.echo(f"{host} may lead again. It was barred from {len(jobs)} jobs.")
-    else:
-        click.echo(f"{host} was not drained.")
+def undrain(context: Context, host: str) -> None:
+    """Let HOST lead again. Nothing moves by itself; no error if it is known, and not drained."""
+    known, jobs = put_back(context.admin, check_contender(host))
+    if not known and not jobs:
+        check_known(context.admin, host, "Nothing is changed.")
+    barred = f"{host} may lead again. It was barred from {len(jobs)} jobs. `ha host drain {host}` drains it."
+    context.show(
+        {"host": host, "drained": known, "jobs": jobs}, barred if known or jobs else f"{host} was not drained."
+    )
 
 
 def _said(done: Drained, workers: list[Worker], *, decommissioned: bool) -> str:
@@ -120,4 +111,5 @@ def _said(done: Drained, workers: list[Worker], *, decommissioned: bool) -> str:
     said += [f"  {printable(each.id)} is {printable(each.state)} and uses {each.cores} cores" for each in workers]
     if decommissioned and not workers:
         said.append("No executor of the cluster runs there.")
+    said += [] if done.left and not done.barred else [f"`ha host undrain {done.host}` lets it lead again."]
     return "\n".join(said)

@@ -1,4 +1,4 @@
-"""``ha drill``: break a real job's stores, networks and hosts, and check that it survives."""
+"""``ha lab drill``: break a real job's stores, networks and hosts, and check that it survives."""
 
 import difflib
 import time
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from ha.drill.drill import Drill
     from ha.drill.environment import Environment
     from ha.drill.ha_provider import HaProvider
-    from ha.drill.outcome import Outcome
+    from ha.drill.outcome import DrillOutcome
     from ha.history.events import Event
 
-OWN = "hybrid-ha"
-"""This project's HA provider; others take part through ``python -m benchmarks.drills``."""
+OWN = "hybrid-ha"  # this project's HA provider; others take part through ``python -m benchmarks.drills``
 
 _NEEDED = "Drills need more packages: pip install 'hybrid-ha[spark,drill]'."
 _COLOURS = {"passed": "bold green", "failed": "bold red", "skipped": "bold yellow"}
@@ -34,7 +33,7 @@ def drill() -> None:
     """Break the stores, networks and hosts of a real streaming job, and check that it survives."""
 
 
-@drill.command("list")
+@drill.command("list", epilog="Example: ha lab drill list")
 @json_option
 def list_drills(as_json: bool) -> None:
     """Show all drills."""
@@ -64,7 +63,7 @@ def list_drills(as_json: bool) -> None:
     Console(highlight=False).print(table)
 
 
-@drill.command("run")
+@drill.command("run", epilog="Example: ha lab drill run kill-driver --against sandbox")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "every", is_flag=True, help="Run all drills.")
 @click.option("--quick", is_flag=True, help="Run a short selection, which takes about twenty minutes.")
@@ -111,18 +110,23 @@ def run_drills(
     Each takes a minute or two. A PySpark job starts under two sidecars, files arrive, and readers look up the leader.
     Then the drill breaks something and mends it, and the job counts to the end. Its history and output are judged.
     """
-    from ha.drill.ha_provider import PROVIDERS  # noqa: PLC0415  # only those who drill pay for it
+    from ha.drill.environment import DrillError  # noqa: PLC0415  # only those who drill pay for it
+    from ha.drill.ha_provider import PROVIDERS  # noqa: PLC0415
     from ha.drill.report.writing import encode, write  # noqa: PLC0415
+    from ha.drill.runner import alone, run_series, skip_series  # noqa: PLC0415
     from ha.drill.runner import report as put_together  # noqa: PLC0415
-    from ha.drill.runner import run_series, skip_series  # noqa: PLC0415
 
     chosen = _chosen(names, every=every, quick=quick)
     teller = _Teller(aside=as_json)
     by = [PROVIDERS[name] for name in providers]
     if secure and against == "containers":
         raise click.UsageError("--secure runs in the sandbox: leave out --against containers.")
+    try:
+        context.with_resource(alone(folder))
+    except DrillError as error:
+        raise click.ClickException(f"{error}") from None
     environment, reason = _environment("sandbox" if secure else against, by, folder, teller, secure=secure)
-    found: list[Outcome] = []
+    found: list[DrillOutcome] = []
     histories: dict[tuple[str, str, str], Sequence[Event]] = {}
     earlier = _earlier(report) if merge else []
 
@@ -153,11 +157,11 @@ def run_drills(
         context.exit(1)
 
 
-def _key(outcome: "Outcome") -> tuple[str, str, str]:
+def _key(outcome: "DrillOutcome") -> tuple[str, str, str]:
     return outcome.drill, outcome.environment, outcome.provider
 
 
-def _earlier(report: Path | None) -> "list[Outcome]":
+def _earlier(report: Path | None) -> "list[DrillOutcome]":
     from ha.drill.report.writing import read  # noqa: PLC0415  # only those who drill pay for it
 
     if report is None:
@@ -179,14 +183,14 @@ class _Teller:
         by = "" if provider == OWN else f", with {provider}"
         self._console.print(f"\n[bold]{escape(name)}{by}[/]")
 
-    def outcome(self, outcome: "Outcome") -> None:
+    def outcome(self, outcome: "DrillOutcome") -> None:
         for check in outcome.checks:
             mark = "[green]passed[/]" if check.passed else "[bold red]FAILED[/]"
             self._console.print(f"           {mark}  {escape(check.name)}: {escape(check.detail)}")
         verdict = f"[{_COLOURS[outcome.status]}]{outcome.status.upper()}[/]"
         self._console.print(f"{verdict}  {escape(outcome.drill)} {outcome.seconds:.0f} s  {escape(outcome.reason)}")
 
-    def summary(self, found: "Sequence[Outcome]", report: Path | None) -> None:
+    def summary(self, found: "Sequence[DrillOutcome]", report: Path | None) -> None:
         self._console.print()
         providers = dict.fromkeys(each.provider for each in found)
         for provider in providers:
@@ -209,10 +213,10 @@ def _chosen(names: tuple[str, ...], *, every: bool, quick: bool) -> "list[Drill]
     for name in names:
         if name not in drills:
             close = difflib.get_close_matches(name, drills, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "`ha drill list` shows all of them."
+            hint = f"did you mean {close[0]!r}?" if close else "`ha lab drill list` shows all of them."
             raise click.UsageError(f"There is no drill {name!r}: {hint}")
     if not (names or every or quick):
-        raise click.UsageError("Name some drills, or use --all or --quick; `ha drill list` shows all drills.")
+        raise click.UsageError("Name some drills, or use --all or --quick; `ha lab drill list` shows all drills.")
     return [each for each in drills.values() if every or each.name in names or (quick and each.quick)]
 
 
@@ -226,7 +230,6 @@ def _environment(
         from ha.drill.sandbox_environment import SandboxEnvironment  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(f"{_NEEDED} ({error})") from error
-    folder.mkdir(parents=True, exist_ok=True)
     if against != "sandbox":
         try:
             packages = [each.package for each in providers if each.package is not None]

@@ -1,77 +1,93 @@
-"""``ha groups``: the roots of a group, their jobs and their load."""
+"""``ha job roots``: the roots of a group, their jobs and their load."""
 
-import json
+from collections.abc import Iterator
+from itertools import chain
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
-from ha.cli.operate import opened_stores
-from ha.cli.options import Seconds, json_option, printable, stores
+from ha.cli.context import Context, command, table
+from ha.cli.options import printable, seconds_option
 from ha.config.stores import Stores
+from ha.groups.balancing import GOAL, SHARE, Plan, imbalance, measured, plan
 from ha.groups.overview import RootView, overview
-from ha.groups.placement.group_files import GroupFiles
+from ha.placement.group_files import GroupFiles
 from leader.errors import InvalidSettings
 
-FIGURES_WIDTH = 60
-"""Of the columns beside the root, whose URI is not cut."""
 
-
-@click.command()
-@click.option(
+@command()
+@seconds_option(
+    "12 s",
+    "Count the requests in this time. NameNodes refresh their figures every 10 s, unless they are set otherwise.",
     "--interval",
-    type=Seconds(),
-    default="12 s",
-    show_default=True,
-    metavar="SECONDS",
-    help="Count the requests in this time. NameNodes refresh their figures every 10 s, unless they are set otherwise.",
 )
-@json_option
-@stores
-def groups(interval: float, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+@click.option(
+    "--moves",
+    is_flag=True,
+    help="Say which jobs should move, as calls of `ha job move`, so that no root takes more than 1.2 "
+    "times the mean; at "
+    "most 20 % of the jobs. The share of a job in the requests of its root is estimated by the batches that it "
+    "completes in the interval: take one of a minute.",
+)
+def roots(context: Context, interval: float, moves: bool) -> None:
     """Show the roots of the group in `files`: the jobs that lie there, and the load of their NameNodes.
 
-    Requests and queues are those of the NameNode as a whole, as its JMX says. The exit code is 1 if a root does not
-    answer.
+    Requests and queues are those of the whole NameNode, by its JMX. The exit code is 1 if a root does not answer.
     """
-    with opened_stores(files, zookeeper) as opened:
-        rows = overview(group_of(opened), interval, opened.settings.webhdfs_ca)
-    if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(rows)))
+    opened = context.stores
+    group, ca, found = group_of(opened), opened.settings.stores.webhdfs_ca, None
+    if moves:
+        rows, jobs = measured(group, interval, opened.patience, ca)
+        found = plan({each.root: each.requests_per_second or 0.0 for each in rows}, jobs)
     else:
-        _print(rows)
-    raise SystemExit(1 if any(each.jobs is None for each in rows) else 0)
+        rows = overview(group, interval, ca)
+    said = msgspec.to_builtins(rows)
+    lines = chain(_lines(rows), _proposed(found) if found else ())
+    context.show({"roots": said, **msgspec.to_builtins(found)} if found else said, lines)
+    for row in () if context.as_json else rows:
+        if row.problem:
+            where = "" if row.root in row.problem else f"{row.root}: "
+            click.echo(f"{where}{printable(row.problem)}", err=True)
+    click.get_current_context().exit(1 if any(each.jobs is None for each in rows) else 0)
 
 
 def group_of(opened: Stores) -> GroupFiles:
-    """Return the group of roots.
-
-    Raises:
-        InvalidSettings: there is one root only.
-    """
+    """Return the group of roots. InvalidSettings: there is one root only."""
     if not isinstance(opened.files, GroupFiles):
         raise InvalidSettings(
-            f"files is {opened.settings.files}, which is one root: set `files` to a group, as `hdfs://ns1/ha,"
+            f"files is {opened.settings.stores.files}, which is one root: set `files` to a group, as `hdfs://ns1/ha,"
             "hdfs://ns2/ha` or the name of a [groups.NAME] of ha.toml."
         )
     return opened.files
 
 
-def _print(rows: list[RootView]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in ("ROOT", "JOBS", "REQUESTS/S", "QUEUE MS", "PROCESSING MS", "QUEUE"):
-        table.add_column(column)
-    for row in rows:
-        figures = (row.requests_per_second, row.queue_ms, row.processing_ms, row.queue_length)
-        jobs = "?" if row.jobs is None else str(len(row.jobs))
-        table.add_row(row.root, jobs, *("?" if each is None else f"{each:g}" for each in figures))
-    widest = max(len(row.root) for row in rows)
-    Console(soft_wrap=True, width=widest + FIGURES_WIDTH).print(table)
-    rates = [row.requests_per_second for row in rows if row.requests_per_second is not None]
-    if len(rates) == len(rows) and max(rates, default=0.0) > 0:
-        click.echo(f"The most loaded root takes {max(rates) / (sum(rates) / len(rates)):.2f} times the mean.")
-    for row in rows:
-        if row.problem:
-            where = "" if row.root in row.problem else f"{row.root}: "
-            click.echo(f"{where}{printable(row.problem)}", err=True)
+def _lines(rows: list[RootView]) -> Iterator[str]:
+    columns = ("ROOT", "JOBS", "REQUESTS/S", "QUEUE MS", "PROCESSING MS", "QUEUE")
+    figures = (
+        (
+            None if row.jobs is None else len(row.jobs),
+            row.requests_per_second,
+            row.queue_ms,
+            row.processing_ms,
+            row.queue_length,
+        )
+        for row in rows
+    )
+    shown = (["?" if each is None else f"{each:g}" for each in row] for row in figures)
+    yield from table(columns, ([row.root, *each] for row, each in zip(rows, shown, strict=True)))
+    rates = {row.root: row.requests_per_second for row in rows if row.requests_per_second is not None}
+    if len(rates) == len(rows) and max(rates.values(), default=0.0) > 0:
+        yield f"The most loaded root takes {imbalance(rates):.2f} times the mean."
+
+
+def _proposed(found: Plan) -> Iterator[str]:
+    """Yield the moves as lines that a shell takes."""
+    for each in found.moves:
+        yield (
+            f"ha job move {each.job} --to {each.target}  "
+            f"# some {each.rate:.1f} of the {each.source_rate:.1f} requests a second at {each.source}"
+        )
+    if found.moves:
+        yield f"# Then that would be {found.after:.2f}, with {len(found.moves)} jobs moved (at most {SHARE:.0%})."
+    elif found.before > GOAL:
+        yield f"# No job moves: {found.why}."

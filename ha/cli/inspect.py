@@ -1,23 +1,18 @@
-"""``ha inspect``: what the checkpoints of a job's queries say, or any checkpoint directory, of a dead job as well."""
+"""``ha checkpoint inspect``: shows checkpoints of a job's queries, or any checkpoint directory; also of a dead job."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ha.checkpoints.schemas import DEFAULT_STATE
 from ha.cli.checkpoints import checkpoints
-from ha.cli.options import json_option, printable, settings, stores
-from ha.config.stores import Stores
-from ha.spark.operator_names import Kept, NamesSince, kept
-from leader.job.admin import JobAdmin
+from ha.cli.context import Context, command, needs, table
+from ha.cli.options import printable
+from ha.spark.stored.operator_names import Kept, NamesSince, kept
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 
@@ -27,11 +22,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("STORE", "PARTITIONS", "KEYS", "AS OF BATCH", "SKEW", "BYTES", "SKEW", "REPLAYED")
 
-_WIDTH = 1000
-"""Columns of characters that a table may take."""
 
-
-@click.command()
+@command()
 @click.argument("target", metavar="JOB|URI")
 @click.argument("query", required=False)
 @click.option(
@@ -41,67 +33,29 @@ _WIDTH = 1000
     help="Describe it as of batch N.  [default: the newest that can be continued]",
 )
 @click.option("--settings", "with_settings", is_flag=True, help="Also print the settings of Spark that are frozen.")
-@json_option
-@stores
-def inspect(
-    target: str,
-    query: str | None,
-    batch: int | None,
-    with_settings: bool,
-    as_json: bool,
-    files: str | None,
-    zookeeper: str | None,
-) -> None:
+def inspect(context: Context, target: str, query: str | None, batch: int | None, with_settings: bool) -> None:
     """Show what the checkpoints of JOB, or the checkpoint directory at URI, say: batches, state, sources, settings.
 
-    The job may be running, or be dead. Batches are judged by names; `ha verify` also opens the snapshots of all of
-    them. Keys are counted as of the newest snapshot of each partition, and HDFSBackedStateStore does not count them.
-    SKEW is the largest partition over the mean, and which one that is. REPLAYED is how many versions of changes a
+    The job may be running, or be dead. Batches are judged by names; `ha checkpoint verify` also opens the snapshots of
+    all of them. Keys are counted as of the newest snapshot of each partition, and HDFSBackedStateStore does not count
+    them. SKEW is the largest partition over the mean, and which one that is. REPLAYED is how many versions of changes a
     restart reads after the snapshot, in the partition with the most of them.
     """
-    if find_spec("pyarrow") is None:
-        raise click.UsageError("Reading checkpoints needs pyarrow: pip install 'hybrid-ha[spark]'.")
-    opened = Stores(settings(files=files, zookeeper=zookeeper))
-    try:
-        with checkpoints(opened, target, query) as places:
-            found = {name: inspected(*place, batch) for name, place in places.items()}
-        names = names_of(opened, target)
-    finally:
-        opened.close()
-    if as_json:
-        rows = [
-            {"query": name, **msgspec.to_builtins(each), "names": msgspec.to_builtins(names.get(name, []))}
-            for name, each in found.items()
-        ]
-        click.echo(json.dumps(rows))
-        return
-    if not found:
-        click.echo(f"{target}: there is no checkpoint of a query")
-    for number, (name, each) in enumerate(found.items()):
-        if number:
-            click.echo()
-        _show(name, each, names.get(name, []), with_settings=with_settings)
-
-
-def names_of(opened: Stores, target: str) -> Kept:
-    """Return what a job has kept of its queries' names; none of a directory by its URI.
-
-    Raises:
-        NoLeader: there is no such job.
-        StoreError: the store did not answer.
-    """
-    return {} if "://" in target else kept(JobAdmin(opened.files, None, opened.timing.call_timeout).directory(target))
+    needs("Reading checkpoints", "pyarrow")
+    with checkpoints(context, target, query) as places:
+        found = {name: inspected(*place, batch) for name, place in places.items()}
+    names: Kept = {} if "://" in target else kept(context.directory(target))
+    rows = [
+        {"query": name, **msgspec.to_builtins(each), "names": msgspec.to_builtins(names.get(name, []))}
+        for name, each in found.items()
+    ]
+    context.show(rows, _lines(found, names, with_settings=with_settings))
 
 
 def inspected(files: BoundedFiles, path: str, batch: int | None) -> "Inspection":
-    """Inspect one checkpoint.
-
-    Raises:
-        UsageError: there is none, or the batch is not retained.
-        StoreError: the store did not answer.
-    """
+    """Inspect one checkpoint. UsageError: there is none, or the batch is not retained."""
+    from ha.checkpoints.checkpoint_reader import CheckpointReader  # noqa: PLC0415
     from ha.checkpoints.inspection import inspect as inspect_it  # noqa: PLC0415  # loads pyarrow
-    from ha.checkpoints.reading import CheckpointReader  # noqa: PLC0415
     from ha.checkpoints.trees import Tree  # noqa: PLC0415
 
     reader = CheckpointReader(Tree(files, path))
@@ -115,36 +69,42 @@ def inspected(files: BoundedFiles, path: str, batch: int | None) -> "Inspection"
     return found
 
 
-def _show(name: str, found: "Inspection", names: list[NamesSince], *, with_settings: bool) -> None:
+def _lines(found: "Mapping[str, Inspection]", names: Kept, *, with_settings: bool) -> Iterator[str]:
+    for number, (name, each) in enumerate(found.items()):
+        if number:
+            yield ""
+        yield from _described(name, each, names.get(name, []), with_settings=with_settings)
+
+
+def _described(name: str, found: "Inspection", names: list[NamesSince], *, with_settings: bool) -> Iterator[str]:
     state = f"{found.format}, {found.partitions} partitions" if found.format else "no state"
-    click.echo(f"{printable(name)}: {state}, query id {printable(found.id) or 'unknown'}")
+    yield f"{printable(name)}: {state}, query id {printable(found.id) or 'unknown'}"
     for each in found.batches:
         span = f"batch {each.first}" if each.first == each.last else f"batches {each.first} to {each.last}"
         hole = f". {printable(each.missing)}: {each.reason}" if each.missing else ""
-        click.echo(f"  {span}: {each.condition}{hole}")
+        yield f"  {span}: {each.condition}{hole}"
     if found.batch is None:
-        click.echo("  no batch is committed")
+        yield "  no batch is committed"
         return
-    click.echo(f"  batch {found.batch}: {found.files:,} files, {_size(found.bytes)}, watermark {_time(found)}")
+    yield f"  batch {found.batch}: {found.files:,} files, {_size(found.bytes)}, watermark {_time(found)}"
     for source, offset in found.sources.items():
-        click.echo(f"  source {printable(source)}: {printable(json.dumps(offset))}")
+        yield f"  source {printable(source)}: {printable(json.dumps(offset))}"
     for operator in found.operators:
-        click.echo(f"\noperator {operator.id}: {_named(operator, found.batch, names)}")
-        _table(_COLUMNS, [_row(store) for store in operator.stores])
-        for line in _schemas(operator):
-            click.echo(f"  {printable(line)}")
+        yield f"\noperator {operator.id}: {_named(operator, found.batch, names)}"
+        rows = table(_COLUMNS, [_row(store) for store in operator.stores], right=_COLUMNS[1:])
+        yield from (f"  {each}" for each in (*rows, *map(printable, _schemas(operator))))
     if len(names) > 1:
-        click.echo("\nnames, as published")
+        yield "\nnames, as published"
         for past in names:
-            click.echo(f"  since batch {past.batch}: query id {printable(past.id)}; operators: {printable(past.said)}")
+            yield f"  since batch {past.batch}: query id {printable(past.id)}; operators: {printable(past.said)}"
     if with_settings:
-        click.echo("\nfrozen settings")
+        yield "\nfrozen settings"
         for setting, value in sorted(found.settings.items()):
-            click.echo(f"  {printable(setting)} = {printable(value)}")
+            yield f"  {printable(setting)} = {printable(value)}"
 
 
 def _named(operator: "OperatorState", batch: int, names: list[NamesSince]) -> str:
-    """Say what an operator is: as its metadata have it, else as it was kept for the newest batch up to this one."""
+    """Return an operator's description: from its metadata, else as kept for the newest batch up to this one."""
     if operator.name:
         return printable(operator.name)
     known = next((each.operators for each in reversed(names) if each.batch <= batch), {}).get(operator.id)
@@ -178,20 +138,6 @@ def _schemas(operator: "OperatorState") -> list[str]:
                 kind = f" ({kinds[state.name]})" if state.name in kinds else ""
                 lines.append(f"{name}{kind}: {_columns(state.key)} -> {_columns(state.value)}")
     return lines
-
-
-def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a table in its natural width: folded columns could not be read, and cannot be searched."""
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="left" if column == columns[0] else "right")
-    for row in rows:
-        table.add_row(*(Text(printable(each)) for each in row))
-    console = Console(width=_WIDTH)
-    with console.capture() as text:
-        console.print(table)
-    for line in text.get().splitlines():
-        click.echo(f"  {line}".rstrip())
 
 
 def _columns(fields: "list[Field]") -> str:

@@ -7,13 +7,11 @@ from typing import Any, TypeVar
 import click
 
 from ha.config.durations import seconds_of
-from ha.config.settings import Settings, reference
-from ha.config.sources import load
+from ha.config.settings import reference
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-LONGEST_S = 86_400
-"""The longest timeout: a day, more than anybody needs."""
+LONGEST_S = 86_400  # the longest timeout: a day, more than anybody needs
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -33,37 +31,33 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-timeout_option = click.option(
-    "--timeout",
-    type=Seconds(),
-    default=2.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Wait this long for an answer, in seconds.",
-)
+def seconds_option(
+    default: float | str, text: str, flag: str = "--timeout", metavar: str = "SECONDS"
+) -> Callable[[Command], Command]:
+    """Return an option that takes a duration; ``text`` is its help."""
+    return click.option(flag, type=Seconds(), default=default, show_default=True, metavar=metavar, help=text)
+
+
+timeout_option = seconds_option(2.0, "Wait this long for an answer, in seconds.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+lead_option = seconds_option(10.0, "Wait this long for the job's lease, in seconds.")
 
 
 def setting_option(name: str, flag: str = "", **more: Any) -> Callable[[Command], Command]:
-    """Return the option for a setting; its help is the setting's documentation.
-
-    Args:
-        name: the setting's, which is also the name of the command's parameter.
-        flag: empty for the setting's name.
-        more: passed on to ``click.option``.
-    """
+    """Return the option for a setting; its help is the setting's documentation."""
+    # `name`: the setting's, which is also the name of the command's parameter. `flag`: empty for the setting's name.
+    # `more`: passed on to ``click.option``.
     documented = next(each for each in reference() if each.name == name)
     text = f"{documented.text}  [env: {documented.variable}; default: {documented.default}]"
-    return click.option(flag or f"--{name.replace('_', '-')}", name, help=text, **more)
+    flag = flag or f"--{name.replace('_', '-')}"
+    if documented.kind is bool:
+        flag, more = f"{flag}/--no-{flag[2:]}", {"default": None, **more}
+    return click.option(flag, name, help=text, **more)
 
 
 def stores(command: Command) -> Command:
     """Add the options that say where the stores are."""
     return setting_option("files", metavar="URI")(setting_option("zookeeper", metavar="ADDRESS")(command))
-
-
-def settings(**arguments: Any) -> Settings:
-    """Gather the settings; a flag that was not given does not count."""
-    return load(arguments)
 
 
 def printable(text: str) -> str:
@@ -72,11 +66,7 @@ def printable(text: str) -> str:
 
 
 def endpoints(given: tuple[str, ...]) -> dict[str, str]:
-    """Read ``NAME=ADDRESS`` options.
-
-    Raises:
-        click.BadParameter: one of them has another form, or a name is given twice.
-    """
+    """Read ``NAME=ADDRESS`` options. click.BadParameter: one of them has another form, or a name is given twice."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, address = text.partition("=")

@@ -1,28 +1,33 @@
-"""``ha output``: what a job's outputs have decided, whether it is there, and what can be done if it is not."""
+"""``ha output``: lists the decided batches of a job's outputs, checks that they are there, and repairs them."""
 
 import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from urllib.parse import urlsplit
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ha.cli.adopt_export import lead_option, led, refusals_as_errors
-from ha.cli.options import json_option, printable, stores
-from ha.cli.output_journals import EVERY, ids_of, journals
-from ha.cli.output_merge import merge
-from ha.config.stores import Stores
+from ha.cli.context import Context, command, consent, refusals_as_errors
+from ha.cli.options import lead_option, printable, yes_option
+from ha.cli.progress import progress
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
-from ha.outputs.moving import Moved, Moving
+from ha.outputs.folder import OutputFolder
+from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
+from ha.outputs.ledger import Gap
+from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
+from ha.outputs.moving import MovedFiles, Moving
 from ha.outputs.partitions import Partitions
-from ha.outputs.reading import Condition, JournalBatch, JournalOutput, JournalReader
-from leader.errors import OutputLost
+from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader
+from ha.spark.rewind.operated import led
+from ha.spark.stored.ledger import Ledger
+from leader.errors import Fenced, OutputLost
+from leader.job.fenced_directory import LOOKS
+from leader.layout.names import OUT
 from store.bounded import BoundedFiles
 
 
@@ -45,136 +50,146 @@ _batches = click.option(
 )
 
 
-@click.group()
-def output() -> None:
-    """List, verify, repair or merge what a job publishes with ha.spark.Output."""
-
-
-@output.command("list")
+@command("list")
 @click.argument("job")
 @click.argument("name", metavar="[OUTPUT]", required=False)
 @_batches
-@json_option
-@stores
-def list_outputs(
-    job: str, name: str | None, batches: range | None, as_json: bool, files: str | None, zookeeper: str | None
-) -> None:
+def list_outputs(context: Context, job: str, name: str | None, batches: range | None) -> None:
     """Show the outputs of JOB and how far each has come; with --batches what each of these consists of."""
-    with journals(job, name, files, zookeeper) as (_, reader, outputs):
-        if batches is not None:
-            rows = (
-                row for each in outputs for ids in ids_of(reader, each, batches) for row in reader.listed(each, ids)
-            )
-            _print(rows, as_json)
-            return
-        if as_json:
-            click.echo(json.dumps([_summary(reader, each) for each in outputs]))
-            return
-        for each in outputs:
-            if each.regions:
-                _say_regions(each)
-                continue
-            found = _summary(reader, each)
-            oldest, newest = found["oldest"], found["newest"]
-            kept = "no batch is complete" if newest is None else f"complete up to batch {newest}, records from {oldest}"
-            rest = "".join(f"; batch {batch} is not complete" for batch in each.unfinished)
-            click.echo(f"{each.name}  {printable(each.target) or '?'}  {kept}{rest}")
+    reader, outputs = outputs_of(context.stores, job, name)
+    if batches is not None:
+        rows = (row for each in outputs for ids in ids_of(reader, each, batches) for row in reader.listed(each, ids))
+        _print(rows, context.as_json)
+        return
+    found = [_summary(reader, each) for each in outputs]
+    context.show(found, chain.from_iterable(map(_progress, outputs, found)))
 
 
-@output.command()
+def _progress(each: JournalOutput, found: Mapping[str, object]) -> Iterator[str]:
+    """Yield how far an output has come."""
+    if each.regions:
+        yield from _regions(each)
+        return
+    oldest, newest = found["oldest"], found["newest"]
+    kept = "no batch is complete" if newest is None else f"complete up to batch {newest}, records from {oldest}"
+    rest = "".join(f"; batch {batch} is not complete" for batch in each.unfinished)
+    yield f"{each.name}  {printable(each.place or each.target) or '?'}  {kept}{_of_query(each)}{rest}"
+
+
+@command()
 @click.argument("job")
 @click.argument("name", metavar="[OUTPUT]", required=False)
 @_batches
-@json_option
-@stores
-def verify(
-    job: str, name: str | None, batches: range | None, as_json: bool, files: str | None, zookeeper: str | None
-) -> None:
-    """Look for every file that the outputs of JOB have decided; the job may be running.
+def verify(context: Context, job: str, name: str | None, batches: range | None) -> None:
+    """Look for every file that the outputs of JOB have decided, and for every batch that Spark has committed.
 
-    Exit with 1 if a file is missing, or has another length. A batch that is complete has had all of its files in their
-    places: if they are not there, they are gone since, and perhaps their readers have taken them away.
+    The job may be running. Exit with 1 if a file is missing, or has another length, or if there is a gap: a batch that
+    an output lacks, or has from another query. A batch that is complete has had all of its files in their places: if
+    they are not there, they are gone since, and perhaps their readers have taken them away.
     """
     bad = 0
 
     def rows() -> Iterator[JournalBatch]:
         nonlocal bad
-        with journals(job, name, files, zookeeper) as (opened, reader, outputs):
-            for each in outputs:
-                counts: Counter[str] = Counter()
-                for row in _verified(opened, job, reader, each, batches or EVERY):
-                    counts[row.condition] += 1
-                    bad += bool(row.missing) or row.condition == Condition.UNKNOWN
-                    if as_json or row.condition != Condition.COMPLETE or row.accepted:
-                        yield row
-                if not as_json:
-                    told = ", ".join(f"{count} {condition}" for condition, count in sorted(counts.items()))
-                    click.echo(f"{each.name}: {told or 'no batch is decided'}")
+        reader, outputs = outputs_of(context.stores, job, name)
+        for each in outputs:
+            counts: Counter[str] = Counter()
+            seen: list[JournalBatch] = []
+            for row in _verified(context, job, reader, each, batches or EVERY):
+                counts[row.condition] += 1
+                bad += bool(row.missing) or row.condition == BatchCondition.UNKNOWN
+                seen.append(row)
+                if context.as_json or row.condition != BatchCondition.COMPLETE or row.accepted:
+                    yield row
+            for gap in _gaps(context, job, each, seen, whole=batches is None):
+                bad += 1
+                counts[BatchCondition.GAP] += 1
+                yield JournalBatch(each.name, -1, BatchCondition.GAP, why=gap.why)
+            told = ", ".join(f"{count} {condition}" for condition, count in sorted(counts.items()))
+            unread = f"; {printable(each.place)} was not read, only its journal" if each.place else ""
+            context.tell(f"{each.name}: {told or 'no batch is decided'}{_of_query(each)}{unread}")
 
-    _print(rows(), as_json)
+    _print(rows(), context.as_json)
     if bad:
         click.get_current_context().exit(1)
 
 
-@output.command()
+@command()
 @click.argument("job")
 @click.argument("name", metavar="[OUTPUT]", required=False)
 @click.option("--accept-loss", is_flag=True, help="Complete a batch without the files that are gone; they are noted.")
 @click.option(
-    "--write-again",
-    is_flag=True,
-    help="Undo the decision of a batch of which nothing is in its place, if files are gone.",
+    "--write-again", is_flag=True, help="If files are gone, undo the decision of a batch that has nothing in its place."
 )
+@yes_option
 @lead_option
-@json_option
-@stores
-def repair(
-    job: str,
-    name: str | None,
-    accept_loss: bool,
-    write_again: bool,
-    timeout: float,
-    as_json: bool,
-    files: str | None,
-    zookeeper: str | None,
-) -> None:
+def repair(context: Context, job: str, name: str | None, accept_loss: bool, write_again: bool) -> None:
     """Complete the batches of JOB that were decided and are not complete. No process may contend for JOB.
 
     Nothing of a batch is moved if files of it are gone, unless --accept-loss says so: then exit with 1. First restore
-    them, from a snapshot or the trash of the file system.
+    them, from a snapshot or the trash of the file system. It asks before it does what nothing undoes.
     """
     if accept_loss and write_again:
         raise click.UsageError("Choose one of --accept-loss and --write-again.")
-    with journals(job, name, files, zookeeper) as (_, _, outputs):
-        broken = [each for each in outputs if each.unfinished and each.target]
+    _, outputs = outputs_of(context.stores, job, name)
+    broken = [each for each in outputs if each.unfinished and each.target]
     done: list[dict[str, object]] = []
     if broken:
-        with refusals_as_errors(), led(job, timeout, files, zookeeper) as leadership:
+        consent(yes=context.yes or not (accept_loss or write_again))
+        with refusals_as_errors(), led(context.stores, job, context.timeout) as leadership:
             for each in broken:
                 done.extend(_repaired(leadership, each, accept_loss=accept_loss, write_again=write_again))
-    if as_json:
-        click.echo(json.dumps(done))
-    else:
-        for row in done:
-            click.echo(f"{row['output']}: batch {row['batch']} is {row['result']}: {row['text']}")
-        if not done:
-            click.echo(f"{job}: every batch that was decided is complete")
-    if any(row["result"] == Condition.LOST for row in done):
+    lines = [f"{row['output']}: batch {row['batch']} is {row['result']}: {row['text']}" for row in done]
+    context.show(done, lines or f"{job}: every batch that was decided is complete")
+    if any(row["result"] == BatchCondition.LOST for row in done):
         click.get_current_context().exit(1)
 
 
-output.add_command(merge)
+@command("begin-anew")
+@click.argument("job")
+@click.argument("name", metavar="OUTPUT")
+@yes_option
+def begin_anew(context: Context, job: str, name: str) -> None:
+    """Let another query continue OUTPUT of JOB, or its query with another checkpoint.
+
+    The next batch of any other query gets the number after the newest one. What that query reads again, or does again,
+    is there twice then. It is said once: later ones are refused as before. The job may be running.
+
+    It asks, for nothing undoes it.
+    """
+    directory = context.directory(job)
+    for each in outputs_of(context.stores, job, name)[1]:
+        lines = Lines(each.lines)
+        if lines.current is None:
+            raise click.UsageError(f"Output {name!r} has no batch of any query, so any query may begin in it.")
+        consent(yes=context.yes)
+        directory.make_folder(f"{each.folder}/{FOLLOW}{lines.tenure}")
+        said = {"job": job, "output": name, "after": msgspec.to_builtins(lines.current)}
+        context.show(said, f"{name}: after the batches of {lines.current} another query may go on, once")
+
+
+def _of_query(found: JournalOutput) -> str:
+    """Return the query whose batches an output has, and how many were done again."""
+    current = Lines(found.lines).current
+    whose = "" if current is None or current.id == NO_QUERY else f", of {printable(str(current))}"
+    again = "" if not found.replayed else f"; {found.replayed} done again, and dropped the second time"
+    return f"{whose}{again}"
 
 
 def _repaired(
     leadership: Leadership, found: JournalOutput, *, accept_loss: bool, write_again: bool
 ) -> Iterator[dict[str, object]]:
+    if found.place:
+        text = f"{found.place} gets it when the job starts: only its program can write there"
+        for batch in found.unfinished:
+            yield {"output": found.name, "batch": batch, "result": BatchCondition.UNFINISHED, "text": text}
+        return
     parts = urlsplit(leadership.directory)
     with contextlib.closing(FencedRename(leadership, f"{parts.scheme}://{parts.netloc}{found.target}")) as renames:
-        home = f"{renames.inside}/{found.folder}"
-        partitions = Partitions(renames, home)
+        folder = OutputFolder(renames, f"{renames.inside}/{found.folder}", found.name)
+        partitions = Partitions(folder)
         kept = partitions.load(make=False)
-        moving = Moving(renames, home, found.name, partitions.note if kept else None)
+        moving = Moving(folder, partitions.note if kept else None, flat=found.flat)
         for batch in found.unfinished:
             result, text = _repair(moving, batch, accept_loss=accept_loss, write_again=write_again)
             yield {"output": found.name, "batch": batch, "result": result, "text": text}
@@ -188,36 +203,51 @@ def _repair(moving: Moving, batch: int, *, accept_loss: bool, write_again: bool)
             moving.withdraw(batch)
             return "undecided", "nothing of it was in its place, and the query writes it again when the job starts"
         if not accept_loss:
-            return Condition.LOST, f"{lost}"
+            return BatchCondition.LOST, f"{lost}"
         if not lost.files:
             moving.record_anew(batch)
         return "complete", _said(moving.finish(batch, accept_loss=True))
 
 
-def _said(moved: Moved) -> str:
+def _said(moved: MovedFiles) -> str:
     given_up = f", {moved.failed} given up" if moved.failed else ""
     return f"{moved.created} files: {moved.renamed} moved, {moved.ignored} in place before{given_up}"
 
 
 def _verified(
-    opened: Stores, job: str, reader: JournalReader, found: JournalOutput, batches: range
+    context: Context, job: str, reader: JournalReader, found: JournalOutput, batches: range
 ) -> Iterator[JournalBatch]:
     total = sum(len(ids) for ids in ids_of(reader, found, batches))
-    with _target(opened, job, found) as target, _shown(found, total) as told:
+    with _target(context, job, found) as target, progress(False, found.name, of_bytes=False) as told:
         for ids in ids_of(reader, found, batches):
-            for row in reader.verified(found, ids, target):
-                told()
+            for done, row in enumerate(reader.verified(found, ids, target), 1):
+                if told is not None:
+                    told(done, total)
                 yield row
 
 
+def _gaps(context: Context, job: str, found: JournalOutput, rows: list[JournalBatch], *, whole: bool) -> list[Gap]:
+    """Compare an output with the checkpoint of its query, and the records of its batches with each other."""
+    after, plans = {row.batch: row.after for row in rows}, {row.batch: row.plan for row in rows}
+    for claims_left in reversed(range(LOOKS)):
+        try:
+            home = found.folder.removeprefix(f"{OUT}/")
+            return Ledger(context.directory(job)).whole(home, after, plans, found.thousands if whole else ())
+        except Fenced:
+            if not claims_left:
+                raise
+    return []
+
+
 @contextlib.contextmanager
-def _target(opened: Stores, job: str, found: JournalOutput) -> Iterator[BoundedFiles]:
+def _target(context: Context, job: str, found: JournalOutput) -> Iterator[BoundedFiles]:
     """Open the directory in which an output's batches appear; it is in the file system of the job."""
+    opened = context.stores
     parts = urlsplit(opened.files.at(job))
-    if not found.target:
-        yield opened.files  # it has no records, so nothing is looked for
+    if not found.target or found.place:
+        yield opened.files  # nothing is looked for
         return
-    with opened.open(f"{parts.scheme}://{parts.netloc}{found.target}") as target:
+    with opened.open_root(f"{parts.scheme}://{parts.netloc}{found.target}") as target:
         yield target
 
 
@@ -225,10 +255,12 @@ def _summary(reader: JournalReader, found: JournalOutput) -> dict[str, object]:
     ids = [each for each in reader.ids(found, EVERY) if each]
     return {
         "output": found.name,
-        "target": found.target,
+        "target": found.place or found.target,
         "oldest": ids[0][0] if ids else None,
         "newest": ids[-1][-1] if ids else None,
         "unfinished": found.unfinished,
+        "replayed": found.replayed,
+        "lines": found.lines,
     } | _regional(found)
 
 
@@ -239,14 +271,14 @@ def _regional(found: JournalOutput) -> dict[str, object]:
     return {"regions": found.regions, "complete_up_to": found.complete_up_to, "behind": known["behind"]}
 
 
-def _say_regions(found: JournalOutput) -> None:
-    """Say how far all regions have come, and which of them lacks what; each is listed as an output, too."""
+def _regions(found: JournalOutput) -> Iterator[str]:
+    """Yield the progress of all regions, and what each lacks; each is also listed as an output."""
     come = "nothing is complete yet" if found.complete_up_to < 0 else f"complete up to batch {found.complete_up_to}"
-    click.echo(f"{found.name}  {printable(found.target) or '?'}  {come} in all {len(found.regions)} regions")
+    yield f"{found.name}  {printable(found.target) or '?'}  {come} in all {len(found.regions)} regions"
     for each in found.behind:
         tasks = f", tasks {', '.join(each.tasks)}" if each.tasks else ""
         lacks = f"lacks batch {each.checkpoint_id}"
-        click.echo(f"  region {each.scope} is behind ({each.state}): {lacks}{tasks}: {printable(each.message)}")
+        yield f"  region {each.scope} is behind ({each.state}): {lacks}{tasks}: {printable(each.message)}"
 
 
 def _print(rows: Iterable[JournalBatch], as_json: bool) -> None:
@@ -255,6 +287,9 @@ def _print(rows: Iterable[JournalBatch], as_json: bool) -> None:
         for row in rows:
             given_up = f", {row.accepted} given up" if row.accepted else ""
             counted = "" if row.rows is None else f"{row.rows:,} rows, "
+            if row.why:
+                click.echo(f"{row.output}  {row.condition}  {printable(row.why)}")
+                continue
             size = f"{row.files} files, {counted}{row.bytes:,} bytes in {row.partitions} partitions{given_up}"
             click.echo(f"{row.output}  batch {row.batch}  {row.condition}  {size}")
             for path in row.missing:
@@ -265,16 +300,3 @@ def _print(rows: Iterable[JournalBatch], as_json: bool) -> None:
         click.echo(f"{before}{json.dumps(msgspec.to_builtins(row))}", nl=False)
         before = ",\n"
     click.echo("]" if before != "[" else "[]")
-
-
-@contextlib.contextmanager
-def _shown(found: JournalOutput, total: int) -> Iterator[Callable[[], object]]:
-    """Show a progress bar if standard error is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(found.name, total=total)
-        yield lambda: bar.advance(task)

@@ -1,21 +1,19 @@
-"""``ha preflight``: whether a changed program would restart from a job's checkpoints, told before the old one goes."""
+"""``ha job preflight``: checks that a changed program can restart from a job's checkpoints, before the old one ends."""
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from ha.cli.adopt_export import refusals_as_errors, shown
-from ha.cli.operate import opened_stores
-from ha.cli.options import Seconds, json_option, printable, stores
+from ha.cli.context import Context, needs, refusals_as_errors
+from ha.cli.context import command as made
+from ha.cli.options import printable, seconds_option
+from ha.cli.progress import copying
 from ha.config.stores import Stores
 from leader.errors import LeaderError
 from leader.layout.names import check_job
@@ -27,35 +25,29 @@ preflight_option = click.option(
     "--no-preflight",
     "unchecked",
     is_flag=True,
-    help="Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha preflight`.",
+    help="Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha job preflight`.",
 )
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@made(context_settings={"ignore_unknown_options": False})
 @click.argument("job")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--file", "paths", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-    help="COMMAND finds this file under its name in its working directory, as after `ha submit`. May be given often.",
+    help="COMMAND finds this file under its name in its working directory, as after `ha job submit`. May "
+    "be given often.",
 )  # fmt: skip
-@click.option("--without", multiple=True, metavar="QUERY", help="The program is meant to have QUERY no more.")
-@click.option(
-    "--timeout", type=Seconds(), default=300.0, show_default=True, metavar="SECONDS",
-    help="End the dry run after this time, in seconds. Copying takes what it takes.",
-)  # fmt: skip
-@json_option
-@stores
+@click.option("--without", multiple=True, metavar="QUERY", help="The program has dropped QUERY on purpose.")
+@seconds_option(300.0, "End the dry run after this time, in seconds. Copying takes what it takes.")
 def preflight(
+    context: Context,
     job: str,
     command: tuple[str, ...],
     paths: tuple[Path, ...],
     without: tuple[str, ...],
     timeout: float,
-    as_json: bool,
-    files: str | None,
-    zookeeper: str | None,
 ) -> None:
-    """Tell whether COMMAND would restart from the checkpoints of JOB. Put -- before COMMAND; default: the stored one.
+    """Check that COMMAND can restart from the checkpoints of JOB. Put -- before COMMAND; default: the stored one.
 
     JOB may be running, and nothing of it is changed. COMMAND is run on this host over copies of the checkpoints, in a
     throw-away job: each query does one batch, whose rows go nowhere. What the program does outside its queries, it
@@ -64,20 +56,16 @@ def preflight(
     check_job(job)
     if paths and not command:
         raise click.UsageError("--file belongs to a COMMAND: put it behind --.")
-    with opened_stores(files, zookeeper) as opened:
-        program = given(command, paths, {}) if command else stored(opened, job)
-        with program as known:
-            found = checked(opened, job, known, timeout, without, as_json=as_json)
-    if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(found)))
-    else:
-        show(found)
+    opened = context.stores
+    context.directory(job)  # a job that is not there has no checkpoint that fits
+    with given(command, paths, {}) if command else stored(opened, job) as known:
+        found = checked(opened, job, known, timeout, without, as_json=context.as_json)
+    context.show(found, _lines(found))
     if not found.fits:
         raise click.exceptions.Exit(1)
 
 
-Prepared = tuple[Sequence[str], Mapping[str, str], Path]
-"""Command, environment and working directory."""
+Prepared = tuple[Sequence[str], Mapping[str, str], Path]  # command, environment and working directory
 
 
 @contextlib.contextmanager
@@ -91,13 +79,9 @@ def given(command: Sequence[str], paths: Sequence[Path], variables: Mapping[str,
 
 @contextlib.contextmanager
 def stored(opened: Stores, job: str, version: int = 0) -> Iterator[Prepared]:
-    """Lay out a stored program as a sidecar does, by default the newest version.
-
-    Raises:
-        InvalidSettings: none is stored, or its command is not on this host.
-        NoLeader: there is no such job.
-    """
-    from ha.sidecar.stored_program import StoredProgram  # noqa: PLC0415  # only for this
+    """Lay out a stored program as a sidecar does, by default the newest version."""
+    # InvalidSettings: none is stored, or its command is not on this host. NoLeader: there is no such job.
+    from ha.sidecar.command.stored_program import StoredProgram  # noqa: PLC0415  # only for this
 
     programs = StoredProgram(opened, job)
     program = programs.version(version) if version else programs.newest()
@@ -116,30 +100,22 @@ def checked(
     *,
     as_json: bool = False,
 ) -> "Preflight":
-    """Check a program against a job's checkpoints, if it has any.
-
-    Raises:
-        LeaderError: the program cannot be started here, or a store refuses something.
-        StoreError: a store did not answer.
-    """
-    if find_spec("pyarrow") is None or find_spec("pyspark") is None:
-        raise click.UsageError("A dry run needs PySpark and pyarrow here: pip install 'hybrid-ha[spark]'.")
+    """Check a program against a job's checkpoints, if it has any."""
+    # LeaderError: the program cannot be started here, or a store refuses something.
+    needs("A dry run", "pyspark", "pyarrow")
     from ha.preflight.check import preflight as check  # noqa: PLC0415  # loads PySpark
 
     command, environment, directory = program
-    with refusals_as_errors(changes=False), shown(as_json) as told:
-        copying = None if told is None else lambda _, progress: told(progress)
+    with refusals_as_errors(changes=False), copying(as_json) as told:
+        shown = None if told is None else lambda _, progress: told(progress)
         return check(
-            opened, job, command, environment, directory, timeout=timeout, without=without, copying=copying
+            opened, job, command, environment, directory, timeout=timeout, without=without, copying=shown
         )  # fmt: skip
 
 
 def check_first(opened: Stores, job: str, program: "contextlib.AbstractContextManager[Prepared]") -> bool:
-    """Check a program before something is done with it; returns whether the job has checkpoints that it could be.
-
-    Raises:
-        LeaderError: it does not fit; why is printed.
-    """
+    """Check a program before something is done with it; returns whether the job has checkpoints that it could be."""
+    # LeaderError: it does not fit; why is printed.
     from ha.preflight.queries import queries_of  # noqa: PLC0415  # most jobs have none
 
     if not (names := queries_of(opened, job)):
@@ -151,7 +127,8 @@ def check_first(opened: Stores, job: str, program: "contextlib.AbstractContextMa
     with program as known:
         found = checked(opened, job, known, as_json=True)
     if not found.fits:
-        show(found, err=True)
+        for line in _lines(found):
+            click.echo(line, err=True)
         raise LeaderError(
             f"The program does not fit the checkpoints of job {job!r}, so nothing was changed: correct it, or add "
             "--no-preflight."
@@ -159,18 +136,17 @@ def check_first(opened: Stores, job: str, program: "contextlib.AbstractContextMa
     return True
 
 
-def show(found: "Preflight", *, err: bool = False) -> None:
-    """Print what was found."""
+def _lines(found: "Preflight") -> Iterator[str]:
     if not found.queries:
-        click.echo(f"{found.job}: no query has a checkpoint, so there is nothing to check", err=err)
+        yield f"{found.job}: no query has a checkpoint, so there is nothing to check"
     for each in found.queries:
         batch = "" if each.batch is None else f" (batch {each.batch})"
-        click.echo(f"{found.job}: {each.query} {'fits' if each.fits else 'DOES NOT FIT'}{batch}", err=err)
+        yield f"{found.job}: {each.query} {'fits' if each.fits else 'DOES NOT FIT'}{batch}"
         for problem in each.problems:
             silent = " Spark would not notice." if problem.silent else ""
             lines = [printable(line) for line in problem.text.splitlines()]
-            click.echo("\n".join([f"  {lines[0]}{silent}", *lines[1:]]), err=err)
+            yield "\n".join([f"  {lines[0]}{silent}", *lines[1:]])
             if problem.remedy:
-                click.echo(f"    -> {problem.remedy}", err=err)
+                yield f"    -> {problem.remedy}"
         for note in each.notes:
-            click.echo(f"  note: {printable(note)}", err=err)
+            yield f"  note: {printable(note)}"

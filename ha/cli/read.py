@@ -1,104 +1,98 @@
-"""The readers' commands: ``ha leader``, ``ha watch``, ``ha checkpoint`` and ``ha checkpoints``."""
+"""The readers' commands: ``ha job leader``, ``ha job watch``, ``ha checkpoint newest`` and ``ha checkpoint list``."""
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from ha.cli.options import json_option, printable, settings, stores, timeout_option
+from ha.cli.context import Context, command, table
+from ha.cli.options import printable, timeout_option
 from ha.client import Client
-from ha.views.records import checkpoint_row
+from ha.views.ages import at_time
+from ha.views.leases import steady
+from ha.views.records import checkpoint_row, leader_view
+from leader.errors import NoLeader
 from leader.layout.checkpoint import Checkpoint
-from leader.lookup.answers import Answer
+from leader.layout.names import SPARK
+from leader.lookup.answers import Answer, Source, nobody_leads
 
 
-@click.command()
+@command()
 @click.argument("job")
-@json_option
 @timeout_option
-@stores
-def leader(job: str, as_json: bool, timeout: float, files: str | None, zookeeper: str | None) -> None:
+def leader(context: Context, job: str, timeout: float) -> None:
     """Print the leader of JOB. Exit with 3 if it has none, with 4 if no store answers in time."""
-    with Client(settings(files=files, zookeeper=zookeeper)) as client:
+    with Client(context.settings) as client:
         answer = client.leader(job, timeout)
-    click.echo(json.dumps(_leader_fields(answer)) if as_json else _leader_sentence(answer))
+    if answer.source is Source.HDFS:  # the client has seen the lease once, and not for how long it stays the same
+        answer = _checked(context, answer)
+    context.show(leader_view(answer), _leader_sentence(answer))
 
 
-@click.command()
+def _checked(context: Context, answer: Answer) -> Answer:
+    """Compare an answer of the file system with the age of the lease. NoLeader: its holder has stopped renewing it."""
+    found = steady(lambda: context.leases.look(context.admin, answer.job))
+    if not found.lease.held and found.directory.leader.epoch == answer.epoch:
+        since = f" since {at_time(found.lease.changed_ms)}" if found.lease.changed_ms else ""
+        raise NoLeader(
+            f"{nobody_leads(answer.job, answer.epoch)} {found.lease.contender} held the lease, which is "
+            f"{found.lease.said}: it was not renewed{since}."
+        )
+    return msgspec.structs.replace(answer, verified=answer.verified and found.lease.in_time)
+
+
+@command()
 @click.argument("job")
-@json_option
-@stores
-def watch(job: str, as_json: bool, files: str | None, zookeeper: str | None) -> None:
+def watch(context: Context, job: str) -> None:
     """Print the leader of JOB, then one line for each change, until interrupted."""
-    with Client(settings(files=files, zookeeper=zookeeper)) as client:
+    with Client(context.settings) as client:
         for answer in client.watch(job):
-            if as_json:
-                click.echo(json.dumps(_leader_fields(answer) if answer else {"job": job, "epoch": None}))
-            else:
-                click.echo(_leader_sentence(answer) if answer else f"{job}: no leader")
+            fields = leader_view(answer) if answer else {"job": job, "epoch": None}
+            context.show(fields, _leader_sentence(answer) if answer else f"{job}: no leader")
 
 
-@click.command()
+@command()
 @click.argument("job")
-@json_option
 @timeout_option
-@stores
-def checkpoint(job: str, as_json: bool, timeout: float, files: str | None, zookeeper: str | None) -> None:
+def newest(context: Context, job: str, timeout: float) -> None:
     """Print the next checkpoint id of JOB and the newest completed checkpoint of each of its queries."""
-    with Client(settings(files=files, zookeeper=zookeeper)) as client:
+    with Client(context.settings) as client:
         state = client.checkpoint(job, timeout)
     latest = [each for _, each in sorted(state.latest.items())]
-    if as_json:
-        queries = {each.query: _checkpoint_fields(each) for each in latest}
-        click.echo(json.dumps({"job": job, "epoch": state.epoch, "next_id": state.next_id, "queries": queries}))
-        return
-    click.echo(f"{job}: next checkpoint id {state.next_id}")
-    for each in latest:
-        click.echo(f"  {printable(each.query)}: batch {each.batch}, checkpoint {each.id}")
+    queries = {each.query: _checkpoint_fields(each) for each in latest}
+    lines = (f"  {printable(each.query)}: batch {each.batch}, checkpoint {each.id}" for each in latest)
+    context.show(
+        {"job": job, "epoch": state.epoch, "next_id": state.next_id, "queries": queries},
+        [f"{job}: next checkpoint id {state.next_id}", *lines],
+    )
 
 
-@click.command()
+@command()
 @click.argument("job")
-@json_option
 @timeout_option
-@stores
-def checkpoints(job: str, as_json: bool, timeout: float, files: str | None, zookeeper: str | None) -> None:
-    """List the completed checkpoints of JOB that are kept, newest last."""
-    with Client(settings(files=files, zookeeper=zookeeper)) as client:
+def checkpoints(context: Context, job: str, timeout: float) -> None:
+    """List the completed checkpoints of JOB that are kept, newest last.
+
+    Below: queries with a checkpoint that have completed no batch in this job, as after an import.
+    """
+    with Client(context.settings) as client:
         kept = client.checkpoints(job, timeout)
-    found = [each for _, retained in sorted(kept.items()) for each in retained]
-    if as_json:
-        click.echo(json.dumps([{"query": each.query, **_checkpoint_fields(each)} for each in found]))
+    found = [{"query": each.query, **_checkpoint_fields(each)} for _, kept_ in sorted(kept.items()) for each in kept_]
+    context.show(found, _checkpoint_lines(found))
+    if context.as_json:
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "ROWS/S", "STATE ROWS", "STATE BYTES", "OFFSETS"):
-        table.add_column(column, justify="left" if column in ("QUERY", "OFFSETS") else "right")
-    for each in found:
-        numbers = map(_number, list(_checkpoint_fields(each).values())[:-1])
-        table.add_row(Text(printable(each.query)), *numbers, Text(printable(each.metadata.offsets) or "-"))
-    Console(soft_wrap=True).print(table)
+    directory = context.directory(job)
+    for name in sorted({entry.name for entry in directory.list(SPARK) if entry.is_directory} - kept.keys()):
+        click.echo(
+            f"{job}: query {printable(name)} has a checkpoint and has completed no batch here: "
+            f"`ha checkpoint inspect {job} {printable(name)}` shows what is in it."
+        )
 
 
-def _number(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
-
-
-def _leader_fields(answer: Answer) -> dict[str, Any]:
-    return {
-        "job": answer.job,
-        "epoch": answer.epoch,
-        "session_id": answer.session_id,
-        "endpoints": dict(answer.endpoints),
-        "source": answer.source.value,
-        "age_ms": round(answer.age * 1000),
-        "verified": answer.verified,
-    }
+def _checkpoint_lines(found: list[dict[str, Any]]) -> Iterator[str]:
+    columns = ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "ROWS/S", "STATE ROWS", "STATE BYTES", "OFFSETS")
+    return table(columns, [list(each.values()) for each in found], right=columns[1:-1])
 
 
 def _leader_sentence(answer: Answer) -> str:

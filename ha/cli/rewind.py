@@ -1,183 +1,186 @@
-"""``ha rewind``: puts a query back to an earlier batch, with its outputs, and undoes that."""
+"""``ha checkpoint rewind`` and ``seek``: put a query back to a batch, or to other offsets, and undo that."""
 
-import contextlib
-import json
-import sys
-from importlib.util import find_spec
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import msgspec
 
-from ha.cli.adopt_export import lead_option, led, refusals_as_errors, shown
-from ha.cli.options import Command, json_option, printable, settings, stores
-from ha.config.stores import Stores
-from ha.leadership.leadership import Leadership
+from ha.cli.context import Context, agreement, command, needs, refusals_as_errors
+from ha.cli.options import lead_option, printable, yes_option
+from ha.cli.progress import copying
+from ha.verbs.table import PUT_BACK
 
 if TYPE_CHECKING:
-    from ha.rewind.published import Concerned
-    from ha.spark.checkpoint_copy.rewinding import Outlook
+    from ha.spark.checkpoint_tools.rewinding import RewindOutlook
+    from ha.spark.checkpoint_tools.seeking import SeekMove, SeekOutlook
+    from ha.spark.rewind.published import Concerned
 
-
-def outputs_option(command: Command) -> Command:
-    """Add the options that say which outputs of a job are a query's: ``names`` and ``no_output``."""
-    named = click.option(
-        "--output",
-        "names",
-        multiple=True,
-        metavar="NAME",
-        help="An output that QUERY publishes; may be repeated. Say it if JOB has several queries.",
-    )
-    return named(click.option("--no-output", is_flag=True, help="None of the outputs of JOB is of QUERY.")(command))
-
-
-@click.command()
-@click.argument("job")
-@click.argument("query")
-@click.option("--to", type=click.IntRange(min=0), metavar="BATCH", help="The newest batch that QUERY has done then.")
-@click.option(
+_choice = click.option(
     "--outputs",
     "choice",
     type=click.Choice(["aside", "keep"]),
     help="What becomes of the batches that were published after it: they go into the trash, and their numbers are used "
     "again; or they stay, and their rows are published once more, under numbers after them.",
 )
-@outputs_option
+
+
+@command()
+@click.argument("job")
+@click.argument("query")
+@click.option("--to", type=click.IntRange(min=0), metavar="BATCH", help="The newest batch that QUERY has done then.")
+@_choice
 @click.option("--undo", is_flag=True, help="Undo the last rewind; what QUERY has done since goes into the trash.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @lead_option
-@json_option
-@stores
-def rewind(
-    job: str,
-    query: str,
-    to: int | None,
-    choice: str | None,
-    names: tuple[str, ...],
-    no_output: bool,
-    undo: bool,
-    dry_run: bool,
-    yes: bool,
-    timeout: float,
-    as_json: bool,
-    files: str | None,
-    zookeeper: str | None,
-) -> None:
-    """Put QUERY of JOB back to an earlier batch that Spark retains: it goes on with the next one.
+def rewind(context: Context, job: str, query: str, to: int | None, choice: str | None, undo: bool) -> None:
+    """Put QUERY of JOB back to an earlier batch that Spark retains: it resumes with the next one.
 
     Stop all processes that contend for JOB first: this command leads JOB meanwhile. The present checkpoint goes into
     the trash of JOB; --undo brings it back. Batches that were published later go there as well, or stay: say which.
 
     If it is interrupted, the query is as before, or put back as soon as anybody leads JOB; run the command again.
     """
-    if find_spec("pyarrow") is None:
-        raise click.UsageError("A rewind copies files, which needs pyarrow: pip install 'hybrid-ha[spark]'.")
+    needs("A rewind", "pyarrow")
+    from ha.spark.checkpoint_tools.rewinding import put_back  # noqa: PLC0415  # loads pyarrow
+
     if undo == (to is not None):
         raise click.UsageError("Say where the query goes: --to BATCH, or --undo.")
-    if undo and (choice or names or no_output):
+    if undo and choice:
         raise click.UsageError("--undo knows the outputs: what they have published since goes into the trash.")
-    if names and no_output:
-        raise click.UsageError("Choose one of --output and --no-output.")
-    asked = _Asked(job, query, to, choice, names or (() if no_output else None), dry_run, yes, as_json)
-    opening = contextlib.closing(Stores(settings(files=files, zookeeper=zookeeper)))
-    with refusals_as_errors(changes=not dry_run), opening as opened:
-        outlook, trash = _done(asked, opened, led(job, timeout, files, zookeeper, "rewound"))
-    if as_json:
-        said = {**msgspec.to_builtins(outlook), "choice": choice, "undo": undo, "dry_run": dry_run, "trash": trash}
-        click.echo(json.dumps({"job": job, **said}))
-    elif dry_run:
-        click.echo("nothing was changed (--dry-run)")
-    elif trash:
-        click.echo(f"{job}: {query} is put back ({trash}); `ha rewind {job} {query} --undo` undoes it")
+    asked = _Asked(job, to, choice)
+    agree = agreement(context, partial(_outlook, asked), partial(_check, asked))
+    with refusals_as_errors(changes=not context.dry_run), copying(context.as_json) as told:
+        outlook, trash = put_back(
+            context.stores,
+            job,
+            query,
+            to,
+            choice=choice or "aside",
+            dry_run=context.dry_run,
+            timeout=context.timeout,
+            agree=agree,
+            told=told,
+        )
+    said = {**msgspec.to_builtins(outlook), "choice": choice, "undo": undo, "dry_run": context.dry_run, "trash": trash}
+    back = f"{job}: {query} is put back ({trash}); {PUT_BACK.format(job=job, query=shlex.quote(query))}"
+    context.show(
+        {"job": job, **said}, "nothing was changed (--dry-run)" if context.dry_run else [back] if trash else ()
+    )
+
+
+@command()
+@click.argument("job")
+@click.argument("query")
+@click.option(
+    "--to",
+    required=True,
+    metavar="TIME|OFFSETS",
+    help="A time with its zone, earliest, latest, or the offsets of some partitions as Spark's startingOffsets has "
+    'them: {"orders":{"0":120}}.',
+)
+@click.option("--kafka", required=True, metavar="BROKERS|FILE", help="Kafka's brokers, or the path of a file with the "
+              "settings of a client, as librdkafka names them.")  # fmt: skip
+@_choice
+@click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@lead_option
+def seek(context: Context, job: str, query: str, to: str, kafka: str, choice: str | None) -> None:
+    """Let QUERY of JOB go on at other offsets of its Kafka topics, with its state kept.
+
+    Stop all processes that contend for JOB first: this command leads JOB meanwhile. It shows what is skipped or read
+    again. The present checkpoint goes into the trash of JOB; `ha checkpoint rewind JOB QUERY --undo` brings it back.
+
+    If it is interrupted, the query is as before, or goes on there as soon as anybody leads JOB; run the command again.
+    """
+    needs("A seek", "pyarrow", "confluent_kafka")
+    from ha.spark.checkpoint_tools.seeking import aimed, sought  # noqa: PLC0415  # loads pyarrow and Kafka's client
+
+    def check(outlook: "SeekOutlook") -> None:
+        _check(_Asked(job, outlook.batch, choice), outlook)
+
+    agree = agreement(context, partial(_moves, job), check)
+    with refusals_as_errors(changes=not context.dry_run), copying(context.as_json) as told:
+        outlook, trash = sought(
+            context.stores,
+            job,
+            query,
+            aimed(to),
+            kafka,
+            choice=choice or "aside",
+            dry_run=context.dry_run,
+            timeout=context.timeout,
+            agree=agree,
+            told=told,
+        )
+    said = {"job": job, **msgspec.to_builtins(outlook), "choice": choice, "dry_run": context.dry_run, "trash": trash}
+    undo = PUT_BACK.format(job=job, query=shlex.quote(query))
+    done = [f"{job}: {query} goes on there ({trash}); {undo}"] if trash else ()
+    context.show(said, "nothing was changed (--dry-run)" if context.dry_run else done)
+
+
+def _moves(job: str, outlook: "SeekOutlook") -> Iterator[str]:
+    if outlook.is_there:
+        yield f"{job}: {outlook.query} goes on at these offsets: there is nothing to do"
+        return
+    copied = f"{outlook.files} files, {outlook.bytes:,} bytes are copied"
+    yield f"{job}: {outlook.query} goes on after batch {outlook.batch} at other offsets; {copied}"
+    for each in outlook.moves:
+        yield f"{printable(each.topic)}, partition {each.partition}: {_move(each)}"
+    if outlook.begun:
+        yield f"batch {(outlook.batch or 0) + 1}, which it has begun, is given up: rows of it may be in other outputs"
+    for said in outlook.outputs:
+        yield f"{said.output}: {_batches(said)} of it, at {printable(said.target)}"
+    if outlook.watermark:
+        at = datetime.fromtimestamp(outlook.watermark / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        yield f"its watermark stays at {at}: what is older is late, also if it is read again"
+
+
+def _move(each: "SeekMove") -> str:
+    if each.after is None:
+        return f"is gone from the topic, so {each.before} is forgotten"
+    if each.before is None:
+        return f"from {each.after} on, and was not read before"
+    by = each.after - each.before
+    what = f"{by} are skipped" if by > 0 else f"{-by} are read again" if by else "as before"
+    return f"from {each.before} to {each.after}: {what} (it holds {each.first} to {each.end})"
 
 
 class _Asked(NamedTuple):
     """A request to rewind; without a batch it is an undo."""
 
     job: str
-    query: str
     to: int | None
     choice: str | None
-    names: tuple[str, ...] | None
-    dry_run: bool
-    yes: bool
-    quiet: bool
 
 
-def _done(
-    asked: _Asked, opened: Stores, leading: contextlib.AbstractContextManager[Leadership]
-) -> "tuple[Outlook, str]":
-    """Do it, and return what was done, with the name of what is in the trash then; empty if nothing was done."""
-    from ha.spark.checkpoint_copy.rewinding import Rewinding  # noqa: PLC0415  # loads pyarrow
-
-    def look(rewinding: Rewinding) -> "Outlook":
-        return rewinding.look_back() if asked.to is None else rewinding.look(asked.to, asked.names)
-
-    outlook = look(Rewinding(opened.files, asked.job, asked.query))  # what can be refused without the lease is
-    if not asked.quiet:
-        _tell(asked, outlook)
-    if asked.dry_run or _is_there(outlook):
-        return outlook, ""
-    _check(asked, outlook)
-    consent(yes=asked.yes)
-    with leading as leadership, shown(asked.quiet) as told:
-        rewinding = Rewinding(opened.files, asked.job, asked.query, leadership.own.leader)
-        outlook = look(rewinding)  # perhaps it has gone on meanwhile
-        _check(asked, outlook)
-        if asked.to is None:
-            return outlook, rewinding.undo(leadership).trash
-        return outlook, rewinding.rewind(leadership, asked.to, asked.choice or "aside", asked.names, told).trash
-
-
-def _is_there(outlook: "Outlook") -> bool:
-    """Whether there is nothing to do."""
-    return outlook.newest == outlook.batch and not outlook.begun and not outlook.outputs
-
-
-def _check(asked: _Asked, outlook: "Outlook") -> None:
+def _check(asked: _Asked, outlook: "RewindOutlook") -> None:
     """Refuse what the user has to say first."""
-    if asked.to is None or not outlook.outputs:
-        return
-    if outlook.unclear:
+    if asked.to is not None and outlook.outputs and asked.choice is None:
+        listed = "; ".join(f"{each.output}, {_batches(each)}" for each in outlook.outputs)
         raise click.UsageError(
-            f"The job has several queries, so say which outputs are those of {outlook.query}, with --output NAME or "
-            f"--no-output. Later batches have been published by {_listed(outlook.outputs)}."
-        )
-    if asked.choice is None:
-        raise click.UsageError(
-            f"After batch {outlook.batch} these were published: {_listed(outlook.outputs)}. Say what becomes of them. "
-            "With --outputs aside they go into the trash, and the replay is published under their numbers; with "
-            "--outputs keep they stay, and the replay is published as well, under numbers after them."
+            f"After batch {outlook.batch} these were published: {listed}. Say what becomes of them. With --outputs "
+            "aside they go into the trash, and the replay is published under their numbers; with --outputs keep they "
+            "stay, and the replay is published as well, under numbers after them."
         )
 
 
-def consent(*, yes: bool) -> None:
-    """Ask, unless the answer was given.
-
-    Raises:
-        Abort: the answer is no.
-        UsageError: nobody can answer.
-    """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError("This command asks before it changes anything: give --yes where nobody can answer.")
-    click.confirm("Shall it be done?", abort=True, err=True)
-
-
-def _tell(asked: _Asked, outlook: "Outlook") -> None:
-    if _is_there(outlook):
-        click.echo(f"{asked.job}: {outlook.query} has come to batch {outlook.batch}: there is nothing to do")
+def _outlook(asked: _Asked, outlook: "RewindOutlook") -> Iterator[str]:
+    if outlook.is_there:
+        yield f"{asked.job}: {outlook.query} has come to batch {outlook.batch}: there is nothing to do"
         return
     now, then = ("no batch" if each is None else f"batch {each}" for each in (outlook.newest, outlook.batch))
     copied = "" if asked.to is None else f"; {outlook.files} files, {outlook.bytes:,} bytes are copied"
-    click.echo(f"{asked.job}: {outlook.query} goes from {now} to {then}{copied}")
+    yield f"{asked.job}: {outlook.query} goes from {now} to {then}{copied}"
     for each in outlook.outputs:
         size = f"{each.files} files, {each.bytes:,} bytes at {printable(each.target)}"
-        click.echo(f"{each.output}: {_batches(each)}, {size}{_meaning(asked, each)}")
+        yield f"{each.output}: {_batches(each)}, {size}{_meaning(asked, each)}"
     if outlook.readers and outlook.outputs:
-        click.echo(
+        yield (
             f"{', '.join(map(printable, outlook.readers))}: reads what {outlook.query} writes, and will get rows once "
             "more, unless it is put back to before it has read them"
         )
@@ -195,7 +198,3 @@ def _meaning(asked: _Asked, each: "Concerned") -> str:
 
 def _batches(each: "Concerned") -> str:
     return f"batch {each.first}" if each.first == each.last else f"batches {each.first} to {each.last}"
-
-
-def _listed(outputs: "list[Concerned]") -> str:
-    return "; ".join(f"{each.output}, {_batches(each)}" for each in outputs)

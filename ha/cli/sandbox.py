@@ -1,4 +1,4 @@
-"""``ha sandbox``: a real ZooKeeper and a real HDFS on this machine."""
+"""``ha lab sandbox``: a real ZooKeeper and a real HDFS on this machine."""
 
 import shlex
 import time
@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ha.sandbox import Sandbox, SandboxError, ServerStatus
+from ha.hosts.host_error import HostError
+from ha.sandbox import Sandbox, ServerStatus
 
 _Answer = TypeVar("_Answer")
 
@@ -35,7 +36,7 @@ def sandbox() -> None:
     """Run a real ZooKeeper and a real HDFS on this machine, to try things out."""
 
 
-@sandbox.command()
+@sandbox.command(epilog="Example: ha lab sandbox up --kafka")
 @_common
 @click.option(
     "--zookeepers", type=click.Choice(["1", "3"]), help="ZooKeeper servers to run.  [default: as before, or 1]"
@@ -87,7 +88,7 @@ def up(
         click.echo(f"The sandbox is up already. Use it with: {_env_command(directory)}")
 
 
-@sandbox.command()
+@sandbox.command(epilog="Example: ha lab sandbox down")
 @_common
 @click.option("--wipe", is_flag=True, help="Also delete the sandbox's data.")
 def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
@@ -100,7 +101,7 @@ def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
         click.echo("The sandbox is down." if stopped else "The sandbox was down already.")
 
 
-@sandbox.command()
+@sandbox.command(epilog="Example: ha lab sandbox status")
 @_common
 @click.pass_context
 def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
@@ -117,10 +118,10 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
         context.exit(1)
 
 
-@sandbox.command()
+@sandbox.command(epilog='Example: eval "$(ha lab sandbox env)"')
 @_common
 def env(directory: Path | None, as_json: bool) -> None:
-    """Print the environment variables that make programs use the sandbox: eval "$(ha sandbox env)"."""
+    """Print the environment variables that make programs use the sandbox: eval "$(ha lab sandbox env)"."""
     variables = _asked(Sandbox(directory).environment)
     if as_json:
         _print_json(variables)
@@ -133,7 +134,7 @@ def _asked(question: Callable[[], _Answer]) -> _Answer:
     """Report the sandbox's errors as the command's."""
     try:
         return question()
-    except SandboxError as error:
+    except HostError as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -147,7 +148,7 @@ def _print_json(value: Any) -> None:
 
 def _env_command(directory: Path | None) -> str:
     chosen = f" --dir {shlex.quote(str(directory))}" if directory is not None else ""
-    return f'eval "$(ha sandbox env{chosen})"'
+    return f'eval "$(ha lab sandbox env{chosen})"'
 
 
 def _table(servers: list[ServerStatus]) -> Table:

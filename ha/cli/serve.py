@@ -1,20 +1,23 @@
-"""``ha run``, ``ha daemon`` and ``ha agent``: the processes that serve."""
+"""``ha run``, ``ha host daemon`` and ``ha host agent``: the processes that serve."""
 
+import os
 import queue
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ha.cli.context import Context
 from ha.cli.options import endpoints, setting_option, stores
 from ha.config.announce import announce
 from ha.config.log_setup import FORMATS, configure
 from ha.config.settings import Settings
 from ha.config.sources import gather
+from leader.errors import NoLeader
 from leader.layout.information import check_endpoints
 from leader.layout.names import check_job
 
@@ -77,35 +80,32 @@ class _LocalServices:
     def __init__(
         self, process: "ContendingProcess | StandaloneAgent", kind: str, listen: str | None, *, jobs: Iterable[str] = ()
     ) -> None:
-        """Prepare; only the API's port is taken.
-
-        Args:
-            process: the services show this one.
-            kind: what the registry calls it: ``sidecar``, ``daemon`` or ``agent``.
-            listen: address of the HTTP API; None for no API.
-            jobs: the agent keeps their leaders at hand even if nobody asks.
-
-        Raises:
-            InvalidSettings: the API's address is not one, or is in use.
-        """
-        from ha.agent.http_feed import Feed  # noqa: PLC0415  # only processes that serve load the HTTP server
-        from ha.agent.standalone import agent_of  # noqa: PLC0415
+        """Prepare; only the API's port is taken."""
+        # `process`: the services show this one. `kind`: what the registry calls it: ``sidecar``, ``daemon`` or
+        # ``agent``. `listen`: address of the HTTP API; None for no API. `jobs`: the agent keeps their leaders at hand
+        # even if no process asks.
+        # InvalidSettings: the API's address is not one, or is in use.
+        from ha.agent.standalone import agent_of  # noqa: PLC0415  # only processes that serve load the HTTP server
         from ha.api.http_api import HttpApi  # noqa: PLC0415
+        from ha.api.leaders import Leaders  # noqa: PLC0415
+        from ha.config.server_access import access_of  # noqa: PLC0415
         from ha.daemon.local_registry import LocalRegistry  # noqa: PLC0415
+        from ha.daemon.store_outages import StoreOutages  # noqa: PLC0415
         from ha.daemon.systemd import Systemd  # noqa: PLC0415
-        from ha.listening.access import access_of  # noqa: PLC0415
 
         self._agent = agent_of(process.stores, process.reader, jobs, process.metrics)
         self._api: HttpApi | None = None
         if listen:
-            self._api = HttpApi(process, listen, Feed(self._agent), access_of(process.stores.settings))
+            self._api = HttpApi(process, listen, Leaders(self._agent), access_of(process.stores.settings))
         self._registry = LocalRegistry(kind, lambda: list(process.statuses().values()))
         self._systemd = Systemd(process.statuses)
+        self._outages = StoreOutages(process.stores)
 
     def __enter__(self) -> None:
         if self._api is not None:
             self._api.start()
             self._agent.http = self._api.address
+        self._outages.start()
         self._agent.start()
         self._registry.start()
         self._systemd.start()
@@ -113,6 +113,7 @@ class _LocalServices:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._outages.close()
         self._systemd.close()
         self._registry.close()
         self._agent.close()
@@ -124,6 +125,12 @@ class _LocalServices:
 @click.argument("job")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--again", is_flag=True, help="Run COMMAND even if the job had ended before this process began.")
+@click.option(
+    "--stay",
+    is_flag=True,
+    help="Do not exit when the job has ended, and contend for nothing until it runs again: for a supervisor that "
+    "starts again whatever ends.",
+)
 @click.option(
     "--spark",
     is_flag=True,
@@ -146,14 +153,13 @@ class _LocalServices:
     "--discard-newer", is_flag=True, help="With --from: even if JOB has done more since. That goes to its trash."
 )
 @setting_option("standby", metavar="cold|warm")
-@setting_option("cleanup", metavar="on|off")
-@setting_option("rerun", metavar="on|off")
-@setting_option("class_data", metavar="on|off")
+@setting_option("cleanup")
+@setting_option("rerun")
+@setting_option("class_data")
 @setting_option("adopt_within", metavar="SECONDS")
-@setting_option("restart_strategy_type", "--restart-strategy", metavar="TYPE")
+@setting_option("restart_strategy", metavar="TYPE")
 @setting_option("liveness_probe", metavar="PROBE")
 @setting_option("liveness_period", metavar="SECONDS")
-@setting_option("liveness_timeout", metavar="SECONDS")
 @setting_option("liveness_failure_threshold", metavar="NUMBER")
 @setting_option("liveness_initial_delay", metavar="SECONDS")
 @_contends
@@ -161,6 +167,7 @@ def run(
     job: str,
     command: tuple[str, ...],
     again: bool,
+    stay: bool,
     spark: bool,
     engine: bool,
     savepoint: str | None,
@@ -172,7 +179,7 @@ def run(
 ) -> None:
     """Contend for JOB and run COMMAND while leading it. Put -- before COMMAND.
 
-    Without COMMAND it runs the newest program that `ha submit` has stored, and takes a newer one with each start.
+    Without COMMAND it runs the newest program that `ha job submit` has stored, and takes a newer one with each start.
 
     COMMAND finds HA_JOB, HA_EPOCH, HA_SESSION_ID and HA_LEADER_DIRECTORY in its environment. Before the leadership
     ends, COMMAND is asked to end (TERM) and then killed. It also dies with this process, unless another `ha run` with
@@ -181,16 +188,53 @@ def run(
     If COMMAND exits with 0, the job has finished. With any other exit code the leadership is given back, so that a
     standby takes over, unless the restart strategy starts COMMAND again.
 
+    The exit code is 0 when the job has finished, 1 when it has FAILED, 5 when it had FAILED before and so is not run,
+    6 when it is CANCELED, and 128 + N after signal N.
+
     A warm COMMAND is started before this process leads. Of these variables it finds only HA_JOB, and HA_GRANT, which
     ha.lead waits for. It must do nothing of the job's work before ha.lead returns.
     """
     from ha.daemon.process import ContendingProcess  # noqa: PLC0415
+    from ha.sidecar.command.stored_program import StoredProgram  # noqa: PLC0415
+    from ha.sidecar.command.succession import Succession  # noqa: PLC0415
     from ha.sidecar.savepoint_work import Restore  # noqa: PLC0415
     from ha.sidecar.sidecar import Sidecar  # noqa: PLC0415
-    from ha.sidecar.stored_program import StoredProgram  # noqa: PLC0415
-    from ha.sidecar.succession import Succession  # noqa: PLC0415
-    from ha.spark.savepoints.arguments import check_where  # noqa: PLC0415
+    from ha.verbs.places import check_where  # noqa: PLC0415
 
+    _check_choices(spark=spark, engine=engine, savepoint=savepoint, discard_newer=discard_newer)
+    restore = Restore(check_where(savepoint), discard_newer, once=True) if savepoint is not None else None
+    _check_executable(command)
+    configure(level=log_level, style=log_format)
+    loaded = _announced(arguments)
+    code: int | None = None
+    while code is None:
+        succession = Succession(job, command, spark=spark, engine=engine, savepoint=savepoint or "")
+        process = ContendingProcess(loaded, succession.liveness_socket)
+        try:
+            # Every mistake of a person's is found before the sidecar is made: it holds things that only its end gives
+            # back.
+            published = check_endpoints(endpoints(given))
+            services = _LocalServices(process, "sidecar", loaded.http.listen or None)
+            stored = None if command else StoredProgram(process.stores, job)
+            sidecar = Sidecar(
+                process, job, command, published,
+                again=again, stay=stay, spark=spark, engine=engine, stored=stored, restore=restore,
+                succession=succession,
+            )  # fmt: skip
+            with services:
+                code = sidecar.run()
+        except NoLeader as error:  # without a COMMAND there has to be a job that has one
+            with Context(False, arguments["files"], arguments["zookeeper"]) as context:
+                error.add_note(context.where(job))
+            raise
+        finally:
+            again = False
+            process.close()
+            succession.close()
+    sys.exit(code)
+
+
+def _check_choices(*, spark: bool, engine: bool, savepoint: str | None, discard_newer: bool) -> None:
     if discard_newer and savepoint is None:
         raise click.UsageError("--discard-newer says what happens with --from: give that as well.")
     if spark and engine:
@@ -198,28 +242,13 @@ def run(
             "--engine is for a program that uses ha.spark.Job or ha.spark.lead, and --spark for one that does not: "
             "leave one of them out."
         )
-    restore = Restore(check_where(savepoint), discard_newer, once=True) if savepoint is not None else None
+
+
+def _check_executable(command: tuple[str, ...]) -> None:
     if command and shutil.which(command[0]) is None:
+        if os.sep in command[0] and Path(command[0]).is_file():
+            raise click.UsageError(f"{command[0]!r} may not be executed: `chmod +x` it, or put its interpreter first.")
         raise click.UsageError(f"There is no command {command[0]!r}: check its path.")
-    configure(level=log_level, style=log_format)
-    loaded = _announced(arguments)
-    succession = Succession(job, command, spark=spark, engine=engine, savepoint=savepoint or "")
-    process = ContendingProcess(loaded, succession.liveness_socket)
-    try:
-        # Every mistake of a person's is found before the sidecar is made: it holds things that only its end gives back.
-        published = check_endpoints(endpoints(given))
-        services = _LocalServices(process, "sidecar", loaded.listen or None)
-        stored = None if command else StoredProgram(process.stores, job)
-        sidecar = Sidecar(
-            process, job, command, published,
-            again=again, spark=spark, engine=engine, stored=stored, restore=restore, succession=succession,
-        )  # fmt: skip
-        with services:
-            code = sidecar.run()
-    finally:
-        process.close()
-        succession.close()
-    sys.exit(code)
 
 
 @click.command()
@@ -238,7 +267,7 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
     process = ContendingProcess(loaded)
     try:
         server = Daemon(process, named, endpoints(given))
-        with _LocalServices(process, "daemon", loaded.listen or ANY_PORT):
+        with _LocalServices(process, "daemon", loaded.http.listen or ANY_PORT):
             code = server.run()
     finally:
         process.close()
@@ -255,6 +284,7 @@ def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: A
     there without asking a store; if the agent runs as root, the processes of all users do. It contends for no job.
     """
     from ha.agent.standalone import StandaloneAgent  # noqa: PLC0415
+    from ha.leadership.signals import end_in_order  # noqa: PLC0415
 
     configure(level=log_level, style=log_format)
     named = [check_job(job) for job in jobs]
@@ -263,9 +293,8 @@ def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: A
     # Not an event: a signal may interrupt the thread while it holds the event's lock.
     ended: queue.SimpleQueue[int] = queue.SimpleQueue()
     try:
-        services = _LocalServices(process, "agent", loaded.listen or ANY_PORT, jobs=named)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda signalled, _: ended.put(signalled))
+        services = _LocalServices(process, "agent", loaded.http.listen or ANY_PORT, jobs=named)
+        end_in_order(lambda signalled, _: ended.put(signalled))
         with services:
             ended.get()
     finally:

@@ -1,74 +1,62 @@
-"""``ha status``: asks the processes of this host what they are doing."""
+"""``ha host status``: asks the processes of this host what they are doing."""
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from ha.cli.options import json_option, printable
+from ha.cli.context import Context, command, table
+from ha.cli.options import printable
+from ha.config.setting import nearest
 from ha.daemon.local_registry import local_processes
+from ha.views.ages import duration
 from leader.errors import LeaderError
 from leader.layout.names import check_job
 
 MEBIBYTE = 2**20
 COLUMNS = ("JOB", "CONTENDER", "PROCESS", "ROLE", "EPOCH", "BELIEF", "SESSION", "COMMAND", "FOR", "STARTS", "MEMORY")
 RIGHT = ("EPOCH", "BELIEF", "FOR", "STARTS", "MEMORY")
-WIDTH = 160
-"""Characters. A narrow terminal wraps the lines, so that no name is cut."""
-
-UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
-@click.command()
+@command()
 @click.argument("job", required=False)
-@json_option
-def status(job: str | None, as_json: bool) -> None:
+def status(context: Context, job: str | None) -> None:
     """Show the sidecars, daemons and agents of this user on this host, or only those that contend for JOB.
 
     For each job: whether this host leads it, stands by, or is not eligible and why; for how many more seconds it leads
     for certain; whose ZooKeeper session attests it, its own or its host's; what the command is doing (cold, warming,
     warm, running, restarting) and since when, how often it was started, and the memory of all its processes; of a
     stored program, its version. Below: why it is not eligible, and who has paused the job. No store is asked:
-    `ha list` shows the contenders of all hosts.
+    `ha job list` shows the contenders of all hosts.
     """
     try:
         found = local_processes()
     except PermissionError as error:
         raise LeaderError(f"{error.filename}: {error.strerror}. Remove it, and start the processes again.") from error
     if job is not None:
-        wanted = check_job(job)
+        wanted, here = check_job(job), {one["job"] for each in found for one in each["jobs"]}
         found = [{**each, "jobs": [one for one in each["jobs"] if one["job"] == wanted]} for each in found]
         found = [each for each in found if each["jobs"]]
         if not found:
             raise LeaderError(
-                f"No process of this user contends for job {job!r} on this host. `ha list` shows all contenders."
+                f"No process of this user contends for job {job!r} on this host: they do for "
+                f"{', '.join(nearest(job, here, 3) or sorted(here)) or 'none'}. `ha job list` shows all contenders."
             )
-    if as_json:
-        click.echo(json.dumps(found))
-        return
-    if not found:
+    if not found and not context.as_json:
         click.echo("No sidecar, daemon or agent of this user runs on this host.", err=True)
         return
-    _print(found)
+    context.show(found, _lines(found))
 
 
-def _print(found: list[dict[str, Any]]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in COLUMNS:
-        table.add_column(column, justify="right" if column in RIGHT else "left")
-    for each in found:
-        for row in _rows(each):
-            table.add_row(*row)
-    Console(width=WIDTH, soft_wrap=True).print(table)
+def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+    yield from table(COLUMNS, (row for each in found for row in _rows(each)), RIGHT)
     for each in found:
         for one in each["jobs"]:
             if one["not_eligible"]:
-                click.echo(f"{one['job']}, {one['contender']}: {printable(one['not_eligible'])}")
+                yield f"{one['job']}, {one['contender']}: {printable(one['not_eligible'])}"
             if one.get("paused"):  # a process of an older version says nothing of it
-                waits = "it stays the leader" if one["is_leader"] else f"it waits for `ha resume {one['job']}`"
-                click.echo(f"{one['job']}, {one['contender']}: {printable(one['paused'])}: {waits}")
+                waits = "it stays the leader" if one["is_leader"] else f"it waits for `ha job resume {one['job']}`"
+                yield f"{one['job']}, {one['contender']}: {printable(one['paused'])}: {waits}"
 
 
 def _rows(process: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -96,13 +84,5 @@ def _command(command: dict[str, Any] | None) -> tuple[str, str, str, str]:
     memory = f"{command['memory_bytes'] / MEBIBYTE:,.0f} MiB" if command["processes"] else "-"
     state = command["state"] + (f" v{version}" if (version := command.get("version")) else "")
     if (wait := command.get("next_start_seconds")) is not None:
-        state += f" in {_duration(wait)}"
-    return state, _duration(command["seconds"]), str(command["starts"]), memory
-
-
-def _duration(seconds: float) -> str:
-    """Write a duration in its largest unit."""
-    for unit, length in UNITS:
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
+        state += f" in {duration(wait)}"
+    return state, duration(command["seconds"]), str(command["starts"]), memory

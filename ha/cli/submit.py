@@ -1,10 +1,9 @@
-"""``ha submit``: stores what a job runs as a version that every host can run."""
+"""``ha job submit``: stores what a job runs as a version that every host can run."""
 
-import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -12,11 +11,12 @@ from typing import TypeVar
 import click
 import msgspec
 
-from ha.cli.operate import opened_stores, operator
-from ha.cli.options import json_option, printable, stores
+from ha.cli.context import Context, operator
+from ha.cli.context import command as made
+from ha.cli.options import printable
 from ha.cli.preflight import check_first, given, preflight_option, stored
 from ha.config.stores import Stores
-from ha.views.jobs import at_time
+from ha.views.ages import at_time
 from leader.errors import Fenced, LeaderError, NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.fenced_directory import LOOKS
@@ -30,7 +30,7 @@ T = TypeVar("T")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@made(context_settings={"ignore_unknown_options": False})
 @click.argument("job")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
@@ -45,9 +45,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 @click.option("--version", "number", type=click.IntRange(1), metavar="N", help="Roll back: store version N once more.")
 @click.option("--list", "as_list", is_flag=True, help="Show the stored versions, oldest first; store nothing.")
 @preflight_option
-@json_option
-@stores
 def submit(
+    context: Context,
     job: str,
     command: tuple[str, ...],
     paths: tuple[Path, ...],
@@ -55,37 +54,34 @@ def submit(
     number: int | None,
     as_list: bool,
     unchecked: bool,
-    as_json: bool,
-    files: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Store COMMAND, its files and its environment as the newest version of what JOB runs. Put -- before COMMAND.
 
     `ha run JOB` without a COMMAND runs it, on any host, and each start of the command takes the newest version. So an
-    upgrade is one `ha submit` and one `ha restart`, and a roll-back is `ha submit --version N` and `ha restart`.
-    The last 10 versions are kept. Files are checked by their SHA-256 before each start.
-    If JOB has checkpoints of Spark, a dry run on this host shows first whether COMMAND fits them: see `ha preflight`.
+    upgrade is one `ha job submit` and one `ha job restart`, and a roll-back is `ha job submit --version N` and `ha job
+    restart`. The last 10 versions are kept. Files are checked by their SHA-256 before each start. If JOB has
+    checkpoints of Spark, a dry run on this host shows first whether COMMAND fits them: see `ha job preflight`.
     """
     check_job(job)
     if sum((bool(command), number is not None, as_list)) != 1:
         raise click.UsageError("Give one of these: -- COMMAND, --version N, or --list.")
     if (paths or variables) and not command:
         raise click.UsageError("--file and --env belong to a COMMAND: put it behind --.")
-    with opened_stores(files, zookeeper) as opened:
-        if as_list:
-            _list(job, _with_programs(opened, job, _versions), as_json=as_json)
-            return
-        if number is not None:
-            fits = not unchecked and check_first(opened, job, stored(opened, job, number))
-            kept = _with_programs(opened, job, lambda programs: _again(programs, job, number, fits=fits))
-        else:
-            kept = _store(opened, job, command, paths, variables, unchecked=unchecked)
-    if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(kept)))
+    opened = context.stores
+    if as_list:
+        programs = _with_programs(opened, job, _versions)
+        context.show(programs, _listed(programs) if programs else f"{job}: no program is stored")
         return
+    if number is not None:
+        fits = not unchecked and check_first(opened, job, stored(opened, job, number))
+        kept = _with_programs(opened, job, lambda programs: _again(programs, job, number, fits=fits))
+    else:
+        kept = _store(opened, job, command, paths, variables, unchecked=unchecked)
     size = sum(file.size for file in kept.files)
     held = f" ({len(kept.files)} files, {size / MIB:.1f} MiB)" if kept.files else ""
-    click.echo(f"{job}: version {kept.version} is the newest one{held}. `ha restart {job}` runs it now.")
+    then = f"`ha job restart {job}` starts it, if the sidecars of {job} were started without a COMMAND of their own."
+    undo = [f"`ha job submit {job} --version {kept.version - 1}` stores the former one again"] * (kept.version > 1)
+    context.show(kept, [f"{job}: version {kept.version} is the newest one{held}. {then}", *undo])
 
 
 def _store(
@@ -105,6 +101,7 @@ def _store(
     environment = dict(map(_variable, variables))
     fits = not unchecked and check_first(opened, job, given(command, paths, environment))
     program = Program(list(command), environment, listed, by=operator(), at=int(time.time()), checked=fits)
+    _ = msgspec.json.encode(program)  # what is not UTF-8 is refused before there is a job
     with suppress(AlreadyExists):
         _create(opened, job)
     return _with_programs(opened, job, lambda programs: programs.add(program, contents))
@@ -112,7 +109,7 @@ def _store(
 
 def _create(opened: Stores, job: str) -> None:
     """Create the job's directory if there is none."""
-    timeout = opened.timing.call_timeout
+    timeout = opened.patience
     try:
         JobAdmin(opened.files, None, timeout).directory(job)
     except NoLeader:
@@ -134,18 +131,12 @@ def _versions(programs: Programs) -> list[Program]:
     return [found for number in programs.numbers() if (found := programs.load(number)) is not None]
 
 
-def _list(job: str, programs: list[Program], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(programs)))
-        return
-    if not programs:
-        click.echo(f"{job}: no program is stored")
-        return
+def _listed(programs: list[Program]) -> Iterator[str]:
     for each in programs:
         files = " ".join(f"{file.name}@{file.sha256[:12]}" for file in each.files) or "-"
         same = f"(as version {each.same_as})" if each.same_as else ""
         texts = (str(each.version), at_time(each.at * 1000), each.by, " ".join(each.command), files, same)
-        click.echo(printable("  ".join(texts).rstrip()))
+        yield printable("  ".join(texts).rstrip())
 
 
 def _read(path: Path, contents: dict[str, bytes]) -> ProgramFile:
@@ -175,7 +166,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _with_programs(opened: Stores, job: str, act: Callable[[Programs], T]) -> T:
     """Act on the job's programs; once more if a leader has claimed the job meanwhile."""
-    admin = JobAdmin(opened.files, None, opened.timing.call_timeout)
+    admin = JobAdmin(opened.files, None, opened.patience)
     for _ in range(LOOKS - 1):
         with suppress(Fenced):
             return act(Programs(admin.directory(job)))

@@ -14,11 +14,7 @@ _LISTEN = re.compile(rf"([A-Za-z0-9._-]+|{_IPV6}|\[{_IPV6}\]):(0|[1-9][0-9]{{0,4
 
 
 def parse_listen(listen: str, name: str = "listen") -> tuple[str, int]:
-    """Read ``host:port``; error messages call the setting ``name``.
-
-    Raises:
-        InvalidSettings: it has another form.
-    """
+    """Read ``host:port``; error messages call the setting ``name``. InvalidSettings: it has another form."""
     match = _LISTEN.fullmatch(listen)
     if not match or int(match[2]) > MAX_PORT:
         raise InvalidSettings(f"{name} is {listen!r}: it must be host:port, such as 127.0.0.1:8300.")
@@ -26,11 +22,8 @@ def parse_listen(listen: str, name: str = "listen") -> tuple[str, int]:
 
 
 def bind(listen: str, what: str, name: str = "listen") -> socket.socket:
-    """Listen on ``host:port``; port 0 takes a free one.
-
-    Raises:
-        InvalidSettings: it is not an address, or is in use; the message begins with ``what``.
-    """
+    """Listen on ``host:port``; port 0 takes a free one."""
+    # InvalidSettings: it is not an address, or is in use; the message begins with ``what``.
     host, port = parse_listen(listen, name)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)

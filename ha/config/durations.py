@@ -3,33 +3,20 @@
 import re
 
 _UNITS = {
-    "ms": 0.001,
-    "milli": 0.001,
-    "millis": 0.001,
-    "millisecond": 0.001,
-    "milliseconds": 0.001,
-    "s": 1.0,
-    "sec": 1.0,
-    "secs": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "mins": 60.0,
-    "minute": 60.0,
-    "minutes": 60.0,
-    "h": 3600.0,
-    "hour": 3600.0,
-    "hours": 3600.0,
-    "d": 86_400.0,
-    "day": 86_400.0,
-    "days": 86_400.0,
+    name: seconds
+    for seconds, names in (
+        (0.001, "ms milli millis millisecond milliseconds"),
+        (1.0, "s sec secs second seconds"),
+        (60.0, "m min mins minute minutes"),
+        (3600.0, "h hour hours"),
+        (86_400.0, "d day days"),
+    )
+    for name in names.split()
 }
 """Seconds in each unit. Flink and Spark agree on all of these."""
 
 _DURATION = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) *([a-z]+)", re.ASCII)
-MAX_CHARACTERS = 40
-"""No duration is longer than this as text."""
+MAX_CHARACTERS = 40  # no duration is longer than this as text
 
 
 def seconds_of(text: str) -> float | None:

@@ -6,13 +6,7 @@ from pathlib import Path
 
 from ha.config.settings import Settings
 
-SECRETS = (
-    "zookeeper_credentials",
-    "kerberos_keytab",
-    "http_read_tokens",
-    "http_operate_tokens",
-    "jobmaster_token",
-)
+SECRETS = ("zookeeper_credentials", "kerberos_keytab", "http_read_tokens", "http_operate_tokens", "jobmaster_token")
 """Settings that name a file with a secret."""
 
 KEYS = {
@@ -27,12 +21,11 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def exposures(settings: Settings) -> Iterator[str]:
-    """Yield one sentence, with what to do, for each file with credentials that other users can read or replace.
-
-    A file or directory that cannot be looked at is left to whoever opens it.
-    """
-    named = {name: getattr(settings, name) for name in SECRETS}
-    named |= {key: getattr(settings, key) or getattr(settings, certificate) for key, certificate in KEYS.items()}
+    """Yield one sentence, with what to do, for each file with credentials that other users can read or replace."""
+    # It skips a file or directory that it cannot look at: opening that will fail with a reason.
+    values = settings.flat()
+    named = {name: values[name] for name in SECRETS}
+    named |= {key: values[key] or values[certificate] for key, certificate in KEYS.items()}
     for name, path in named.items():
         if path:
             yield from _of_file(name, Path(path))

@@ -5,6 +5,9 @@ import logging
 import sys
 import time
 
+from ha.listening.throttle import Throttle
+from store.errors import NotSent, Unknown
+
 FORMATS = ("text", "json")
 
 
@@ -21,16 +24,21 @@ class _Json(logging.Formatter):
         return json.dumps(fields)
 
 
-def configure(*, level: str, style: str) -> None:
-    """Write this package's messages to standard error.
+class _Outages(Throttle):
+    """Throttles what only repeats that a store does not answer; the process says that itself, with its length."""
 
-    Args:
-        level: lowest level that is logged, such as ``INFO``.
-        style: one of :data:`FORMATS`.
-    """
+    def filter(self, record: logging.LogRecord) -> bool:
+        given = record.args if isinstance(record.args, tuple) else ()
+        return not any(isinstance(each, Unknown | NotSent) for each in given) or super().filter(record)
+
+
+def configure(*, level: str, style: str) -> None:
+    """Write this package's messages to standard error."""
+    # `level`: lowest level that is logged, such as ``INFO``. `style`: one of :data:`FORMATS`.
     handler = logging.StreamHandler(sys.stderr)
     formatter = _Json() if style == "json" else logging.Formatter("%(asctime)s %(levelname)-7s %(message)s")
     handler.setFormatter(formatter)
+    handler.addFilter(_Outages())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

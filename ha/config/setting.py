@@ -1,74 +1,67 @@
 """One setting: its documentation, its names, and its value in an error message.
 
-A setting is a field of a struct: ``name: Annotated[type, setting(text, unit, default)] = value``.
+A setting is a field of a struct: ``name: type = setting(default, text, unit)``.
 """
 
-import re
-from typing import get_args
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
 from leader.errors import InvalidSettings
 from leader.timing import LONGEST
 
-MAX_SHOWN_CHARACTERS = 100
-"""Characters of a wrong value that an error message shows."""
+T = TypeVar("T", str, float, int, bool)
+
+MAX_SHOWN_CHARACTERS = 100  # characters of a wrong value that an error message shows
 
 
 class SettingReference(msgspec.Struct, frozen=True):
-    """The documentation of one setting.
+    """The documentation of one setting."""
 
-    Attributes:
-        name: of the field, and of the argument: ``stop_grace``.
-        key: its name in ``ha.toml``: the same, except that restart strategies have Flink's names.
-        variable: its name in the environment: ``HA_STOP_GRACE``.
-        kind: the type of its value.
-        unit: of its value, ``seconds`` for example; empty if it has none.
-        default: the default, as text for people.
-        text: complete sentences.
-    """
+    name: str  # of the field, of the argument, and in ``ha.toml``: ``stop_grace``
+    kind: type[str | float | int | bool]
+    unit: str  # ``seconds`` for example; empty if it has none
+    default: str  # as text for people
+    text: str  # complete sentences
 
-    name: str
-    key: str
-    variable: str
-    kind: type[str | float | int]
-    unit: str
-    default: str
+    @property
+    def variable(self) -> str:
+        """Its name in the environment: ``HA_STOP_GRACE``."""
+        return f"HA_{self.name.upper()}"
+
+
+class Default(msgspec.Struct, frozen=True):
+    """The default of a field, and its documentation, where msgspec keeps what makes a default."""
+
+    value: Any
     text: str
+    unit: str
+    shown: str
+
+    def __call__(self) -> Any:
+        """Return the value."""
+        return self.value
 
 
-def setting(text: str, unit: str = "", default: str = "") -> msgspec.Meta:
-    """Document a field.
-
-    Args:
-        text: complete sentences.
-        unit: of the value; empty if it has none.
-        default: describes the default if the value does not; empty to show the value.
-    """
-    return msgspec.Meta(description=text, extra={"unit": unit, "default": default})
+def setting(value: T, text: str, unit: str = "", shown: str = "") -> T:
+    """Return a field with a default; ``shown`` describes that for people, if the value does not."""
+    field: T = msgspec.field(default_factory=Default(value, text, unit, shown))
+    return field
 
 
-def key_of(field: str) -> str:
-    """Return the name of a setting in ``ha.toml``: the field's name, or Flink's name for an option of Flink's."""
-    flink = re.fullmatch(r"restart_strategy_(?:(fixed_delay|failure_rate|exponential_delay)_)?(\w+)", field)
-    return (
-        ".".join(part.replace("_", "-") for part in ("restart_strategy", *flink.groups()) if part) if flink else field
-    )
+def seconds(value: float, text: str, shown: str = "") -> float:
+    """Return a field with a duration."""
+    return setting(value, text, "seconds", shown)
 
 
 def reference_of(field: msgspec.structs.FieldInfo) -> SettingReference:
     """Read the documentation of a setting from its field."""
-    kind, meta = get_args(field.type)
-    shown_default = field.default if isinstance(field.default, str) else f"{field.default:g}"
-    return SettingReference(
-        name=field.name,
-        key=field.encode_name,
-        variable=f"HA_{field.name.upper()}",
-        kind=kind,
-        unit=meta.extra["unit"],
-        default=meta.extra["default"] or shown_default,
-        text=meta.description,
-    )
+    default = field.default_factory
+    assert isinstance(default, Default), "a setting is made by the functions above"
+    value = default.value
+    as_text = f"{value:g}" if field.type is float else str(value).lower() if field.type is bool else str(value)
+    return SettingReference(field.name, field.type, default.unit, default.shown or as_text, default.text)
 
 
 def shown(value: object) -> str:
@@ -80,23 +73,29 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
 
-def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Check a setting that has a few values.
+def nearest(name: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """Return the known names that were probably meant by an unknown one."""
+    import difflib  # noqa: PLC0415  # only mistakes need it
 
-    Raises:
-        InvalidSettings: it has another.
-    """
+    return difflib.get_close_matches(name, sorted(known), most)
+
+
+def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Check a setting that has a few values."""
     if value not in allowed:
         raise InvalidSettings(f"{name} is {shown(value)}: it must be {' or '.join(map(repr, allowed))}.")
 
 
-def check_seconds(name: str, value: float, least: float) -> None:
-    """Check a duration.
+def check_number(name: str, value: int, least: int, most: int | None = None) -> None:
+    """Check a whole number."""
+    if value < least or (most is not None and value > most):
+        allowed = f"at least {least}" if most is None else f"from {least} to {most:,}"
+        raise InvalidSettings(f"{name} is {value}: it must be {allowed}.")
 
-    Raises:
-        InvalidSettings: it is out of range.
-    """
+
+def check_seconds(name: str, value: float, least: float) -> None:
+    """Check a duration."""
     if not value >= least:
         raise InvalidSettings(f"{name} is {value:g} s: it must be at least {least:g}.")
-    if value > LONGEST:  # a thread can wait for no more than 292 years
+    if value > LONGEST:  # a thread can wait for 292 years at most
         raise InvalidSettings(f"{name} is {value:g} s: it must be at most {LONGEST:,}.")

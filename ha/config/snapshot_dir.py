@@ -1,7 +1,7 @@
 """The directory on this host that holds the snapshots of one cluster, and the check that it can be trusted.
 
-A process trusts what its own user or root has written, in a directory and a file that nobody else can write. So another
-user can take the name of the directory and so keep a process from using snapshots, but can do nothing else.
+A process trusts what its own user or root has written, in a directory and a file that no other user can write. So
+another user can take the directory's name, and thus keep a process from using snapshots, but can do nothing else.
 
 Two processes share a directory only if they would ask the same stores. Its name is a hash of the jobs' root, the
 NameNodes behind a nameservice, ZooKeeper's servers and chroot, and the network in which these names are looked up:
@@ -22,6 +22,7 @@ import msgspec
 from ha.config.leadership_settings import SNAPSHOTS_OFF
 from store.errors import Invalid
 from store.lazy_imports import will_import
+from store.traits import traits
 from store.zookeeper.address import Address
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # the owner of what is in it is checked
@@ -36,19 +37,12 @@ LEADER = "leader-"
 
 
 class SnapshotDirectory(msgspec.Struct, frozen=True):
-    """A directory of snapshots; it need not exist.
+    """A directory of snapshots; it need not exist."""
 
-    Attributes:
-        base: holds one directory for each cluster.
-        cluster: name of the directory in ``base``; also in every snapshot, to say which stores its agent asks.
-        boot: identifies the boot clock; a snapshot from before a reboot has another one.
-        mode: permissions of the directories if they have to be made.
-    """
-
-    base: Path
-    cluster: str
-    boot: str
-    mode: int
+    base: Path  # holds one directory for each cluster
+    cluster: str  # name of the directory in ``base``; also in every snapshot, to say which stores its agent asks
+    boot: str  # identifies the boot clock; a snapshot from before a reboot has another one
+    mode: int  # permissions of the directories if they have to be made
 
     @property
     def path(self) -> Path:
@@ -57,13 +51,9 @@ class SnapshotDirectory(msgspec.Struct, frozen=True):
 
 
 def snapshot_directory(setting: str, files: str, zookeeper: Address | None) -> SnapshotDirectory | None:
-    """Return the directory of snapshots; None if snapshots are switched off, or this host has no boot id.
-
-    Args:
-        setting: ``snapshots`` of the settings: a directory, ``off``, or empty for the default.
-        files: the jobs' root as a URI in its normal form.
-        zookeeper: None if there is none.
-    """
+    """Return the directory of snapshots; None if snapshots are switched off, or this host has no boot id."""
+    # `setting`: ``snapshots`` of the settings: a directory, ``off``, or empty for the default. `files`: the jobs' root
+    # as a URI in its normal form. `zookeeper`: None if there is none.
     if setting == SNAPSHOTS_OFF:
         return None
     boot = _boot()
@@ -75,7 +65,7 @@ def snapshot_directory(setting: str, files: str, zookeeper: Address | None) -> S
 
 
 def own_base() -> Path:
-    """Return where this user's processes keep what they share on this host until it is started anew."""
+    """Return where this user's processes keep what they share on this host until it is rebooted."""
     base = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path("/tmp")  # noqa: S108  # as above
     return base / f"hybrid-ha-{os.geteuid()}"
 
@@ -98,7 +88,7 @@ def _namespace(kind: str) -> int:
 def cluster_of(files: str, zookeeper: Address | None) -> str:
     """Return a word that is the same for all processes of this host that would ask the same stores."""
     ensemble = (sorted(zookeeper.servers), zookeeper.chroot) if zookeeper is not None else ()
-    seen_from = "mnt" if files.startswith("file:") else "net"
+    seen_from = "mnt" if traits(files).local else "net"
     behind = [each for root in files.split(",") for each in _namenodes(root)]
     identity = (files, behind, ensemble, _namespace(seen_from))
     return hashlib.sha256(json.dumps(identity).encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -107,13 +97,13 @@ def cluster_of(files: str, zookeeper: Address | None) -> str:
 def _namenodes(files: str) -> list[str]:
     """The NameNodes behind a nameservice, because two clusters' configurations can use the same name."""
     parts = urlsplit(files)
-    if parts.scheme == "file" or parts.netloc.rpartition(":")[2].isdigit():
+    kind = traits(files).address
+    if not kind or parts.netloc.rpartition(":")[2].isdigit():
         return []
     will_import("store.hadoop_errors")
-    from store import hadoop_errors as hadoop  # noqa: PLC0415  # only a nameservice needs it, and the parser of XML that it brings
+    from store import hadoop_errors as hadoop  # noqa: PLC0415  # only a nameservice needs it and its parser of XML
 
     try:
-        kind = "rpc-address" if parts.scheme == "hdfs" else "http-address"
         return sorted(hadoop.namenodes(hadoop.configuration(), parts.netloc, kind))
     except Invalid:  # the first call of HDFS will report it
         return []
@@ -130,11 +120,8 @@ class OpenDirectory:
 
 
 def open_directory(place: SnapshotDirectory, *, make: bool = False) -> OpenDirectory:
-    """Open the directory, if only trusted users can write in it and in its base.
-
-    Raises:
-        OSError: it does not exist, or another user could write in it.
-    """
+    """Open the directory, if only trusted users can write in it and in its base."""
+    # OSError: it does not exist, or another user could write in it.
     if make:
         place.base.mkdir(mode=place.mode, parents=True, exist_ok=True)
     base = OpenDirectory(_open(place.base))

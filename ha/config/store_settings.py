@@ -1,120 +1,88 @@
 """Settings of the stores: where HDFS and ZooKeeper are, and who this process is for them."""
 
 import re
-from typing import Annotated
 
 import msgspec
 
-from ha.config.setting import check_choice, key_of, setting, shown
-from ha.groups.placement.place import HASH, LEAST_JOBS, LEAST_RPC
+from ha.config.setting import check_choice, setting, shown
+from ha.placement.place import HASH, LEAST_JOBS, LEAST_RPC
 from leader.errors import InvalidSettings
 from store.errors import Invalid
 from store.zookeeper.security import Security
 
 
-class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
+class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The stores, and the log-in to each."""
 
-    files: Annotated[
-        str,
-        setting(
-            "URI of the directory that holds all jobs: `hdfs://`, `webhdfs://`, `swebhdfs://` (HTTPS) or `file://`. "
-            "`hdfs:///path` is on the file system in `fs.defaultFS` of the Hadoop configuration (`HADOOP_CONF_DIR`). "
-            "`viewfs://table/path` is the one that the mount table there has at or above the path. "
-            "Several URIs with commas between them are a group of roots. So is the name of a table `[groups.NAME]` of "
-            "`ha.toml` that has them in its list `files`.",
-            default="a directory below the user's state directory",
-        ),
-    ] = ""
-    directory_mode: Annotated[
-        str,
-        setting(
-            "Permissions of the directories that are made for jobs, as `chmod` takes them. "
-            "`0750` or `0755` lets readers of other users ask HDFS; the jobs' owner always needs all three."
-        ),
-    ] = "0700"
-    placement: Annotated[
-        str,
-        setting(
-            "Which root of a group a new job gets: `hash` of its name, `least-jobs`, or `least-rpc`, where requests to "
-            "the NameNode wait least. A table `[groups.NAME]` may have its own."
-        ),
-    ] = HASH
-    webhdfs_ca: Annotated[
-        str,
-        setting(
-            "File with the certificates (PEM) of the authorities that sign those of HDFS, for `swebhdfs://`.",
-            default="the authorities that this host trusts",
-        ),
-    ] = ""
-    zookeeper: Annotated[
-        str,
-        setting(
-            "Address of the ZooKeeper ensemble: `host:port,host:port/chroot`. "
-            "Without ZooKeeper, the file system does all the work.",
-            default="no ZooKeeper",
-        ),
-    ] = ""
-    zookeeper_auth: Annotated[
-        str,
-        setting(
-            "How processes log in to ZooKeeper: `none`, `digest`, `sasl-digest` (DIGEST-MD5) or `kerberos`. "
-            "The last two need `hybrid-ha[kerberos]`."
-        ),
-    ] = "none"
-    zookeeper_credentials: Annotated[
-        str,
-        setting(
-            "File with `user:password` for `digest` and `sasl-digest`. It is read for each connection.",
-            default="no file",
-        ),
-    ] = ""
-    zookeeper_sasl_service: Annotated[
-        str, setting("First part of the ZooKeeper servers' Kerberos principal, as in `zookeeper/host`.")
-    ] = "zookeeper"
-    zookeeper_tls_ca: Annotated[
-        str,
-        setting(
-            "File with the certificates (PEM) of the authorities that sign those of the ZooKeeper servers. "
-            "With it, TLS is spoken, and the servers' names must be right.",
-            default="no TLS",
-        ),
-    ] = ""
-    zookeeper_tls_certificate: Annotated[
-        str, setting("File with this process's own certificate (PEM) for ZooKeeper.", default="none")
-    ] = ""
-    zookeeper_tls_key: Annotated[
-        str,
-        setting(
-            "File with the key of that certificate (PEM, without a password).", default="in the certificate's file"
-        ),
-    ] = ""
-    zookeeper_acl: Annotated[
-        str,
-        setting(
-            "`open` or `creator`: who may read and change the nodes that a process makes. "
-            "`creator` needs a login or a certificate, the same for all contenders of a chroot.",
-            default="`creator` with a login or a certificate, else `open`",
-        ),
-    ] = ""
-    zookeeper_readers: Annotated[
-        str,
-        setting(
-            "Other readers of nodes with `creator`: `scheme:id,scheme:id`, such as `sasl:reports` or `world:anyone`.",
-            default="nobody",
-        ),
-    ] = ""
-    kerberos_keytab: Annotated[
-        str,
-        setting(
-            "File with the keys of `kerberos_principal`. "
-            "With it, this process logs in by itself, and again at 80 % of each ticket's life.",
-            default="the ticket that this process finds",
-        ),
-    ] = ""
-    kerberos_principal: Annotated[
-        str, setting("This process's principal in Kerberos, if it has a keytab.", default="none")
-    ] = ""
+    files: str = setting(
+        "",
+        "URI of the directory that holds all jobs: `hdfs://`, `webhdfs://`, `swebhdfs://` (HTTPS) or `file://`. "
+        "`hdfs:///path` is on the file system in `fs.defaultFS` of the Hadoop configuration (`HADOOP_CONF_DIR`). "
+        "`viewfs://table/path` is the one that the mount table there has at or above the path. Several URIs with "
+        "commas between them are a group of roots. So is the name of a table `[groups.NAME]` of `ha.toml` that has "
+        "them in its list `files`.",
+        shown="a directory below the user's state directory",
+    )
+    directory_mode: str = setting(
+        "0700",
+        "Permissions of the directories that are made for jobs, as `chmod` takes them. `0750` or `0755` lets readers "
+        "of other users ask HDFS; the jobs' owner always needs all three.",
+    )
+    placement: str = setting(
+        HASH,
+        "Which root of a group a new job gets: `hash` of its name, `least-jobs`, or `least-rpc`, where requests to the "
+        "NameNode wait least. A table `[groups.NAME]` may have its own.",
+    )
+    webhdfs_ca: str = setting(
+        "",
+        "File with the certificates (PEM) of the authorities that sign those of HDFS, for `swebhdfs://`.",
+        shown="the authorities that this host trusts",
+    )
+    zookeeper: str = setting(
+        "",
+        "Address of the ZooKeeper ensemble: `host:port,host:port/chroot`. Without ZooKeeper, the file system does all "
+        "the work.",
+        shown="no ZooKeeper",
+    )
+    zookeeper_auth: str = setting(
+        "none",
+        "How processes log in to ZooKeeper: `none`, `digest`, `sasl-digest` (DIGEST-MD5) or `kerberos`. The last two "
+        "need `hybrid-ha[kerberos]`.",
+    )
+    zookeeper_credentials: str = setting(
+        "", "File with `user:password` for `digest` and `sasl-digest`. It is read for each connection.", shown="no file"
+    )
+    zookeeper_tls_ca: str = setting(
+        "",
+        "File with the certificates (PEM) of the authorities that sign those of the ZooKeeper servers. With it, TLS is "
+        "spoken, and the servers' names must be right.",
+        shown="no TLS",
+    )
+    zookeeper_tls_certificate: str = setting(
+        "", "File with this process's own certificate (PEM) for ZooKeeper.", shown="none"
+    )
+    zookeeper_tls_key: str = setting(
+        "", "File with the key of that certificate (PEM, without a password).", shown="in the certificate's file"
+    )
+    zookeeper_acl: str = setting(
+        "",
+        "`open` or `creator`: who may read and change the nodes that a process makes. `creator` needs a login or a "
+        "certificate, the same for all contenders of a chroot. Other readers follow it, as "
+        "`creator,sasl:reports,world:anyone`.",
+        shown="`creator` with a login or a certificate, else `open`",
+    )
+    kerberos_keytab: str = setting(
+        "",
+        "File with the keys of `kerberos_principal`. With it, this process logs in by itself, and again at 80 % of "
+        "each ticket's life.",
+        shown="the ticket that this process finds",
+    )
+    kerberos_principal: str = setting("", "This process's principal in Kerberos, if it has a keytab.", shown="none")
+    history: str = setting(
+        "",
+        "Directory on this host into which each process writes the events that `ha lab check` reads.",
+        shown="no history",
+    )
 
     @property
     def zookeeper_security(self) -> Security:
@@ -122,20 +90,14 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
         return Security(
             auth=self.zookeeper_auth,
             credentials=self.zookeeper_credentials,
-            service=self.zookeeper_sasl_service,
             ca=self.zookeeper_tls_ca,
             certificate=self.zookeeper_tls_certificate,
             key=self.zookeeper_tls_key,
             acl=self.zookeeper_acl,
-            readers=self.zookeeper_readers,
         )
 
     def validate(self) -> None:
-        """Check every setting that is checked before it is used.
-
-        Raises:
-            InvalidSettings: one is out of range or clashes with another; the message names them.
-        """
+        """Check these settings: see :meth:`ha.config.settings.Settings.validate`."""
         if not re.fullmatch("0?7[0-7]{2}", self.directory_mode):
             raise InvalidSettings(
                 f"directory_mode is {shown(self.directory_mode)}: it must be 0700 to 0777, as chmod takes it."

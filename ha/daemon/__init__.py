@@ -1,1 +1,1 @@
-"""``ha daemon`` contends without a command. Also here: the HTTP API and local services of all serving processes."""
+"""``ha host daemon`` contends without a command. Also here: HTTP and local services of all serving processes."""

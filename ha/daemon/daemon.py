@@ -5,29 +5,23 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from ha.daemon.process import ContendingProcess
-from ha.leadership.notices import AskedTo, Notice, NoticeQueue, Requested, Revoked, Wake
+from ha.leadership.notices import AskedTo, GrantNotice, Notice, NoticeQueue, Requested, RevocationNotice, Wake
+from ha.leadership.signals import end_in_order
 from ha.leadership.standalone import refuse_requests
 from leader.layout.information import check_endpoints
 from leader.layout.names import check_job
 
-LONGEST_PAUSE_S = 1.0
-"""The daemon looks at least this often whether a signal has come."""
+LONGEST_PAUSE_S = 1.0  # the daemon looks at least this often whether a signal has come
 
 
 class Daemon:
     """Contends for some jobs until a signal ends it."""
 
     def __init__(self, process: ContendingProcess, jobs: Sequence[str], endpoints: Mapping[str, str]) -> None:
-        """Prepare.
-
-        Args:
-            process: its stores and contender are used; the caller closes it.
-            jobs: the jobs' names.
-            endpoints: published for each of them while leading.
-
-        Raises:
-            InvalidName: a job or an endpoint has a name that is not allowed.
-        """
+        """Prepare."""
+        # `process`: its stores and contender are used; the caller closes it. `endpoints`: published for each of them
+        # while leading.
+        # InvalidName: a job or an endpoint has a name that is not allowed.
         self._process = process
         self._jobs = [check_job(job) for job in jobs]
         self._endpoints = check_endpoints(endpoints)
@@ -36,8 +30,7 @@ class Daemon:
 
     def run(self) -> int:
         """Contend until SIGTERM or SIGINT; returns the exit code."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._signalled)
+        end_in_order(self._signalled)
         for job in self._jobs:
             self._process.join(job, self._notices)
             self._process.contend(job, self._endpoints)
@@ -52,10 +45,10 @@ class Daemon:
 
     def _act(self, notice: Notice | None) -> None:
         match notice:
-            case Revoked(job, _):
+            case RevocationNotice(job, _):
                 self._process.release(job)
                 self._process.contend(job, self._endpoints)
-            case Requested(job) if (leader := self._process.leads(job)) is not None:
+            case Requested(job) | GrantNotice(job, _) if (leader := self._process.leads(job)) is not None:
                 refuse_requests(self._process.stores, job, leader)
             case AskedTo(job, successor):
                 self._process.release(job, successor)

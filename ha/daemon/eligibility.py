@@ -1,7 +1,9 @@
 """Eligibility: whether this process could lead its jobs at all, found out at the start and not at the takeover.
 
-A standby that may not write in a job's directory stands by for ever and takes nothing over. The check is a rename of a
-name that does not exist: the store looks at permissions first, and nothing is left behind, whatever it answers.
+A standby that may not write in a job's directory stands by for ever and takes nothing over. The check renames the
+leader directory and the lease to their own names: whatever the store answers, nothing has changed.
+What bars every takeover, as a snapshot of the leader directory does, may come later. So it is looked for all the time,
+but rarely, also by the leader, so the problem is logged before it hits.
 """
 
 import logging
@@ -15,12 +17,12 @@ from leader.layout.tree import check_writable
 from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.clock import now, wall
-from store.errors import PermissionDenied
+from store.errors import NotSent, NotWritable, PermissionDenied, Refused
 from store.files import Files
 from store.outcome import Outcome
 
-AGAIN_S = 30.0
-"""An obstacle is looked at again after this time: it may have been mended."""
+AGAIN_S = 30.0  # an obstacle is looked at again after this time: it may have been mended
+RARELY_S = 600.0  # without an obstacle it is looked for one after this time: four calls of the store
 
 _log = logging.getLogger("ha")
 
@@ -44,12 +46,12 @@ class Eligibility:
             self._obstacles[job] = sentence
 
     def check(self, job: str) -> None:
-        """Ask the store in the background whether this process may write in the job; ask again while it may not."""
+        """Ask the store in the background whether this process may write in the job; again sooner if it may not."""
 
         def answered(outcome: Outcome[None]) -> None:
             self._note(job, outcome)
-            if self.obstacle(job) is not None:
-                self._call_later(lambda: self.check(job))
+            pause = RARELY_S if self.obstacle(job) is None else AGAIN_S
+            self._call_later(lambda: self.check(job), pause)
 
         self._files.submit("probe", lambda driver: check_writable(driver, job), self._timing.call_timeout, answered)
 
@@ -68,20 +70,21 @@ class Eligibility:
 
     def _note(self, job: str, outcome: Outcome[None]) -> None:
         """Take an answer. A store that does not answer, or is in safe mode, says nothing about this process."""
-        denied = isinstance(outcome.error, PermissionDenied)
-        known = self.obstacle(job)
-        if denied and known is None:
-            sentence = (
-                f"This process cannot take the job over, because its user may not write in {self._files.uri}/{job} "
-                f"or below it ({outcome.error}): give that right to the user."
-            )
+        error, known = outcome.error, self.obstacle(job)
+        if isinstance(error, Refused) and not isinstance(error, NotWritable | NotSent) and known is None:
+            sentence = f"The job cannot be taken over: {error}."
+            if isinstance(error, PermissionDenied):
+                sentence = (
+                    f"This process cannot take the job over, because its user may not write in {self._files.uri}/{job} "
+                    f"or below it ({error}): give that right to the user."
+                )
             _log.error("%s: not eligible. %s", job, sentence)
             with self._lock:
                 self._obstacles[job] = sentence
         elif known is not None and outcome.done:
-            _log.info("%s: eligible again: this process may write in the job's directory now.", job)
+            _log.info("%s: eligible again: this process may change the job's directory now.", job)
             with self._lock:
                 self._obstacles.pop(job, None)
 
-    def _call_later(self, callback: Callable[[], None]) -> None:
-        self._runtime.post(lambda: self._runtime.call_at(now() + AGAIN_S, callback))
+    def _call_later(self, callback: Callable[[], None], seconds: float) -> None:
+        self._runtime.post(lambda: self._runtime.call_at(now() + seconds, callback))

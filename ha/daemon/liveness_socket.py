@@ -18,7 +18,6 @@ import threading
 from collections import deque
 
 from ha.config.addresses import bind, parse_listen
-from ha.config.leadership_settings import SUSPICION_ON
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.listening.connections import Connection, Connections
@@ -31,16 +30,14 @@ from store.spare import SPARE
 
 SPARED_S = 60.0
 """When there are too many connections of one host, the oldest is closed if it has lasted for so long, else the newest.
-Standbys make theirs anew in every session timeout. So those of a standby are spared, and idle ones of strangers go."""
+Standbys renew theirs in every session timeout. So those of a standby are spared, and idle ones of strangers go."""
 
-KEEPALIVE_AFTER_S = 60
-"""The kernel probes a standby after this much silence; it takes whole seconds."""
+UNSPECIFIED = ("0.0.0.0", "::")  # noqa: S104
+"""Addresses that name a port alone."""
 
-WAKES = 4096
-"""Bytes that are read at once from this process's own threads; each stands for a notice, or for the end."""
-
-ACCEPT_PAUSE_S = 1.0
-"""Pause before the next accept if not even the spare descriptor could be had."""
+KEEPALIVE_AFTER_S = 60  # the kernel probes a standby after this much silence; it takes whole seconds
+WAKES = 4096  # bytes that are read at once from this process's own threads; each stands for a notice, or for the end
+ACCEPT_PAUSE_S = 1.0  # pause before the next accept if not even the spare descriptor could be had
 
 _log = logging.getLogger("ha.liveness")
 throttle(_log.name)
@@ -50,14 +47,10 @@ class LivenessSocket:
     """Greets each standby that connects, on a thread of its own, and tells it of releases; reads nothing."""
 
     def __init__(self, bound: socket.socket, host: str, port: int, process: str = "") -> None:
-        """Start the thread.
-
-        Args:
-            bound: listens already; closed by :meth:`close`.
-            host: IP address that other contenders connect to.
-            port: port that they connect to; 0 for the one that is bound.
-            process: the word of a dead process whose socket and leadership are taken up; empty for a new one.
-        """
+        """Start the thread."""
+        # `bound`: listens already; closed by :meth:`close`. `host`: IP address that other contenders connect to.
+        # `port`: port that they connect to; 0 for the one that is bound. `process`: the word of a dead process whose
+        # socket and leadership are taken up; empty for a new one.
         self.contact = ContactAddress(host, port or bound.getsockname()[1], process or secrets.token_hex(16))
         self._socket = bound
         self._socket.setblocking(False)
@@ -134,7 +127,7 @@ class LivenessSocket:
         if surplus is not None:
             surplus.close()
             _log.warning(
-                "%d processes watch this one, and no more can: a connection of %s is closed for each that comes.",
+                "%d processes watch this one, the maximum: a connection of %s is closed for each new one.",
                 self._connections.most,
                 surplus.group,
             )
@@ -166,37 +159,38 @@ def new_liveness_socket(stores: Stores) -> LivenessSocket | None:
 
 
 def open_liveness_socket(settings: Settings, servers: tuple[tuple[str, int], ...]) -> LivenessSocket | None:
-    """Listen at the address in the settings; None without suspicion or ZooKeeper, or without a usable address.
-
-    Args:
-        settings: of this process.
-        servers: host and port of each ZooKeeper server.
-
-    Raises:
-        InvalidSettings: an address has the wrong form or is in use.
-    """
-    if settings.suspicion != SUSPICION_ON or not servers:
+    """Listen at the address in the settings; None without suspicion or ZooKeeper, or without a usable address."""
+    # `servers`: host and port of each ZooKeeper server.
+    # InvalidSettings: an address has the wrong form or is in use.
+    if not settings.leadership.suspicion or not servers:
         return None
     host, port = "", 0
-    if settings.suspicion_address:
-        name, port = parse_listen(settings.suspicion_address, "suspicion_address")
-        host = _resolve(name)
+    if settings.leadership.suspicion_address:
+        name, port = parse_listen(settings.leadership.suspicion_address, "suspicion_address")
+        host = "" if name in UNSPECIFIED else _resolve(name)
     host = host or _address_towards(servers)
     if not host:
         _log.warning(
             "No standby will see at once that this process is gone: no address is usable; set suspicion_address."
         )
         return None
-    listen = settings.suspicion_listen or (f"[{host}]:0" if ":" in host else f"{host}:0")
-    return LivenessSocket(bind(listen, "Fast suspicion", "suspicion_listen"), host, port)
+    here = host if _is_of_this_host(host) else "::" if ":" in host else "0.0.0.0"  # noqa: S104  # a container's host
+    listen = f"[{here}]:{port}" if ":" in here else f"{here}:{port}"
+    return LivenessSocket(bind(listen, "Fast suspicion", "suspicion_address"), host, port)
+
+
+def _is_of_this_host(address: str) -> bool:
+    """Whether an interface of this host has an address."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as tried:
+            tried.bind((address, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _resolve(name: str) -> str:
-    """Return the first address of a host that other hosts can use.
-
-    Raises:
-        InvalidSettings: it has no such address.
-    """
+    """Return the first address of a host that other hosts can use. InvalidSettings: it has no such address."""
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

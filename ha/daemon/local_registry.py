@@ -25,19 +25,16 @@ PROCESSES = "processes"
 SUFFIX, SUFFIX_EARLY = ".socket", ".making"
 """Of a socket that answers, and of one that will. They are equally long: what can be bound can also be connected to."""
 
-ANSWER_WITHIN_S = 2.0
-"""Time for one answer; the contender's thread has as long."""
-
-MAX_ASKED = 16
-"""Processes that are asked at the same time."""
-
-MAX_ANSWER_BYTES = 32_000_000
-"""An answer about thousands of jobs is shorter."""
+ANSWER_WITHIN_S = 2.0  # time for one answer; the contender's thread has as long
+MAX_ASKED = 16  # processes that are asked at the same time
+MAX_ANSWER_BYTES = 32_000_000  # an answer about thousands of jobs is shorter
 
 BACKLOG = 8
 
-SCARCE_PAUSE_S = 1.0
-"""Pause before the next accept after the system had no descriptor left."""
+LOOK_S = 60.0
+"""Longest time for which a socket that somebody has removed is missing: the system removes a user's at his log-out."""
+
+SCARCE_PAUSE_S = 1.0  # pause before the next accept after the system had no descriptor left
 
 Answer = dict[str, Any]
 
@@ -53,36 +50,43 @@ class LocalRegistry:
     """The entry of this process: a socket, and the thread that answers on it."""
 
     def __init__(self, kind: str, jobs: Callable[[], list[Answer]], where: SnapshotDirectory | None = None) -> None:
-        """Prepare.
-
-        Args:
-            kind: of process: ``sidecar``, ``daemon`` or ``agent``.
-            jobs: returns the status of each job; may raise ``TimeoutError``.
-            where: the directory; None for the user's.
-        """
+        """Prepare."""
+        # `kind`: of process: ``sidecar``, ``daemon`` or ``agent``. `jobs`: returns the status of each job; may raise
+        # ``TimeoutError``. `where`: the directory; None for the user's.
         self._kind = kind
         self._jobs = jobs
         self._place = where or registry_directory()
         self._path = self._place.path / f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
         self._socket: socket.socket | None = None
+        self._closed = False
 
     def start(self) -> None:
         """Begin to answer. If that is not possible, the process is only missing in the registry."""
         try:
-            open_directory(self._place, make=True)
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            early = self._path.with_suffix(SUFFIX_EARLY)
-            self._socket.bind(str(early))
-            self._socket.listen(BACKLOG)
-            # Readers take a socket that refuses connections for a dead process's. So the final name comes last.
-            early.rename(self._path)
+            self._socket = self._listen()
         except OSError as error:
-            _log.warning("`ha status` does not see this process: %s cannot be created: %s.", self._path, error.strerror)
+            _log.warning("`ha host status` does not see this process: %s cannot be created: %s.", self._path, error)
             return
         threading.Thread(target=self._serve, args=(self._socket,), name="ha-presence", daemon=True).start()
 
+    def _listen(self) -> socket.socket:
+        open_directory(self._place, make=True)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        early = self._path.with_suffix(SUFFIX_EARLY)
+        try:
+            listening.bind(str(early))
+            listening.listen(BACKLOG)
+            listening.settimeout(LOOK_S)
+            # Readers take a socket that refuses connections for a dead process's. So the final name comes last.
+            early.rename(self._path)
+        except OSError:
+            listening.close()
+            raise
+        return listening
+
     def close(self) -> None:
         """Stop answering, and remove the socket."""
+        self._closed = True
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)  # or the thread would wait for ever
@@ -94,6 +98,13 @@ class LocalRegistry:
         while True:
             try:
                 asked, _ = listening.accept()
+            except TimeoutError:
+                if not self._closed and not self._path.exists():
+                    with suppress(OSError):  # it is tried again
+                        again = self._listen()
+                        listening.close()
+                        self._socket = listening = again
+                continue
             except OSError as error:
                 if error.errno not in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
                     return  # closed
@@ -113,16 +124,10 @@ class LocalRegistry:
 
 
 def local_processes(where: SnapshotDirectory | None = None) -> list[Answer]:
-    """Ask all processes of this user on this host; returns their answers by process id.
-
-    A process may not answer in time, because it is stopped or its host is overloaded: its answer then is an error.
-
-    Args:
-        where: the directory; None for the user's.
-
-    Raises:
-        PermissionError: another user could write there, so no answer can be trusted.
-    """
+    """Ask all processes of this user on this host; returns their answers by process id."""
+    # A process may not answer in time, because it is stopped or its host is overloaded: its answer then is an error.
+    # `where`: the directory; None for the user's.
+    # PermissionError: another user could write there, so no answer can be trusted.
     where = where or registry_directory()
     try:
         open_directory(where)
@@ -150,11 +155,7 @@ def _ask(path: Path) -> Answer | None:
 
 
 def _read(asking: socket.socket) -> bytes:
-    """Read to the end.
-
-    Raises:
-        OSError: the answer does not come in time, or is too long.
-    """
+    """Read to the end. OSError: the answer does not come in time, or is too long."""
     deadline, found = now() + ANSWER_WITHIN_S, bytearray()
     while part := asking.recv(65_536):
         found += part

@@ -13,7 +13,7 @@ from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
 from ha.leadership.notices import NoticeQueue
 from ha.leadership.standalone import await_release
 from ha.metrics.contending import ContendingMetrics, LeadershipStatus
-from ha.metrics.process import Metrics
+from ha.metrics.process_metrics import Metrics
 from leader.contender.contender import Contender
 from leader.contender.participant import Participant
 from leader.contender.runtime import Runtime
@@ -25,11 +25,8 @@ from leader.layout.names import LeaderDirectory
 from leader.observer import fan_out
 from store.clock import now
 
-ANSWER_WITHIN_S = 2.0
-"""The contender's thread never blocks: it answers within this time if it is healthy."""
-
-JOIN_WITHIN_S = 5.0
-"""It may take longer to begin with a job."""
+ANSWER_WITHIN_S = 2.0  # the contender's thread never blocks: it answers within this time if it is healthy
+JOIN_WITHIN_S = 5.0  # it may take longer to begin with a job
 
 
 class ContendingProcess:
@@ -42,33 +39,30 @@ class ContendingProcess:
     def __init__(
         self, settings: Settings, liveness_socket: Callable[[Stores], LivenessSocket | None] | None = None
     ) -> None:
-        """Start the contender's thread; connect to ZooKeeper in the background.
-
-        Args:
-            settings: all of them.
-            liveness_socket: opens the process's liveness socket; None for a new one, as the settings say.
-
-        Raises:
-            InvalidSettings: an address is not one, or is in use, or two durations clash.
-        """
+        """Start the contender's thread; connect to ZooKeeper in the background."""
+        # `liveness_socket`: opens the process's liveness socket; None for a new one, as the settings say.
+        # InvalidSettings: an address is not one, or is in use, or two durations clash.
         self.settings = settings
         self.commands: dict[str, Callable[[], dict[str, Any]]] = {}
         """For each job, a function that returns the status of its command; empty for a daemon."""
         self._listeners: dict[str, NoticeQueue] = {}
         self.metrics = Metrics()
-        self.stores = self.metrics.stores.open(settings)
+        self.stores = Stores(settings)
+        self.metrics.stores.show(self.stores.files, self.stores.zookeeper)
         self.liveness_socket = (liveness_socket or new_liveness_socket)(self.stores)
-        self.runtime = Runtime(settings.contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
-        contending = ContendingMetrics(self.metrics.registry, self.metrics.changes, settings.contender)
-        twins = TwinWatch(settings.contender, self._refuse_twin)
+        self.runtime = Runtime(
+            settings.leadership.contender, self.stores.timing, self.stores.files, self.stores.zookeeper
+        )
+        contending = ContendingMetrics(self.metrics.registry, self.metrics.changes, settings.leadership.contender)
+        twins = TwinWatch(settings.leadership.contender, self._refuse_twin)
         self._contender = Contender.make(
             self.runtime,
-            settings.contender,
+            settings.leadership.contender,
             self.stores.timing,
             self.liveness_socket.contact if self.liveness_socket else None,
             fan_out(self.stores.history.observer, contending.observe, twins.observe),
             self.liveness_socket.tell if self.liveness_socket else None,
-            borrows=settings.borrows_session,
+            borrows=settings.leadership.borrows_session,
         )
         self.runtime.attach(self._contender)
         self._borrower = borrower_of(self.stores, self.runtime, self._contender)
@@ -83,7 +77,7 @@ class ContendingProcess:
         self._listeners[job] = listener
         self.runtime.ask(lambda: self._contender.join(job, listener), JOIN_WITHIN_S)
         self._eligibility.check(job)
-        self._eligibility.look_for_drain(job, self.settings.contender)
+        self._eligibility.look_for_drain(job, self.settings.leadership.contender)
 
     def contend(self, job: str, endpoints: Mapping[str, str]) -> None:
         """Try to become the leader of the job, with endpoints that are published as soon as it is granted."""
@@ -98,20 +92,13 @@ class ContendingProcess:
         self.runtime.post(lambda: self._contender.step_down(job, reason))
 
     def release(self, job: str, successor: str = "") -> None:
-        """Give the lease back, if this process holds it: nothing runs under it any more.
-
-        Args:
-            job: the job's name.
-            successor: the contender that is to lead next; empty for anybody.
-        """
+        """Give the lease back, if this process holds it: nothing runs under it now."""
+        # `successor`: the contender that is to lead next; empty for anybody.
         self.runtime.post(lambda: self._contender.release(job, successor))
 
     def release_and_wait(self, jobs: Collection[str]) -> None:
-        """Give all these leases back, and wait until they are free, or until some calls of the file system timed out.
-
-        Raises:
-            TimeoutError: the contender's thread does not answer.
-        """
+        """Give all these leases back, and wait until they are free, or some calls of the file system timed out."""
+        # TimeoutError: the contender's thread does not answer.
         for job in jobs:
             self.release(job)
         await_release(lambda: any(self.holds(job) for job in jobs), self.stores.timing)
@@ -119,24 +106,18 @@ class ContendingProcess:
     def record_end(self, job: str, leader: LeaderDirectory, cause: str) -> None:
         """Write into the job's history how a leadership of this process ends; waits for nothing."""
         stores = self.stores
-        record_end(stores.files, job, leader, cause, self.settings.contender, stores.timing.call_timeout)
+        record_end(stores.files, job, leader, cause, self.settings.leadership.contender, stores.timing.call_timeout)
 
     # --- what it knows
 
     def holds_until(self, job: str) -> float:
-        """Return until when nobody else can lead the job, in seconds of the clock.
-
-        Raises:
-            TimeoutError: the contender's thread does not answer.
-        """
+        """Return until when no other can lead the job, in seconds of the clock."""
+        # TimeoutError: the contender's thread does not answer.
         return self.runtime.ask(self._contender.participants[job].election.state.holds_until, JOIN_WITHIN_S)
 
     def statuses(self) -> dict[str, dict[str, Any]]:
-        """Return the status of every job, by its name.
-
-        Raises:
-            TimeoutError: the contender's thread does not answer; the process should be killed.
-        """
+        """Return the status of every job, by its name."""
+        # TimeoutError: the contender's thread does not answer; the process should be killed.
         found = self.runtime.ask(
             lambda: {
                 job: {**_status(each), "attested_by": self._contender.attested_by}
@@ -144,11 +125,14 @@ class ContendingProcess:
             },
             ANSWER_WITHIN_S,
         )
+        commands = {job: self._command(job) for job in found}
         return {
             job: {
                 **each,
-                "not_eligible": self._eligibility.obstacle(job) or each["not_eligible"],
-                "command": self._command(job),
+                "not_eligible": self._eligibility.obstacle(job)
+                or (commands[job] or {}).pop("obstacle", "")
+                or each["not_eligible"],
+                "command": commands[job],
             }
             for job, each in found.items()
         }
@@ -172,8 +156,8 @@ class ContendingProcess:
         return self.runtime.ask(lambda: self._contender.participants[job].busy, ANSWER_WITHIN_S)
 
     def _refuse_twin(self, job: str) -> None:
-        """Contend no more for a job that another process leads under this contender's name."""
-        sentence = twin_sentence(self.settings.contender)
+        """Stop contending for a job that another process leads under this contender's name."""
+        sentence = twin_sentence(self.settings.leadership.contender)
         self._eligibility.refuse(job, sentence)
         self.release(job)  # later, because this is called while the contender takes an event
         self._listeners[job].refused(job, sentence)
@@ -186,7 +170,7 @@ def _barred(election: ElectionState, at: float) -> str | None:
     if at >= election.barred_until or election.is_leader(at):
         return None
     seconds = election.barred_until - at
-    return f"An operator has drained this host: it takes nothing over for {seconds:.0f} s, or until `ha undrain`."
+    return f"An operator has drained this host: it takes nothing over for {seconds:.0f} s, or until it is undrained."
 
 
 def _status(participant: Participant) -> dict[str, Any]:

@@ -10,27 +10,21 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-LONGEST_PAUSE_S = 5.0
-"""A status is at most this old."""
-
-NOTICES_PER_WATCHDOG = 3
-"""Notices within the time after which systemd takes the process for dead: two may come late."""
+LONGEST_PAUSE_S = 5.0  # a status is at most this old
+NOTICES_PER_WATCHDOG = 3  # notices within the time after which systemd takes the process for dead: two may come late
 
 _log = logging.getLogger("ha")
 
 
 class Systemd:
-    """Tells systemd of one process. It says that the process is alive only while the contender's thread answers."""
+    """Notifies systemd of one process: alive only while the contender's thread answers."""
 
     def __init__(
         self, statuses: Callable[[], Mapping[str, Mapping[str, Any]]], environment: Mapping[str, str] = os.environ
     ) -> None:
-        """Do nothing yet.
-
-        Args:
-            statuses: returns the status of each job, or raises TimeoutError if the contender's thread hangs.
-            environment: where systemd has left its address.
-        """
+        """Do nothing yet."""
+        # `statuses`: returns the status of each job, or raises TimeoutError if the contender's thread hangs.
+        # `environment`: where systemd has left its address.
         self._statuses = statuses
         self._address = environment.get("NOTIFY_SOCKET", "")
         ours = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())

@@ -1,1 +1,1 @@
-"""``ha doctor``: examines what a contender of this host would need, and says what to do about what is missing."""
+"""``ha host doctor``: examines what a contender needs on this host, and names a remedy for each gap."""

@@ -5,21 +5,22 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ha.doctor.finding import Finding, failed, ok, remedy, warning
+from ha.doctor.finding import DATANODES, Finding, failed, ok, remedy, warning
 from store.bounded import BoundedFiles
 from store.clock import now
-from store.errors import AlreadyExists, NotFound, PermissionDenied, StoreError
+from store.errors import AlreadyExists, NoSpace, NotFound, PermissionDenied, StoreError
 from store.files import Files
+from store.traits import traits
 
 T = TypeVar("T")
 
 RACERS = 8
-SLOW_S = 0.1
-"""A call that takes longer than this makes every takeover slow."""
+SLOW_S = 0.1  # a call that takes longer than this makes every takeover slow
 
 REACH = "files"
 RENAME = "rename"
 PERMISSIONS = "permissions"
+CONTENTS = "contents"
 
 
 def check_file_system(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
@@ -45,17 +46,31 @@ def _probe(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
     try:
         files.call("probe", lambda driver: driver.make_directory(name), timeout)
     except StoreError as error:
-        what = remedy(error) if isinstance(error, PermissionDenied) else "Leave safe mode, or mend the quota."
-        yield failed(PERMISSIONS, f"Nothing can be created in {files.uri}: {error}", what)
+        yield failed(PERMISSIONS, f"Nothing can be created in {files.uri}: {error}", remedy(error))
         return
     yield ok(PERMISSIONS, f"This user may create and rename in {files.uri}.")
     try:
         yield _race(files, name, timeout)
         yield _never_replaces(files, name, timeout)
+        hindered = check_contents(files, "", CONTENTS, timeout)
+        yield hindered or ok(CONTENTS, "A file with a byte in it can be written there.")
     except StoreError as error:
         yield failed(RENAME, f"A rename could not be tried: {error}", remedy(error))
     finally:
         files.outcome("probe", lambda driver: driver.delete(name, recursive=True), timeout)
+
+
+def check_contents(files: BoundedFiles, folder: str, check: str, timeout: float) -> Finding | None:
+    """Write a file with a byte in it, and remove it again; returns what hinders that: a quota, a disk, a DataNode."""
+    path = f"{folder}/.doctor-{uuid.uuid4()}".lstrip("/")
+    hindered = files.outcome("probe", lambda driver: driver.write(path, b"x"), timeout).error
+    files.outcome("probe", lambda driver: driver.delete(path), timeout)
+    if hindered is None or isinstance(hindered, NotFound):  # a leader has claimed the job, or nothing is there yet
+        return None
+    step = f"Names can be made there: {DATANODES}"
+    if isinstance(hindered, (PermissionDenied, NoSpace)) or traits(files.uri).local:
+        step = remedy(hindered)
+    return failed(check, f"No file can be written in {files.at(folder)}: {hindered}", step)
 
 
 def _race(files: BoundedFiles, name: str, timeout: float) -> Finding:

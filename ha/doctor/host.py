@@ -1,44 +1,40 @@
-"""Checks of this host: Java, Spark, the descriptor limit, shared memory, the clock's rate and the Kerberos ticket."""
+"""Checks of this host: Java, Spark, the descriptor limit, shared memory, temporary files, the clock, the ticket."""
 
 import os
 import resource
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from ha.agent.session_socket import lends
 from ha.config.snapshot_dir import SHARED_MEMORY, SnapshotDirectory
 from ha.doctor.finding import Finding, failed, ok, warning
-from ha.sandbox.java import find_java
-from ha.sandbox.polling import SandboxError
-from ha.spark.partition_advice import PARTITIONS, advised
+from ha.hosts.host_error import HostError
+from ha.hosts.java import find_java
+from ha.spark.stored.partition_advice import PARTITIONS, advised
 from store.clock import BOOT_CLOCK
 from store.kerberos import ticket
 
-FEWEST_DESCRIPTORS = 4096
-"""Fewer are enough for a quiet day, but not for a flood of connections beside a job."""
-
-LEAST_SHARED_MEMORY = 16 * 2**20
-"""Bytes: the agent's answers for thousands of jobs, and some room."""
-
-CLOCK_S = 0.5
-"""Seconds for which two clocks are compared."""
+FEWEST_DESCRIPTORS = 4096  # fewer are enough for a quiet day, but not for a flood of connections beside a job
+LEAST_SHARED_MEMORY = 16 * 2**20  # bytes: the agent's answers for thousands of jobs, and some room
+EXEC = "Mount it with exec, or let TMPDIR name another directory."
+CLOCK_S = 0.5  # seconds for which two clocks are compared
 
 
 def check_host(drift: float, keytab: str, *, kerberos: bool) -> Iterator[Finding]:
-    """Yield what was found on this host.
-
-    Args:
-        drift: greatest relative error of a clock's rate that the settings allow.
-        keytab: path of the keys by which processes log in to Kerberos; empty if they need a ticket.
-        kerberos: whether Hadoop's configuration asks for Kerberos.
-    """
+    """Yield what was found on this host."""
+    # `drift`: greatest relative error of a clock's rate that the protocol allows. `keytab`: path of the keys by which
+    # processes log in to Kerberos; empty if they need a ticket. `kerberos`: whether Hadoop's configuration asks for
+    # Kerberos.
     yield _java()
     yield _spark()
     yield _partitions(len(os.sched_getaffinity(0)))
     yield _descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     yield _shared_memory()
+    yield _temporary_directory()
     yield _clock(_rate_error(), drift)
     if kerberos:
         yield _ticket(ticket(), keytab)
@@ -51,14 +47,15 @@ def check_lender(place: SnapshotDirectory | None) -> Finding:
     return warning(
         "shared session",
         f"zookeeper_session is host, and no agent lends its session in {place.path if place else 'snapshots'}.",
-        "Start `ha agent` on this host, as this user, with the same settings. Until then contenders confirm their own.",
+        "Start `ha host agent` on this host, as this user, with the same settings. Until then contenders "
+        "confirm their own.",
     )
 
 
 def _java() -> Finding:
     try:
         java = find_java()
-    except SandboxError as error:
+    except HostError as error:
         return warning("java", f"{error}", "Spark needs it; a contender itself does not.")
     return ok("java", f"{java.path} is Java {java.version}.")
 
@@ -108,6 +105,29 @@ def _shared_memory() -> Finding:
     return ok("shared memory", f"{where} has {free // 2**20} MiB free.")
 
 
+def _temporary_directory() -> Finding:
+    """Examine where a sidecar keeps what it shares with its command: it makes that again if a cleaner takes it."""
+    check, remedy = "temporary dir", "Mend that, or let TMPDIR name another directory: no command starts there."
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(b"x")
+        where, room = tempfile.gettempdir(), os.statvfs(tempfile.gettempdir())
+    except OSError as error:
+        return failed(check, f"No file can be made in the temporary directory: {error}.", remedy)
+    free = room.f_bavail * room.f_frsize
+    if free < LEAST_SHARED_MEMORY:
+        return warning(check, f"{where} has {free // 2**20} MiB free.", remedy)
+    if room.f_flag & os.ST_NOEXEC and not _has_library():
+        return warning(check, f"{where} is mounted noexec: Spark's RocksDB cannot load its library from there.", EXEC)
+    return ok(check, f"{where} has {free // 2**20} MiB free.")
+
+
+def _has_library() -> bool:
+    """Return whether a JVM finds RocksDB's library as a file, and need not unpack one."""
+    places = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return any(list(Path(each).glob("librocksdbjni*")) for each in places if each)
+
+
 def _rate_error() -> float:
     """Return by which part the disciplined clock runs too fast, compared with the hardware's own rate."""
 
@@ -121,10 +141,10 @@ def _rate_error() -> float:
 
 
 def _clock(error: float, drift: float) -> Finding:
-    found = f"The clock is steered by {abs(error):.4%} of its rate; `drift` allows {drift:.2%}."
+    found = f"The clock is steered by {abs(error):.4%} of its rate; the protocol allows {drift:.2%}."
     if abs(error) < drift:
         return ok("clock", found)
-    return failed("clock", found, "Mend the time service of this host, or raise `drift` on all hosts.")
+    return failed("clock", found, "Mend the time service of this host.")
 
 
 def _ticket(life: tuple[float, float] | None, keytab: str) -> Finding:

@@ -2,39 +2,37 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import msgspec
 
+from ha.config.setting import nearest
+from ha.config.stores import Stores
+from ha.doctor.file_system import check_contents
 from ha.doctor.finding import Finding, failed, ok, remedy, warning
+from ha.outputs.reading import JournalReader
+from leader.errors import LeaderError
+from leader.job.admin import JobAdmin
 from leader.layout import tree
 from leader.layout.information import Record
 from leader.layout.lease import LEASE, lost_lease
 from leader.layout.names import RECORD, LeaderDirectory
 from store.bounded import BoundedFiles
-from store.errors import NotFound, StoreError
+from store.errors import HasSnapshots, NotFound, StoreError
 from store.files import Files
 
-MAX_ENTRIES = 100
-"""A directory made by hand with more in it is left to a person."""
-
-Consent = Callable[[str], bool]
-"""Takes a question, and says whether to do that."""
+MAX_ENTRIES = 100  # a directory made by hand with more in it is left to a person
+Consent = Callable[[str], bool]  # takes a question, and says whether to do that
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """One look into the job's directory.
+    """One look into the job's directory."""
 
-    Attributes:
-        present: the leader directory.
-        directories: other names that look like one.
-        lease: whether the record holds a lease that counts.
-        leases: names that begin like a lease, without the one that counts.
-    """
-
-    present: LeaderDirectory
-    directories: frozenset[str]
-    lease: bool
-    leases: frozenset[str]
+    present: LeaderDirectory  # the leader directory
+    directories: frozenset[str]  # other names that look like one
+    lease: bool  # whether the record holds a lease that counts
+    leases: frozenset[str]  # names that begin like a lease, without the one that counts
 
     def confirmed(self, later: "_Look") -> "_Look":
         """Keep what both looks have found: a list beside a rename may show either of its names, or both, or none."""
@@ -49,15 +47,9 @@ class _Look(msgspec.Struct, frozen=True):
 def check_job_directory(
     files: BoundedFiles, job: str, timeout: float, long_ttl_ms: int, consent: Consent | None
 ) -> Iterator[Finding]:
-    """Yield what was found in a job's directory.
-
-    Args:
-        files: the file system.
-        job: the job's name.
-        timeout: of each call, in seconds.
-        long_ttl_ms: of the leases in this place: nobody believes in a lost one for longer.
-        consent: is asked before anything is mended; None if nothing is.
-    """
+    """Yield what was found in a job's directory."""
+    # `files`: the file system. `timeout`: of each call, in seconds. `long_ttl_ms`: of the leases in this place: no
+    # leader believes in a lost one for longer. `consent`: is asked before anything is mended; None if nothing is.
     what = f"job {job}"
     try:
         files.call("probe", lambda driver: tree.check_writable(driver, job), timeout)
@@ -65,11 +57,15 @@ def check_job_directory(
     except NotFound as error:
         yield _not_found(files, job, timeout, error)
         return
+    except HasSnapshots as error:
+        yield failed(what, f"It cannot be taken over: {error}", "Take snapshots of the job, or of the root, alone.")
+        return
     except StoreError as error:
         yield failed(what, f"This process cannot lead it: {error}", remedy(error))
         return
     look = first.confirmed(second)
-    yield ok(what, f"Its leader directory is {look.present.name}, and this user may write there.")
+    fine = ok(what, f"Its leader directory is {look.present.name}, and this user may write there.")
+    yield check_contents(files, f"{job}/{look.present.name}", what, timeout) or fine
     for name in sorted(look.directories):
         found = f"{name} looks like a leader directory, and no leader made it."
         yield _stray(files, job, name, found, timeout, consent)
@@ -84,7 +80,13 @@ def _not_found(files: BoundedFiles, job: str, timeout: float, error: NotFound) -
     try:
         files.call("probe", lambda driver: driver.list(job), timeout)
     except StoreError:
-        return warning(f"job {job}", "There is no such job yet.", "The first contender creates it.")
+        names: list[str] = []
+        with suppress(StoreError):
+            names = files.call("probe", lambda driver: [each.name for each in driver.list("")], timeout)
+        wait = "If the name is right, leave it out until the first contender has created it."
+        close = nearest(job, names, 3)
+        what = f"Did you mean {' or '.join(close)}?" if close else wait
+        return failed(f"job {job}", f"There is no such job under {files.uri}.", what)
     back = "Restore it from a snapshot of HDFS, or delete the job's directory to start at epoch 1."
     return failed(f"job {job}", f"{error}", back)
 
@@ -102,6 +104,18 @@ def _look(driver: Files, job: str) -> _Look:
     )
 
 
+def check_outputs(stores: Stores, job: str, timeout: float) -> Iterator[Finding]:
+    """Yield what hinders new files in the directories in which the job's batches appear; nothing if none does."""
+    admin = JobAdmin(stores.files, None, timeout)
+    with suppress(LeaderError, StoreError):  # which the check of the job's directory reports
+        directory = admin.directory(job)
+        root = stores.directory_uri(job, directory.leader).partition(f"/{job}/")[0]
+        for path in sorted({each.target for each in JournalReader(lambda: directory).outputs() if not each.place}):
+            with stores.open_root(urlsplit(root)._replace(path=path).geturl()) as files:
+                found = check_contents(files, "", f"job {job}", timeout)
+            yield from () if found is None else (found,)
+
+
 # --- what no leader made
 
 
@@ -112,7 +126,7 @@ def _stray(files: BoundedFiles, job: str, name: str, found: str, timeout: float,
         if not files.call("probe", lambda driver: _is_empty(driver, path), timeout):
             return warning(what, f"{found} It holds files, or a lease.", by_hand)
         if consent is None or not consent(f"{found} Remove {path}?"):
-            return warning(what, found, f"`ha doctor --mend {job}` removes it. Find out who may write there.")
+            return warning(what, found, f"`ha host doctor --mend {job}` removes it. Find out who may write there.")
         files.call("probe", lambda driver: driver.delete(path, recursive=True), timeout)
     except NotFound:
         return ok(what, f"{found} It is gone now.")
@@ -137,11 +151,13 @@ def _is_empty(driver: Files, path: str) -> bool:
 def _put_lease(
     files: BoundedFiles, job: str, present: LeaderDirectory, timeout: float, long_ttl_ms: int, consent: Consent | None
 ) -> Finding:
-    what, found = f"job {job}", f"The record in {present.name} holds no lease, so nobody can lead the job."
+    what, found = f"job {job}", f"The record in {present.name} holds no lease, so the job cannot be led."
     lease = lost_lease(str(uuid.uuid4()), long_ttl_ms)
     after = f"a contender leads {lease.ttl:g} s later"
     if consent is None or not consent(f"{found} Put a lease there? Then {after}."):
-        return failed(what, found, f"`ha doctor --mend {job}` puts one there, and {after}. Find out who took it away.")
+        return failed(
+            what, found, f"`ha host doctor --mend {job}` puts one there, and {after}. Find out who took it away."
+        )
     path = f"{job}/{present.name}/{RECORD}/{lease.name}"
     try:
         files.call("probe", lambda driver: driver.make_directory(path), timeout)

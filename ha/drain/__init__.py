@@ -1,1 +1,1 @@
-"""Draining a host: its contenders are barred, and what they lead is moved to others."""
+"""Draining a host: bars its contenders, and moves their jobs to others."""

@@ -1,7 +1,6 @@
 """Drain: bars a host's contender from its jobs, and moves the leaderships that it holds, a few at a time.
 
-Asking again goes on where an interrupted drain has stopped: bars are written once, and what has moved is not led by the
-host any more. See decision 60.
+A repeated request resumes an interrupted drain: bars are written once, and moved jobs have other leaders. Decision 60.
 """
 
 import threading
@@ -12,7 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ha.drain.plan import Plan, Seen, least_loaded, plan
+from ha.drain.plan import DrainPlan, SeenJob, least_loaded, plan
 from leader.errors import Fenced, LeaderError, NoLeader
 from leader.job import barring
 from leader.job.admin import JobAdmin
@@ -23,17 +22,12 @@ from leader.layout.names import CHECKPOINTS, LeaderDirectory
 from store.clock import BOOT_CLOCK, Clock
 from store.errors import StoreError
 
-READERS = 8
-"""Jobs that are looked at, or barred, at the same time."""
-
-POLL_S = 0.5
-"""Seconds between two looks for a completed batch."""
-
-LOOKS = 3
-"""Tries while leaders claim a job between two calls."""
+READERS = 8  # jobs that are looked at, or barred, at the same time
+POLL_S = 0.5  # seconds between two looks for a completed batch
+LOOKS = 3  # tries while leaders claim a job between two calls
 
 
-class Moved(msgspec.Struct, frozen=True):
+class MovedJob(msgspec.Struct, frozen=True):
     """One leadership that has moved.
 
     Attributes:
@@ -51,7 +45,7 @@ class Moved(msgspec.Struct, frozen=True):
     checkpoint: int | None
 
 
-class Left(msgspec.Struct, frozen=True):
+class LeftJob(msgspec.Struct, frozen=True):
     """One job that the host still leads, or whose next leader has not completed a batch, and why."""
 
     job: str
@@ -63,8 +57,8 @@ class Drained(msgspec.Struct, frozen=True):
 
     host: str
     barred: int
-    moved: list[Moved]
-    left: list[Left]
+    moved: list[MovedJob]
+    left: list[LeftJob]
 
 
 class HostDrain:
@@ -78,15 +72,10 @@ class HostDrain:
         tell: Callable[[str], None] = lambda _: None,
         clock: Clock = BOOT_CLOCK,
     ) -> None:
-        """Do nothing yet.
-
-        Args:
-            admin: of the stores.
-            order: the host, as its contenders are named; until when, by whom and why.
-            wall: seconds since 1970 now, to tell which other bars are over.
-            tell: takes a line for people; called from several threads.
-            clock: measures and waits.
-        """
+        """Do nothing yet."""
+        # `order`: the host, as its contenders are named; until when, by whom and why. `wall`: seconds since 1970 now,
+        # to tell which other bars are over. `tell`: takes a line for people; called from several threads. `clock`:
+        # measures and waits.
         self._admin, self._order, self._wall, self._tell, self._clock = admin, order, wall, tell, clock
         self._host = order.contender
         self._lock = threading.Lock()
@@ -94,44 +83,38 @@ class HostDrain:
         self._drained: set[str] = set()
 
     def run(self, timeout: float, concurrency: int) -> Drained:
-        """Drain the host.
-
-        Args:
-            timeout: seconds for all of it.
-            concurrency: leaderships that move at the same time.
-
-        Raises:
-            StoreError: the file system does not answer; ask again.
-        """
+        """Drain the host."""
+        # `timeout`: seconds for all of it. `concurrency`: leaderships that move at the same time.
+        # StoreError: the file system does not answer; ask again.
         deadline = self._clock.now() + timeout
         self._drained = self._in_force(self._admin.call("drained", barring.drained).values()) - {self._host}
         seen = self._look(self._admin.jobs())
         wanted = plan(seen, self._host, self._drained)
         self._leads = Counter(each.holder for each in seen if each.holder)
-        stuck = [Left(each.job, "no other contender may lead it: start one elsewhere") for each in wanted.stuck]
+        stuck = [LeftJob(each.job, "no other contender may lead it: start one elsewhere") for each in wanted.stuck]
         if stuck and not wanted.move:
             return Drained(self._host, 0, [], stuck)
         self._admin.call("drain", lambda files: barring.drain(files, self._order))
-        done: list[Moved | Left] = [*stuck, *self._bar(wanted)]
+        done: list[MovedJob | LeftJob] = [*stuck, *self._bar(wanted)]
         with ThreadPoolExecutor(concurrency, "ha-drain") as crew:
             done += crew.map(lambda each: self._move(each, deadline), wanted.move)
         done += self._back(wanted, done, deadline)
-        moved = [each for each in done if isinstance(each, Moved)]
-        return Drained(self._host, len(wanted.bar), moved, [each for each in done if isinstance(each, Left)])
+        moved = [each for each in done if isinstance(each, MovedJob)]
+        return Drained(self._host, len(wanted.bar), moved, [each for each in done if isinstance(each, LeftJob)])
 
-    def _back(self, wanted: Plan, done: Iterable[Moved | Left], deadline: float) -> list[Moved | Left]:
+    def _back(self, wanted: DrainPlan, done: Iterable[MovedJob | LeftJob], deadline: float) -> list[MovedJob | LeftJob]:
         """Look once more: a release that was heard may have been seized here before the bar was read."""
-        left = {each.job for each in done if isinstance(each, Left)}
+        left = {each.job for each in done if isinstance(each, LeftJob)}
         again = [each for each in self._look(each.job for each in wanted.bar) if each.holder == self._host]
         return [self._move(each, deadline) for each in again if each.job not in left]
 
     # --- looking
 
-    def _look(self, jobs: Iterable[str]) -> list[Seen]:
+    def _look(self, jobs: Iterable[str]) -> list[SeenJob]:
         with ThreadPoolExecutor(READERS, "ha-drain") as crew:
             return [each for each in crew.map(self._seen, jobs) if each is not None]
 
-    def _seen(self, job: str) -> Seen | None:
+    def _seen(self, job: str) -> SeenJob | None:
         """Look at a job; None if it has gone, or holds no lease."""
         for _ in range(LOOKS):
             with suppress(Fenced):  # a leader has claimed the job between two calls
@@ -141,11 +124,11 @@ class HostDrain:
                     return None
         return self._look_once(job)
 
-    def _look_once(self, job: str) -> Seen:
+    def _look_once(self, job: str) -> SeenJob:
         leader, record = self._admin.record(job)
         lease = record.lease
         assert lease is not None, "a record that was returned has a lease"
-        return Seen(
+        return SeenJob(
             job,
             leader.epoch,
             lease.contender if lease.mode is not Mode.RELEASED else None,
@@ -164,14 +147,14 @@ class HostDrain:
 
     # --- changing
 
-    def _bar(self, wanted: Plan) -> list[Left]:
+    def _bar(self, wanted: DrainPlan) -> list[LeftJob]:
         """Bar the host from its jobs; returns those where that failed and that it may lead later."""
 
-        def one(seen: Seen) -> Left | None:
+        def one(seen: SeenJob) -> LeftJob | None:
             try:
                 barring.bar(self._admin, seen.job, self._order)
             except (LeaderError, StoreError) as error:
-                return Left(seen.job, f"it is not barred: {error}")
+                return LeftJob(seen.job, f"it is not barred: {error}")
             return None
 
         with ThreadPoolExecutor(READERS, "ha-drain") as crew:
@@ -179,29 +162,31 @@ class HostDrain:
         self._tell(f"{self._host} is barred from {len(wanted.bar) - len(failed)} jobs and leads {len(wanted.move)}.")
         return failed
 
-    def _move(self, seen: Seen, deadline: float) -> Moved | Left:
+    def _move(self, seen: SeenJob, deadline: float) -> MovedJob | LeftJob:
         """Move one leadership, and wait for a batch of the next one."""
         try:
             began, after = self._clock.now(), self._hand_over(seen, deadline)
             if after is None:
-                return Left(seen.job, "nobody has taken it over in time: see `ha list` and its leader's log")
+                return LeftJob(seen.job, "it was not taken over in time: see `ha job list` and its leader's log")
             if not after.checkpoint or self._completes(after, deadline):
                 return self._moved(after, began)
         except (LeaderError, StoreError) as error:
-            return Left(seen.job, f"{error}")
-        return Left(seen.job, f"{after.holder} leads it and has completed no batch in time")
+            return LeftJob(seen.job, f"{error}")
+        return LeftJob(seen.job, f"{after.holder} leads it and has completed no batch in time")
 
-    def _moved(self, after: Seen, began: float) -> Moved:
+    def _moved(self, after: SeenJob, began: float) -> MovedJob:
         seconds = round(self._clock.now() - began, 3)
         newest = self._seen(after.job) or after
-        moved = Moved(after.job, newest.epoch, newest.holder or after.holder or "", seconds, newest.checkpoint or None)
+        moved = MovedJob(
+            after.job, newest.epoch, newest.holder or after.holder or "", seconds, newest.checkpoint or None
+        )
         batch = f", completed a batch after {seconds:g} s" if moved.checkpoint else ""
         self._tell(f"{moved.job}: {moved.to} leads epoch {moved.epoch}{batch}")
         return moved
 
-    def _hand_over(self, seen: Seen, deadline: float) -> Seen | None:
+    def _hand_over(self, seen: SeenJob, deadline: float) -> SeenJob | None:
         """Ask until another contender leads; None if that takes too long."""
-        now: Seen | None = seen
+        now: SeenJob | None = seen
         while now is not None and self._clock.now() < deadline:
             if now.holder not in (self._host, None):
                 return now
@@ -210,18 +195,19 @@ class HostDrain:
             else:
                 with suppress(NoLeader):  # it has just given its lease back
                     before = self._admin.ask_to_hand_over(seen.job, self._successor(now), self._order.by)
-                    self._admin.handed_over(seen.job, before, max(0.0, deadline - self._clock.now()))
+                    if before is not None:
+                        self._admin.handed_over(seen.job, before, max(0.0, deadline - self._clock.now()))
             now = self._seen(seen.job)
         return None
 
-    def _successor(self, seen: Seen) -> str:
+    def _successor(self, seen: SeenJob) -> str:
         candidates = seen.successors(self._host, self._drained)
         if not candidates:
-            return ANYBODY  # nobody knows them; the bar keeps the job from coming back here
+            return ANYBODY  # they are unknown; the bar keeps the job from coming back here
         with self._lock:
             return least_loaded(candidates, self._leads)
 
-    def _completes(self, after: Seen, deadline: float) -> bool:
+    def _completes(self, after: SeenJob, deadline: float) -> bool:
         """Wait for a batch that no earlier leader has completed: one more than there was after the change."""
         while self._clock.now() < deadline:
             now = self._seen(after.job)
@@ -232,11 +218,8 @@ class HostDrain:
 
 
 def undrain(admin: JobAdmin, host: str) -> tuple[bool, list[str]]:
-    """Let a host take over again; returns whether it was drained, and the jobs from which it was barred.
-
-    Raises:
-        StoreError: the file system does not answer; ask again.
-    """
+    """Let a host take over again; returns whether it was drained, and the jobs from which it was barred."""
+    # StoreError: the file system does not answer; ask again.
     known = admin.call("undrain", lambda files: barring.undrain(files, host))
 
     def one(job: str) -> str | None:

@@ -16,24 +16,16 @@ from store.errors import ConnectionLost, PermissionDenied
 
 CALL_S = 10.0
 POLL_S = 1.0
-FORBIDDEN = (401, 403, 405)
-"""How masters refuse: 405 until Spark 4.1."""
+FORBIDDEN = (401, 403, 405)  # how masters refuse: 405 until Spark 4.1
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """One worker, as the master shows it.
+    """One worker, as the master shows it."""
 
-    Attributes:
-        id: its name in the cluster.
-        host: where it runs.
-        state: such as ALIVE or DECOMMISSIONED.
-        cores: that its executors use.
-    """
-
-    id: str
-    host: str
-    state: str
-    cores: int = msgspec.field(name="coresused", default=0)
+    id: str  # its name in the cluster
+    host: str  # where it runs
+    state: str  # such as ALIVE or DECOMMISSIONED
+    cores: int = msgspec.field(name="coresused", default=0)  # that its executors use
 
     @property
     def busy(self) -> bool:
@@ -49,31 +41,20 @@ class Master:
     """A master of a standalone cluster, by its web interface."""
 
     def __init__(self, url: str, ask: Callable[[str, str], tuple[int, bytes]] | None = None) -> None:
-        """Ask nothing yet.
-
-        Args:
-            url: of its web interface, such as ``http://master:8080``.
-            ask: sends a method to a URL and returns status and body; for tests.
-        """
+        """Ask nothing yet."""
+        # `url`: of its web interface, such as ``http://master:8080``. `ask`: sends a method to a URL and returns status
+        # and body; for tests.
         self._url = url.rstrip("/")
         self._ask = ask or _ask
 
     def workers(self, host: str) -> list[Worker]:
-        """Return the workers of a host.
-
-        Raises:
-            ConnectionLost: the master does not answer.
-            PermissionDenied: it refuses.
-        """
+        """Return the workers of a host. ConnectionLost: the master does not answer. PermissionDenied: it refuses."""
         return [each for each in self._workers() if each.host == host]
 
     def decommission(self, host: str, timeout: float, clock: Clock = BOOT_CLOCK) -> list[Worker]:
-        """Decommission a host's workers, and wait until their executors have ended; returns those that have not.
-
-        Raises:
-            ConnectionLost: the master does not answer.
-            PermissionDenied: it refuses; the message says which settings it needs.
-        """
+        """Decommission a host's workers, and wait until their executors have ended; returns those that have not."""
+        # ConnectionLost: the master does not answer. PermissionDenied: it refuses; the message says which settings it
+        # needs.
         deadline = clock.now() + timeout
         if any(each.state == "ALIVE" for each in self.workers(host)):
             self._call("POST", f"/workers/kill/?host={quote(host)}")
@@ -94,7 +75,7 @@ class Master:
                 f"The master at {self._url} refuses to decommission workers: set spark.decommission.enabled there and "
                 "on the workers, and spark.master.ui.decommission.allow.mode if you ask from another host."
             )
-        if status >= 400:  # noqa: PLR2004  # an error, for whatever reason
+        if status >= 400:  # noqa: PLR2004  # an error, for any reason
             raise ConnectionLost(f"The master at {self._url} has answered {status}.")
         return body
 

@@ -11,18 +11,16 @@ from ha.drill.clients import text, words
 from ha.drill.fixture import FAULTS, Fixture
 from ha.drill.ha_provider import HYBRID
 from ha.drill.judge import RECOVERY_SLACK_S
-from ha.drill.outcome import Check
 from store.clock import now
 
-ASK_S = 60.0
-"""Until a command has ended: on a busy machine, Python alone takes some seconds to start."""
+ASK_S = 60.0  # until a command has ended: on a busy machine, Python alone takes some seconds to start
 
 HA = ("python", "-m", "ha.cli")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A query, as ``ha queries`` shows it."""
+    """A query, as ``ha job queries`` shows it."""
 
     state: str | None
     restarts: int
@@ -35,9 +33,15 @@ def asked(fixture: Fixture, *arguments: str, seconds: float = ASK_S) -> Any:
     return json.loads(fixture.environment.call([*HA, *arguments, "--json"], fixture.folder, seconds))
 
 
+def client(fixture: Fixture, *arguments: str) -> Any:
+    """Return what a program of :mod:`ha.drill.clients` prints as JSON."""
+    command = ["python", "-m", "ha.drill.clients", *arguments]
+    return json.loads(fixture.environment.call(command, fixture.folder, ASK_S))
+
+
 def queries(fixture: Fixture) -> dict[str, Shown]:
     """Return the job's queries, by name."""
-    found = asked(fixture, "queries", fixture.job.name)["queries"]
+    found = asked(fixture, "job", "queries", fixture.job.name)["queries"]
     return {
         each["query"]: Shown(each["state"], each["restarts"] or 0, each["run_id"], each["error"] or "")
         for each in found
@@ -46,7 +50,7 @@ def queries(fixture: Fixture) -> dict[str, Shown]:
 
 def state(fixture: Fixture) -> str:
     """Return the job's state."""
-    found = [each for each in asked(fixture, "list") if each["job"] == fixture.job.name]
+    found = [each for each in asked(fixture, "job", "list") if each["job"] == fixture.job.name]
     return f"{found[0]['state']}" if found else ""
 
 
@@ -79,34 +83,22 @@ def heal(fixture: Fixture, query: str) -> None:
 # --- checks
 
 
-def check(fixture: Fixture, name: str, passed: bool, detail: str) -> None:
-    """Note what the drill has found."""
-    fixture.checks.append(Check(name, passed, detail))
-
-
 def check_untouched(fixture: Fixture, names: Iterable[str], before: Mapping[str, Shown], done: int) -> None:
-    """Check that these queries go on in the runs that they had before, so that they have lost no batch.
-
-    Args:
-        fixture: of the drill.
-        names: of the queries.
-        before: what was shown of them.
-        done: the number of batches that they have completed meanwhile.
-    """
+    """Check that these queries have lost no batch: they run as before, and have completed ``done`` meanwhile."""
     after = queries(fixture)
     same = all(
         (after[name].run_id, after[name].restarts) == (before[name].run_id, before[name].restarts) for name in names
     )
     detail = f"{', '.join(names)}: {'the same run' if same else 'another run'}, {done} batches meanwhile"
-    check(fixture, "other queries lose no batch", same and done > 0, detail)
+    fixture.check("other queries lose no batch", same and done > 0, detail)
 
 
 def check_named(fixture: Fixture, query: str, words: str) -> None:
-    """Check that ``ha exceptions`` names the query and the cause."""
-    found = [each for each in asked(fixture, "exceptions", fixture.job.name) if each["query"] == query]
+    """Check that ``ha job exceptions`` names the query and the cause."""
+    found = [each for each in asked(fixture, "job", "exceptions", fixture.job.name) if each["query"] == query]
     named = [each for each in found if words in each["message"]]
     last = found[-1]["message"].splitlines()[0] if found else "nothing"
-    check(fixture, "the root cause is named", bool(named), f"{len(named)} times; the last of {query}: {last[:120]}")
+    fixture.check("the root cause is named", bool(named), f"{len(named)} times; the last of {query}: {last[:120]}")
 
 
 def check_recovered(fixture: Fixture, began: float, limit: float, promise: str) -> None:
@@ -114,7 +106,7 @@ def check_recovered(fixture: Fixture, began: float, limit: float, promise: str) 
     took = now() - began
     fixture.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": round(limit, 3)}
     detail = f"{took:.1f} s until the next batch, promised within {limit:.1f} s ({promise})"
-    check(fixture, "recovered in time", took <= limit + RECOVERY_SLACK_S, detail)
+    fixture.check("recovered in time", took <= limit + RECOVERY_SLACK_S, detail)
 
 
 def check_words(fixture: Fixture, name: str, output: str, what: str) -> None:
@@ -123,4 +115,4 @@ def check_words(fixture: Fixture, name: str, output: str, what: str) -> None:
     counted = Counter(json.loads(results)["words"])
     expected = Counter(word for number in fixture.observer.fed() for word in words(text(number)))
     wrong = (counted - expected).total() + (expected - counted).total()
-    check(fixture, name, not wrong, f"{what}: {counted.total()} counted, {expected.total()} expected, {wrong} wrong")
+    fixture.check(name, not wrong, f"{what}: {counted.total()} counted, {expected.total()} expected, {wrong} wrong")

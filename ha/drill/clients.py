@@ -1,22 +1,21 @@
 """Programs beside the job of a drill: one feeds its input, one looks up its leader, one counts its output.
 
-    python -m ha.drill.clients feed --input URI --every S --folder DIR
-    python -m ha.drill.clients read JOB --every S --timeout S
+    python -m ha.drill.clients feed URI DIR S
+    python -m ha.drill.clients read JOB S TIMEOUT
     python -m ha.drill.clients results URI
     python -m ha.drill.clients savepoints URI
     python -m ha.drill.clients files URI
     python -m ha.drill.clients rename ROOT SOURCE TARGET
 
-``feed`` puts text files into the input directory, one after the other, whatever is broken meanwhile. It writes the
-numbers of these files into ``DIR/fed.jsonl``, one a line, and ends when ``DIR/_STOP`` exists, or after a number of
-files; then it puts the job's own stop marker in place. It repeats a call whose outcome is unknown until it is known.
-``read`` looks up the leader until its process ends; the answers go into the history (``HA_HISTORY``). ``results``
-prints, as JSON, the batches that the word count has written and the counts in them. ``savepoints`` prints the names in
-a directory of savepoints, each with its queries, or null if it is not complete. ``files`` prints the paths of all files
-below a directory, and ``rename`` moves one, both paths below a root.
+``feed`` puts a text file into the input directory every S seconds, whatever is broken meanwhile. It writes the numbers
+of these files into ``DIR/fed.jsonl``, one a line, and ends when ``DIR/_STOP`` exists; then it puts
+the job's own stop marker in place. It repeats a call whose outcome is unknown until it is known. ``read`` looks up the
+leader every S seconds until its process ends; the answers go into the history (``HA_HISTORY``). The others print JSON:
+``results`` the batches that the word count has written and the counts in them, ``savepoints`` the names in a directory
+of savepoints, each with its queries, or null if it is not complete, ``files`` the paths of all files below a directory.
+``rename`` moves one, both paths below a root.
 """
 
-import argparse
 import json
 import random
 import re
@@ -43,13 +42,11 @@ FED = "fed.jsonl"
 
 RETRY_S = 0.5
 CALL_TIMEOUT_S = 15.0
-FILE_LIMIT_S = 300.0
-"""For one file: longer than any fault of a drill lasts."""
+FILE_LIMIT_S = 300.0  # for one file: longer than any fault of a drill lasts
 
 LIST_TIMEOUT_S = 5.0
 COUNT_TIMEOUT_S = 120.0
-MAX_BYTES = 64_000_000
-"""Of one output file."""
+MAX_BYTES = 64_000_000  # of one output file
 
 _SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
 _BATCH = re.compile(r"batch=(\d+)")
@@ -76,20 +73,19 @@ def _open(root: str) -> BoundedFiles:
 # --- feed
 
 
-def feed(options: argparse.Namespace) -> None:
+def feed(uri: str, folder: str, every: str) -> None:
     """Feed the job until told to stop."""
-    root, job, name = options.input.rstrip("/").rsplit("/", 2)
+    root, job, name = uri.rstrip("/").rsplit("/", 2)
     files = _open(root)
     _until_done(lambda: files.call("prepare", lambda driver: _prepare(driver, f"{job}/{name}"), CALL_TIMEOUT_S), name)
-    pause = threading.Event()
-    number = 0
-    with (options.folder / FED).open("a", encoding="ascii") as fed:
-        while number < options.files and not (options.folder / STOP).exists():
+    pause, number = threading.Event(), 0
+    with Path(folder, FED).open("a", encoding="ascii") as fed:
+        while not Path(folder, STOP).exists():
             _put(files, f"{job}/{name}/{number:05d}.txt", text(number).encode())
             fed.write(f"{number}\n")
             fed.flush()
             number += 1
-            pause.wait(options.every)
+            pause.wait(float(every))
     _put(files, f"{job}/{name}/{STOP}", b"")
     files.close()
 
@@ -125,13 +121,13 @@ def _until_done(call: Callable[[], None], what: str) -> None:
 # --- read
 
 
-def read(options: argparse.Namespace) -> None:
+def read(job: str, every: str, timeout: str) -> None:
     """Look up the leader until the process ends."""
     client, pause = ha.connect(), threading.Event()
     while True:
         with suppress(LeaderError):  # the history has it
-            client.leader(options.job, timeout=options.timeout)
-        pause.wait(options.every)
+            client.leader(job, timeout=float(timeout))
+        pause.wait(float(every))
 
 
 # --- results
@@ -166,9 +162,9 @@ def read_counts(files: BoundedFiles, directory: str) -> tuple[Counter[str], Coun
     return files.call("counts", read, COUNT_TIMEOUT_S)
 
 
-def results(options: argparse.Namespace) -> None:
+def results(output: str) -> None:
     """Print the counts of an output directory."""
-    root, _, directory = options.output.rstrip("/").rpartition("/")
+    root, _, directory = output.rstrip("/").rpartition("/")
     files = _open(root)
     counts, job_masters = read_counts(files, directory)
     found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
@@ -179,9 +175,9 @@ def results(options: argparse.Namespace) -> None:
 # --- savepoints
 
 
-def savepoints(options: argparse.Namespace) -> None:
+def savepoints(uri: str) -> None:
     """Print what is in a directory of savepoints."""
-    root, _, directory = options.directory.rstrip("/").rpartition("/")
+    root, _, directory = uri.rstrip("/").rpartition("/")
     files = _open(root)
 
     def read(driver: Files) -> dict[str, list[str] | None]:
@@ -201,58 +197,30 @@ def savepoints(options: argparse.Namespace) -> None:
 # --- files
 
 
-def files(options: argparse.Namespace) -> None:
+def files(uri: str) -> None:
     """Print the paths of all files below a directory."""
-    found = _open(options.directory)
+    found = _open(uri)
     json.dump(sorted(Tree(found).listing()), sys.stdout)
     found.close()
 
 
-def rename(options: argparse.Namespace) -> None:
+def rename(uri: str, source: str, target: str) -> None:
     """Move a file; make the directories above its new name."""
-    root, target = _open(options.root), options.target
+    root = _open(uri)
 
     def move(driver: Files) -> None:
         for end in [place for place, letter in enumerate(target) if letter == "/"]:
             with suppress(AlreadyExists):
                 driver.make_directory(target[:end])
-        driver.rename(options.source, target)
+        driver.rename(source, target)
 
-    root.call("rename", move, CALL_TIMEOUT_S)
+    json.dump(root.call("rename", move, CALL_TIMEOUT_S), sys.stdout)
     root.close()
 
 
-def main() -> None:
-    """Run one of the programs."""
-    parser = argparse.ArgumentParser(description="Feed the job of a drill, look up its leader, or count its output.")
-    programs = parser.add_subparsers(required=True)
-    feeding = programs.add_parser("feed", help="put text files into the input directory")
-    feeding.set_defaults(run=feed)
-    feeding.add_argument("--input", required=True, metavar="URI")
-    feeding.add_argument("--every", type=float, default=0.5, metavar="S", help="seconds between two files")
-    feeding.add_argument("--files", type=int, default=10**9, metavar="N", help="end after so many")
-    feeding.add_argument("--folder", type=Path, required=True, metavar="DIR", help="of the drill")
-    reading = programs.add_parser("read", help="look up the leader again and again")
-    reading.set_defaults(run=read)
-    reading.add_argument("job")
-    reading.add_argument("--every", type=float, default=0.1, metavar="S", help="seconds between two lookups")
-    reading.add_argument("--timeout", type=float, default=2.0, metavar="S", help="seconds that each may take")
-    counting = programs.add_parser("results", help="print the counts in the output directory")
-    counting.set_defaults(run=results)
-    counting.add_argument("output", metavar="URI")
-    listing = programs.add_parser("savepoints", help="print the savepoints in the directory")
-    listing.set_defaults(run=savepoints)
-    listing.add_argument("directory", metavar="URI")
-    walking = programs.add_parser("files", help="print the paths of all files below the directory")
-    walking.set_defaults(run=files)
-    walking.add_argument("directory", metavar="URI")
-    renaming = programs.add_parser("rename", help="move a file")
-    renaming.set_defaults(run=rename)
-    for name in ("root", "source", "target"):
-        renaming.add_argument(name)
-    options = parser.parse_args()
-    options.run(options)
-
+PROGRAMS: dict[str, Callable[..., None]] = {
+    each.__name__: each for each in (feed, read, results, savepoints, files, rename)
+}
 
 if __name__ == "__main__":
-    main()
+    PROGRAMS[sys.argv[1]](*sys.argv[2:])

@@ -13,35 +13,35 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
 from ha.drill import compose
-from ha.drill.container import PREFIX, Contained, engine, executed, run_in
+from ha.drill.container import Contained, executed, on_engine, run_in
 from ha.drill.environment import Ability, DrillError, Environment, Member, Side
 from store.clock import now
 
 MEMBER_IMAGE = "hybrid-ha/sidecar"
 NETWORK_IMAGE = "hybrid-ha/network"
-NETWORK = "hybrid-ha"
 SHARED = "/drill"
 INSTALLED = "/opt/hybrid-ha"
 EXAMPLES = f"{INSTALLED}/examples"
 
-NOWHERE = "192.0.2.1"
-"""An address that no host has (RFC 5737)."""
+NOWHERE = "192.0.2.1"  # an address that no host has (RFC 5737)
 
 READY_LIMIT_S = 150.0
 CALL_LIMIT_S = 60
 POLL_S = 0.2
 
+# For each member: its memory, and a tmpfs for everything that it writes.
 MEMORY = "1700m"
 DISK = "400m"
-"""For each member: its memory, and a tmpfs for everything that it writes."""
 
 ASK = "exec 3<>/dev/tcp/127.0.0.1/2181; echo -n srvr >&3; cat <&3"
 
 KINDS = {"zookeeper": 3, "journalnode": 3, "namenode": 2, "datanode": 2}
-WEB_PORTS = {"namenode-1": 9870, "namenode-2": 9871}
+WEB_PORT = "9870/tcp"  # of a NameNode; the host's port is any that was free
+
 IDENTITIES = {"namenode-1": "nn1", "namenode-2": "nn2"}
 
 
+@on_engine
 class ContainerEnvironment(Environment):
     """Three ZooKeeper servers, two NameNodes with three JournalNodes, two DataNodes, each in its container."""
 
@@ -49,17 +49,11 @@ class ContainerEnvironment(Environment):
     elsewhere = "use the sandbox, or a host whose kernel lets containers filter packets"
 
     def __init__(self, folder: Path, packages: Sequence[Path] = ()) -> None:
-        """Find the engine.
-
-        Args:
-            folder: for all drills; members see it as ``/drill``.
-            packages: folders of further Python packages for the members; the images have this project's own.
-
-        Raises:
-            DrillError: no Docker engine answers, or the images were not built.
-        """
+        """Find the engine."""
+        # Members see ``folder``, which all drills share, as ``/drill``. They get the Python packages in ``packages``
+        # besides this project's own, which the images have.
         self.folder = folder.absolute()
-        self.clocks = self.folder / "clocks"
+        self.cluster = self
         self._packages = [package.absolute() for package in packages]
         self._members: dict[str, Contained] = {}
         self._broken: set[str] = set()
@@ -72,28 +66,29 @@ class ContainerEnvironment(Environment):
             raise DrillError("The images are not there: build them with `make images`.") from None
         except DockerException as error:
             raise DrillError(f"No Docker engine answers ({error}): start one with docker/engine.") from error
+        self.stack = compose.Stack(self.folder, self._docker.networks.list)
+        self._prefix = f"{self.stack.name}-"
+        self._ours = f"^/?{self._prefix}"
         # A container ends with its first process, so nothing outlives a sidecar there.
         lacks = {Ability.RETURN} if self._filters_packets() else {Ability.RETURN, Ability.NETWORK}
         self.abilities = frozenset(Ability) - lacks
 
     # --- as a whole
 
-    @engine()
     def up(self, say: Callable[[str], None]) -> None:
-        """Start or repair every server that does not serve, undo every fault, and wait until all is well."""
-        self.clocks.mkdir(parents=True, exist_ok=True)
-        self.clocks.chmod(0o777)
+        self.stack.clocks.mkdir(parents=True, exist_ok=True)
+        self.stack.clocks.chmod(0o777)
         for who in sorted(self._broken):
             self.mend(who)
         for who in sorted(self._shifted):
             self.shift_clock(who, 0.0)
         self._sweep()
-        wanted = [server for kind in KINDS for server in self.servers(kind)]
-        for container in self._docker.containers.list(filters={"status": "paused", "name": PREFIX}):
+        wanted = [server for kind in KINDS for server in self.names(kind)]
+        for container in self._docker.containers.list(filters={"status": "paused", "name": self._ours}):
             container.unpause()
         if self._not_well(wanted):
             say("Starting the servers' containers")
-            compose.up(wanted, self.clocks)
+            self.stack.up(wanted)
         end = now() + READY_LIMIT_S
         while missing := self._not_well(wanted):
             if now() >= end:
@@ -105,39 +100,30 @@ class ContainerEnvironment(Environment):
         elif self._safe(active):
             self.safe_mode(on=False)
 
-    @engine()
     def down(self) -> None:
-        """Remove all containers and their data."""
         for member in list(self._members.values()):
             member.end()
         self._sweep()
-        compose.down(self.clocks)
+        self.stack.down()
 
-    @engine()
     def variables(self) -> dict[str, str]:
-        """The variables of the image, which make a member use these servers."""
         return dict(each.split("=", 1) for each in self._image["Config"]["Env"])
 
     @property
     def scratch(self) -> str:
-        """URI of a directory for the files of jobs."""
         return f"{self.variables()['HA_FILES'].rsplit('/', 1)[0]}/drills"
 
     def member_path(self, path: Path) -> str:
-        """The path in the members' containers."""
         return f"{SHARED}/{path.absolute().relative_to(self.folder)}"
 
     def driver(self, program: str) -> str:
-        """The program of the image."""
         return f"{EXAMPLES}/{program}"
 
     # --- members
 
-    @engine()
     def start_member(
         self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
     ) -> Member:
-        """Start a container; its log is the container's own."""
         self._let_in(folder)
         clock = {"LD_PRELOAD": "/usr/local/lib/clock.so", "CLOCK_OFFSET_FILE": f"/clocks/{name}"}
         container = self._run(name, command, {**clock, **variables}, beside)
@@ -146,7 +132,6 @@ class ContainerEnvironment(Environment):
         return member
 
     def call(self, command: Sequence[str], folder: Path, timeout: float) -> str:
-        """Run a program to its end, in a container of its own."""
         del folder
         container = self._run("call", command, {})
         try:
@@ -161,67 +146,46 @@ class ContainerEnvironment(Environment):
             container.remove(force=True)
         return output
 
-    @engine()
     def hosts(self) -> list[str]:
-        """Names of all servers and members that are running."""
-        names = [
-            (each.name or "").removeprefix(PREFIX) for each in self._docker.containers.list(filters={"name": PREFIX})
-        ]
-        return sorted(name.removeprefix("drill-") for name in names)
+        found = self._docker.containers.list(filters={"name": self._ours})
+        return sorted((each.name or "").removeprefix(self._prefix).removeprefix("member-") for each in found)
 
     # --- servers
 
-    def servers(self, kind: str) -> list[str]:
-        """Names of the servers of a kind."""
+    def names(self, kind: str) -> list[str]:
         return [f"{kind}-{number}" for number in range(1, KINDS[kind] + 1)]
 
-    @engine()
-    def stop(self, server: str) -> None:
-        """Stop a server in an orderly way."""
-        self._container(server).stop(timeout=10)
+    def stop(self, name: str) -> None:
+        self._container(name).stop(timeout=10)
 
-    @engine()
-    def kill(self, server: str) -> None:
-        """SIGKILL a server."""
-        self._container(server).kill()
+    def kill(self, name: str) -> None:
+        self._container(name).kill()
 
-    @engine()
-    def start(self, server: str) -> None:
-        """Start a server that is down."""
-        self._container(server).start()
+    def start(self, name: str) -> None:
+        self._container(name).start()
 
-    @engine()
-    def pause(self, server: str) -> None:
-        """Stop a server's clock."""
-        self._container(server).pause()
+    def pause(self, name: str) -> None:
+        self._container(name).pause()
 
-    @engine()
-    def resume(self, server: str) -> None:
-        """Let a paused server go on."""
-        self._container(server).unpause()
+    def resume(self, name: str) -> None:
+        self._container(name).unpause()
 
-    @engine()
-    def wait_ready(self, server: str) -> None:
-        """Wait until a server serves, by its own health check."""
+    def wait_ready(self, name: str) -> None:
         end = now() + READY_LIMIT_S
-        while self._container(server).exec_run("health").exit_code:
+        while self._container(name).exec_run("health").exit_code:
             if now() >= end:
-                raise DrillError(f"{server} does not serve after {READY_LIMIT_S:.0f} s: see `docker logs`.")
+                raise DrillError(f"{name} does not serve after {READY_LIMIT_S:.0f} s: see `docker logs`.")
             time.sleep(POLL_S)
 
-    @engine()
     def zookeeper_leader(self) -> str:
-        """The leader of the ensemble."""
-        for server in self.servers("zookeeper"):
+        for server in self.names("zookeeper"):
             _, output, _ = run_in(self._container(server), ["bash", "-c", ASK])
             if "Mode: leader" in output:
                 return server
         raise DrillError("No ZooKeeper server leads.")
 
-    @engine()
     def wipe_zookeeper(self) -> None:
-        """Stop all ZooKeeper servers, delete what they hold, start them again, and wait until they serve."""
-        servers = self.servers("zookeeper")
+        servers = self.names("zookeeper")
         for server in servers:
             self.kill(server)
         for server in servers:
@@ -229,7 +193,7 @@ class ContainerEnvironment(Environment):
                 "hybrid-ha/zookeeper",
                 ["-c", "rm -rf /data/*"],
                 entrypoint="sh",
-                volumes_from=[PREFIX + server],
+                volumes_from=[self._prefix + server],
                 remove=True,
                 network_mode="none",
             )
@@ -238,16 +202,13 @@ class ContainerEnvironment(Environment):
         for server in servers:
             self.wait_ready(server)
 
-    def active_namenode(self) -> str:
-        """The active NameNode; empty if there is none."""
-        for server in self.servers("namenode"):
+    def active_namenode(self) -> str | None:
+        for server in self.names("namenode"):
             if self._bean(server, "NameNodeStatus").get("State") == "active":
                 return server
-        return ""
+        return None
 
-    @engine()
     def failover(self, to: str) -> None:
-        """Make a NameNode the active one."""
         other = next(each for each in IDENTITIES if each != to)
         end = now() + READY_LIMIT_S
         while self._bean(to, "NameNodeStatus").get("State") != "active":
@@ -260,45 +221,35 @@ class ContainerEnvironment(Environment):
                 raise DrillError(f"{to} does not leave safe mode.")
             time.sleep(POLL_S)
 
-    @engine()
     def safe_mode(self, on: bool) -> None:
-        """Make the active NameNode refuse all writes, or accept them again."""
         active = self.active_namenode()
         if not active:
             raise DrillError("No NameNode is active.")
         verb = "enter" if on else "leave"
         executed(self._container(active), ["hdfs", "dfsadmin", "-fs", f"hdfs://{active}:8020", "-safemode", verb])
 
-    @engine()
     def edits(self) -> list[str]:
-        """HDFS's edit log, from all JournalNodes: one that was down has gaps."""
         texts = []
-        for server in self.servers("journalnode"):
+        for server in self.names("journalnode"):  # of all, because one that was down has gaps
             output = executed(self._container(server), ["edits-xml", "--no-roll"])
             texts += [f"<?xml{part}" for part in output.split("<?xml")[1:]]
         return texts
 
     # --- networks and clocks
 
-    @engine()
     def cut(self, who: str, others: Sequence[str], side: Side = "both") -> None:
-        """Lose every packet between a member or server and others."""
         self._broken.add(who)
         self._on_network(who, ["cut", side, *map(self._address, others)])
 
-    @engine()
     def degrade(self, who: str, delay: float, loss: float) -> None:
-        """Delay what a member or server sends, and lose a share of it."""
         self._broken.add(who)
         how = ["degrade", "--delay-ms", f"{delay * 1000:.0f}", "--loss", f"{loss:g}"]
-        self._on_network(who, how, f"{PREFIX}network-{who}")
+        self._on_network(who, how, f"{self._prefix}network-{who}")
 
-    @engine()
     def mend(self, who: str) -> None:
-        """Undo ``cut`` and ``degrade``."""
         self._broken.discard(who)
         with suppress(NotFound):
-            self._docker.containers.get(f"{PREFIX}network-{who}").remove(force=True)
+            self._docker.containers.get(f"{self._prefix}network-{who}").remove(force=True)
         try:
             if self._container(who).status == "running":
                 self._on_network(who, ["mend"])
@@ -306,14 +257,13 @@ class ContainerEnvironment(Environment):
             return  # the container is gone, and its network with it
 
     def shift_clock(self, who: str, seconds: float) -> None:
-        """Set a member's or server's wall clock off by that much."""
         self._shifted.add(who)
-        (self.clocks / who).write_text(f"{seconds:+g}\n", encoding="ascii")
+        (self.stack.clocks / who).write_text(f"{seconds:+g}\n", encoding="ascii")
 
     # ---
 
     def _container(self, who: str) -> Container:
-        for name in (PREFIX + who, f"{PREFIX}drill-{who}"):
+        for name in (self._prefix + who, f"{self._prefix}member-{who}"):
             try:
                 return self._docker.containers.get(name)
             except NotFound:
@@ -321,17 +271,18 @@ class ContainerEnvironment(Environment):
         raise DrillError(f"There is no container of {who}.")
 
     def _address(self, who: str) -> str:
-        return str(self._container(who).attrs["NetworkSettings"]["Networks"][NETWORK]["IPAddress"])
+        return str(self._container(who).attrs["NetworkSettings"]["Networks"][self.stack.name]["IPAddress"])
 
     def _not_well(self, servers: Sequence[str]) -> list[str]:
-        found = {each.name: each for each in self._docker.containers.list(filters={"name": PREFIX})}
-        return [each for each in servers if not _healthy(found.get(PREFIX + each))]
+        found = {each.name: each for each in self._docker.containers.list(filters={"name": self._ours})}
+        return [each for each in servers if not _healthy(found.get(self._prefix + each))]
 
     def _safe(self, namenode: str) -> bool:
         return self._bean(namenode, "FSNamesystemState").get("FSState") != "Operational"
 
     def _bean(self, namenode: str, name: str) -> dict[str, Any]:
-        return compose.bean(WEB_PORTS[namenode], f"Hadoop:service=NameNode,name={name}")
+        published = self._container(namenode).attrs["NetworkSettings"]["Ports"].get(WEB_PORT)
+        return compose.bean(int(published[0]["HostPort"]), f"Hadoop:service=NameNode,name={name}") if published else {}
 
     def _hosts(self) -> dict[str, str]:
         given = self._container("namenode-1").attrs["HostConfig"]["ExtraHosts"]
@@ -340,7 +291,7 @@ class ContainerEnvironment(Environment):
     def _host(self, name: str, beside: str) -> dict[str, Any]:
         """Options that make a container a host, or a part of another: the network and the shared memory."""
         if not beside:
-            return {"network": NETWORK, "hostname": name, "extra_hosts": self._hosts(), "ipc_mode": "shareable"}
+            return {"network": self.stack.name, "hostname": name, "extra_hosts": self._hosts(), "ipc_mode": "shareable"}
         other = f"container:{self._container(beside).id}"
         return {"network_mode": other, "ipc_mode": other}
 
@@ -348,14 +299,14 @@ class ContainerEnvironment(Environment):
         words = ["python3" if word == "python" else word for word in command]
         packages = [f"{package}:{INSTALLED}/{package.name}:ro" for package in self._packages]
         with suppress(NotFound):
-            self._docker.containers.get(f"{PREFIX}drill-{name}").remove(force=True)
+            self._docker.containers.get(f"{self._prefix}member-{name}").remove(force=True)
         return self._docker.containers.run(
             MEMBER_IMAGE,
             words,
-            name=f"{PREFIX}drill-{name}",
+            name=f"{self._prefix}member-{name}",
             entrypoint=["tini", "--"],
             environment={**variables, **({"PYTHONPATH": INSTALLED} if self._packages else {})},
-            volumes=[f"{self.folder}:{SHARED}", f"{self.clocks}:/clocks:ro", *packages],
+            volumes=[f"{self.folder}:{SHARED}", f"{self.stack.clocks}:/clocks:ro", *packages],
             tmpfs={"/tmp": f"size={DISK},mode=1777,exec"},  # noqa: S108  # of the container
             mem_limit=MEMORY,
             memswap_limit=MEMORY,
@@ -393,10 +344,8 @@ class ContainerEnvironment(Environment):
         return True
 
     def _sweep(self) -> None:
-        """Remove the containers of earlier drills."""
-        for container in self._docker.containers.list(all=True, filters={"name": f"{PREFIX}drill-"}):
-            container.remove(force=True)
-        for container in self._docker.containers.list(all=True, filters={"name": f"{PREFIX}network-"}):
+        """Remove the members of earlier drills of this folder."""
+        for container in self._docker.containers.list(all=True, filters={"name": f"{self._ours}(member|network)-"}):
             container.remove(force=True)
         self._members.clear()
 

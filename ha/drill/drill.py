@@ -2,27 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ha.drill.environment import Ability
 from ha.drill.fixture import Fixture, Setup
 
-Action = Callable[[Fixture], None]
-"""Breaks something and mends it, on a fixture where all is well."""
+Action = Callable[[Fixture], None]  # breaks something and mends it, on a fixture where all is well
 
 
 @dataclass(frozen=True)
 class Expected:
     """Expected outcome of a drill, besides the conditions of every drill.
 
-    Attributes:
-        changes: least and greatest number of further leaders.
-        recovery: seconds from the fault to the next grant, computed from the durations in force; None if nobody takes
-            over. The durations include ``outage``, the true length of the first fault: servers need time to come back.
-        blind: whether lookups may fail during a fault. True only if HDFS is out of reach, and ZooKeeper is out of reach
-            too or holds no record.
+    ``recovery`` returns the seconds from the fault to the next grant, from the durations in force and ``outage``, the
+    true length of the first fault: servers need time to come back. Lookups may fail, ``blind``, only if HDFS is out of
+    reach, and ZooKeeper is out of reach too or holds no record.
     """
 
-    changes: tuple[int, int] = (0, 0)
+    changes: tuple[int, int] = (0, 0)  # least and greatest number of further leaders
     recovery: Callable[[Mapping[str, float]], float] | None = None
     blind: bool = False
 
@@ -31,29 +28,33 @@ class Expected:
 class Drill:
     """One drill.
 
-    Attributes:
-        name: on the command line.
-        title: what it does, in one sentence.
-        group: see :class:`ha.drill.outcome.Outcome`.
-        action: breaks something and mends it.
-        expected: what may come of it.
-        needs: abilities that the environment must have.
-        setup: how the job runs.
-        compared: whether a second job counts the same input on a quiet cluster, to compare what both have written.
-        baselines: whether baselines take part in the drill as well.
-        quick: whether the short selection has it.
+    Its action breaks something and mends it; then there has to be another leader if one is expected, and two batches.
     """
 
     name: str
     title: str
-    group: str
+    group: str  # the kind of fault
     action: Action
     expected: Expected = Expected()
     needs: frozenset[Ability] = frozenset()
     setup: Setup = field(default_factory=Setup)
-    compared: bool = False
-    baselines: bool = False
-    quick: bool = False
+    baselines: bool = False  # whether these take part as well
+    quick: bool = False  # whether the short selection has it
+
+
+DRILLS: dict[str, Drill] = {}  # all drills by name, in the order in which they are listed and run
+
+
+def drill(
+    name: str, title: str, group: str, expected: Expected = Expected(), *needs: Ability, **more: Any
+) -> Callable[[Action], Action]:
+    """Add a function to :data:`DRILLS` as the action of a drill; ``more`` are fields of :class:`Drill`."""
+
+    def add(action: Action) -> Action:
+        DRILLS[name] = Drill(name, title, group, action, expected, frozenset(needs), **more)
+        return action
+
+    return add
 
 
 def bound(promise: str, *durations: str, more: float = 1.0) -> Callable[[Mapping[str, float]], float]:
@@ -64,3 +65,7 @@ def bound(promise: str, *durations: str, more: float = 1.0) -> Callable[[Mapping
 
     seconds.__doc__ = promise
     return seconds
+
+
+SUCCEEDED = Expected((1, 1), bound("session timeout + 1 s", "session_timeout"))
+"""The leader is gone without a word, and a standby takes over."""

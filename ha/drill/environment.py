@@ -8,10 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
-Side = Literal["both", "out", "in"]
-"""Direction of the lost packets, seen from the member or server that is cut off."""
+from ha.hosts.host_error import HostError
+from store.clock import now
+
+Strike = Literal["kill", "freeze", "expose"]
+
+Side = Literal["both", "out", "in"]  # direction of the lost packets, seen from the member or server that is cut off
 
 
 class Ability(StrEnum):
@@ -25,7 +29,7 @@ class Ability(StrEnum):
     CLUSTER = "lose a whole cluster while there is another one"
 
 
-class DrillError(Exception):
+class DrillError(HostError):
     """The drill cannot be carried out; the message says why, and what to do."""
 
 
@@ -44,6 +48,10 @@ class Member(ABC):
     def exit_code(self) -> int | None:
         """Exit code of its main process; None if the process has not ended, or was lost."""
 
+    def ended_at(self) -> float:
+        """Return when it has ended, at the latest, in seconds of the boot clock: it has just been killed."""
+        return now()
+
     @abstractmethod
     def log(self) -> str:
         """Its output until now."""
@@ -53,16 +61,8 @@ class Member(ABC):
         """SIGKILL its main process, and nothing else."""
 
     @abstractmethod
-    def kill_child(self, kind: str) -> int:
-        """SIGKILL the processes of a kind below it, see :mod:`ha.drill.kill`; return how many there were."""
-
-    @abstractmethod
-    def freeze_child(self, kind: str) -> int:
-        """SIGSTOP them; return how many there were."""
-
-    @abstractmethod
-    def expose_child(self, kind: str) -> int:
-        """Make them the first that the kernel ends when memory runs out; return how many there were."""
+    def strike(self, verb: Strike, kind: str) -> int:
+        """Do that to the processes of a kind below it, see :mod:`ha.drill.kill`; return how many there were."""
 
     @abstractmethod
     def freeze(self) -> None:
@@ -70,7 +70,7 @@ class Member(ABC):
 
     @abstractmethod
     def thaw(self) -> None:
-        """Let all of its processes go on."""
+        """Resume all of its processes."""
 
     @abstractmethod
     def end(self) -> None:
@@ -95,16 +95,58 @@ class Member(ABC):
         raise DrillError("This environment cannot exhaust a member's memory.")
 
 
+class Cluster(Protocol):
+    """The servers of an environment, by their names; each call ends within some minutes, or raises ``HostError``."""
+
+    def names(self, kind: str) -> list[str]:
+        """Names of the servers of a kind, such as ``zookeeper``."""
+
+    def stop(self, name: str) -> None:
+        """Stop a server in an orderly way."""
+
+    def kill(self, name: str) -> None:
+        """SIGKILL a server."""
+
+    def start(self, name: str) -> None:
+        """Start a server that is down, on its old data; return before it serves."""
+
+    def pause(self, name: str) -> None:
+        """Stop a server's clock."""
+
+    def resume(self, name: str) -> None:
+        """Resume a paused server."""
+
+    def wait_ready(self, name: str) -> None:
+        """Wait until a server serves."""
+
+    def zookeeper_leader(self) -> str:
+        """The leader of the ensemble."""
+
+    def wipe_zookeeper(self) -> None:
+        """Stop all ZooKeeper servers, delete what they hold, start them again, and wait until they serve."""
+
+    def active_namenode(self) -> str | None:
+        """The active NameNode; None if there is none."""
+
+    def failover(self, to: str) -> None:
+        """Make a NameNode the active one, whatever the other does; return when it accepts writes."""
+
+    def safe_mode(self, on: bool) -> None:
+        """Make the active NameNode refuse all writes, or accept them again."""
+
+    def edits(self) -> list[str]:
+        """HDFS's edit log, one XML document for each segment."""
+
+
 class Environment(ABC):
     """Servers, and a place for members."""
 
     name: str
+    cluster: Cluster
     abilities: frozenset[Ability] = frozenset()
-    closed: bool = False
-    """Whether the stores ask everybody who they are, so that a stranger can do nothing."""
+    closed: bool = False  # whether the stores ask everybody who they are, so that a stranger can do nothing
 
-    elsewhere: str = ""
-    """How to get the abilities that it lacks, as the end of a sentence."""
+    elsewhere: str = ""  # how to get the abilities that it lacks, as the end of a sentence
 
     # --- as a whole
 
@@ -121,11 +163,7 @@ class Environment(ABC):
         """The variables that make a member use these servers."""
 
     def second(self, folder: Path) -> "Environment":
-        """Return another cluster, which has nothing in common with this one; nothing of it runs yet.
-
-        Args:
-            folder: of the drill.
-        """
+        """Return another cluster for the drill in this folder, apart from this one in everything; it is down."""
         raise DrillError(f"This environment cannot have a second cluster in {folder}.")
 
     @property
@@ -143,23 +181,15 @@ class Environment(ABC):
     def start_member(
         self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
     ) -> Member:
-        """Start a process with the variables of this environment and more.
+        """Start a process with the variables of this environment and more; its name is unique among those that run.
 
-        Args:
-            name: unique among the running members.
-            command: the word ``python`` stands for the interpreter of the environment.
-            variables: added to those of the environment.
-            folder: of the drill; the member can write there, and its log goes there.
-            beside: a member whose host it shares; by default it gets a host of its own, if the environment has several.
+        In the command, ``python`` stands for the interpreter of the environment. The member can write into the drill's
+        ``folder``. It is on the host of the member ``beside``, else on one of its own if the environment has several.
         """
 
     @abstractmethod
     def call(self, command: Sequence[str], folder: Path, timeout: float) -> str:
-        """Run a program to its end and return its output.
-
-        Raises:
-            DrillError: it failed, or took too long.
-        """
+        """Run a program to its end and return its output."""
 
     def strangers(self) -> Mapping[str, Mapping[str, str]]:
         """Return the strangers that can reach ZooKeeper: names, and the variables that make a member one of them."""
@@ -168,60 +198,6 @@ class Environment(ABC):
     @abstractmethod
     def driver(self, program: str) -> str:
         """Path of the program of that name, among those that the jobs of drills run, as members see it."""
-
-    # --- servers
-
-    @abstractmethod
-    def servers(self, kind: str) -> list[str]:
-        """Names of the servers of a kind, such as ``zookeeper``."""
-
-    @abstractmethod
-    def stop(self, server: str) -> None:
-        """Stop a server in an orderly way."""
-
-    @abstractmethod
-    def kill(self, server: str) -> None:
-        """SIGKILL a server."""
-
-    @abstractmethod
-    def start(self, server: str) -> None:
-        """Start a server that is down, on its old data; return before it serves."""
-
-    @abstractmethod
-    def pause(self, server: str) -> None:
-        """Stop a server's clock."""
-
-    @abstractmethod
-    def resume(self, server: str) -> None:
-        """Let a paused server go on."""
-
-    @abstractmethod
-    def wait_ready(self, server: str) -> None:
-        """Wait until a server serves."""
-
-    @abstractmethod
-    def zookeeper_leader(self) -> str:
-        """The leader of the ensemble."""
-
-    @abstractmethod
-    def wipe_zookeeper(self) -> None:
-        """Stop all ZooKeeper servers, delete what they hold, start them again, and wait until they serve."""
-
-    @abstractmethod
-    def active_namenode(self) -> str:
-        """The active NameNode; empty if there is none."""
-
-    @abstractmethod
-    def failover(self, to: str) -> None:
-        """Make a NameNode the active one, whatever the other does; return when it accepts writes."""
-
-    @abstractmethod
-    def safe_mode(self, on: bool) -> None:
-        """Make the active NameNode refuse all writes, or accept them again."""
-
-    @abstractmethod
-    def edits(self) -> list[str]:
-        """HDFS's edit log, one XML document for each segment."""
 
     # --- networks, clocks and limits: see ``abilities``
 

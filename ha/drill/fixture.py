@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ha.drill.clients import STOP
-from ha.drill.environment import DrillError, Environment, Member
+from ha.drill.environment import DrillError, Environment, Member, Strike
 from ha.drill.ha_provider import WORD_COUNT, Contend, DrillJob, HaProvider, Program
 from ha.drill.observer import HISTORY, Observer
 from ha.drill.outcome import Check, Span
@@ -28,85 +28,52 @@ RECOVERY_LIMIT_S = 180.0
 END_LIMIT_S = 180.0
 POLL_S = 0.05
 
+# Seconds between two input files, between two lookups, and for each lookup.
 FILES_EVERY = 0.5
 LOOKUP_EVERY = 0.1
 LOOKUP_TIMEOUT = 2.0
-"""Seconds between two input files, between two lookups, and for each lookup."""
 
 CONTENDERS = ("a", "b")
 NONE: Mapping[str, str] = MappingProxyType({})
 READERS = ("reader-1", "reader-2")
 AGENT = "agent"
 
-FAULTS = "faults"
-"""Folder in which a breakable program finds what is to go wrong."""
+FAULTS = "faults"  # folder in which a breakable program finds what is to go wrong
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Setup of a drill's job.
+    """Setup of a drill's job."""
 
-    Attributes:
-        settings: durations that differ from :data:`DURATIONS`, in seconds.
-        interval: seconds between the beginnings of two batches; 0: a batch begins as soon as there is input.
-        dwell: seconds that a batch takes at least.
-        agent: whether all readers are on one host with an agent, which starts before the contenders.
-        program: what the job runs.
-        others: settings that are no durations, by name.
-        before: is called before the contenders start.
-        contend: makes the command of a contender; default: the HA provider does.
-        clusters: 2 for another cluster, which is there from the beginning; the job's input is on neither of them.
-    """
-
-    settings: Mapping[str, float] = field(default_factory=dict)
-    interval: float = 0.5
-    dwell: float = 0.0
-    agent: bool = False
+    settings: Mapping[str, float] = field(default_factory=dict)  # durations that differ from DURATIONS, in seconds
+    interval: float = 0.5  # seconds between the beginnings of two batches; 0: as soon as there is input
+    dwell: float = 0.0  # seconds that a batch takes at least
+    agent: bool = False  # whether all readers are on one host with an agent, which starts before the contenders
     program: Program = WORD_COUNT
-    others: Mapping[str, str] = field(default_factory=dict)
-    before: "Callable[[Fixture], object]" = lambda _: None
-    contend: Contend | None = None
-    clusters: int = 1
+    others: Mapping[str, str] = field(default_factory=dict)  # settings that are no durations
+    before: "Callable[[Fixture], object]" = lambda _: None  # is called before the contenders start
+    contend: Contend | None = None  # makes the command of a contender; default: the HA provider does
+    clusters: int = 1  # 2 for another one, there from the beginning; the job's input is on neither
 
 
 class Fixture:
     """One job, set up and running. Everything that a drill does goes through here.
 
-    Attributes:
-        environment: where it runs.
-        folder: logs and histories.
-        say: is told each step in one sentence.
-        faults: what was broken, and when.
-        contenders: by name; :attr:`lost` are those whose host is gone.
-        readers: by name, with the agent if there is one.
-        observer: what the histories say.
-        checks: what the drill itself has found, besides what is checked after every drill.
-        measures: what the drill itself has measured.
-        over: when the drill itself was over, in boot-clock seconds; what follows is the job's end.
-        outcomes: URIs of the directories that count every word in the end, if they are not the job's own.
-        second: the other cluster, in a drill that has one.
+    Its contenders and readers are known by their names; ``lost`` are those that the drill has ended.
     """
 
     def __init__(
         self, name: str, setup: Setup, environment: Environment, provider: HaProvider, folder: Path, say: Say
     ) -> None:
-        """Prepare; nothing runs before :meth:`begin`.
-
-        Args:
-            name: of the drill; the job is called like it.
-            setup: how the job runs.
-            environment: where it runs.
-            provider: what keeps the job available.
-            folder: for logs and histories; created here.
-            say: is told each step in one sentence.
-        """
+        """Prepare the job, which is called like the drill; nothing runs before :meth:`begin`."""
         self.environment = environment
+        self.cluster = environment.cluster
         self.folder = folder
         self.say = say
         self._name = f"{name}-{secrets.token_hex(3)}"
         self.faults: list[Span] = []
-        self.checks: list[Check] = []
-        self.measures: dict[str, float] = {}
+        self.checks: list[Check] = []  # besides those after every drill
+        self.measures: dict[str, float] = {}  # besides those of every drill
         self.contenders: dict[str, Member] = {}
         self.readers: dict[str, Member] = {}
         self.lost: set[str] = set()
@@ -115,8 +82,8 @@ class Fixture:
         (folder / FAULTS).mkdir()
         for each in (folder, folder / HISTORY, folder / FAULTS):
             each.chmod(0o777)  # members may be other users
-        self.over = float("inf")
-        self.outcomes: list[str] = []
+        self.over = float("inf")  # when the drill itself was over; what follows is the job's end
+        self.outcomes: list[str] = []  # URIs of directories that count every word in the end, if not the job's own
         self.second: Environment | None = None
         self._setup = setup
         self._provider = provider
@@ -125,11 +92,7 @@ class Fixture:
 
     @cached_property
     def job(self) -> DrillJob:
-        """The job, as its contenders know it.
-
-        Raises:
-            DrillError: its program is not there.
-        """
+        """The job, as its contenders know it."""
         place, setup = self.environment, self._setup
         return DrillJob(
             self._name,
@@ -154,13 +117,13 @@ class Fixture:
         if self._setup.clusters > 1:
             self.second = self.environment.second(self.folder)
             self.second.up(self.say)
-        self._feed("--every", str(FILES_EVERY))
+        self._feed()
         for name in READERS:
             beside = READERS[0] if self._setup.agent and self.readers else ""
             reader = self._provider.read(self.job.name, LOOKUP_EVERY, LOOKUP_TIMEOUT)
             self.readers[name] = self._member(name, reader, beside)
         if self._setup.agent:
-            agent = self.readers[AGENT] = self._member(AGENT, ["python", "-m", "ha.cli", "agent"], READERS[0])
+            agent = self.readers[AGENT] = self._member(AGENT, ["python", "-m", "ha.cli", "host", "agent"], READERS[0])
             self.wait_for("the agent", lambda: "answers lookups of this host" in agent.log(), START_LIMIT_S)
         self._setup.before(self)
         for name in CONTENDERS:
@@ -171,20 +134,8 @@ class Fixture:
         self.wait_for("all to contend", lambda: all("contending" in each.log() for each in self.contenders.values()))
         self.say("All is well: the drill begins.")
 
-    def count(self, files: int) -> None:
-        """Let one contender count that many files and end, undisturbed."""
-        self._feed("--files", str(files), "--every", "0")
-        self.wait_for("the feeder's end", lambda: not self._feeder_runs(), END_LIMIT_S)
-        self.contend(CONTENDERS[0])
-        self.finish()
-
     def contend(self, name: str, contend: Contend | None = None) -> Member:
-        """Start a contender; if there is one of that name, end it first.
-
-        Args:
-            name: of the contender.
-            contend: makes its command; by default, the drill's setup or the HA provider does.
-        """
+        """Start a contender in place of one of that name; the setup or provider makes its command by default."""
         command = contend or self._setup.contend or self._provider.contend
         if name in self.contenders:
             self._end(self.contenders[name])
@@ -192,29 +143,44 @@ class Fixture:
         self.lost.discard(name)
         return self.contenders[name]
 
+    def contend_all(self, contend: Contend | None = None) -> None:
+        """Start all contenders, in place of those that run."""
+        for name in CONTENDERS:
+            self.contend(name, contend)
+
+    def stop(self) -> None:
+        """End all contenders, with what is below them."""
+        for name, each in self.contenders.items():
+            if name not in self.lost:
+                self.lose(each, each.end)
+
+    def recover(self, epoch: int) -> None:
+        """Wait for a leader of a higher epoch, start the lost contenders again, and wait for two batches."""
+        # Does nothing once the job has been finished.
+        if self.over < float("inf"):
+            return
+        self.wait_for("another leader", lambda: self.epoch > epoch)
+        for name in self.lost & self.contenders.keys():
+            self.contend(name)
+        self.await_batches()
+
     def succeed(self, name: str) -> Member:
         """Start a contender beside what the killed one of that name has left, which runs on."""
         self._others[f"{name}, killed {len(self._others)}"] = self.contenders.pop(name)
         return self.contend(name)
 
     def kill_driver(self, name: str) -> None:
-        """Kill the driver of a contender, also one that it has taken up from a killed one.
-
-        Raises:
-            DrillError: it has none.
-        """
+        """Kill the driver of a contender, also one that it has taken up from a killed one."""
         killed = [member for known, member in self._others.items() if known.startswith(f"{name}, killed")]
-        if not any(member.kill_child("driver") for member in (self.contenders[name], *killed)):
+        if not any(member.strike("kill", "driver") for member in (self.contenders[name], *killed)):
             raise DrillError(f"{name} has no driver to kill.")
 
     def finish(self) -> None:
-        """Stop the input, and wait until the job has counted everything and all of its contenders have ended.
-
-        A second call does nothing.
-        """
+        """Stop the input, and wait until the job has counted everything and all of its contenders have ended."""
+        # A second call does nothing.
         self.over = min(self.over, now())
         (self.folder / STOP).touch()
-        self.wait_for("the feeder's end", lambda: not self._feeder_runs(), END_LIMIT_S)
+        self.wait_for("the feeder's end", lambda: self._feeder is None or not self._feeder.running, END_LIMIT_S)
         left = [each for name, each in self.contenders.items() if name not in self.lost]
         self.wait_for("the job's end", lambda: not any(each.running for each in left), END_LIMIT_S)
         self.observer.look()
@@ -255,11 +221,7 @@ class Fixture:
         return self._others[name]
 
     def let(self, name: str, command: Sequence[str], seconds: float, variables: Mapping[str, str] = NONE) -> str:
-        """Run a program beside the job to its end, and return its output; its name is also that of its log.
-
-        Raises:
-            DrillError: it did not end, or it failed.
-        """
+        """Run a program beside the job to its end, and return its output; its name is also that of its log."""
         program = self.beside(name, command, variables)
         self.wait_for(f"the end of {name}", lambda: not program.running, seconds)
         if program.exit_code:
@@ -272,6 +234,15 @@ class Fixture:
         return self.readers[AGENT]
 
     # --- what drills do
+
+    def check(self, name: str, passed: bool, detail: str) -> None:
+        """Note a condition of this drill, and whether it is met."""
+        self.checks.append(Check(name, passed, detail))
+
+    def strike(self, member: Member, verb: Strike, kind: str) -> None:
+        """Do something to the processes of a kind below a member; raise if there is none."""
+        if not member.strike(verb, kind):
+            raise DrillError(f"{member.name} has no {kind} to {verb}.")
 
     @contextmanager
     def fault(self, what: str) -> Iterator[None]:
@@ -292,17 +263,12 @@ class Fixture:
 
     def lose(self, member: Member, how: Callable[[], None]) -> None:
         """End a member without giving it a chance to write that down; this writes it down instead."""
+        self.lost.add(member.name)
         how()
-        self.observer.ended(member.name)
+        self.observer.ended(member.name, member.ended_at())
 
     def without(self, servers: Sequence[str], seconds: float, end: Callable[[str], None]) -> None:
-        """Do without some servers for a while.
-
-        Args:
-            servers: which.
-            seconds: until they are started again.
-            end: ends one of them.
-        """
+        """Have ``end`` end some servers, and start them again after some seconds."""
         for server in servers:
             end(server)
         self.run_for(seconds)
@@ -311,9 +277,9 @@ class Fixture:
     def start_servers(self, servers: Sequence[str]) -> None:
         """Start servers that are down, all at once, and wait until they serve."""
         for server in servers:
-            self.environment.start(server)
+            self.cluster.start(server)
         for server in servers:
-            self.environment.wait_ready(server)
+            self.cluster.wait_ready(server)
 
     def run_for(self, seconds: float) -> None:
         """Let the job work on."""
@@ -324,11 +290,7 @@ class Fixture:
             self.observer.look()
 
     def wait_for(self, what: str, reached: Callable[[], bool], limit: float = RECOVERY_LIMIT_S) -> None:
-        """Wait until ``reached`` returns true.
-
-        Raises:
-            DrillError: it did not within ``limit`` seconds.
-        """
+        """Wait until ``reached`` returns true; raise if it does not within ``limit`` seconds."""
         end, pause = now() + limit, threading.Event()
         while True:
             self.observer.look()
@@ -354,10 +316,10 @@ class Fixture:
 
     # ---
 
-    def _feed(self, *how: str) -> None:
+    def _feed(self) -> None:
         folder = self.environment.member_path(self.folder)
-        feed = ["python", "-m", "ha.drill.clients", "feed", "--input", self.job.input, "--folder", folder]
-        feeder = self._feeder = self._member("feeder", [*feed, *how])
+        feed = ["python", "-m", "ha.drill.clients", "feed", self.job.input, folder, str(FILES_EVERY)]
+        feeder = self._feeder = self._member("feeder", feed)
         self.wait_for("the first file", lambda: bool(self.observer.fed()) or not feeder.running, START_LIMIT_S)
         if not self.observer.fed():
             raise DrillError(f"The feeder has ended before its first file: {feeder.log().strip()[-300:]}")
@@ -366,10 +328,7 @@ class Fixture:
         with (self.folder / f"{member.name}.log").open("a", encoding="utf-8") as log:
             log.write(member.log())
         member.end()
-        self.observer.ended(member.name)
-
-    def _feeder_runs(self) -> bool:
-        return self._feeder is not None and self._feeder.running
+        self.observer.ended(member.name, now())
 
     def _member(self, name: str, command: list[str], beside: str = "", variables: Mapping[str, str] = NONE) -> Member:
         given = {

@@ -4,28 +4,20 @@ The distribution has one, this project's sidecar. A source tree adds the baselin
 :data:`PROVIDERS`: ``python -m benchmarks.drills`` runs the same drills for them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_FILES = 20
-"""Files in one batch: what has piled up during a fault is counted in several batches."""
+MAX_FILES = 20  # files in one batch: what has piled up during a fault is counted in several batches
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that the jobs of drills run.
-
-    Attributes:
-        file: its name.
-        outcomes: folders of its output, each of which counts every word; empty: the output itself does.
-        breakable: whether a drill can tell it what is to go wrong, in :attr:`DrillJob.faults`.
-        options: further arguments.
-    """
+    """A program that the jobs of drills run."""
 
     file: str
-    outcomes: tuple[str, ...] = ()
-    breakable: bool = False
+    outcomes: tuple[str, ...] = ()  # folders of its output, and each counts every word; empty: the output itself does
+    breakable: bool = False  # whether a drill can tell it what is to go wrong, in DrillJob.faults
     options: tuple[str, ...] = ()
 
 
@@ -37,27 +29,16 @@ STEADY_WORDS = Program("word_regions.py", ("counts", "totals"), options=("--stea
 
 @dataclass(frozen=True)
 class DrillJob:
-    """The job of a drill, as its contenders are told.
+    """The job of a drill, as its contenders are told."""
 
-    Attributes:
-        name: unique in its environment.
-        driver: path of its program.
-        directory: URI of the directory of the job's files.
-        interval: seconds between the beginnings of two batches; 0: a batch begins as soon as there is input.
-        dwell: seconds that a batch takes at least.
-        program: what is run.
-        faults: directory in which a breakable program finds what is to go wrong, as members see it.
-        source: URI of the directory that the job reads, if it is not below its own.
-    """
-
-    name: str
-    driver: str
-    directory: str
-    interval: float
+    name: str  # unique in its environment
+    driver: str  # path of its program
+    directory: str  # URI of the directory of the job's files
+    interval: float  # see ha.drill.fixture.Setup
     dwell: float
     program: Program = WORD_COUNT
-    faults: str = ""
-    source: str = ""
+    faults: str = ""  # directory in which a breakable program finds what is to go wrong, as members see it
+    source: str = ""  # URI of the directory that the job reads, if it is not below its own
 
     @property
     def input(self) -> str:
@@ -85,53 +66,47 @@ class DrillJob:
         return [*(part for name, value in given.items() for part in (f"--{name}", str(value))), *self.program.options]
 
 
-Contend = Callable[[DrillJob, str], list[str]]
-"""Returns the command of the contender of that name."""
+Contend = Callable[[DrillJob, str], list[str]]  # returns the command of the contender of that name
 
 
 @dataclass(frozen=True)
 class HaProvider:
-    """One way to keep a job available.
+    """One way to keep a job available."""
 
-    Attributes:
-        name: on the command line and in reports.
-        contend: makes the command of a contender.
-        read: makes the command of a reader, from the job's name, the seconds between two lookups and the seconds that
-            each may take.
-        results: the program that counts what the job has written, and its arguments without the directory.
-        keeps_guarantees: whether the history must keep this project's guarantees.
-        package: folder of a Python package that its programs need and that the distribution does not have.
-    """
-
-    name: str
+    name: str  # on the command line and in reports
     contend: Contend
-    read: Callable[[str, float, float], list[str]]
-    results: tuple[str, ...]
-    keeps_guarantees: bool = False
-    package: Path | None = None
+    read: Callable[[str, float, float], list[str]]  # a reader's command: job, seconds between lookups, and for each
+    results: tuple[str, ...]  # the program that counts what the job has written, without the directory
+    keeps_guarantees: bool = False  # whether the history must keep this project's guarantees
+    package: Path | None = None  # folder of a package that its programs need and that the distribution lacks
 
 
-def _sidecar(module: str, *further: str) -> Contend:
+def _sidecar(*further: str, command: Sequence[str] = ("-m", "ha.cli")) -> Contend:
     def contend(job: DrillJob, name: str) -> list[str]:
         options = ["run", job.name, *further, "--contender", name, "--endpoint", f"jobmaster={name}:6123"]
-        return ["python", "-m", module, *options, "--", "python", job.driver, *job.arguments()]
+        return ["python", *command, *options, "--", "python", job.driver, *job.arguments()]
 
     return contend
 
 
 def _read(job: str, every: float, timeout: float) -> list[str]:
-    return ["python", "-m", "ha.drill.clients", "read", job, "--every", str(every), "--timeout", str(timeout)]
+    return ["python", "-m", "ha.drill.clients", "read", job, str(every), str(timeout)]
 
 
-NEXT_VERSION = _sidecar("ha.cli.next_version")
-"""The command of a contender of this project's next version."""
+_NEXT = """
+from leader.layout import checkpoint_state, information
+information.FORMAT += 1
+checkpoint_state.FORMAT += 1
+from ha.cli.commands import main
+main()
+"""
+"""All versions share the names in HDFS; a reader that does not know the format of a record in ZooKeeper asks HDFS."""
 
-WITH_ENGINE = _sidecar("ha.cli", "--engine")
-"""The command of a contender whose driver's queries outlive it."""
+NEXT_VERSION = _sidecar(command=("-c", _NEXT))  # the command of a contender of this project's next version
+WITH_ENGINE = _sidecar("--engine")  # the command of a contender whose driver's queries outlive it
 
 HYBRID = HaProvider(
-    "hybrid-ha", _sidecar("ha.cli"), _read, ("python", "-m", "ha.drill.clients", "results"), keeps_guarantees=True
+    "hybrid-ha", _sidecar(), _read, ("python", "-m", "ha.drill.clients", "results"), keeps_guarantees=True
 )
 
-PROVIDERS = {HYBRID.name: HYBRID}
-"""By name; those who have others add them."""
+PROVIDERS = {HYBRID.name: HYBRID}  # by name; those who have others add them

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ha.drill.clients import text, words
@@ -19,58 +20,34 @@ from store.clock import now
 RECOVERY_SLACK_S = 3.0
 """A recovery may exceed its bound by this: one small machine may run the whole drill. The report shows both figures."""
 
-LOOKUP_SLACK_S = 0.5
-"""A lookup may exceed its timeout by this, for the same reason."""
+LOOKUP_SLACK_S = 0.5  # a lookup may exceed its timeout by this, for the same reason
 
 
+@dataclass
 class Judge:
     """Judges one drill that is over."""
 
-    def __init__(
-        self,
-        drill: Drill,
-        events: Sequence[Event],
-        faults: Sequence[Span],
-        over: float,
-        durations: Mapping[str, float],
-        *,
-        keeps_guarantees: bool,
-    ) -> None:
-        """Take what is known.
-
-        Args:
-            drill: its specification.
-            events: the whole history, in order.
-            faults: what was broken, and when.
-            over: when the drill was over and the job was told to end.
-            durations: that were in force, in seconds.
-            keeps_guarantees: whether the history must keep this project's guarantees.
-        """
-        self._drill = drill
-        self._events = events
-        self._faults = faults
-        self._over = over
-        self._durations = durations
-        self._promises = keeps_guarantees
-        self.checks: list[Check] = []
-        self.measures: dict[str, float] = {}
+    drill: Drill
+    events: Sequence[Event]  # the whole history, in order
+    faults: Sequence[Span]
+    over: float  # when the job was told to end
+    durations: Mapping[str, float]
+    keeps_guarantees: bool = field(kw_only=True)
+    checks: list[Check] = field(default_factory=list)
+    measures: dict[str, float] = field(default_factory=dict)
 
     def judge(self, fed: Sequence[int], outcomes: Sequence[Mapping[str, int]], codes: Mapping[str, int | None]) -> None:
-        """Check everything.
-
-        Args:
-            fed: numbers of the files that were put into the input directory.
-            outcomes: each word's count, in each of the job's outputs that count every word.
-            codes: exit codes of the contenders that had to end by themselves, by name.
-        """
-        if self._promises:
+        """Check everything: ``outcomes`` are each word's count, in each of the job's outputs that count every word."""
+        # ``fed`` are the numbers of the files in the input directory, ``codes`` the exit codes of the contenders that
+        # had to end by themselves.
+        if self.keeps_guarantees:
             self._check_guarantees()
         self._check_words(fed, outcomes)
         self._check_lookups()
         self._check_changes()
         self._check_end(codes)
         self._measure_batches()
-        self.measures["overlap_seconds"] = overlap([each for each in self._events if isinstance(each, Ran | Ended)])
+        self.measures["overlap_seconds"] = overlap([each for each in self.events if isinstance(each, Ran | Ended)])
 
     def add(self, name: str, passed: bool, detail: str) -> None:
         """Add a check."""
@@ -80,10 +57,10 @@ class Judge:
 
     def _check_guarantees(self) -> None:
         # A server whose clock was set knows only in which order things were written, not when.
-        tolerance = math.inf if Ability.CLOCK in self._drill.needs else TOLERANCE
-        violations = check(self._events, tolerance=tolerance)
+        tolerance = math.inf if Ability.CLOCK in self.drill.needs else TOLERANCE
+        violations = check(self.events, tolerance=tolerance)
         first = f"; the first: {violations[0].guarantee}: {violations[0].sentence}" if violations else ""
-        detail = f"{len(self._events)} events, {len(violations)} violations{first}"
+        detail = f"{len(self.events)} events, {len(violations)} violations{first}"
         self.add("history keeps every guarantee", not violations, detail)
 
     def _check_words(self, fed: Sequence[int], outcomes: Sequence[Mapping[str, int]]) -> None:
@@ -103,12 +80,12 @@ class Judge:
         self.add("every word counted once", not wrong, detail)
 
     def _check_lookups(self) -> None:
-        lookups = [each for each in self._events if isinstance(each, LookedUp)]
+        lookups = [each for each in self.events if isinstance(each, LookedUp)]
         answered = {each.reader: each.ended for each in reversed(lookups) if each.outcome == "leader"}
         # Before its first answer, a reader waits for the servers and the first leader: no part of the drill.
         counted = [each for each in lookups if each.ended >= answered.get(each.reader, float("inf"))]
         failed = [each for each in counted if each.outcome == "unreachable"]
-        unexcused = [each for each in failed if not (self._drill.expected.blind and self._broken(each))]
+        unexcused = [each for each in failed if not (self.drill.expected.blind and self._broken(each))]
         slow = [each for each in counted if each.ended - each.at > each.timeout + LOOKUP_SLACK_S]
         slowest = max((each.ended - each.at for each in counted), default=0.0)
         by_source = Counter(each.source for each in counted if each.outcome == "leader")
@@ -127,22 +104,22 @@ class Judge:
 
     def _broken(self, lookup: LookedUp) -> bool:
         # For one timeout longer: a reader that has just lost a store has yet to find it again.
-        return any(each.begins <= lookup.ended <= each.ends + lookup.timeout for each in self._faults)
+        return any(each.begins <= lookup.ended <= each.ends + lookup.timeout for each in self.faults)
 
     def _check_changes(self) -> None:
-        grants = sorted((each for each in self._events if isinstance(each, Granted)), key=lambda each: each.at)
+        grants = sorted((each for each in self.events if isinstance(each, Granted)), key=lambda each: each.at)
         grants = [each for each in grants if each.reason != ADOPTED]  # that is the same leadership
-        begun = self._faults[0].begins if self._faults else now()
-        later = [each for each in grants if begun < each.at < self._over]
-        least, most = self._drill.expected.changes
+        begun = self.faults[0].begins if self.faults else now()
+        later = [each for each in grants if begun < each.at < self.over]
+        least, most = self.drill.expected.changes
         self.measures["leader_changes"] = len(later)
         wanted = f"{least}" if least == most else f"{least} to {most}"
         self.add("leader changes as expected", least <= len(later) <= most, f"{len(later)}, expected {wanted}")
-        bound = self._drill.expected.recovery
+        bound = self.drill.expected.recovery
         if bound is None or not later:
             return
-        outage = self._faults[0].ends - begun if self._faults else 0.0
-        took, limit = later[0].at - begun, bound({**self._durations, "outage": outage})
+        outage = self.faults[0].ends - begun if self.faults else 0.0
+        took, limit = later[0].at - begun, bound({**self.durations, "outage": outage})
         self.measures |= {"takeover_seconds": round(took, 3), "takeover_bound_seconds": round(limit, 3)}
         detail = f"{took:.1f} s until the next grant, promised within {limit:.1f} s ({bound.__doc__})"
         self.add("recovered in time", took <= limit + RECOVERY_SLACK_S, detail)
@@ -152,13 +129,13 @@ class Judge:
         self.add("the job finished", bool(codes) and set(codes.values()) == {0}, f"exit codes {listed or 'none'}")
 
     def _measure_batches(self) -> None:
-        ended = [each.ended for each in new_batches(self._events)]
+        ended = [each.ended for each in new_batches(self.events)]
         self.measures["batches"] = len(ended)
         if len(ended) > 1:
             longest = max(after - before for before, after in pairwise(ended))
             self.measures["longest_without_batch_seconds"] = round(longest, 3)
-        begun = self._faults[0].begins if self._faults else None
-        changed = [each.at for each in self._events if isinstance(each, Granted) and begun and each.at > begun]
+        begun = self.faults[0].begins if self.faults else None
+        changed = [each.at for each in self.events if isinstance(each, Granted) and begun and each.at > begun]
         if begun is not None and changed:
             after = [at for at in ended if at > min(changed)]
             if after:
@@ -166,11 +143,7 @@ class Judge:
 
 
 def overlap(events: Sequence[Ran | Ended]) -> float:
-    """Return for how many seconds commands of two contenders ran at once.
-
-    Args:
-        events: beginnings and ends of commands, and of their sidecars, in order.
-    """
+    """Return for how many seconds commands of two contenders ran at once."""
     running: set[str] = set()
     total, since = 0.0, 0.0
     for event in sorted(events, key=lambda each: each.at):

@@ -1,7 +1,6 @@
 """Program that kills or freezes processes below another one: a driver, or the Java virtual machine under it.
 
-    python -m ha.drill.kill ROOT driver|jvm|all [kill|freeze|expose]
-    python -m ha.drill.kill ROOT jvm exhaust
+    python -m ha.drill.kill kill|freeze|expose|exhaust ROOT driver|jvm|all
 
 ``expose`` makes them the first that the kernel ends when memory runs out; these verbs print how many processes were
 found. ``exhaust`` takes memory until they have ended, and then lets go of it.
@@ -14,10 +13,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ha.sidecar import memory
+from ha.sidecar.command import memory
 
-FIRST_TO_END = "1000"
-"""The highest ``oom_score_adj``."""
+FIRST_TO_END = "1000"  # the highest ``oom_score_adj``
 
 STEP_BYTES = 16 * 2**20
 
@@ -53,19 +51,23 @@ def find(root: int, kind: str) -> Iterator[int]:
             yield pid
 
 
-def kill(root: int, kind: str) -> int:
-    """SIGKILL the processes of a kind; return how many there were."""
-    return _each(root, kind, lambda pid: os.kill(pid, signal.SIGKILL))
+STRIKES: dict[str, Callable[[int], object]] = {
+    "kill": lambda pid: os.kill(pid, signal.SIGKILL),
+    "freeze": lambda pid: os.kill(pid, signal.SIGSTOP),
+    "expose": lambda pid: Path(f"/proc/{pid}/oom_score_adj").write_text(FIRST_TO_END, encoding="ascii"),
+}
 
 
-def freeze(root: int, kind: str) -> int:
-    """SIGSTOP the processes of a kind; return how many there were."""
-    return _each(root, kind, lambda pid: os.kill(pid, signal.SIGSTOP))
-
-
-def expose(root: int, kind: str) -> int:
-    """Make the processes of a kind the first that the kernel ends; return how many there were."""
-    return _each(root, kind, lambda pid: Path(f"/proc/{pid}/oom_score_adj").write_text(FIRST_TO_END, encoding="ascii"))
+def strike(verb: str, root: int, kind: str) -> int:
+    """Do something to the processes of a kind; return how many there were."""
+    done = 0
+    for pid in list(find(root, kind)):
+        try:
+            STRIKES[verb](pid)
+        except OSError:
+            continue  # it has ended meanwhile
+        done += 1
+    return done
 
 
 def exhaust(root: int, kind: str) -> int:
@@ -76,19 +78,6 @@ def exhaust(root: int, kind: str) -> int:
     return len(taken) * STEP_BYTES
 
 
-def _each(root: int, kind: str, do: Callable[[int], object]) -> int:
-    done = 0
-    for pid in list(find(root, kind)):
-        try:
-            do(pid)
-        except OSError:
-            continue  # it has ended meanwhile
-        done += 1
-    return done
-
-
-VERBS = {"kill": kill, "freeze": freeze, "expose": expose, "exhaust": exhaust}
-
 if __name__ == "__main__":
-    verb = VERBS[sys.argv[3] if len(sys.argv) > 3 else "kill"]  # noqa: PLR2004
-    print(verb(int(sys.argv[1]), sys.argv[2]))  # noqa: T201
+    name, below, of = sys.argv[1:]
+    print(exhaust(int(below), of) if name == "exhaust" else strike(name, int(below), of))  # noqa: T201

@@ -1,7 +1,6 @@
 """Observer: what a drill sees while it runs, from the histories that all members write.
 
-All members write their histories into one folder of this host. So the drill needs neither ZooKeeper nor HDFS, and its
-own faults do not blind it.
+All members write their histories into one folder of this host. So the drill's own faults in the stores do not blind it.
 """
 
 from collections.abc import Sequence
@@ -43,10 +42,8 @@ class Observer:
         return [event for event in new_batches(self.events) if event.ended >= since]
 
     def has_completed(self, query: str, batch: int) -> bool:
-        """Whether this batch of a query was acknowledged, or a later one.
-
-        Times cannot tell: an acknowledgement may arrive after the query has begun its next batch.
-        """
+        """Whether this batch of a query was acknowledged, or a later one."""
+        # Times cannot tell: an acknowledgement may arrive after the query has begun its next batch.
         return any(event.query == query and event.batch >= batch for event in new_batches(self.events))
 
     def answers(self, since: float) -> list[LookedUp]:
@@ -68,9 +65,9 @@ class Observer:
         """Write down what the drill does to the job; return the time."""
         return self._write(Fault(now(), "", what))
 
-    def ended(self, contender: str) -> float:
-        """Write down that a contender is gone; return the time."""
-        return self._write(Ended(now(), "", contender))
+    def ended(self, contender: str, at: float) -> float:
+        """Write down when a contender has ended; return that time."""
+        return self._write(Ended(at, "", contender))
 
     def _write(self, event: Fault | Ended) -> float:
         with (self._history / "drill.jsonl").open("ab") as file:

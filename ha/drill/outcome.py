@@ -1,6 +1,7 @@
 """Outcomes of drills: the data behind a report."""
 
-from typing import Literal
+import re
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -8,13 +9,7 @@ Status = Literal["passed", "failed", "skipped"]
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing that had to be true.
-
-    Attributes:
-        name: a few words, the same for all drills.
-        passed: whether it was true.
-        detail: one sentence with figures.
-    """
+    """One thing that had to be true: its name in a few words, the same for all drills, and a sentence with figures."""
 
     name: str
     passed: bool
@@ -29,54 +24,55 @@ class Span(msgspec.Struct, frozen=True):
     ends: float
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcome of one drill.
-
-    Attributes:
-        drill: its name.
-        title: what it does, in one sentence.
-        group: the kind of fault: ``kills``, ``network``, ``zookeeper``, ``hdfs``, ``both``, ``pauses``, ``machine``,
-            ``upgrade``, ``agent``, ``hangs``, ``crashes``, ``queries``, ``requests``.
-        environment: ``sandbox`` or ``containers``.
-        provider: what kept the job available: ``hybrid-ha``, or a baseline such as ``kazoo``.
-        status: ``skipped`` drills were not run; ``reason`` says why.
-        reason: why it was skipped, or could not be carried out; empty otherwise.
-        began: boot-clock seconds of the host.
-        seconds: its whole duration.
-        checks: what had to be true.
-        measures: figures by name; a name ends in its unit (``takeover_seconds``), counts have none.
-        faults: what was broken.
-        events: Parquet file with its history, relative to the report; empty if there is none.
-    """
+class DrillOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of one drill."""
 
     drill: str
     title: str
     group: str
     environment: str
-    provider: str = "hybrid-ha"
+    provider: str = "hybrid-ha"  # what kept the job available: hybrid-ha, or a baseline such as kazoo
     status: Status
-    reason: str = ""
-    began: float = 0.0
+    reason: str = ""  # why it was skipped, or could not be carried out
+    began: float = 0.0  # boot-clock seconds of the host
     seconds: float = 0.0
     checks: list[Check] = []
-    measures: dict[str, float] = {}
+    measures: dict[str, float] = {}  # a name ends in its unit (takeover_seconds), counts have none
     faults: list[Span] = []
-    events: str = ""
+    events: str = ""  # file with its history, relative to the report; empty if there is none
+
+
+class Key(NamedTuple):
+    """The key of an outcome within one report; a plain tuple of the three is as good."""
+
+    drill: str
+    environment: str
+    provider: str
+
+    @classmethod
+    def of(cls, outcome: DrillOutcome) -> "Key":
+        """Return the key of an outcome."""
+        return cls(outcome.drill, outcome.environment, outcome.provider)
+
+    @property
+    def stem(self) -> str:
+        """A name for files and anchors, in ASCII: it names no other folder."""
+        return re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(self)).strip("-.")
+
+    @property
+    def events(self) -> str:
+        """Path of its history, relative to the report's folder."""
+        return f"events/{self.stem}.jsonl"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcomes of several drills.
+    """Outcomes of several drills, in the order in which they ran, with facts that help to compare figures.
 
-    Attributes:
-        version: of this distribution.
-        when: wall-clock time in ISO format; for display only.
-        machine: cores, memory, kernel and versions, which help to compare figures.
-        settings: the durations of the protocol, in seconds, by name.
-        outcomes: in the order in which they ran.
+    ``when`` is wall-clock time in ISO format, for display only; ``settings`` are durations in seconds.
     """
 
     version: str
     when: str
     machine: dict[str, str]
     settings: dict[str, float]
-    outcomes: list[Outcome]
+    outcomes: list[DrillOutcome]

@@ -1,5 +1,6 @@
 """Runner: runs drills one after the other in one environment, for one or several HA providers."""
 
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -7,7 +8,9 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ha.drill.drill import Drill
 from ha.drill.environment import DrillError, Environment
@@ -15,19 +18,30 @@ from ha.drill.fixture import DURATIONS, Fixture, Say
 from ha.drill.ha_provider import HYBRID, HaProvider
 from ha.drill.judge import Judge
 from ha.drill.observer import HISTORY
-from ha.drill.outcome import Outcome, Report
-from ha.drill.sandbox_environment import SandboxEnvironment
+from ha.drill.outcome import DrillOutcome, Report
 from ha.history import edits
 from ha.history.events import Event, load
+from ha.hosts.host_error import HostError
 from store.clock import now
+
+MARK = ".drill"  # a file in each folder that a drill has made; nothing else is deleted
 
 RESULTS_TIMEOUT_S = 150.0
 
-Found = tuple[Outcome, Sequence[Event]]
-"""The outcome of a drill, and its history."""
+Found = tuple[DrillOutcome, Sequence[Event]]  # the outcome of a drill, and its history
+Codes = dict[str, int | None]  # the exit codes of contenders, by their names
 
-Codes = dict[str, int | None]
-"""The exit codes of contenders, by their names."""
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other commands out of a folder, whose files each of them would delete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DrillError(f"Another command is busy in {folder.absolute()}: use another folder, or wait.") from None
+        yield
 
 
 def run_series(
@@ -38,28 +52,21 @@ def run_series(
     say: Say,
     begins: Callable[[Drill, HaProvider], None] = lambda _drill, _provider: None,
 ) -> Iterator[Found]:
-    """Yield each drill's outcome and history as soon as the drill is over.
-
-    Args:
-        drills: which ones.
-        environment: brought up before each drill, and left up.
-        providers: what keeps the job available; baselines take part only in the drills that allow them.
-        folder: each drill gets a folder below it.
-        say: is told each step in one sentence.
-        begins: is called before each drill that is run.
-    """
+    """Yield each drill's outcome and history as soon as the drill is over, and leave the environment up."""
+    # Each drill gets a folder below ``folder``. Baselines take part only in the drills that allow them.
     for drill, provider in _pairs(drills, providers):
-        if lacking := missing(drill, environment):
+        place = folder / f"{drill.name}-{provider.name}"
+        if lacking := missing(drill, environment) or _not_ours(place):
             yield skipped(drill, environment.name, provider, lacking), []
             continue
         begins(drill, provider)
         try:
             environment.up(say)
-        except DrillError as error:
+        except HostError as error:
             reason = f"NOT RUN: the {environment.name} did not get well: {error}"
             yield skipped(drill, environment.name, provider, reason), []
             continue
-        yield run_drill(drill, environment, provider, folder / f"{drill.name}-{provider.name}", say)
+        yield run_drill(drill, environment, provider, place, say)
 
 
 def skip_series(
@@ -82,18 +89,20 @@ def missing(drill: Drill, environment: Environment) -> str:
     return f"NOT RUN: the {environment.name} cannot {' nor '.join(lacking)}; {environment.elsewhere}."
 
 
-def run_drill(drill: Drill, environment: Environment, provider: HaProvider, folder: Path, say: Say) -> Found:
-    """Run one drill; return its outcome and its history.
+def _not_ours(folder: Path) -> str:
+    """Return why a folder must not be deleted; empty if a drill has made it, or it is not there."""
+    if not folder.exists() or (folder / MARK).exists():
+        return ""
+    return f"NOT RUN: {folder} is there already, and is no drill's: choose another --folder, or delete it."
 
-    Args:
-        drill: what to do.
-        environment: all is well there before; the next call of ``up`` makes it well again.
-        provider: what keeps the job available.
-        folder: for logs and histories; what is there is deleted.
-        say: is told each step in one sentence.
-    """
+
+def run_drill(drill: Drill, environment: Environment, provider: HaProvider, folder: Path, say: Say) -> Found:
+    """Run one drill in an environment where all is well; return its outcome and its history."""
+    # An earlier drill's files in ``folder`` are deleted. The next call of ``up`` makes the environment well again.
     began, reason = now(), ""
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
     fixture = Fixture(drill.name, drill.setup, environment, provider, folder, say)
     judge: Judge | None = None
     try:
@@ -101,26 +110,17 @@ def run_drill(drill: Drill, environment: Environment, provider: HaProvider, fold
         events = _history(fixture, provider)
         guarantees = provider.keeps_guarantees
         judge = Judge(drill, events, fixture.faults, fixture.over, fixture.durations, keeps_guarantees=guarantees)
-        words = outcomes[0]
         judge.judge(fixture.observer.fed(), outcomes, codes)
         judge.checks += fixture.checks
         judge.measures |= fixture.measures
-        if drill.compared:
-            say("A second job counts the same input on a quiet cluster.")
-            other = _counted_quietly(drill, provider, folder, say, len(fixture.observer.fed()))
-            differ = sum(words.get(word) != other.get(word) for word in words.keys() | other.keys())
-            detail = f"{differ} of {len(other)} words differ from the output of a job on a quiet cluster"
-            judge.add("output as on a quiet cluster", not differ, detail)
-    except DrillError as error:
+    except HostError as error:
         reason = str(error)
         events = load(folder / HISTORY)
     passed = not reason and judge is not None and all(check.passed for check in judge.checks)
-    outcome = Outcome(
-        drill=drill.name,
-        title=drill.title,
-        group=drill.group,
-        environment=environment.name,
-        provider=provider.name,
+    outcome = _outcome(
+        drill,
+        environment.name,
+        provider,
         status="passed" if passed else "failed",
         reason=reason,
         began=began,
@@ -136,7 +136,9 @@ def _carried_out(drill: Drill, fixture: Fixture, provider: HaProvider) -> tuple[
     """Carry out the drill; return the contenders' exit codes and what each of the job's outcomes counts."""
     try:
         fixture.begin()
+        epoch = fixture.epoch
         drill.action(fixture)
+        fixture.recover(epoch if drill.expected.changes[0] else 0)
         fixture.say("The fault is over: the job counts what is left, and ends.")
         fixture.finish()
         codes = {name: each.exit_code for name, each in fixture.contenders.items() if name not in fixture.lost}
@@ -151,29 +153,14 @@ def _results(fixture: Fixture, provider: HaProvider) -> list[dict[str, int]]:
     return [json.loads(each)["words"] for each in printed]
 
 
-def _counted_quietly(drill: Drill, provider: HaProvider, folder: Path, say: Say, files: int) -> Mapping[str, int]:
-    """Count the same input on a cluster that nobody disturbs."""
-    environment = SandboxEnvironment(folder.parent / "quiet-sandbox", zookeepers=1, namenodes=1)
-    environment.up(say)
-    fixture = Fixture(drill.name, drill.setup, environment, provider, folder / "quiet", say)
-    try:
-        fixture.count(files)
-        return _results(fixture, provider)[0]
-    finally:
-        fixture.end()
-        environment.down()
-
-
-def skipped(drill: Drill, environment: str, provider: HaProvider, reason: str) -> Outcome:
+def skipped(drill: Drill, environment: str, provider: HaProvider, reason: str) -> DrillOutcome:
     """Return the outcome of a drill that was not run in the environment of that name."""
-    return Outcome(
-        drill=drill.name,
-        title=drill.title,
-        group=drill.group,
-        environment=environment,
-        provider=provider.name,
-        status="skipped",
-        reason=reason,
+    return _outcome(drill, environment, provider, status="skipped", reason=reason)
+
+
+def _outcome(drill: Drill, environment: str, provider: HaProvider, **more: Any) -> DrillOutcome:
+    return DrillOutcome(
+        drill=drill.name, title=drill.title, group=drill.group, environment=environment, provider=provider.name, **more
     )
 
 
@@ -182,13 +169,13 @@ def _history(fixture: Fixture, provider: HaProvider) -> Sequence[Event]:
     if provider.keeps_guarantees:
         files = fixture.environment.variables()["HA_FILES"]
         try:
-            edits.save(fixture.environment.edits(), files, fixture.job.name, history)
+            edits.save(fixture.cluster.edits(), files, fixture.job.name, history)
         except ValueError as error:
             raise DrillError(f"The edit log of HDFS cannot be read: {error}") from error
     return load(history)
 
 
-def report(outcomes: Sequence[Outcome], settings: Mapping[str, float] = DURATIONS) -> Report:
+def report(outcomes: Sequence[DrillOutcome], settings: Mapping[str, float] = DURATIONS) -> Report:
     """Return a report of these outcomes, with facts about the machine that help to compare them."""
     return Report(
         version=importlib.metadata.version("hybrid-ha"),

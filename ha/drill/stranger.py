@@ -3,7 +3,7 @@
     python -m ha.drill.stranger JOB --seconds S --seed N [--denied]
 
 At drawn times it does one of the :data:`ACTS`. It is never a contender: it reads and writes ZooKeeper alone, by
-HA_ZOOKEEPER, as whoever the settings log in. It prints what it could not do, and ends by itself; its last line is an
+HA_ZOOKEEPER, as the user of the settings. It prints what it could not do, and ends by itself; its last line is an
 :class:`Account`. With ``--denied`` it fails if a single act had an effect, or if none was tried.
 """
 
@@ -29,28 +29,19 @@ from store.kerberos import keep_logged_in
 from store.zookeeper.address import DEFAULT_CHROOT, parse
 from store.zookeeper.login import auth_data, sasl_options
 
-ADDRESS = "stranger.invalid:666"
-"""Where its forged records send readers."""
-
-PAUSE_S = 0.4
-"""Mean seconds between two acts."""
+ADDRESS = "stranger.invalid:666"  # where its forged records send readers
+PAUSE_S = 0.4  # mean seconds between two acts
 
 FLOOD_S = 2.0
 CONNECT_S = 20.0
 
 
 class Account(msgspec.Struct, frozen=True):
-    """The outcome of a stranger's acts.
+    """The outcome of a stranger's acts."""
 
-    Attributes:
-        done: how often each act had an effect.
-        denied: how many were refused.
-        connected: whether ZooKeeper let it in at all.
-    """
-
-    done: dict[str, int]
-    denied: int
-    connected: bool = True
+    done: dict[str, int]  # how often each act had an effect
+    denied: int  # how many were refused
+    connected: bool = True  # whether ZooKeeper let it in at all
 
     @property
     def harmless(self) -> bool:
@@ -59,11 +50,7 @@ class Account(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, log: str) -> "Account":
-        """Read it from the end of a stranger's output.
-
-        Raises:
-            ValueError: it is not there.
-        """
+        """Read it from the end of a stranger's output; ``ValueError`` if it is not there."""
         return msgspec.json.decode(log.strip().rpartition("\n")[2], type=cls)
 
 
@@ -171,7 +158,7 @@ def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Rando
             done[act.__name__] += 1
         except NoAuthError:
             denied += 1
-        except KazooException as error:  # somebody else was faster
+        except KazooException as error:  # another process was faster
             print(f"{act.__name__}: {type(error).__name__}", flush=True)  # noqa: T201
         pause.wait(dice.expovariate(1 / PAUSE_S))
     return Account(done, denied)
@@ -180,12 +167,12 @@ def disturb(zookeeper: KazooClient, job: str, seconds: float, dice: random.Rando
 def connect() -> KazooClient:
     """Return a connection that logs in as the settings say."""
     settings = load()
-    security = settings.zookeeper_security
-    if settings.kerberos_keytab:
-        keep_logged_in(settings.kerberos_keytab, settings.kerberos_principal)
+    security = settings.stores.zookeeper_security
+    if settings.stores.kerberos_keytab:
+        keep_logged_in(settings.stores.kerberos_keytab, settings.stores.kerberos_principal)
     files = {"ca": security.ca, "certfile": security.certificate or None, "keyfile": security.key or None}
     return KazooClient(
-        str(parse(settings.zookeeper, DEFAULT_CHROOT)),
+        str(parse(settings.stores.zookeeper, DEFAULT_CHROOT)),
         sasl_options=sasl_options(security),
         auth_data=auth_data(security),
         **({"use_ssl": True, **files} if security.ca else {}),

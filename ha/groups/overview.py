@@ -4,52 +4,35 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from ha.groups.placement.group_files import GroupFiles
-from ha.groups.placement.load import load_of
+from ha.placement.group_files import GroupFiles
+from ha.placement.load import load_of
 from leader.errors import InvalidName
 from leader.layout.names import check_job
 from store.bounded import BoundedFiles
 from store.clock import BOOT_CLOCK, Clock, now
 from store.errors import NotFound, StoreError
 
-READERS = 8
-"""Roots, or jobs, that are looked at at the same time."""
-
-TIMEOUT_S = 5.0
-"""Seconds for one look."""
+READERS = 8  # roots, or jobs, that are looked at at the same time
+# Seconds between two figures of a NameNode: a shorter count has all requests of that time in it, or none.
+REFRESHED_EVERY_S = 10.0
+TIMEOUT_S = 5.0  # seconds for one look
 
 
 class RootView(msgspec.Struct, frozen=True):
-    """One root of a group.
+    """One root of a group."""
 
-    Attributes:
-        root: its URI.
-        jobs: that lie there, sorted; null if it does not answer.
-        requests_per_second: that its active NameNode has taken meanwhile, from all its users; null if it does not say.
-        queue_ms: that a request has waited lately, on average; likewise.
-        processing_ms: that a request has taken after that; likewise.
-        queue_length: requests that wait now; likewise.
-        problem: why something is not known; null if all is.
-    """
-
-    root: str
-    jobs: list[str] | None
+    root: str  # its URI
+    jobs: list[str] | None  # that lie there, sorted; null if it does not answer
+    # That its active NameNode has taken meanwhile, from all its users; null if it does not say.
     requests_per_second: float | None = None
-    queue_ms: float | None = None
-    processing_ms: float | None = None
-    queue_length: int | None = None
-    problem: str | None = None
+    queue_ms: float | None = None  # that a request has waited lately, on average; null if unknown
+    processing_ms: float | None = None  # that a request has taken after that; null if unknown
+    queue_length: int | None = None  # requests that wait now; null if unknown
+    problem: str | None = None  # why something is unknown; null if all is known
 
 
 def overview(group: GroupFiles, seconds: float, ca: str = "", clock: Clock = BOOT_CLOCK) -> list[RootView]:
-    """Look at all roots of a group.
-
-    Args:
-        group: the group.
-        seconds: time in which requests are counted.
-        ca: file with the authorities that sign the certificates of NameNodes; empty for those of this host.
-        clock: measures and waits.
-    """
+    """Look at all roots of a group, and count their requests for some seconds."""
     lying = places(group)
 
     def one(root: str) -> RootView:
@@ -62,6 +45,9 @@ def overview(group: GroupFiles, seconds: float, ca: str = "", clock: Clock = BOO
             return RootView(root, jobs, problem=problem or f"{error}")
         rate = (second.requests - first.requests) / (ended - began)
         said = (second.queue_ms, second.processing_ms, second.queue_length)
+        if seconds < REFRESHED_EVERY_S:
+            problem = problem or f"{root}: REQUESTS/S is not known: count for {REFRESHED_EVERY_S:g} s or longer."
+            return RootView(root, jobs, None, *said, problem)
         return RootView(root, jobs, round(max(0.0, rate), 1), *said, problem)
 
     with ThreadPoolExecutor(len(lying), "ha-groups") as crew:
@@ -69,10 +55,8 @@ def overview(group: GroupFiles, seconds: float, ca: str = "", clock: Clock = BOO
 
 
 def places(group: GroupFiles) -> dict[str, tuple[list[str] | None, str | None]]:
-    """Return the jobs that lie at each root, or why that is not known: a list of each root.
-
-    A name at several roots takes one or two lists more: the job lies at one of them, and others point there.
-    """
+    """Return the jobs that lie at each root, or why that is not known: a list of each root."""
+    # A name at several roots takes one or two lists more: the job lies at one of them, and others point there.
     seen: dict[str, list[str]] = {}
     with ThreadPoolExecutor(READERS, "ha-groups") as crew:
         answers = dict(zip(group.roots, crew.map(_names, group.roots.values()), strict=True))

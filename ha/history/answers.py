@@ -10,34 +10,23 @@ from urllib.parse import unquote
 
 from ha.history.events import Event, Stored
 
-Endpoints = tuple[tuple[str, str], ...]
-"""Names and addresses, sorted."""
+Endpoints = tuple[tuple[str, str], ...]  # names and addresses, sorted
 
-Version = tuple[str, str]
-"""A leader directory's name, and the number of a publication below it."""
+Version = tuple[str, str]  # a leader directory's name, and the number of a publication below it
 
 
 class PublishedAnswer(NamedTuple):
-    """An answer, and since when all its parts are in the file system.
-
-    Attributes:
-        since: seconds.
-        epoch: of the leader directory.
-        session_id: likewise.
-        endpoints: names and addresses, sorted.
-    """
+    """An answer, and since when all its parts are in the file system."""
 
     since: float
-    epoch: int
+    epoch: int  # this and the session id are those of the leader directory
     session_id: str
     endpoints: Endpoints
 
 
 def published_answers(events: Sequence[Event]) -> Iterator[PublishedAnswer]:
-    """Yield each answer of one job as soon as the last of its entries has been made.
-
-    An entry counts for the directory in which it was made, if it bears the directory's epoch.
-    """
+    """Yield each answer of one job as soon as the last of its entries has been made."""
+    # An entry counts for the directory in which it was made, if it bears the directory's epoch.
     parts: dict[Version, dict[str, str]] = {}
     for event in events:
         if not isinstance(event, Stored) or event.operation not in ("make", "rename"):

@@ -7,9 +7,9 @@ history does not say when that was, so the simulator and the drills, which break
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ha.history.answers import published_answers
-from ha.history.checkpoints import check_checkpoints
-from ha.history.events import Believed, Event, Granted, LookedUp, Published, Stored, Suspected, Violation
+from ha.history.answer_rules import check_leaderships, check_lookups
+from ha.history.checkpoint_rules import check_checkpoints
+from ha.history.events import Believed, Event, Granted, Revoked, Stored, Suspected, Violation
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import ADOPTED, RECORD, LeaderDirectory
 
@@ -17,12 +17,8 @@ GUARANTEES = ("S1", "S2", "S3", "S4", "S5", "R1", "R2")
 
 
 def check(events: Sequence[Event], *, tolerance: float = 0.0) -> list[Violation]:
-    """Return every violation, ordered by time.
-
-    Args:
-        events: in the order in which they happened.
-        tolerance: seconds by which the file system's times may differ from the processes'; 0 in a simulation.
-    """
+    """Return every violation of a history that is in order, ordered by time."""
+    # `tolerance`: seconds by which the file system's times may differ from the processes'; 0 in a simulation.
     jobs = sorted({event.job for event in events} - {""})
     found = [
         violation
@@ -37,16 +33,18 @@ def _check_job(events: Sequence[Event], job: str, tolerance: float) -> Iterator[
     yield from check_epochs(events)
     yield from check_checkpoints(events, job, tolerance)
     yield from check_lookups(events, tolerance)
+    if any(isinstance(event, Stored) and "/" not in event.target and event.target for event in events):
+        yield from check_leaderships(events, tolerance)
 
 
-# --- S1: at any instant at most one contender believes that it leads, or that nobody else can
+# --- S1: at any instant at most one contender believes that it leads, or that no other can
 
 _BEFORE_ALL = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
 class BeliefPeriod:
-    """A time during which a contender believed that it leads, or that nobody else can."""
+    """A time during which a contender believed that it leads, or that no other can."""
 
     contender: str
     begins: float
@@ -54,16 +52,10 @@ class BeliefPeriod:
 
 
 def beliefs(events: Sequence[Event], *, leads: bool) -> Iterator[BeliefPeriod]:
-    """Yield the periods of all contenders, in the order in which they ended.
-
-    A belief counts until its time has run out, whatever became of the process: it may be paused, and wake up again.
-    If a standby took the process for ended, the belief counts until then, provided that the standby was right: the
-    process has changed its belief no more.
-
-    Args:
-        events: of one job, in order.
-        leads: whether to return beliefs to lead, rather than beliefs that nobody else can.
-    """
+    """Yield the periods of all contenders of one job, in the order in which they ended."""
+    # These are beliefs to lead, or else that no other can. A belief counts until its time has run out, even if the
+    # process seems gone: it may be paused, and wake up again. If a standby took the process for ended, and was right
+    # (no later change of belief), the belief counts until then.
     present: dict[str, tuple[float, float]] = {}
     for event in _with_ends(events):
         until = event.leads_until if leads else event.holds_until
@@ -87,16 +79,34 @@ def _with_ends(events: Sequence[Event]) -> list[Believed]:
     """Changes of beliefs; where a process was rightly taken for ended, its belief ends as well."""
     changes = [event for event in events if isinstance(event, Believed)]
     ends = list(_adopted(events, changes))
-    for event in events:
-        if not isinstance(event, Suspected):
-            continue
-        theirs = [each for each in changes if each.contender == event.contender]
-        last = next((each for each in reversed(theirs) if each.at < event.at), None)
-        until = _BEFORE_ALL if last is None or last.holds_until is None else last.holds_until
-        if not any(event.at <= each.at < until for each in theirs):
+    for number, event in enumerate(events):
+        if isinstance(event, Suspected) and not _goes_on(events[:number], events[number:], event):
             ends.append(Believed(event.at, event.job, event.contender, None, None))
     # At the same time, an end comes before a beginning: the end is what allowed it.
     return sorted([*ends, *changes], key=lambda each: each.at) if ends else changes
+
+
+def _goes_on(before: Sequence[Event], after: Sequence[Event], suspected: Suspected) -> bool:
+    """Whether the process still says something: a new one of its name first seizes a lease, or takes one up."""
+    session = beliefs_end = None
+    for event in before:
+        if isinstance(event, Granted) and event.contender == suspected.contender:
+            session = event.session_id
+        elif isinstance(event, Believed) and event.contender == suspected.contender:
+            beliefs_end = event.holds_until
+    said: list[Believed] = []
+    for event in after:
+        if not isinstance(event, Believed | Granted | Revoked) or event.contender != suspected.contender:
+            continue
+        if isinstance(event, Granted):
+            said = said[:-1] if said and said[-1].leads_until is not None else said
+            break
+        if isinstance(event, Revoked):
+            if event.session_id == session:
+                return True
+        elif beliefs_end is not None and event.at < beliefs_end:
+            said.append(event)
+    return any(each.leads_until is not None for each in said) or (bool(said) and said[0].holds_until is None)
 
 
 def _adopted(events: Sequence[Event], changes: Sequence[Believed]) -> Iterator[Believed]:
@@ -116,7 +126,7 @@ def _adopted(events: Sequence[Event], changes: Sequence[Believed]) -> Iterator[B
 
 def check_beliefs(events: Sequence[Event]) -> Iterator[Violation]:
     """Yield each overlap of two contenders' beliefs in one job."""
-    for leads, what in ((True, "believed to lead"), (False, "believed that nobody else could lead")):
+    for leads, what in ((True, "believed to lead"), (False, "believed that no other could lead")):
         last: BeliefPeriod | None = None
         for belief in sorted(beliefs(events, leads=leads), key=lambda each: each.begins):
             if last is not None and last.contender != belief.contender and belief.begins < last.ends:
@@ -131,7 +141,7 @@ def check_beliefs(events: Sequence[Event]) -> Iterator[Violation]:
                 last = belief
 
 
-# --- S2 and S3: epochs only grow, and nobody writes under an epoch that is not its own
+# --- S2 and S3: epochs only grow, and a leader writes only under its own epoch
 
 
 def check_epochs(events: Sequence[Event]) -> Iterator[Violation]:
@@ -193,7 +203,6 @@ def _writers(events: Sequence[Event]) -> Iterator[Violation]:
     for event in events:
         if isinstance(event, Granted):
             owners.setdefault(event.session_id, []).append(event.contender)
-    for event in events:
         if not isinstance(event, Stored) or not event.by:
             continue
         top, _, rest = event.path.partition("/")
@@ -201,12 +210,10 @@ def _writers(events: Sequence[Event]) -> Iterator[Violation]:
         lease = Lease.parse(rest.rpartition("/")[2])
         if directory is None or not rest or lease is not None or event.by == "operator":
             continue
-        theirs = owners.get(directory.session_id, ["a session that was never granted"])
+        theirs = owners.get(directory.session_id, ["a session that was not granted yet"])
         if event.by not in theirs:
             yield Violation(
-                "S2",
-                event.at,
-                f"{event.by} changed {event.path}, which belongs to {' and '.join(theirs)}.",
+                "S2", event.at, f"{event.by} changed {event.path}, which belongs to {' and '.join(theirs)}."
             )
 
 
@@ -234,67 +241,3 @@ def _leases(events: Sequence[Event]) -> Iterator[Violation]:
             yield Violation("S3", event.at, f"{after.contender} took up a lease that had been given back.")
         if before.owner != after.owner and after.mode is not Mode.HDFS:
             yield Violation("S3", event.at, f"{after.contender} seized a lease in mode {after.mode.value}.")
-
-
-# --- R1 and R2: a reader is told epochs that never go back, and answers that a real grant has published
-
-_Answer = tuple[int, str, tuple[tuple[str, str], ...]]
-
-
-def check_lookups(events: Sequence[Event], tolerance: float) -> Iterator[Violation]:
-    """Yield each break of R1 and R2 in one job's events.
-
-    Args:
-        events: of one job, in order.
-        tolerance: seconds by which the file system's times may differ from the readers'.
-    """
-    lookups = [event for event in events if isinstance(event, LookedUp) and event.outcome == "leader"]
-    known = _published(events)
-    for event in lookups:
-        since = known.get(_answer(event))
-        if since is None or since > event.ended + tolerance:
-            when = (
-                "that was never published" if since is None else f"{since - event.ended:.3f} s before it was published"
-            )
-            yield Violation(
-                "R2", event.ended, f"{event.reader} was told epoch {event.epoch}, {dict(event.endpoints)}, {when}."
-            )
-    yield from _order([event for event in lookups if _answer(event) in known])
-
-
-def _answer(event: LookedUp) -> _Answer:
-    return event.epoch, event.session_id, tuple(sorted(event.endpoints.items()))
-
-
-def _published(events: Sequence[Event]) -> dict[_Answer, float]:
-    """Every correct answer, and since when it is one: from the file system's changes, else from what leaders said.
-
-    A leader says that it has published when it has been told so. Readers may see it earlier, not before the grant.
-    """
-    found: dict[_Answer, float] = {}
-    granted = {event.session_id: event.at for event in events if isinstance(event, Granted)}
-    if any(isinstance(event, Stored) for event in events):
-        for answer in published_answers(events):
-            if answer.session_id in granted:
-                found.setdefault((answer.epoch, answer.session_id, answer.endpoints), answer.since)
-        return found
-    for event in events:
-        if isinstance(event, Published):
-            said = event.epoch, event.session_id, tuple(sorted(event.endpoints.items()))
-            found.setdefault(said, granted.get(event.session_id, event.at))
-    return found
-
-
-def _order(lookups: Sequence[LookedUp]) -> Iterator[Violation]:
-    newest: dict[str, LookedUp] = {}
-    for event in sorted(lookups, key=lambda each: each.ended):
-        known = newest.get(event.reader)
-        if known is not None and event.at >= known.ended:
-            if event.epoch < known.epoch:
-                yield Violation(
-                    "R1", event.ended, f"{event.reader} was told epoch {known.epoch}, and later {event.epoch}."
-                )
-            elif event.epoch == known.epoch and event.session_id != known.session_id:
-                yield Violation("R1", event.ended, f"{event.reader} was told two sessions of epoch {event.epoch}.")
-        if known is None or event.epoch >= known.epoch:
-            newest[event.reader] = event

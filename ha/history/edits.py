@@ -1,8 +1,7 @@
 """Edits: the changes that HDFS has executed, read from the NameNode's edit log as ``hdfs oev -p xml`` prints it.
 
 The audit log would not do. A NameNode writes it after it has released its lock, so under load every third line is out
-of order, and it says "allowed" of a ``mkdirs`` that changed nothing. The edit log is numbered under the lock, and
-contains no request that was refused.
+of order, and it allows a ``mkdirs`` that changed nothing. The edit log is numbered under the lock, without refusals.
 """
 
 import io
@@ -33,35 +32,16 @@ _MANGLED = re.compile(r"\\([0-9a-f]{4,});")
 
 
 def save(segments: Iterable[str], files: str, job: str, folder: Path) -> None:
-    """Add the changes that HDFS has executed on the names of a job to a history.
-
-    Args:
-        segments: see :func:`stored`.
-        files: likewise.
-        job: the job's name.
-        folder: of the history.
-
-    Raises:
-        OSError: the file cannot be written.
-        ValueError: the edit log cannot be read.
-    """
+    """Add the changes that HDFS has executed on the names of a job to the history in a folder; see :func:`stored`."""
     (folder / FILE).write_bytes(b"".join(encode(event) for event in stored(segments, files) if event.job == job))
 
 
 def stored(segments: Iterable[str], files: str) -> list[Stored]:
-    """Return every change of names of jobs, in the order in which HDFS executed them.
-
-    Paths are relative to the job's directory, which itself is ``.``. To a job, an entry that is renamed into its
-    directory was made, and one that is renamed out of it was deleted. Times are the NameNode's, converted to this
-    host's boot clock: in order and good enough to show, but see :data:`TOLERANCE`.
-
-    Args:
-        segments: the edit log in XML, one document for each of its files, in any order.
-        files: URI of the directory that holds the jobs.
-
-    Raises:
-        ValueError: a segment is not one, or one is missing between two others.
-    """
+    """Return every change of names of jobs below the URI ``files``, in the order in which HDFS executed them."""
+    # Paths are relative to the job's directory, which itself is `.`. To a job, an entry that is renamed into its
+    # directory was made, and one that is renamed out of it was deleted. Times are the NameNode's, converted to this
+    # host's boot clock: in order and good enough to show, but see `TOLERANCE`.
+    # The segments, one XML document each, may come in any order. `ValueError`: one is none, or one is missing.
     records = dict(record for segment in segments for record in _records(segment))
     numbers = sorted(records)
     for before, after in pairwise(numbers):

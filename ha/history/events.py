@@ -1,8 +1,7 @@
 """Events of a history, written as one JSON object a line, and the violations that a check finds in them.
 
 Times are boot-clock seconds of one host, or true time in a simulation, so events of several hosts cannot be compared.
-A process that is killed leaves no event. Its last belief counts until that has run out, unless a standby took over
-because the process was gone.
+A killed process leaves no event. Its last belief counts until it runs out, or until a standby found the process gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,16 +20,11 @@ class _Event(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 class Believed(_Event, frozen=True):
-    """A contender's belief has changed.
-
-    Attributes:
-        leads_until: until then it leads; minus infinity (written as null) if it does not.
-        holds_until: until then nobody else can.
-    """
+    """A contender's belief has changed."""
 
     contender: str
-    leads_until: float | None
-    holds_until: float | None
+    leads_until: float | None  # until then it leads; None if it does not
+    holds_until: float | None  # until then no other can
 
 
 class Granted(_Event, frozen=True):
@@ -68,15 +62,10 @@ class Ran(_Event, frozen=True):
 
 
 class Suspected(_Event, frozen=True):
-    """A standby has found that a leader's process has ended, and does not wait until its belief has run out.
+    """A standby has found that a leader's process has ended, and does not wait until its belief has run out."""
 
-    Attributes:
-        contender: whose process has ended.
-        by: the standby.
-    """
-
-    contender: str
-    by: str
+    contender: str  # whose process has ended
+    by: str  # the standby
 
 
 class Ended(_Event, frozen=True):
@@ -121,19 +110,12 @@ class CheckpointsRead(_Event, frozen=True):
 
 
 class LookedUp(_Event, frozen=True):
-    """A lookup has ended.
-
-    Attributes:
-        ended: when.
-        timeout: seconds that it was given; of a watch, that it took.
-        outcome: ``leader``, ``none`` (there is no leader) or ``unreachable`` (no store answered).
-        reader: its name; the answers of one reader are in order.
-    """
+    """A lookup has ended."""
 
     ended: float
-    timeout: float
-    reader: str
-    outcome: str
+    timeout: float  # seconds that it was given; of a watch, that it took
+    reader: str  # the answers of one reader are in order
+    outcome: str  # leader, none (there is no leader) or unreachable (no store answered)
     epoch: int = 0
     session_id: str = ""
     endpoints: Mapping[str, str] = {}
@@ -146,37 +128,22 @@ class LookedUp(_Event, frozen=True):
 
 
 class Stored(_Event, frozen=True):
-    """The file system has executed a change.
+    """The file system has executed a change."""
 
-    Attributes:
-        operation: ``rename``, ``make`` or ``delete``.
-        path: below the job's directory; a rename's source.
-        target: a rename's destination; empty otherwise.
-        by: the process that sent it; empty if the store does not say.
-    """
-
-    operation: str
-    path: str
-    target: str = ""
-    by: str = ""
+    operation: str  # rename, make or delete
+    path: str  # below the job's directory; a rename's source
+    target: str = ""  # a rename's destination
+    by: str = ""  # the process that sent it; empty if the store does not say
 
 
 class Copied(_Event, frozen=True):
-    """ZooKeeper has executed a change.
+    """ZooKeeper has executed a change."""
 
-    Attributes:
-        operation: ``create``, ``write`` or ``delete``.
-        path: of the node.
-        owner: session of the node, 0 if it is not ephemeral.
-        session: that changed it, 0 if it is not known here.
-        data: of the node, after the change.
-    """
-
-    operation: str
+    operation: str  # create, write or delete
     path: str
-    owner: int
-    session: int
-    data: str = ""
+    owner: int  # session of the node, 0 if it is not ephemeral
+    session: int  # that changed it, 0 if it is not known here
+    data: str = ""  # of the node, after the change
 
 
 # --- faults
@@ -210,17 +177,11 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A promise that a history breaks.
+    """A promise that a history breaks."""
 
-    Attributes:
-        guarantee: such as ``S1``; docs/protocol.md lists them.
-        at: when, in the history's own time.
-        sentence: what happened, for a person.
-    """
-
-    guarantee: str
-    at: float
-    sentence: str
+    guarantee: str  # such as S1; docs/protocol.md lists them
+    at: float  # in the history's own time
+    sentence: str  # what happened, for a person
 
 
 # --- files
@@ -235,11 +196,8 @@ def encode(event: Event) -> bytes:
 
 
 def decode(lines: Iterable[bytes]) -> Iterator[Event]:
-    """Read events, one a line. The last line may be cut off, because its writer may have been killed.
-
-    Raises:
-        ValueError: another line is not an event.
-    """
+    """Read events, one a line; ``ValueError`` if a line is none."""
+    # The last line may be cut off, because its writer may have been killed.
     for line in lines:
         if not line.endswith(b"\n"):
             return
@@ -250,12 +208,7 @@ def decode(lines: Iterable[bytes]) -> Iterator[Event]:
 
 
 def load(folder: Path) -> list[Event]:
-    """Read all events that the processes of one host have written into a folder, in the order of their times.
-
-    Raises:
-        ValueError: a line is not an event.
-        OSError: the folder cannot be read.
-    """
+    """Read all events that the processes of one host have written into a folder, in the order of their times."""
     events: list[Event] = []
     for path in sorted(folder.glob("*.jsonl")):
         with path.open("rb") as file:

@@ -49,12 +49,7 @@ class NullHistory:
 
 
 def open_history(folder: str, name: str) -> History:
-    """Return the history of a process.
-
-    Args:
-        folder: of the history; nothing is recorded if it is empty.
-        name: of the contender, or of the process that looks up.
-    """
+    """Return the history of a contender, or of a process that looks up; without a folder nothing is recorded."""
     if not folder:
         return NullHistory()
     from ha.history.recorder import Recorder  # noqa: PLC0415  # only a process that records pays for it

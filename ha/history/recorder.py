@@ -34,12 +34,7 @@ class Recorder:
     """
 
     def __init__(self, folder: str | Path, name: str) -> None:
-        """Open nothing before there is something to write.
-
-        Args:
-            folder: made if it is not there.
-            name: of the contender, or of the process that looks up; its files and readers are named after it.
-        """
+        """Open nothing before there is something to write; the process's files and readers are named after it."""
         self._folder = Path(folder).absolute()
         self._name = name
         self._part = _Part(self._folder, name)
@@ -92,7 +87,7 @@ class Recorder:
 
 
 class _Part:
-    """One process's file of a history. It is closed when nobody refers to it: a thread may be about to write."""
+    """One process's file of a history. It is closed with its last reference: a thread may be about to write."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.pid = os.getpid()
@@ -153,19 +148,9 @@ def _looked_up(job: str, reader: str, lookup: LookupEnded) -> events.LookedUp:
     if answer is None:
         return events.LookedUp(started, job, ended, timeout, reader, "none" if lookup.reached else "unreachable")
     return events.LookedUp(
-        started,
-        job,
-        ended,
-        timeout,
-        reader,
-        "leader",
-        answer.epoch,
-        answer.session_id,
-        dict(answer.endpoints),
-        answer.source.value,
-        answer.verified,
-        answer.stale,
-    )
+        started, job, ended, timeout, reader, "leader", answer.epoch, answer.session_id, dict(answer.endpoints),
+        answer.source.value, answer.verified, answer.stale,
+    )  # fmt: skip
 
 
 def _finite(until: float) -> float | None:

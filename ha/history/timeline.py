@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ha.history.events import (
     Believed,
+    Completed,
     Copied,
     Ended,
     Event,
@@ -22,12 +23,7 @@ from leader.layout.names import LeaderDirectory
 
 
 def timeline(events: Sequence[Event], violations: Sequence[Violation] = ()) -> Iterator[str]:
-    """Yield a line for every change, in order. An event that only confirms the line before has none.
-
-    Args:
-        events: in order.
-        violations: shown where they happened.
-    """
+    """Yield a line for every change, in order. An event that only confirms the line before has none."""
     lines = [*_event_lines(events), *((each.at, f"!! {each.guarantee}: {each.sentence}") for each in violations)]
     for at, line in sorted(lines, key=lambda timed: timed[0]):
         yield f"{at:10.3f}  {line}"
@@ -36,6 +32,7 @@ def timeline(events: Sequence[Event], violations: Sequence[Violation] = ()) -> I
 def _event_lines(events: Sequence[Event]) -> Iterator[tuple[float, str]]:
     leading: dict[str, float] = {}
     answers: dict[str, object] = {}
+    completing: dict[str, str] = {}
     for event in events:
         if isinstance(event, Believed):
             until = event.leads_until or float("-inf")
@@ -50,6 +47,10 @@ def _event_lines(events: Sequence[Event]) -> Iterator[tuple[float, str]]:
                 answers[event.reader] = answer
                 told = f"epoch {event.epoch} by {event.source}" if event.outcome == "leader" else event.outcome
                 yield event.ended, f"{event.reader} asked since {event.at:.3f} and was told: {told}"
+        elif isinstance(event, Completed):
+            if completing.get(event.query) != event.contender:
+                completing[event.query] = event.contender
+                yield event.ended, f"{event.contender} completed its first batch of {event.query}: {event.batch}"
         elif line := _line(event):
             yield event.at, line
 

@@ -1,8 +1,8 @@
 """Calls to a job master, and its side of them: each request names the leader it is meant for, so no zombie is obeyed.
 
 A worker calls with the session id and epoch of the leader that it knows. A job master rejects every other session id,
-and everything when it leads no more. So a request reaches the leader that it was meant for, or nobody. The caller
-learns one of three outcomes: answered, refused (not executed), or unknown.
+and everything once it has stopped leading. So a request reaches its leader or none. The caller learns one of three
+outcomes: answered, refused (not executed), or unknown.
 
 It does NOT promise that the leader still leads when its answer arrives, nor that no fence undoes what the leader did.
 Imports are lazy: a worker never pays for the server's side.
@@ -11,9 +11,8 @@ Imports are lazy: a worker never pays for the server's side.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ha.jobmaster.admitting import admit
+    from ha.jobmaster.call_errors import CallRefused, CallUnknown
     from ha.jobmaster.caller import Caller
-    from ha.jobmaster.errors import CallRefused, CallUnknown
     from ha.jobmaster.exchange import Reply
     from ha.jobmaster.guard import GuardedApplication, guarded
     from ha.jobmaster.master import JobMaster, NoEndpoint
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from ha.jobmaster.verdict import Rejected, Verdict, check
 
 _PLACES = {
-    "CallRefused": "errors",
-    "CallUnknown": "errors",
+    "CallRefused": "call_errors",
+    "CallUnknown": "call_errors",
     "Caller": "caller",
     "GuardedApplication": "guard",
     "JobMaster": "master",
@@ -32,7 +31,6 @@ _PLACES = {
     "Reply": "exchange",
     "Security": "security",
     "Verdict": "verdict",
-    "admit": "admitting",
     "check": "verdict",
     "guarded": "guard",
     "serve": "serving",
@@ -49,7 +47,6 @@ __all__ = [
     "Reply",
     "Security",
     "Verdict",
-    "admit",
     "check",
     "guarded",
     "serve",

@@ -5,18 +5,15 @@
     unknown     a master may have executed the call; it is sent again only if the user says that twice does no harm
 
 An attempt that was refused, or that reached no master, is always repeated. First its session id is reported, so that
-HDFS is asked who leads. No retry library: workers should not pay for its import, and what to do next depends on the
-stores' answers.
+HDFS is asked who leads. No retry library: workers should not pay for its import, and the stores' answers decide.
 """
 
 import random
-import socket
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
-from ha.jobmaster.errors import CallRefused, CallUnknown, Lost, NotExecuted
+from ha.jobmaster.call_errors import CallRefused, CallUnknown, Lost, NotExecuted
 from ha.jobmaster.exchange import Reply, Request, exchange
-from ha.jobmaster.line import open_line
 from ha.jobmaster.master import MASTER_TIMEOUT_S, JobMaster, NoEndpoint, master_of
 from ha.jobmaster.security import Security, security_of
 from leader.errors import NoLeader, Unreachable
@@ -25,14 +22,9 @@ from store.clock import BOOT_CLOCK, Clock
 
 T = TypeVar("T")
 
-FINDER_TIMEOUT_S = 2.0
-"""Seconds of a call for one lookup; as long as other lookups have, which may wait for this one."""
-
-ATTEMPT_PAUSE_S = 0.1
-"""Seconds, on average, between two attempts at the same leader."""
-
-REPORT_EVERY_S = 1.0
-"""Seconds after which a leader that goes on refusing is reported again."""
+FINDER_TIMEOUT_S = 2.0  # seconds of a call for one lookup; as long as other lookups have, which may wait for this one
+ATTEMPT_PAUSE_S = 0.1  # seconds, on average, between two attempts at the same leader
+REPORT_EVERY_S = 1.0  # seconds after which a leader that goes on refusing is reported again
 
 
 class Finder(Protocol):
@@ -56,7 +48,7 @@ class Caller:
         clock: Clock = BOOT_CLOCK,
         security: Security | None = None,
     ) -> None:
-        """Call nobody yet.
+        """Start without connections.
 
         Args:
             finder: finds the leader, such as ``ha.connect()``; not closed by the caller.
@@ -103,20 +95,6 @@ class Caller:
             raise ValueError("The header 'Authorization' cannot be sent: jobmaster_token has its place.")
         return self._call(
             lambda master, deadline: exchange(master, request, deadline, self._security), timeout, idempotent=idempotent
-        )
-
-    def connect(self, *, timeout: float = MASTER_TIMEOUT_S) -> socket.socket:
-        """Return a TCP connection that the leader has accepted with :func:`ha.jobmaster.admit`; close it yourself.
-
-        Args:
-            timeout: seconds until it is accepted, and afterwards for each operation on the connection.
-
-        Raises:
-            CallRefused: no leader accepted in time.
-            InvalidName: the job or the leader's address is not one.
-        """
-        return self._call(
-            lambda master, deadline: open_line(master, deadline, timeout, self._security), timeout, idempotent=True
         )
 
     def _call(self, attempt: Callable[[JobMaster, float], T], timeout: float, *, idempotent: bool) -> T:

@@ -6,11 +6,10 @@ import ssl
 import threading
 from typing import Any
 
-from ha.jobmaster.errors import NotExecuted
+from ha.jobmaster.call_errors import NotExecuted
 from store.clock import now
 
-ADDRESS_TIMEOUT_S = 1.0
-"""Seconds for one address: a lost host does not answer at all, and another one may lead by then."""
+ADDRESS_TIMEOUT_S = 1.0  # seconds for one address: a lost host does not answer at all, and another one may lead by then
 
 MOST_LOOKUPS = 8
 """Names that are looked up at the same time: a resolver that hangs must not cost a thread for each call."""
@@ -19,7 +18,7 @@ _lookups = threading.BoundedSemaphore(MOST_LOOKUPS)
 
 
 def _after_fork() -> None:
-    """Count anew: the threads that look names up do not exist in a forked child."""
+    """Reset the count: the threads that look names up do not exist in a forked child."""
     global _lookups  # noqa: PLW0603  # one for the process
     _lookups = threading.BoundedSemaphore(MOST_LOOKUPS)
 
@@ -30,15 +29,10 @@ os.register_at_fork(after_in_child=_after_fork)
 class _Timed(socket.socket):
     """A socket whose operations share one deadline; :meth:`socket.socket.makefile` reads by :meth:`recv_into`."""
 
-    deadline = float("inf")
-    """Boot-clock seconds."""
+    deadline = float("inf")  # boot-clock seconds
 
     def recv(self, *arguments: Any) -> bytes:
-        """Receive.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-        """
+        """Receive; ``TimeoutError`` once the deadline has passed."""
         self._set_timeout()
         return super().recv(*arguments)
 
@@ -76,16 +70,9 @@ class TimedTlsSocket(_Timed, ssl.SSLSocket):
 def connect(
     host: str, port: int, deadline: float, context: ssl.SSLContext | None = None
 ) -> TimedSocket | TimedTlsSocket:
-    """Connect to the first address of the host that accepts.
+    """Connect to the first address of the host that accepts, with TLS if there is a context, by the deadline.
 
-    Args:
-        host: a name or an IP address.
-        port: the TCP port.
-        deadline: boot-clock seconds; the connection keeps it until it is changed.
-        context: of TLS; None for a plain connection.
-
-    Raises:
-        NotExecuted: no address accepted in time, or the server is not the one that its name says.
+    ``NotExecuted`` if no address accepted in time, or the server is not the one that its name says.
     """
     cause = f"{host} has no address"
     for family, address in _addresses(host, port, deadline):

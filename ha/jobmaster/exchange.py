@@ -7,14 +7,13 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 import msgspec
 
+from ha.jobmaster.call_errors import Lost, NotExecuted
 from ha.jobmaster.connecting import connect
-from ha.jobmaster.errors import Lost, NotExecuted
 from ha.jobmaster.master import JobMaster, has_tls, reach
 from ha.jobmaster.security import Security
 from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, VERDICT_HEADER, Verdict
 
-MAX_REPLY_BYTES = 64 << 20
-"""A longer reply is not held in memory."""
+MAX_REPLY_BYTES = 64 << 20  # a longer reply is not held in memory
 
 _METHOD = re.compile("[A-Z]{1,20}")
 _PATH = re.compile("/[!-~]{0,8000}")
@@ -24,22 +23,12 @@ _OURS = {name.lower() for name in (SESSION_ID_HEADER, EPOCH_HEADER, VERDICT_HEAD
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to a job master.
-
-    Attributes:
-        method: the HTTP method.
-        path: with the query, escaped as in a URL.
-        body: empty for none.
-        headers: further ones; the call adds its own.
-
-    Raises:
-        ValueError: one of them cannot be sent; the message says which.
-    """
+    """A request to a job master; a part that cannot be sent is a ``ValueError``, which says which."""
 
     method: str
-    path: str
+    path: str  # with the query, escaped as in a URL
     body: bytes
-    headers: Mapping[str, str]
+    headers: Mapping[str, str]  # further ones; the call adds its own
 
     def __post_init__(self) -> None:
         if not _METHOD.fullmatch(self.method):
@@ -71,13 +60,9 @@ class Reply:
 
 
 def exchange(master: JobMaster, request: Request, deadline: float, security: Security) -> Reply:
-    """Send a request, and return the answer of exactly this leader.
-
-    Raises:
-        InvalidName: the leader's address is not one that can be called.
-        Lost: the request may have been executed, and no valid answer came.
-        NotExecuted: the request was refused, or reached no master.
-    """
+    """Send a request, and return the answer of exactly this leader."""
+    # InvalidName: the leader's address is not one that can be called. Lost: the request may have been executed, and no
+    # valid answer came. NotExecuted: the request was refused, or reached no master.
     host, port, prefix = reach(master)
     context, own = security.context(host, tls=has_tls(master)), security.headers()
     connection = HTTPConnection(host, port)

@@ -8,19 +8,18 @@ from functools import wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, Leading, Rejected, accept, dismiss
+from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, LeaderNow, Rejected, accept, dismiss
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MAX_HELD_BYTES = 64 << 20
-"""A longer answer is not held in memory: answer with a place where it can be read."""
+MAX_HELD_BYTES = 64 << 20  # a longer answer is not held in memory: answer with a place where it can be read
 
 Headers = Mapping[str, str]
 
 
 def guarded(
-    leader: Leading,
+    leader: LeaderNow,
 ) -> Callable[[Callable[Concatenate[Headers, P], T]], Callable[Concatenate[Headers, P], T]]:
     """Return a decorator: the function handles only requests that are meant for this leader, and only while it leads.
 
@@ -57,17 +56,13 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 class GuardedApplication:
     """A WSGI application that gets only requests meant for this leader, and answers only while it leads."""
 
-    def __init__(self, application: Application, leader: Leading) -> None:
+    def __init__(self, application: Application, leader: LeaderNow) -> None:
         """Wrap ``application``."""
         self._application = application
         self._leader = leader
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> list[bytes]:
-        """See PEP 3333.
-
-        Raises:
-            ValueError: the answer is longer than :data:`MAX_HELD_BYTES`.
-        """
+        """See PEP 3333; an answer that is longer than :data:`MAX_HELD_BYTES` is a ``ValueError``."""
         try:
             accept(self._leader, environ.get(_variable(SESSION_ID_HEADER)), environ.get(_variable(EPOCH_HEADER)))
             status, headers, body = _answer(self._application, environ)

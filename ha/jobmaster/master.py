@@ -9,8 +9,7 @@ from leader.lookup.answers import Answer, Source
 
 MAX_PORT = 65535
 
-MASTER_TIMEOUT_S = 10.0
-"""Seconds for a call, with all attempts and lookups; enough for a failover after a crash."""
+MASTER_TIMEOUT_S = 10.0  # seconds for a call, with all attempts and lookups; enough for a failover after a crash
 
 _ADDRESS = re.compile(
     r"(?:https?://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[A-Za-z0-9._-]+))"
@@ -43,17 +42,13 @@ class JobMaster(msgspec.Struct, frozen=True):
 
 
 def master_of(answer: Answer, endpoint: str) -> JobMaster:
-    """Return where the leader of an answer can be reached.
-
-    Raises:
-        NoEndpoint: the leader publishes no such endpoint.
-    """
+    """Return where the leader of an answer can be reached; ``NoEndpoint`` if it publishes no such endpoint."""
     address = answer.endpoints.get(endpoint)
     if address is None:
         there = ", ".join(sorted(answer.endpoints)) or "none at all"
         raise NoEndpoint(
             f"Job {answer.job!r} publishes no endpoint {endpoint!r} (there is: {there}): "
-            f"give it to `ha run --endpoint {endpoint}=ADDRESS` or to ha.lead."
+            f"give `--endpoint {endpoint}=ADDRESS` to `ha run`, or the endpoint to ha.lead."
         )
     return JobMaster(answer.job, endpoint, address, answer.epoch, answer.session_id, answer.source)
 
@@ -64,11 +59,7 @@ def has_tls(master: JobMaster) -> bool:
 
 
 def reach(master: JobMaster) -> tuple[str, int, str]:
-    """Return host, port and path prefix of an address such as ``host:6123`` or ``http://host:6123/api``.
-
-    Raises:
-        InvalidName: the address has another form.
-    """
+    """Return host, port and path prefix of an address such as ``host:6123`` or ``http://host:6123/api``, else raise."""
     match = _ADDRESS.fullmatch(master.address)
     if match is None or int(match["port"]) > MAX_PORT:
         raise InvalidName(

@@ -1,7 +1,6 @@
 """The security of calls: what a caller trusts, and what it shows to the job master. Credentials lie in files.
 
-A token is sent over TLS only, and so only to a server with a certificate that the caller trusts: an address that
-somebody has forged gets nothing.
+A token is sent over TLS only, to a server with a certificate that the caller trusts: a forged address gets nothing.
 """
 
 import ssl
@@ -11,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ha.config.settings import Settings
-from ha.jobmaster.errors import NotExecuted
-from ha.listening.files import ChangingFiles
+from ha.jobmaster.call_errors import NotExecuted
+from ha.listening.reloaded_file import ChangingFiles
 
 MAX_TOKEN_BYTES = 10_000
 
@@ -35,8 +34,7 @@ class Security(msgspec.Struct, frozen=True):
     def context(self, host: str, *, tls: bool) -> ssl.SSLContext | None:
         """Return the context for a call of this host; None for one without TLS.
 
-        Raises:
-            NotExecuted: TLS is wanted and the address has none, or a file cannot be read.
+        ``NotExecuted`` if TLS is wanted and the address has none, or a file cannot be read.
         """
         if not tls and (self.ca or self.token):
             raise NotExecuted(f"{host} is published without https://, and jobmaster_ca or jobmaster_token is set")
@@ -45,23 +43,12 @@ class Security(msgspec.Struct, frozen=True):
         except (OSError, ValueError) as error:
             raise NotExecuted(f"jobmaster_ca or jobmaster_certificate cannot be read ({error})") from error
 
-    def shown(self) -> tuple[str, ...]:
-        """Return the token that is shown; nothing if there is none.
-
-        Raises:
-            NotExecuted: the file has none.
-        """
-        if not self.token:
-            return ()
+    def headers(self) -> dict[str, str]:
+        """Return the headers that show the token, if there is one; ``NotExecuted`` if its file cannot be used."""
         try:
-            return (_token(self.token).value(),)
+            return {"Authorization": f"Bearer {_token(self.token).value()}"} if self.token else {}
         except (OSError, ValueError) as error:
             raise NotExecuted(f"jobmaster_token cannot be read ({error})") from error
-
-    def headers(self) -> dict[str, str]:
-        """Return the headers that show the token; errors as :meth:`shown`."""
-        shown = self.shown()
-        return {"Authorization": f"Bearer {shown[0]}"} if shown else {}
 
 
 def security_of(settings: Settings | None) -> Security:
@@ -69,7 +56,10 @@ def security_of(settings: Settings | None) -> Security:
     if settings is None:
         return Security()
     return Security(
-        settings.jobmaster_ca, settings.jobmaster_token, settings.jobmaster_certificate, settings.jobmaster_key
+        settings.http.jobmaster_ca,
+        settings.http.jobmaster_token,
+        settings.http.jobmaster_certificate,
+        settings.http.jobmaster_key,
     )
 
 

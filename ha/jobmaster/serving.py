@@ -10,23 +10,22 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ha.config.addresses import bind
+from ha.config.server_access import access_of
 from ha.config.sources import load
 from ha.jobmaster.guard import Application, GuardedApplication
-from ha.jobmaster.verdict import VERDICT_HEADER, Leading, Verdict
-from ha.listening.access import access_of
+from ha.jobmaster.verdict import VERDICT_HEADER, LeaderNow, Verdict
 from ha.listening.problems import problem
 from ha.listening.server import HttpServer
 from ha.listening.tokens import Role, TokenCheck
 
-MAX_BODY_BYTES = 16 << 20
-"""A longer body is refused: it is held in memory."""
+MAX_BODY_BYTES = 16 << 20  # a longer body is refused: it is held in memory
 
 WHAT = "The job master"
 DENIED = {VERDICT_HEADER: Verdict.DENIED.value}
 
 
 @contextmanager
-def serve(application: Application, leader: Leading, listen: str, **settings: Any) -> Iterator[HttpServer]:
+def serve(application: Application, leader: LeaderNow, listen: str, **settings: Any) -> Iterator[HttpServer]:
     """Serve a WSGI application to callers of this leader, on threads, until the block ends.
 
     As soon as there is a file of tokens, ``GET`` and ``HEAD`` need one of the role "read", all else one of "operate".

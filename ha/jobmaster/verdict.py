@@ -10,13 +10,13 @@ from typing import Protocol
 import msgspec
 
 from leader.layout import names
+from store.errors import HaError
 
 SESSION_ID_HEADER = "X-Ha-Session-Id"
 EPOCH_HEADER = "X-Ha-Epoch"
 VERDICT_HEADER = "X-Ha-Verdict"
 
-MAX_DIGITS = 18
-"""The length of an epoch as text: longer than any epoch, and short enough to be parsed at once."""
+MAX_DIGITS = 18  # the length of an epoch as text: longer than any epoch, and short enough to be parsed at once
 
 
 class Verdict(Enum):
@@ -62,7 +62,7 @@ _SENTENCES = {
 }
 
 
-class Leading(Protocol):
+class LeaderNow(Protocol):
     """The part of a :class:`ha.leadership.leadership.Leadership` that is used here."""
 
     job: str
@@ -73,7 +73,7 @@ class Leading(Protocol):
         """Whether this process leads now."""
 
 
-class Rejected(Exception):
+class Rejected(HaError):
     """A request was rejected; this is the answer to send.
 
     Attributes:
@@ -84,7 +84,7 @@ class Rejected(Exception):
             this process does not lead, or the caller is denied.
     """
 
-    def __init__(self, leader: Leading, verdict: Verdict) -> None:
+    def __init__(self, leader: LeaderNow, verdict: Verdict) -> None:
         """Make the answer to a request to this leader."""
         super().__init__(_SENTENCES[verdict])
         self.verdict = verdict
@@ -100,7 +100,7 @@ class Rejected(Exception):
         }
 
 
-def check(leader: Leading, session_id: str | None, epoch: str | int | None) -> Verdict:
+def check(leader: LeaderNow, session_id: str | None, epoch: str | int | None) -> Verdict:
     """Return the verdict on a request that names this session id and epoch."""
     if not leader.is_leader():
         return Verdict.NOT_LEADING
@@ -112,23 +112,15 @@ def check(leader: Leading, session_id: str | None, epoch: str | int | None) -> V
     return Verdict.OLD if number < leader.epoch else Verdict.UNKNOWN
 
 
-def accept(leader: Leading, session_id: str | None, epoch: str | int | None) -> None:
-    """Return if the request may be handled.
-
-    Raises:
-        Rejected: it may not be handled.
-    """
+def accept(leader: LeaderNow, session_id: str | None, epoch: str | int | None) -> None:
+    """Return if the request may be handled, else raise ``Rejected``."""
     verdict = check(leader, session_id, epoch)
     if verdict is not Verdict.ACCEPTED:
         raise Rejected(leader, verdict)
 
 
-def dismiss(leader: Leading) -> dict[str, str]:
-    """Return the headers for the answer to a request that was handled.
-
-    Raises:
-        Rejected: the leadership has ended meanwhile.
-    """
+def dismiss(leader: LeaderNow) -> dict[str, str]:
+    """Return the headers for the answer to a request; ``Rejected`` if the leadership ended while it was handled."""
     if not leader.is_leader():
         raise Rejected(leader, Verdict.ENDED)
     return {

@@ -2,8 +2,7 @@
 
 Spark creates missing parents, so a fenced driver can bring its old leader directory back to life, with its staged
 files. It cannot bring back what only the protocol creates: the record, and a folder that was created here without
-parents. So every published file passes through such a folder first. Once another process leads, that folder is gone for
-good.
+parents. So every published file passes through such a folder first. The next leader's claim removes it for good.
 """
 
 import os
@@ -13,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from leader.errors import InvalidName, InvalidSettings
 from leader.job.fenced_directory import FencedDirectory
@@ -31,6 +29,7 @@ from leader.layout.names import (
     STAGED,
     STATUS,
     TRASH,
+    UNGUARDED,
     LeaderDirectory,
 )
 from store.bounded import BoundedFiles
@@ -38,11 +37,12 @@ from store.clock import BOOT_CLOCK, now
 from store.errors import AlreadyExists, Invalid, NotEmpty, NotFound, NotSent, NotWritable, StoreError, Unknown
 from store.files import Entry, Files
 from store.open import normal, open_files
+from store.traits import traits
+from store.uris import split
 
 T = TypeVar("T")
 
-ATTEMPTS = 5
-"""Tries of one call whose outcome is unknown."""
+ATTEMPTS = 5  # tries of one call whose outcome is unknown
 
 PATIENCE_S = 30.0
 """For so long a call is repeated that the store cannot take now: while NameNodes change their roles, none is active."""
@@ -50,16 +50,13 @@ PATIENCE_S = 30.0
 CALL_TIMEOUT_S = 5.0
 """Time for one call. A driver can wait that long, because nothing here decides whether it still leads."""
 
-RETRY_S = 0.5
-"""Pause between two tries."""
-
-MOST_PARENTS = 10_000
-"""Folders outside that are remembered as being there."""
+RETRY_S = 0.5  # pause between two tries
+MOST_PARENTS = 10_000  # folders outside that are remembered as being there
 
 _OWN_FOLDERS = {BLOBS, CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY, OUT, RECORD, RESULTS, REWINDING, SPARK, STAGED, TRASH}
 
 
-class LeaderHome(Protocol):
+class FencedHome(Protocol):
     """The part of a :class:`ha.leadership.leadership.Leadership` that a :class:`FencedRename` needs."""
 
     job: str
@@ -94,17 +91,12 @@ class FencedRename:
         outside: path of the target.
     """
 
-    def __init__(self, leadership: LeaderHome, outside: str) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            leadership: owner of the leader directory.
-            outside: URI of the target; renames may lead to it, beside it and below it.
-
-        Raises:
-            InvalidSettings: no rename leads to the target: it is in another file system, or in a job's directory.
-        """
-        self._epoch = leadership.epoch
+    def __init__(self, leadership: FencedHome, outside: str) -> None:
+        """Connect to nothing yet."""
+        # `leadership`: owner of the leader directory. `outside`: URI of the target; renames may lead to it, beside it
+        # and below it.
+        # InvalidSettings: no rename leads to the target: it is in another file system, or in a job's directory.
+        self.job, self._epoch = leadership.job, leadership.epoch
         self.root, self.inside, self.outside = common_root(leadership.directory, outside)
         self._files = leadership.open_files(self.root)
         self._parents: set[str] = set()
@@ -141,10 +133,8 @@ class FencedRename:
         """Rename within the leader directory or out of it; return False if the target existed before.
 
         A missing folder outside is created. It returns True only when no crash of a NameNode can undo the move.
-
-        Raises:
-            NotFound: the source does not exist.
         """
+        # NotFound: the source does not exist.
         outside = not target.startswith(f"{self.inside}/")
         parent_known = outside and not self._make_parent(posixpath.dirname(target))
         doubtful, unknown, end = False, 0, now() + PATIENCE_S
@@ -177,9 +167,9 @@ class FencedRename:
                     raise error
 
     def acknowledge(self) -> None:
-        """Have the store acknowledge a change. What it showed before, and shows after, no crash of it undoes."""
-        folder = f"{self.inside}/{STAGED}/{self._epoch}-{uuid.uuid4().hex}"  # the next leader sweeps it away
-        self.make_folders(f"{self.inside}/{STAGED}", folder)
+        """Have the store acknowledge a change. A crash of it undoes nothing that it showed before and shows after."""
+        own = f"{self.inside}/{STAGED}/{self._epoch}"  # the next leader sweeps it away
+        self.make_folders(f"{self.inside}/{STAGED}", own, folder := f"{own}/{uuid.uuid4().hex}")
         with suppress(StoreError):
             self.remove(folder)
 
@@ -221,15 +211,10 @@ class FencedRename:
                 self.remove(f"{job}/{entry.name}")
 
     def publish(self, staged: str, folder: str) -> bool:
-        """Move a file or directory to the target for good; return False, and drop it, if the target existed before.
-
-        Args:
-            staged: its path, relative to the leader directory.
-            folder: an unused path, likewise. After a crash the next leader sweeps away what stays there.
-
-        Raises:
-            NotFound: there is nothing at ``staged``.
-        """
+        """Move a file or directory to the target for good; return False, and drop it, if the target existed before."""
+        # `staged`: its path, relative to the leader directory. `folder`: an unused path, also relative. After a crash
+        # the next leader sweeps away what stays there.
+        # NotFound: there is nothing at ``staged``.
         folder = f"{self.inside}/{folder}"
         self.make_folders(folder)
         self.move(f"{self.inside}/{staged}", f"{folder}/it")
@@ -259,15 +244,17 @@ def make_parents(files: Files, path: str) -> None:
             files.make_directory("/".join(parts[:end]))
 
 
-def staged_path(leadership: LeaderHome, staged: str) -> str:
-    """Return the path of staged data, relative to the leader directory.
-
-    Raises:
-        InvalidName: the URI is not below the leader directory, or belongs to the protocol.
-    """
+def staged_path(leadership: FencedHome, staged: str) -> str:
+    """Return the path of staged data, relative to the leader directory."""
+    # InvalidName: the URI is not below the leader directory, or belongs to the protocol.
     relative = staged.removeprefix(f"{leadership.directory}/")
     parts = relative.split("/")
-    if relative == staged or {"", ".", ".."} & set(parts) or parts[0] in _OWN_FOLDERS or parts[0].startswith(STATUS):
+    if (
+        relative == staged
+        or {"", ".", ".."} & set(parts)
+        or parts[0] in _OWN_FOLDERS
+        or parts[0].startswith((STATUS, UNGUARDED))
+    ):
         raise InvalidName(
             f"{staged!r} cannot be published: stage it at leadership.path('work/...') and give that URI; "
             f"{', '.join(sorted(_OWN_FOLDERS))} are the protocol's own folders."
@@ -296,13 +283,9 @@ def _pause() -> None:
 
 
 def common_root(inside: str, outside: str) -> tuple[str, str, str]:
-    """Return a root that contains both, and their paths below it.
-
-    Raises:
-        InvalidSettings: there is none.
-    """
+    """Return a root that contains both, and their paths below it. InvalidSettings: there is none."""
     try:
-        ours, theirs = urlsplit(inside), urlsplit(normal(outside) if outside.startswith("viewfs:") else outside)
+        ours, theirs = split(inside), split(normal(outside) if outside.startswith("viewfs:") else outside)
     except Invalid as error:
         raise InvalidSettings(f"output: {error}") from error
     if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
@@ -311,7 +294,7 @@ def common_root(inside: str, outside: str) -> tuple[str, str, str]:
             "because a batch gets there by a rename."
         )
     paths = [posixpath.normpath(parts.path) for parts in (ours, theirs)]
-    top = posixpath.commonpath(paths) if ours.scheme == "file" else "/"
+    top = posixpath.commonpath(paths) if traits(inside).local else "/"
     if top in paths or not theirs.path.startswith("/") or paths[1].startswith(f"{posixpath.dirname(paths[0])}/"):
         raise InvalidSettings(f"The output {outside!r} cannot be there: choose a directory beside those of the jobs.")
     try:

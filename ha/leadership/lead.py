@@ -11,11 +11,13 @@ from ha.config.announce import announce
 from ha.config.settings import Settings
 from ha.config.sources import gather
 from ha.config.stores import Stores
-from ha.leadership.deadline_file import DeadlineReader
-from ha.leadership.grant_file import take
+from ha.leadership.dry_run_job import settings_here
 from ha.leadership.leadership import Leadership, SidecarHolder
 from ha.leadership.standalone import StandaloneLeadership
-from ha.leadership.throw_away import settings_here
+from ha.program import end_file
+from ha.program.deadline_file import DeadlineReader
+from ha.program.end_file import End
+from ha.program.grant_file import take
 from leader.contender.runtime import Runtime
 from leader.errors import InvalidSettings, NotLeader
 from leader.layout.information import check_endpoints
@@ -32,12 +34,7 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
     """
 
     def __init__(
-        self,
-        job: str,
-        endpoints: Mapping[str, str] | None = None,
-        *,
-        timeout: float | None = None,
-        **settings: Any,
+        self, job: str, endpoints: Mapping[str, str] | None = None, *, timeout: float | None = None, **settings: Any
     ) -> None:
         """Prepare; nothing is connected before the block is entered.
 
@@ -56,6 +53,9 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
         self._timeout = timeout
         self._gathered = gather(settings_here(settings))
         self._held: StandaloneLeadership | SupervisedLeadership | None = None
+        self._leadership: Leadership | None = None
+        self.end: End | None = None
+        """How the block ends, for modules of this package that know it better than by its error."""
 
     def __enter__(self) -> Leadership:
         """Wait for the grant, and return the leadership.
@@ -71,17 +71,22 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
             announce(self._gathered)
             self._held = StandaloneLeadership(self._job, settings)
         try:
-            return self._held.enter(self._endpoints, self._timeout)
+            self._leadership = self._held.enter(self._endpoints, self._timeout)
         except BaseException:
             self._held.leave()
             raise
+        return self._leadership
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(self._held, StandaloneLeadership) and error is not None:
             self._held.record_end(f"raised-{type(error).__name__}"[:64].replace("_", "-"))
-        if self._held is not None:
+        if self._leadership is not None:
+            self._leadership.await_failures()
+        if isinstance(self._held, SupervisedLeadership):
+            self._held.leave(self.end or End(f"{type(error).__name__}: {error}" if failed(error) else ""))
+        elif self._held is not None:
             self._held.leave()
 
     def record_end(self, cause: str) -> None:
@@ -99,12 +104,19 @@ def supervised(job: str) -> bool:
     return os.environ.get("HA_JOB") == job and "HA_BELIEF" in os.environ
 
 
+def failed(error: BaseException | None) -> bool:
+    """Whether a block is left by an error, and not by ``sys.exit(0)``."""
+    return error is not None and not (isinstance(error, SystemExit) and not error.code)
+
+
 class SupervisedLeadership:
     """This program shares the leadership of the sidecar that supervises it."""
 
     def __init__(self, settings: Settings) -> None:
         self._stores = Stores(settings)
-        self._runtime = Runtime(settings.contender, self._stores.timing, self._stores.files, self._stores.zookeeper)
+        self._runtime = Runtime(
+            settings.leadership.contender, self._stores.timing, self._stores.files, self._stores.zookeeper
+        )
         self._leadership: Leadership | None = None
 
     def enter(self, endpoints: Mapping[str, str], timeout: float | None) -> Leadership:
@@ -132,11 +144,14 @@ class SupervisedLeadership:
             directory = LeaderDirectory(int(os.environ["HA_EPOCH"]), os.environ["HA_SESSION_ID"])
         holder = SidecarHolder(job, deadline.is_leader)
         self._leadership = Leadership(job, directory, self._stores, self._runtime, holder)
+        end_file.tell(end_file.INSIDE)
         return self._leadership
 
-    def leave(self) -> None:
-        """Close everything; the sidecar gives the lease back itself."""
+    def leave(self, end: End | None = None) -> None:
+        """Close everything, and say how the block ends; the sidecar gives the lease back itself."""
         if self._leadership is not None:
             self._leadership.end()
+            if end is not None:
+                end_file.tell(End() if self._leadership.finished else end)
         self._runtime.close()
         self._stores.close()

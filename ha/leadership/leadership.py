@@ -9,6 +9,7 @@ from typing import Protocol
 from ha.config.stores import Stores
 from ha.jobmaster.verdict import Verdict, check
 from ha.leadership.fenced_rename import PATIENCE_S, FencedRename, staged_path
+from ha.program import end_file, failure_notes
 from leader.contender.mirror_runner import MirrorRunner
 from leader.contender.runtime import Runtime
 from leader.errors import Fenced, InvalidName, NotLeader
@@ -25,10 +26,11 @@ from leader.layout.information import check_endpoints
 from leader.layout.names import BLOBS, LeaderDirectory
 from leader.layout.znodes import checkpoints_path
 from store.bounded import BoundedFiles
+from store.clock import now
 from store.errors import StoreError
 
-KEEP_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Between the tries to keep a failure."""
+KEEP_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)  # between the tries to keep a failure
+KEEP_TIMEOUT_S = 3.0  # longest wait of a block's end until its failures are kept; a sidecar keeps later what is left
 
 _log = logging.getLogger("ha")
 
@@ -61,7 +63,7 @@ class SidecarHolder:
 
     def resign(self) -> None:
         """Refuse."""
-        raise NotLeader(f"The sidecar leads job {self._job!r}: ask it with `ha resign {self._job}`.")
+        raise NotLeader(f"The sidecar leads job {self._job!r}: ask it with `ha job handover {self._job}`.")
 
 
 class Leadership:
@@ -79,7 +81,7 @@ class Leadership:
         status: the job's state; :class:`leader.job.status.JobStatus`.
         graph: description of what the job runs, with versions; :class:`leader.job.versioned_files.VersionedFile`.
         results: how the job and its parts have ended; :class:`leader.job.results.Results`.
-        exceptions: the newest failures of the job, whoever led it; :class:`leader.job.exceptions.Exceptions`.
+        exceptions: the newest failures of the job, of all leaders; :class:`leader.job.exceptions.Exceptions`.
         blobs: small files by name, with versions; :class:`leader.job.versioned_files.VersionedFiles`.
         cleanup: moves the leavings of a job that has ended to the trash, and back;
             :class:`leader.job.cleanup.Cleanup`.
@@ -101,7 +103,7 @@ class Leadership:
         Args:
             job: name of the job.
             directory: epoch and session id.
-            stores: both stores; whoever opened them closes them.
+            stores: both stores; the caller closes them.
             runtime: runs the mirror of the checkpoints in ZooKeeper.
             holder: holds the lease.
             mirror: mirror of the job's checkpoints, if this process has one already.
@@ -115,14 +117,14 @@ class Leadership:
         self.checkpoints = Checkpoints(
             self._own,
             changed=self._mirror_checkpoints,
-            retained=stores.settings.checkpoints_retained,
+            retained=stores.settings.command.checkpoints_retained,
             observer=stores.history.observer,
             patience=PATIENCE_S,
         )
         self.status = JobStatus(self._own)
         self.graph = graph_of(self._own)
         self.results = Results(self._own)
-        self.exceptions = Exceptions(self._own, stores.settings.exceptions_retained)
+        self.exceptions = Exceptions(self._own)
         self.blobs = VersionedFiles(self._own, BLOBS, "a blob")
         self.cleanup = Cleanup(self._own)
         self.queries = QueryCheckpoints(self._own)
@@ -130,6 +132,9 @@ class Leadership:
         self._mirror = mirror or mirror_of_checkpoints(runtime, job)
         self._holder = holder
         self._revoked = threading.Event()
+        self._keeping: list[threading.Thread] = []
+        self.finished = False
+        """Whether :meth:`finish` was called, for modules of this package."""
         self.settling = threading.Event()
         """Set while the queries are stopped in order, for modules of this package: no output begins a batch then."""
         self._callbacks: list[Callable[[], object]] = []
@@ -148,20 +153,41 @@ class Leadership:
         """Keep a failure among the job's exceptions, on a thread of its own. For modules of this package.
 
         A store that is away makes queries fail: so there are some tries, in half a minute. A failure whose outcome is
-        unknown is rather kept twice than never.
+        unknown is rather kept twice than never. Until it is kept, a note for the sidecar outlives this process.
         """
+        noted = isinstance(self._holder, SidecarHolder)
+        note = failure_notes.make(failure_notes.Note(kind, message, query, trace)) if noted else None
 
         def keep() -> None:
             for pause in (*KEEP_PAUSES_S, None):
                 try:
                     self.exceptions.add(kind, message, query=query, trace=trace)
+                    failure_notes.drop(note)
                 except (StoreError, NotLeader) as error:
                     if pause is not None and isinstance(error, StoreError) and not self._revoked.wait(pause):
                         continue
-                    _log.warning("%s: a failure is not kept for `ha exceptions`: %s", self.job, error)
+                    _log.warning("%s: a failure is not kept for `ha job exceptions`: %s", self.job, error)
                 return
 
-        threading.Thread(target=keep, name="ha-exceptions", daemon=True).start()
+        thread = threading.Thread(target=keep, name="ha-exceptions", daemon=True)
+        self._keeping = [*filter(threading.Thread.is_alive, self._keeping), thread]
+        thread.start()
+
+    def await_failures(self) -> None:
+        """Wait until the failures are kept, or that takes too long. For modules of this package."""
+        deadline = now() + KEEP_TIMEOUT_S
+        for each in self._keeping:
+            each.join(max(0.0, deadline - now()))
+
+    def finish(self) -> None:
+        """Say that the job has finished when the block is left, whatever its queries do then.
+
+        Without this an exit code of 0 is no success while a query has failed or is still active, or if none was
+        started: the job goes on by its restart strategy. A program that does not run under ``ha run`` needs no call.
+        """
+        self.finished = True
+        if isinstance(self._holder, SidecarHolder):
+            end_file.tell(end_file.End())
 
     def is_leader(self) -> bool:
         """Whether this process leads now: a comparison with the clock that asks no store."""
@@ -174,7 +200,7 @@ class Leadership:
 
         Args:
             session_id: the session id in the request; None if it has none.
-            epoch: likewise.
+            epoch: the epoch in the request; None if it has none.
         """
         return check(self, session_id, epoch)
 
@@ -235,8 +261,7 @@ class Leadership:
     def on_revoked(self, callback: Callable[[], object]) -> None:
         """Register a function to be called when the leadership ends; at once if it has ended already.
 
-        The functions run on a thread of their own, the last registered first. They should return within the setting
-        ``stop_margin``.
+        The functions run on a thread of their own, the last registered first, and should return in ``stop_margin``.
         """
         with self._lock:
             if not self._revoked.is_set():

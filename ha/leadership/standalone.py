@@ -10,14 +10,22 @@ from ha.agent.borrower import borrower_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
-from ha.leadership.notices import AskedTo, Granted, NoticeQueue, Published, Requested, Revoked, Wake
+from ha.leadership.notices import (
+    AskedTo,
+    GrantNotice,
+    NoticeQueue,
+    PublicationNotice,
+    Requested,
+    RevocationNotice,
+    Wake,
+)
 from leader.contender.contender import Contender
 from leader.contender.runtime import Runtime
 from leader.contender.twins import TwinWatch, twin_sentence
 from leader.errors import NotLeader, Unreachable
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.grants import record_end
-from leader.job.requests import Requests
+from leader.job.request_folder import Requests
 from leader.layout.lease import ANYBODY
 from leader.layout.names import LeaderDirectory
 from leader.observer import fan_out
@@ -25,11 +33,8 @@ from leader.timing import Timing
 from store.clock import BOOT_CLOCK, now
 from store.errors import StoreError
 
-CONFIRM_TIMEOUT_S = 30.0
-"""Longest wait of ``confirm`` for HDFS; the leadership itself ends sooner if HDFS stays away."""
-
-RELEASE_POLL_S = 0.01
-"""Pause between two looks whether a lease is free."""
+CONFIRM_TIMEOUT_S = 30.0  # longest wait of ``confirm`` for HDFS; the leadership itself ends sooner if HDFS stays away
+RELEASE_POLL_S = 0.01  # pause between two looks whether a lease is free
 
 _log = logging.getLogger("ha")
 
@@ -43,20 +48,22 @@ class StandaloneLeadership:
         self._leads_until = float("-inf")
         self._notices = NoticeQueue(self._believed)
         timing = self._stores.timing
-        self.runtime = Runtime(settings.contender, timing, self._stores.files, self._stores.zookeeper)
+        self.runtime = Runtime(settings.leadership.contender, timing, self._stores.files, self._stores.zookeeper)
         self._contender = Contender.make(
             self.runtime,
-            settings.contender,
+            settings.leadership.contender,
             timing,
-            observer=fan_out(self._stores.history.observer, TwinWatch(settings.contender, self._refuse_twin).observe),
-            borrows=settings.borrows_session,
+            observer=fan_out(
+                self._stores.history.observer, TwinWatch(settings.leadership.contender, self._refuse_twin).observe
+            ),
+            borrows=settings.leadership.borrows_session,
         )
         self.runtime.attach(self._contender)
         self._borrower = borrower_of(self._stores, self.runtime, self._contender)
         self._successor = ""
         self._recorded = False
         self._twin = ""
-        """Why this process does not contend any more; empty if it does."""
+        """Why this process has stopped contending; empty if it contends."""
         self._granted = threading.Event()
         self._published: dict[str, str] | None = None
         self._changed = threading.Condition()
@@ -66,11 +73,8 @@ class StandaloneLeadership:
         self._thread = threading.Thread(target=self._run, name=f"ha-{job}", daemon=True)
 
     def enter(self, endpoints: Mapping[str, str], timeout: float | None) -> Leadership:
-        """Contend, and return once the job is granted and the endpoints are published.
-
-        Raises:
-            NotLeader: that took longer than ``timeout`` seconds.
-        """
+        """Contend, and return once the job is granted and the endpoints are published."""
+        # NotLeader: that took longer than ``timeout`` seconds.
         self._endpoints = dict(endpoints)
         self._thread.start()
         self.runtime.ask(lambda: self._contender.join(self._job, self._notices), timeout=5.0)
@@ -79,7 +83,9 @@ class StandaloneLeadership:
         if self._twin:
             raise NotLeader(f"Job {self._job!r}: {self._twin}")
         if not granted or self._leadership is None:
-            raise NotLeader(f"Job {self._job!r} was not granted to {self._stores.settings.contender} in {timeout:g} s.")
+            who = self._stores.settings.leadership.contender
+            said = f"Job {self._job!r} was not granted to {who} in {timeout:g} s. {self._notices.last_said}"
+            raise NotLeader(said.rstrip())
         self._stores.history.ran(self._job, self._leadership.epoch, running=True)
         return self._leadership
 
@@ -110,7 +116,9 @@ class StandaloneLeadership:
         self._recorded = True
         stores = self._stores
         leader = LeaderDirectory(leadership.epoch, leadership.session_id)
-        record_end(stores.files, self._job, leader, cause, stores.settings.contender, stores.timing.call_timeout)
+        record_end(
+            stores.files, self._job, leader, cause, stores.settings.leadership.contender, stores.timing.call_timeout
+        )
 
     def resign(self) -> None:
         """See :meth:`ha.leadership.leadership.Leadership.resign`."""
@@ -124,7 +132,7 @@ class StandaloneLeadership:
             return  # in a callback of on_revoked; the lease is given back once all of them have returned
         if self._leadership is not None and not self._over.is_set():
             self.runtime.post(lambda: self._contender.step_down(self._job, reason))
-            self._over.wait(self._stores.settings.stop_grace + self._stores.timing.long_ttl)
+            self._over.wait(self._stores.settings.command.stop_grace + self._stores.timing.long_ttl)
         self.runtime.post(lambda: self._contender.release(self._job, successor))
         with suppress(TimeoutError):  # another thread has left the block meanwhile
             await_release(lambda: self.runtime.ask(self._busy, timeout=5.0), self._stores.timing)
@@ -141,7 +149,7 @@ class StandaloneLeadership:
 
     def _refuse_twin(self, job: str) -> None:
         if self._leadership is None:  # a program that has led already hears of its end another way
-            self._twin = twin_sentence(self._stores.settings.contender)
+            self._twin = twin_sentence(self._stores.settings.leadership.contender)
             self.runtime.post(lambda: self._contender.release(job))
             self._granted.set()
 
@@ -156,13 +164,11 @@ class StandaloneLeadership:
     def _run(self) -> None:
         while (notice := self._notices.get()) is not None and not isinstance(notice, Wake):
             match notice:
-                case Granted(job, grant):
+                case GrantNotice(job, grant):
                     directory = LeaderDirectory(grant.epoch, grant.session_id)
                     self._leadership = Leadership(job, directory, self._stores, self.runtime, self)
-                    self.runtime.post(
-                        partial(self._contender.confirm, job, grant.session_id, self._endpoints),
-                    )
-                case Published(_, information):
+                    self.runtime.post(partial(self._contender.confirm, job, grant.session_id, self._endpoints))
+                case PublicationNotice(_, information):
                     with self._changed:
                         self._published = dict(information.endpoints)
                         self._changed.notify_all()
@@ -175,7 +181,7 @@ class StandaloneLeadership:
                 case Requested(job) if self._leadership is not None:
                     leader = LeaderDirectory(self._leadership.epoch, self._leadership.session_id)
                     refuse_requests(self._stores, job, leader)
-                case Revoked(_, revoke):
+                case RevocationNotice(_, revoke):
                     self._end(revoke.until)
 
     def _end(self, until: float | None) -> None:
@@ -216,12 +222,8 @@ def refuse_requests(stores: Stores, job: str, leader: LeaderDirectory) -> None:
 
 
 def await_release(holds: Callable[[], bool], timing: Timing) -> None:
-    """Wait until a process no longer holds a job's lease; gives up after four call time-outs.
-
-    Args:
-        holds: whether the process holds the lease, or is about to give it back.
-        timing: has the call time-out.
-    """
+    """Wait until a process no longer holds a job's lease; gives up after four call time-outs."""
+    # `holds`: whether the process holds the lease, or is about to give it back. `timing`: has the call time-out.
     end = now() + 4 * timing.call_timeout
     while now() < end and holds():
         BOOT_CLOCK.sleep(RELEASE_POLL_S)

@@ -8,37 +8,24 @@ import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-SHARED_BITS = 64
-"""A host of IPv6 usually has all addresses that agree in these first bits."""
+SHARED_BITS = 64  # a host of IPv6 usually has all addresses that agree in these first bits
 
 
 @dataclass(eq=False, slots=True)
 class Connection:
-    """One connection.
+    """One connection."""
 
-    Attributes:
-        group: what counts as one host.
-        since: seconds of the clock at which it was accepted.
-        close: ends it.
-        busy: whether a request is being handled.
-    """
-
-    group: str
-    since: float
+    group: str  # what counts as one host
+    since: float  # seconds of the clock at which it was accepted
     close: Callable[[], None]
-    busy: bool = False
+    busy: bool = False  # whether a request is being handled
 
 
 class Connections:
     """All connections of a listening socket, for one thread."""
 
     def __init__(self, most: int, spared: float = 0.0) -> None:
-        """Begin with none.
-
-        Args:
-            most: as many may be open.
-            spared: seconds for which a connection is spared: a newer one goes instead.
-        """
+        """Begin with none; a connection is spared for some seconds: a newer one goes instead."""
         self.most, self._spared = most, spared
         self._groups: dict[str, dict[Connection, None]] = {}
         self._count = 0
@@ -63,10 +50,8 @@ class Connections:
                 del self._groups[connection.group]
 
     def surplus(self, at: float) -> Connection | None:
-        """Return the connection that has to go now; None if there is room for all.
-
-        It is of a host that has the most: the oldest that is neither busy nor spared, else the newest.
-        """
+        """Return the connection that has to go now; None if there is room for all."""
+        # It is of a host that has the most: the oldest that is neither busy nor spared, else the newest.
         if self._count <= self.most:
             return None
         size = max(map(len, self._groups.values()))
@@ -78,11 +63,6 @@ class Connections:
 
     def _oldest_idle(self, group: Iterable[Connection], at: float) -> Connection | None:
         return next((each for each in group if not each.busy and at - each.since >= self._spared), None)
-
-    def close_all(self) -> None:
-        """Close all of them."""
-        for each in [each for group in self._groups.values() for each in group]:
-            each.close()
 
 
 def _since(connection: Connection) -> float:

@@ -1,8 +1,8 @@
 """The check of the Host header: a request that a browser was tricked into is not answered.
 
-A foreign page can make a browser look its own name up anew, and get an address of this host (DNS rebinding). The
-browser then sends the page's name as Host. So only names of this host are answered. IP addresses need no list: nobody
-can make one lead elsewhere. A request without Host comes from no browser.
+A foreign page can make a browser look its own name up again, and get an address of this host (DNS rebinding). The
+browser then sends the page's name as Host. So only names of this host are answered. IP addresses need no list: they
+cannot be made to lead elsewhere. A request without Host comes from no browser.
 """
 
 import ipaddress

@@ -2,11 +2,8 @@
 
 import resource
 
-MOST = 1024
-"""More are never needed, whatever the system allows."""
-
-LEAST = 8
-"""So many are allowed even where the system allows next to nothing."""
+MOST = 1024  # more are never needed, whatever the system allows
+LEAST = 8  # so many are allowed even where the system allows next to nothing
 
 SHARE = 4
 """A listening socket may hold this part of all descriptors. A process has at most two such sockets, so half of all

@@ -1,8 +1,8 @@
-"""The listener: a listening socket with a bound. It closes the connections that are too many, and lets servers be.
+"""A listening socket with a connection limit; it closes the excess and leaves the server alone.
 
-A server that accepts from it never holds more than ``most`` connections. When another one comes, one of the host that
-has the most is shut down, and its server then closes it like any that has ended. So a flood costs the process neither
-its descriptors nor its log. If the process has no descriptor left all the same, connections are accepted and closed.
+A server that accepts from it never holds more than ``most`` connections. When another one comes, the host with the most
+loses one: it is shut down here, and its server closes it like any that has ended. So a flood costs the process neither
+its descriptors nor its log. If the process still has no descriptor left, connections are accepted and closed.
 """
 
 import contextlib
@@ -20,14 +20,9 @@ from store.spare import SPARE
 SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 """The system has no descriptor or no memory for another connection."""
 
-BACKLOG = 1024
-"""Connections that wait in the kernel until they are accepted; they cost the process nothing."""
-
-LOST_AFTER_MS = 30_000
-"""The kernel ends a connection whose other side has acknowledged or read nothing for so long."""
-
-KEEPALIVE_AFTER_S = 60
-"""The kernel asks a silent host whether it is still there after so long."""
+BACKLOG = 1024  # connections that wait in the kernel until they are accepted; they cost the process nothing
+LOST_AFTER_MS = 30_000  # the kernel ends a connection whose other side has acknowledged or read nothing for so long
+KEEPALIVE_AFTER_S = 60  # the kernel asks a silent host whether it is still there after so long
 
 _log = logging.getLogger("ha.listening")
 throttle(_log.name)
@@ -39,14 +34,7 @@ class BoundedListener(socket.socket):
     """A listening socket for a server of one thread, such as one of asyncio."""
 
     def __init__(self, bound: socket.socket, most: int, what: str, admits: Callable[[str], bool]) -> None:
-        """Take the place of ``bound``, which must listen already.
-
-        Args:
-            bound: is detached.
-            most: connections that may be open at the same time.
-            what: the server's name in log lines, such as "The HTTP API".
-            admits: whether connections from this IP address are accepted.
-        """
+        """Take the place of ``bound``, which must listen already; ``what`` names the server in log lines."""
         super().__init__(fileno=bound.detach())
         super().listen(BACKLOG)
         self._what, self._admits = what, admits
@@ -58,18 +46,14 @@ class BoundedListener(socket.socket):
         """Do nothing: it listens already. Servers listen with a backlog of their own, which is too short."""
 
     def accept(self) -> tuple[socket.socket, Peer]:
-        """Accept a connection; see :meth:`socket.socket.accept`.
-
-        Raises:
-            BlockingIOError: there is none; one that was not admitted does not count.
-        """
+        """Accept a connection; ``BlockingIOError`` if there is none that is admitted."""
         try:
             accepted, peer = super().accept()
         except OSError as error:
             if error.errno not in SCARCE:
                 raise
             self._turn_away(error)
-            raise BlockingIOError(errno.EAGAIN, "Nobody can be accepted now") from error
+            raise BlockingIOError(errno.EAGAIN, "No connection can be accepted now") from error
         if not self._admits(peer[0]):
             accepted.close()
             _log.warning("%s has turned away %s: its network is not in http_networks.", self._what, peer[0])
@@ -77,7 +61,7 @@ class BoundedListener(socket.socket):
         return self._admit(accepted, peer), peer
 
     def busy(self, peer: Peer, busy: bool) -> None:
-        """Say whether a request of this peer is being handled: such a connection goes last."""
+        """Note whether a request of this peer is being handled: such a connection goes last."""
         connection = self._by_peer.get(peer)
         if connection is not None:
             connection.busy = busy
@@ -95,7 +79,7 @@ class BoundedListener(socket.socket):
             self._connections.remove(surplus)
             surplus.close()
             _log.warning(
-                "%s has %d connections, and may have no more: it closes one of %s for each that comes.",
+                "%s has %d connections, the maximum: it closes one of %s for each new one.",
                 self._what,
                 self._connections.most,
                 surplus.group,

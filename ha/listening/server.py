@@ -27,11 +27,8 @@ from ha.listening.throttle import throttle
 HEADERS_WITHIN_S = 10.0
 """Seconds from the beginning of a connection, or from the last answer, to the end of a request's headers."""
 
-BODY_WITHIN_S = 60.0
-"""Seconds from there to the end of its body."""
-
-IDLE_S = 5
-"""Seconds without a byte between two requests; uvicorn takes whole ones."""
+BODY_WITHIN_S = 60.0  # seconds from there to the end of its body
+IDLE_S = 5  # seconds without a byte between two requests; uvicorn takes whole ones
 
 ACCEPTED_AT_ONCE = 16
 """Connections that are accepted before those that are open are looked at again: a request that has arrived is read
@@ -43,17 +40,12 @@ _log = logging.getLogger("ha")
 
 
 class HttpServer:
-    """Serves an application on a thread of its own, so that a slow client delays nobody else."""
+    """Serves an application on a thread of its own, so that a slow client delays only itself."""
 
     def __init__(self, application: ASGIApp, bound: socket.socket, what: str, access: Access) -> None:
-        """Prepare; connections are accepted from :meth:`start` on.
-
-        Args:
-            application: answers.
-            bound: listens already; closed by :meth:`close`.
-            what: its name in log lines, such as "The HTTP API".
-            access: TLS, and the networks that may connect; the other checks are the application's.
-        """
+        """Prepare; connections are accepted from :meth:`start` on, from ``bound``, which listens already."""
+        # `what` names the server in log lines. Of `access` it takes TLS and the networks; the rest is the
+        # application's.
         for name in ("asyncio", "uvicorn.error"):
             throttle(name)  # they write a line, or a traceback, for each connection that fails
         self._what = what
@@ -63,20 +55,11 @@ class HttpServer:
         protocol: Any = partial(_Protocol, on_busy=self._socket.busy)
         self.application = application
         config = uvicorn.Config(
-            application,
-            http=protocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            backlog=ACCEPTED_AT_ONCE,
-            timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=1,
-        )
-        self._overheard = access.tokens.wanted and access.tls is None and not _is_loopback(host)
+            application, http=protocol, ws="none", lifespan="off", log_config=None, log_level="warning",
+            access_log=False, proxy_headers=False, server_header=False, backlog=ACCEPTED_AT_ONCE,
+            timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        self._warnings = () if _is_loopback(host) else tuple(access.weaknesses())
         config.load()
         self._scheme = "http"
         if access.tls is not None:
@@ -87,8 +70,8 @@ class HttpServer:
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
-        if self._overheard:
-            _log.warning("%s takes tokens without TLS, so they can be overheard: set http_certificate.", self._what)
+        for each in self._warnings:
+            _log.warning("%s %s", self._what, each)
         _log.info("%s answers at %s://%s.", self._what, self._scheme, self.address)
 
     def close(self) -> None:

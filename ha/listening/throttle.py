@@ -4,11 +4,8 @@ import logging
 
 from store.clock import BOOT_CLOCK, Clock
 
-EVERY_S = 60.0
-"""Seconds between two lines of one kind."""
-
-MOST_KINDS = 100
-"""Kinds of lines that are remembered; then all are forgotten, and each is written once more."""
+EVERY_S = 60.0  # seconds between two lines of one kind
+MOST_KINDS = 100  # kinds of lines that are remembered; then all are forgotten, and each is written once more
 
 
 class Throttle(logging.Filter):
@@ -22,7 +19,7 @@ class Throttle(logging.Filter):
         self._left_out: dict[str, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the line is written; see :class:`logging.Filter`."""
+        """Return whether to write the line; see :class:`logging.Filter`."""
         kind, at = f"{record.name}:{str(record.msg).partition(chr(10))[0]}", self._clock.now()
         if at < self._next.get(kind, at):
             self._left_out[kind] = self._left_out.get(kind, 0) + 1
@@ -38,8 +35,7 @@ class Throttle(logging.Filter):
         return True
 
 
-THROTTLE = Throttle()
-"""The one of this process."""
+THROTTLE = Throttle()  # the one of this process
 
 
 def throttle(name: str) -> None:

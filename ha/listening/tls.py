@@ -1,9 +1,9 @@
-"""TLS of a server: a certificate, its key, and optionally the authority of its clients, read anew when they change."""
+"""TLS of a server: a certificate, its key, and optionally the authority of its clients, re-read when they change."""
 
 import logging
 import ssl
 
-from ha.listening.files import ChangingFiles
+from ha.listening.reloaded_file import ChangingFiles
 from ha.listening.throttle import throttle
 from leader.errors import InvalidSettings
 
@@ -15,16 +15,12 @@ class ServerTls:
     """A context for a server. Each new connection gets the present files; those that are open keep what they have."""
 
     def __init__(self, certificate: str, key: str, client_ca: str) -> None:
-        """Read the files, all in PEM.
+        """Read the files, all in PEM; ``InvalidSettings`` if one cannot be read, or the key is another certificate's.
 
-        Args:
-            certificate: the chain.
-            key: of the certificate, without a password; empty if it is in the same file.
-            client_ca: authority of the clients, which then need a certificate; empty if they need none.
-
-        Raises:
-            InvalidSettings: a file cannot be read, or the key is another certificate's.
+        The key is without a password, and may be in the file of the certificate. With a ``client_ca``, clients need a
+        certificate of this authority.
         """
+        self.asks_clients = bool(client_ca)
         paths = tuple(each for each in (certificate, key, client_ca) if each)
         try:
             self._contexts = ChangingFiles(paths, lambda: _context(certificate, key, client_ca))

@@ -14,15 +14,17 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ha.listening.files import ChangingFiles
 from ha.listening.problems import problem
+from ha.listening.reloaded_file import ChangingFiles
 from ha.listening.throttle import throttle
 from leader.errors import InvalidSettings
 
-LEAST_CHARACTERS = 16
-"""A shorter token could be guessed."""
+LEAST_CHARACTERS = 16  # a shorter token could be guessed
 
 MAX_FILE_BYTES = 100_000
+
+TOKEN = "ha.token"  # noqa: S105  # a name
+"""In the scope of a request that was let in: which token has brought it, by its digest; empty without tokens."""
 
 _TOKEN = re.compile(r"[!-~]+")
 _log = logging.getLogger("ha.listening")
@@ -37,12 +39,7 @@ class Role(IntEnum):
 
 
 def read_tokens(path: str) -> frozenset[bytes]:
-    """Return the digests of the tokens in a file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: a line is no token; the message does not show it.
-    """
+    """Return the digests of the tokens in a file; ``ValueError`` if a line is none, and does not show it."""
     with Path(path).open("rb") as file:
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
@@ -62,14 +59,7 @@ class Tokens:
     """The tokens of some roles."""
 
     def __init__(self, files: Mapping[Role, tuple[str, str]]) -> None:
-        """Read them.
-
-        Args:
-            files: for each role with tokens the name of its setting, and the path of the file.
-
-        Raises:
-            InvalidSettings: a file cannot be read.
-        """
+        """Read the files, each with the name of its setting; ``InvalidSettings`` if one cannot be read."""
         self._files: dict[Role, tuple[str, ChangingFiles[frozenset[bytes]]]] = {}
         for role, (name, path) in files.items():
             try:
@@ -85,8 +75,7 @@ class Tokens:
 
     def role_of(self, header: str) -> Role | None:
         """Return the highest role of the token in an ``Authorization`` header; None if it has none that counts."""
-        scheme, _, token = header.partition(" ")
-        digest = _digest(token.strip() if scheme.lower() == "bearer" else "")
+        digest = _digest(_token_in(header))
         # All are compared, each in the same time: how long it takes says nothing about any token.
         matching = [role for role in self._files if _is_among(digest, self._digests(role))]
         return max(matching, default=None)
@@ -110,14 +99,7 @@ class TokenCheck:
         needed: Callable[[Scope], Role | None],
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Wrap an application.
-
-        Args:
-            application: answers the others.
-            tokens: that count.
-            needed: which role a request needs; None for no token at all.
-            headers: of refusals.
-        """
+        """Wrap an application. ``needed`` returns the role that a request needs, None for no token at all."""
         self._application, self._tokens, self._needed = application, tokens, needed
         self._headers = dict(headers or {})
 
@@ -139,9 +121,15 @@ class TokenCheck:
         else:
             # The application has no use for the token, so it cannot show it by mistake.
             scope["headers"] = [each for each in scope["headers"] if each[0] != b"authorization"]
+            scope[TOKEN] = _digest(_token_in(said)).hex() if self._tokens.wanted else ""
             await self._application(scope, receive, send)
             return
         await refusal(scope, receive, send)
+
+
+def _token_in(header: str) -> str:
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _digest(token: str) -> bytes:

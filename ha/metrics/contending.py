@@ -8,17 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from ha.metrics.lookups import LeaderChanges
-from leader.election.events import (
-    Delete,
-    FilesCommand,
-    FilesDone,
-    Grant,
-    ListJob,
-    MakeDirectory,
-    Rename,
-    Revoke,
-    Suspect,
-)
+from ha.metrics.tables import Table, families
+from leader.election import events
 from leader.layout import names
 from leader.layout.lease import Lease
 from leader.layout.names import LeaderDirectory
@@ -31,8 +22,7 @@ TAKEOVER_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0
 REASONS = ("released", "session-gone", "process-gone", "expired", "successor-absent", "own")
 """Why a lease may be free; see ``RivalLease.expired_reason``.
 
-Each is shown from the start. Prometheus takes the first value of a series for what always was, so ``increase`` would
-miss the first takeover of a reason.
+Each is shown from the start: otherwise Prometheus' ``increase`` would miss the first takeover of a reason.
 """
 
 
@@ -40,26 +30,17 @@ class ContendingMetrics:
     """Counts what happens to the leaderships of one process; all of it happens on the contender's thread."""
 
     def __init__(
-        self,
-        registry: CollectorRegistry,
-        changes: LeaderChanges,
-        contender: str,
-        clock: Callable[[], float] = now,
+        self, registry: CollectorRegistry, changes: LeaderChanges, contender: str, clock: Callable[[], float] = now
     ) -> None:
-        """Register the metrics.
-
-        Args:
-            registry: where they are shown.
-            changes: told of every grant and every epoch that is seen in HDFS.
-            contender: the process's own name.
-            clock: gives boot-clock seconds.
-        """
+        # changes: told of every grant and every epoch that is seen in HDFS.
+        # contender: the process's own name.
+        # clock: gives boot-clock seconds.
         self._changes = changes
         self._contender = contender
         self._clock = clock
         self._grants = Counter(
             "ha_grants",
-            "Leaderships of this process that have begun, by the reason why the lease was free, as in ha history.",
+            "Leaderships of this process that have begun, by why the lease was free, as in ha job history.",
             ["job_name", "reason"],
             registry=registry,
         )
@@ -68,20 +49,19 @@ class ContendingMetrics:
         )
         self._fenced = Counter(
             "ha_fenced_operations",
-            "Writes of this process under its own epoch that HDFS refused, because a higher one had begun.",
+            "Writes of this process under its own epoch that HDFS refused: a higher one had begun.",
             ["job_name"],
             registry=registry,
         )
         self._suspected = Counter(
             "ha_suspected",
-            "Leaders whose process this one found gone, so that it seized the lease before their session ended.",
+            "Leaders whose lease this process seized before their session ended: their process was gone.",
             ["job_name"],
             registry=registry,
         )
         self._takeover = Histogram(
             "ha_takeover_seconds",
-            "Time from when this process could seize the lease (given back, run out, or its session gone) until it "
-            "leads. The time until a crash is noticed is not included: up to the session timeout or the ttl.",
+            "Time from when this process could seize the lease until it leads, without the detection.",
             ["reason"],
             buckets=TAKEOVER_SECONDS,
             registry=registry,
@@ -93,22 +73,22 @@ class ContendingMetrics:
     def observe(self, job: str, happened: object) -> None:
         """Count what the contender has done: a :data:`leader.observer.Observer`."""
         match happened:
-            case Rename():
+            case events.Rename():
                 self._job(job).seizes(happened, self._contender, self._clock())
-            case FilesDone(command, outcome) if isinstance(outcome.error, NotFound):
+            case events.FilesDone(command, outcome) if isinstance(outcome.error, NotFound):
                 self._job(job).missed(command)
-            case FilesDone(ListJob(), outcome) if outcome.done:
+            case events.FilesDone(events.ListJob(), outcome) if outcome.done:
                 self._listed(job, outcome.value or [])
-            case Grant():
+            case events.Grant():
                 self._granted(job, happened)
-            case Revoke(session_id):
+            case events.Revoke(session_id):
                 self._revoked(job, session_id)
-            case Suspect():
+            case events.Suspect():
                 self._suspected.labels(job).inc()
             case _:
                 self._job(job)
 
-    def _granted(self, job: str, grant: Grant) -> None:
+    def _granted(self, job: str, grant: events.Grant) -> None:
         state = self._job(job)
         state.session_id = grant.session_id
         self._grants.labels(job, grant.reason).inc()
@@ -118,7 +98,7 @@ class ContendingMetrics:
         self._changes.saw(job, grant.epoch)
 
     def _revoked(self, job: str, session_id: str) -> None:
-        """Count the end of a leadership, of which the contender may tell twice."""
+        """Count the end of a leadership once, even if the contender reports it twice."""
         state = self._job(job)
         if state.revoked != session_id:
             state.revoked = session_id
@@ -150,12 +130,10 @@ class _Job:
     def __init__(self) -> None:
         self.session_id = ""
         self.revoked = ""
-        self.refused = -1
-        """The own epoch under which a write was refused; the next list shows whether that was a fence."""
-        self.seizing: tuple[Lease, float] | None = None
-        """The lease that is being seized, and since when."""
+        self.refused = -1  # the own epoch under which a write was refused; the next list shows whether that was a fence
+        self.seizing: tuple[Lease, float] | None = None  # the lease that is being seized, and since when
 
-    def seizes(self, command: Rename, contender: str, at: float) -> None:
+    def seizes(self, command: events.Rename, contender: str, at: float) -> None:
         """Note since when a lease is being seized; tries that follow each other are one."""
         before, after = (Lease.parse(path.rpartition("/")[2]) for path in (command.source, command.destination))
         if before is None or after is None or before.owner == after.owner:
@@ -164,13 +142,49 @@ class _Job:
         if not again:
             self.seizing = before, at
 
-    def missed(self, command: FilesCommand) -> None:
+    def missed(self, command: events.FilesCommand) -> None:
         """Note that the entry which the command was to change is gone."""
         match command:
-            case Rename(path, _) | MakeDirectory(path) | Delete(path):
+            case events.Rename(path, _) | events.MakeDirectory(path) | events.Delete(path):
                 directory = LeaderDirectory.parse(path.partition("/")[0])
                 if directory is not None and directory.session_id == self.session_id:
                     self.refused = directory.epoch
+
+
+def _copy_lag(status: Mapping[str, Any]) -> int | None:
+    known = status["epoch"] is not None and status["copy_epoch"] is not None
+    return status["epoch"] - status["copy_epoch"] if known else None
+
+
+STATUS: Table[Mapping[str, Any]] = {
+    "ha_is_leader": ("1 if this process leads the job, by its own clock; else 0.", lambda each: each["is_leader"]),
+    "ha_epoch": ("Epoch of the job as this process last saw it in HDFS.", lambda each: each["epoch"]),
+    "ha_belief_remaining_seconds": (
+        "Time for which this process leads even if no store answers any more; 0 if it does not lead.",
+        lambda each: each["belief_seconds"],
+    ),
+    "ha_copy_lag_epochs": (
+        (
+            "Epoch in HDFS less that of ZooKeeper's record, both as this process last saw them; below 0 if ZooKeeper "
+            "is ahead; absent if it holds no record."
+        ),
+        _copy_lag,
+    ),
+    "ha_command_memory_bytes": (
+        (
+            "Memory of the command and of all processes it has started on this host, shared pages divided; 0 if it "
+            "does not run."
+        ),
+        lambda each: each["command"] and each["command"]["memory_bytes"],
+    ),
+}
+
+REPAIRS: Table[Mapping[str, Any]] = {
+    "ha_copy_repairs": (
+        "Times this process wrote its record in ZooKeeper again because it was gone or changed.",
+        lambda each: each["copy_repairs"],
+    )
+}
 
 
 class LeadershipStatus(Collector):
@@ -182,55 +196,18 @@ class LeadershipStatus(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics; raises what ``statuses`` raises."""
-        statuses = self._statuses()
-        leads = _by_job("ha_is_leader", "1 if this process leads the job, by its own clock; else 0.")
-        epoch = _by_job("ha_epoch", "Epoch of the job as this process last saw it in HDFS, whoever leads.")
-        belief = _by_job(
-            "ha_belief_remaining_seconds",
-            "Time for which this process leads for certain even if no store answers any more; 0 if it does not lead.",
-        )
-        repairs = CounterMetricFamily(
-            "ha_copy_repairs",
-            "Times this process wrote its record in ZooKeeper again because it was gone or changed.",
-            labels=["job_name"],
-        )
-        lag = _by_job(
-            "ha_copy_lag_epochs",
-            "Epoch in HDFS less that of ZooKeeper's record, both as this process last saw them; below 0 if ZooKeeper "
-            "is ahead; absent if it holds no record.",
-        )
-        attests = GaugeMetricFamily(
-            "ha_zookeeper_attests", "1 if ZooKeeper now attests this process's session, so that a lease may rely on it."
-        )
-        memory = _by_job(
-            "ha_command_memory_bytes",
-            "Memory of the command and of all processes it has started on this host, shared pages divided; 0 if it "
-            "does not run.",
-        )
-        for job, status in statuses.items():
-            if (command := status["command"]) is not None:
-                memory.add_metric([job], command["memory_bytes"])
-            leads.add_metric([job], status["is_leader"])
-            belief.add_metric([job], status["belief_seconds"])
-            repairs.add_metric([job], status["copy_repairs"])
-            if status["epoch"] is not None:
-                epoch.add_metric([job], status["epoch"])
-                if status["copy_epoch"] is not None:
-                    lag.add_metric([job], status["epoch"] - status["copy_epoch"])
-        if statuses:  # one session serves all jobs
-            attests.add_metric([], next(iter(statuses.values()))["zookeeper"])
-        return leads, epoch, belief, repairs, lag, attests, memory
-
-
-def _by_job(name: str, meaning: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, meaning, labels=["job_name"])
+        rows = [([job], each) for job, each in self._statuses().items()]
+        yield from families(GaugeMetricFamily, STATUS, ["job_name"], rows)
+        yield from families(CounterMetricFamily, REPAIRS, ["job_name"], rows)
+        meaning = "1 if ZooKeeper now attests this process's session, so that a lease may rely on it."
+        for _, each in rows[:1]:  # one session serves all jobs
+            yield GaugeMetricFamily("ha_zookeeper_attests", meaning, each["zookeeper"])
 
 
 class CommandCounters:
     """Counts how often a job's command has failed, and was started again."""
 
     def __init__(self, registry: CollectorRegistry, job: str) -> None:
-        """Begin with 0."""
         self._restarts = Counter(
             "ha_command_restarts",
             "Restarts of the command after a failure, within a leadership of this process.",
@@ -239,8 +216,7 @@ class CommandCounters:
         ).labels(job)
         self._failures = Counter(
             "ha_command_failures",
-            "How often the command failed while this process led: it ended with an error, or was killed because it "
-            "hung.",
+            "Failures of the command while this process led: errors, and hangs for which it was killed.",
             ["job_name"],
             registry=registry,
         ).labels(job)

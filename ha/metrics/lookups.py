@@ -19,20 +19,19 @@ LOOKUP_SECONDS = (0.00001, 0.00002, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01,
 FALLBACKS = ("error", "no_node", "mismatch", "unverified", "undecodable", "none")
 """Why a reader asked HDFS; see ``Reader.fallbacks``."""
 
-NOWHERE = "none"
-"""The source of a lookup that had no answer."""
+NOWHERE = "none"  # the source of a lookup that had no answer
 
 USUAL = (*((source.value, "answered") for source in Source), (NOWHERE, "no_leader"), (NOWHERE, "unreachable"))
 """Sources with the outcomes that everybody sees sooner or later."""
 
 
 class LeaderChanges:
-    """Counts epochs of jobs, each of which is one grant; several sources may tell of the same."""
+    """Counts epochs of jobs, and each is one grant; several sources may report the same one."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._changes = Counter(
             "ha_leader_changes",
-            "Grants of a job to any process since this one first looked: the new epochs that it saw in HDFS.",
+            "Grants of a job to any process since this one first looked.",
             ["job_name"],
             registry=registry,
         )
@@ -51,7 +50,7 @@ class LeaderChanges:
 
 
 class LookupMetrics:
-    """Counts lookups; in a forked child nothing, as in :class:`ha.metrics.process.StoreMetrics`."""
+    """Counts lookups; in a forked child nothing, as in :class:`ha.metrics.process_metrics.StoreMetrics`."""
 
     def __init__(self, registry: CollectorRegistry, changes: LeaderChanges) -> None:
         self._registry = registry
@@ -59,8 +58,7 @@ class LookupMetrics:
         self._pid = os.getpid()
         self._lookups = Counter(
             "ha_lookups",
-            "Lookups of a leader by this process and its agent, by source (snapshot, zookeeper, hdfs; none if there is "
-            "no leader or no answer) and outcome: answered, stale, no_leader, unreachable.",
+            "Lookups of a leader by this process and its agent, by source of the answer and outcome.",
             ["source", "outcome"],
             registry=registry,
         )
@@ -110,14 +108,8 @@ class _Fallbacks(Collector):
         self._reader = reader
 
     def collect(self) -> Iterable[Metric]:
-        counted = dict(self._reader.fallbacks)
-        shown = CounterMetricFamily(
-            "ha_lookup_fallbacks",
-            "Lookups that asked HDFS, by what was wrong with ZooKeeper: error, or no answer in time; no_node, no "
-            "record; mismatch, a record that is too old or of another session; unverified, a new record, "
-            "which HDFS confirms; undecodable; none, not configured.",
-            labels=["reason"],
-        )
-        for reason in sorted({*FALLBACKS, *counted}):
-            shown.add_metric([reason], counted.get(reason, 0))
+        meaning = "Lookups that asked HDFS, by what was wrong with ZooKeeper's record."
+        shown = CounterMetricFamily("ha_lookup_fallbacks", meaning, labels=["reason"])
+        for reason, count in {**dict.fromkeys(FALLBACKS, 0), **self._reader.fallbacks}.items():
+            shown.add_metric([reason], count)
         yield shown

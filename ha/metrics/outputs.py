@@ -8,8 +8,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ha.metrics.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, paths_beside, read
-from ha.metrics.queries import Reports
+from ha.metrics.query_metrics import ReportFiles
+from ha.metrics.tables import Table, families
+from ha.program.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, paths_beside, read
 
 LABELS = ["job_name", "output"]
 
@@ -17,11 +18,77 @@ REGION_STATES = ("ERROR", "EXPIRED")
 
 _EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
+COUNTERS: Table[OutputReport] = {
+    "ha_output_late_files": (
+        "Files of an output in partitions that were committed before their batch came.",
+        lambda each: each.late_files if each.pending is not None else None,
+    ),
+    "ha_output_dead_letters": (
+        "Records of an output's batches that could not be processed, and were published apart.",
+        lambda each: each.dead_letters,
+    ),
+    "ha_output_replayed_batches": (
+        "Batches of an output that were done again and dropped: they were published before.",
+        lambda each: each.replayed,
+    ),
+    "ha_output_differing_batches": (
+        "Batches of a table that were done again with another number of rows than were published.",
+        lambda each: each.differing,
+    ),
+}
+
+BY_OUTCOME: Table[OutputReport] = {
+    "ha_output_files": (
+        "Files of an output's batches: created, renamed to their places, there already, or lost.",
+        lambda each: each.files,
+    ),
+    "ha_output_partitions": (
+        "Partitions of an output that were committed, or got rows late and are committed again.",
+        lambda each: {"committed": each.committed, "late": each.late} if each.pending is not None else None,
+    ),
+}
+
+GAUGES: Table[OutputReport] = {
+    "ha_output_lost_files": (
+        "Files of an output's newest batch that were deleted on their way: it cannot become complete.",
+        lambda each: each.lost,
+    ),
+    "ha_output_pending_partitions": (
+        "Partitions of an output with a partition commit that have rows and are not committed.",
+        lambda each: each.pending,
+    ),
+    "ha_output_gap_batches": (
+        "Batches that Spark has committed and an output lacks, though its query gives it each one.",
+        lambda each: each.lacking,
+    ),
+    "ha_output_directory_fullness": (
+        "Entries of an output's fullest directory, as a share of what HDFS allows in one.",
+        lambda each: each.fullness,
+    ),
+    "ha_output_complete_up_to": (
+        "The batch up to which all regions of an output are complete; -1 for none.",
+        lambda each: each.complete_up_to,
+    ),
+    "ha_output_region_lag_batches": (
+        "Batches from the one up to which all regions are complete to the newest one of any.",
+        lambda each: each.apart if each.complete_up_to is not None else None,
+    ),
+}
+
+REGIONS: Table[OutputReport] = {
+    "ha_output_regions_behind": (
+        "Regions of an output that hold it up: ERROR, their last try has failed; EXPIRED, only late.",
+        lambda each: (
+            {state: each.behind.get(state, 0) for state in REGION_STATES} if each.complete_up_to is not None else None
+        ),
+    ),
+}
+
 
 class OutputMetrics(Collector):
     """Reads the reports when Prometheus asks. What former runs have counted is kept, so counters never fall."""
 
-    def __init__(self, registry: CollectorRegistry, job: str, reports: Reports) -> None:
+    def __init__(self, registry: CollectorRegistry, job: str, reports: ReportFiles) -> None:
         """Show the reports of a job's command."""
         self._lock = threading.Lock()
         self._job, self._reports = job, reports
@@ -43,91 +110,25 @@ class OutputMetrics(Collector):
             counted: dict[str, OutputReport] = {}
             _add(counted, self._kept.values())
             _add(counted, present)
-        files = CounterMetricFamily(
-            "ha_output_files",
-            "Files of an output's batches: created by the query; renamed to their places; ignored, in their places "
-            "already, because a batch is finished after a crash; failed, neither here nor there.",
-            labels=[*LABELS, "outcome"],
-        )
+            shown: dict[str, OutputReport] = {}
+            _add(shown, present)
+        rows = [([self._job, name], each) for name, each in counted.items()]
+        yield from families(CounterMetricFamily, COUNTERS, LABELS, rows)
+        yield from families(CounterMetricFamily, BY_OUTCOME, [*LABELS, "outcome"], rows)
         steps = HistogramMetricFamily(
             "ha_output_step_seconds",
-            "Time of each step of an output's batch: write, by Spark; record, of what it has written; decide, by one "
-            "rename; move, of all partitions to their places.",
+            "Time of each step of an output's batch: write, record, decide by one rename, move.",
             labels=[*LABELS, "step"],
         )
-        for each in counted.values():
-            for outcome, count in each.files.items():
-                files.add_metric([self._job, each.name, outcome], count)
+        for key, each in rows:
             for step, timing in each.steps.items():
                 buckets = list(zip(_EDGES, map(float, accumulate(timing.counts)), strict=True))
-                steps.add_metric([self._job, each.name, step], buckets, timing.seconds)
-        yield from (files, steps, *self._partitions(counted))
+                steps.add_metric([*key, step], buckets, timing.seconds)
+        yield steps
         if self._reports.running():
-            lost = GaugeMetricFamily(
-                "ha_output_lost_files",
-                "Files of an output's newest batch that were deleted on their way, so that it cannot become complete.",
-                labels=LABELS,
-            )
-            pending = GaugeMetricFamily(
-                "ha_output_pending_partitions",
-                "Partitions of an output with a partition commit that have rows and are not committed.",
-                labels=LABELS,
-            )
-            yield from self._regions(present)
-            for each in present:
-                lost.add_metric([self._job, each.name], each.lost)
-                if each.pending is not None:
-                    pending.add_metric([self._job, each.name], each.pending)
-            yield from (lost, pending)
-
-    def _partitions(self, counted: dict[str, OutputReport]) -> Iterable[Metric]:
-        partitions = CounterMetricFamily(
-            "ha_output_partitions",
-            "Partitions of an output with a partition commit: committed, each time; late, in a batch that came after "
-            "they were committed, so that they are committed again.",
-            labels=[*LABELS, "outcome"],
-        )
-        late = CounterMetricFamily(
-            "ha_output_late_files",
-            "Files of an output in partitions that were committed before their batch came.",
-            labels=LABELS,
-        )
-        dead = CounterMetricFamily(
-            "ha_output_dead_letters",
-            "Records of an output's batches that could not be processed, and were published apart.",
-            labels=LABELS,
-        )
-        for each in counted.values():
-            dead.add_metric([self._job, each.name], each.dead_letters)
-            if each.pending is not None:
-                partitions.add_metric([self._job, each.name, "committed"], each.committed)
-                partitions.add_metric([self._job, each.name, "late"], each.late)
-                late.add_metric([self._job, each.name], each.late_files)
-        return partitions, late, dead
-
-    def _regions(self, present: Iterable[OutputReport]) -> Iterable[Metric]:
-        mark = GaugeMetricFamily(
-            "ha_output_complete_up_to", "The batch up to which all regions of an output are complete; -1 for none.",
-            labels=LABELS,
-        )  # fmt: skip
-        apart = GaugeMetricFamily(
-            "ha_output_region_lag_batches",
-            "Batches from the one up to which all regions of an output are complete to the newest one of any region.",
-            labels=LABELS,
-        )
-        behind = GaugeMetricFamily(
-            "ha_output_regions_behind",
-            "Regions of an output that hold up what is complete: ERROR if their last try has failed, EXPIRED if they "
-            "are only late.",
-            labels=[*LABELS, "state"],
-        )
-        for each in present:
-            if each.complete_up_to is not None:
-                mark.add_metric([self._job, each.name], each.complete_up_to)
-                apart.add_metric([self._job, each.name], each.apart)
-                for state in REGION_STATES:
-                    behind.add_metric([self._job, each.name, state], each.behind.get(state, 0))
-        return mark, apart, behind
+            rows = [([self._job, name], each) for name, each in shown.items()]
+            yield from families(GaugeMetricFamily, GAUGES, LABELS, rows)
+            yield from families(GaugeMetricFamily, REGIONS, [*LABELS, "state"], rows)
 
 
 def _add(kept: dict[str, OutputReport], reports: Iterable[OutputReport]) -> None:

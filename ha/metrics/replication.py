@@ -40,11 +40,8 @@ class ReplicationMetrics:
         self._behind.labels(self._job, query).set(behind)
 
     def write(self, path: str) -> None:
-        """Replace the file.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Replace the file."""
+        # OSError: it cannot be written.
         write_to_textfile(path, self._registry)
 
 

@@ -14,28 +14,18 @@ LABELS = ["job_name", "query"]
 
 
 class QueryVerified(msgspec.Struct, frozen=True):
-    """The result of one verification of one query.
+    """The result of one verification of one query."""
 
-    Attributes:
-        damaged: number of batches that should be restorable and are not.
-        missing: number of files that are missing or damaged, the first one of each such batch.
-        restorable: whether the newest batch can be continued.
-    """
-
-    damaged: int
-    missing: int
-    restorable: bool
+    damaged: int  # number of batches that should be restorable and are not
+    missing: int  # number of files that are missing or damaged, the first one of each such batch
+    restorable: bool  # whether the newest batch can be continued
 
 
 class VerificationMetrics(Collector):
     """Shows what the newest verification has found, for as long as this process does not lead."""
 
     def __init__(
-        self,
-        registry: CollectorRegistry,
-        job: str,
-        standby: Callable[[], bool],
-        clock: Callable[[], float] = now,
+        self, registry: CollectorRegistry, job: str, standby: Callable[[], bool], clock: Callable[[], float] = now
     ) -> None:
         """Show nothing yet; ``standby`` says whether the process does not lead the job."""
         self._job, self._standby, self._clock = job, standby, clock
@@ -57,8 +47,7 @@ class VerificationMetrics(Collector):
         """Return the metrics."""
         damaged = GaugeMetricFamily(
             "ha_checkpoint_damaged_batches",
-            "Retained batches of a query that should be restorable and are not, as a standby's newest verification "
-            "found; what Spark forgets by design does not count.",
+            "Retained batches that should be restorable and are not, by a standby's newest verification.",
             labels=LABELS,
         )
         missing = GaugeMetricFamily(
@@ -66,8 +55,7 @@ class VerificationMetrics(Collector):
         )
         age = GaugeMetricFamily(
             "ha_checkpoint_restorable_age_seconds",
-            "Time since a verification by this standby found the newest batch of a query restorable. It grows if none "
-            "comes to its end as well.",
+            "Time since a verification by this standby found the newest batch of a query restorable.",
             labels=LABELS,
         )
         if self._standby():

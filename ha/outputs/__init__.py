@@ -1,1 +1,1 @@
-"""Outputs: what each published batch consists of, how it gets to its place, and whether it is there."""
+"""Outputs: records the files of each published batch, moves them to their places, and checks that they are there."""

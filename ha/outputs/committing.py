@@ -5,93 +5,65 @@ replaced makes none. See :mod:`ha.outputs.partitions` for what is remembered, an
 """
 
 import logging
-import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from ha.leadership.fenced_rename import ATTEMPTS, FencedRename
-from ha.metrics.output_report import REPORTS
+from ha.leadership.fenced_rename import ATTEMPTS
 from ha.outputs import layout
 from ha.outputs.commit_trigger import Moment, values_of
+from ha.outputs.folder import OutputFolder
 from ha.outputs.partition_commit import SUCCESS_FILE, CommittedPartition, PartitionCommit, Policy
-from ha.outputs.partitions import Note, Partitions
+from ha.outputs.partitions import PartitionNote, Partitions
 from ha.outputs.record import Record
+from ha.program.output_report import REPORTS
 from store.errors import NotFound, Unknown
 
 _log = logging.getLogger("ha")
 
 
 class Committing:
-    """The partition commit of one output. What it raises, the query's next try repeats, after :meth:`load`."""
+    """The partition commit of one output. After an error the query's next try calls :meth:`load` and repeats it.
+
+    The settings name ``policies``, but for ``success-file``. It is ``alone`` if no other process of this leader
+    commits.
+    """
 
     def __init__(
-        self,
-        renames: FencedRename,
-        home: str,
-        name: str,
-        settings: PartitionCommit,
-        policies: Mapping[str, Policy],
-        *,
-        alone: bool = True,
+        self, folder: OutputFolder, settings: PartitionCommit, policies: Mapping[str, Policy], *, alone: bool = True
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            renames: lead to the target.
-            home: the output's folder, below the root of the renames.
-            name: of the output.
-            settings: when, and what.
-            policies: those that the settings name, without ``success-file``.
-            alone: whether no other process of this leader commits partitions of the output.
-        """
-        self._renames, self._name, self._settings, self._policies = renames, name, settings, policies
-        self._partitions = Partitions(renames, home, settings.marker, alone=alone)
-        self._since: dict[Note, int] = {}
+        self._renames, self._folder, self._name = folder.renames, folder, folder.name
+        self._settings, self._policies = settings, policies
+        self._partitions = Partitions(folder, settings.marker, alone=alone)
+        self._since: dict[PartitionNote, int] = {}
         self._timeless: set[str] = set()
         self.take_over = self._partitions.take_over
         self.load = self._partitions.load
         self.check = self._partitions.check
 
-    def open(self, batch: int, record: Record, moment: Callable[[], Moment] | None = None) -> None:
-        """Note the partitions of a decided batch, before a row of it is moved.
-
-        Args:
-            batch: its id.
-            record: what it consists of.
-            moment: reads when it was; None if nobody knows.
-        """
+    def open(self, batch: int, record: Record, moment: Moment | None = None) -> None:
+        """Note the partitions of a decided batch, before a row of it is moved; its moment is None if unknown."""
         self._partitions.hold()
         new = [each for each in record.partitions if each not in self._partitions.pending]
-        since = moment().time_ms if new and moment is not None else 0
+        since = moment.time_ms if new and moment is not None else 0
         late = self._partitions.open(batch, record.partitions, since)
         if late:
             files = sum(len(record.partitions[each]) for each in late)
-            REPORTS.late(self._name, len(late), files)
+            REPORTS.add(self._name, late=len(late), late_files=files)
             _log.warning(
                 "Batch %d of output %s is late for %d partitions that were committed, %s first: they are committed "
                 "again.", batch, self._name, len(late), late[0],
             )  # fmt: skip
-        REPORTS.pending(self._name, len(self._partitions.pending))
+        REPORTS.set(self._name, pending=len(self._partitions.pending))
 
-    def commit(self, batch: int, moment: Callable[[], Moment] | None) -> int:
-        """Commit the partitions that are due; all batches up to this one are complete.
-
-        Args:
-            batch: the newest.
-            moment: reads when it was; None to commit all, because nothing comes any more.
-
-        Returns:
-            How many.
-        """
+    def commit(self, batch: int, moment: Moment | None) -> int:
+        """Commit the partitions that are due, and return their number; all batches up to this one are complete."""
+        # Without a moment all are committed, because the input has ended.
         pending = sorted(self._partitions.pending.values())
-        due = pending
-        if pending and moment is not None:
-            at = moment()
-            due = [note for note in pending if self._due(note, at)]
+        due = pending if moment is None else [note for note in pending if self._due(note, moment)]
         committed = sum(self._commit(note, batch) for note in due)
-        REPORTS.pending(self._name, len(self._partitions.pending))
+        REPORTS.set(self._name, pending=len(self._partitions.pending))
         return committed
 
-    def _due(self, note: Note, moment: Moment) -> bool:
+    def _due(self, note: PartitionNote, moment: Moment) -> bool:
         since = note.since_ms or self._since.setdefault(note, moment.time_ms)
         try:
             return self._settings.decides.due(note.partition, since, moment)
@@ -104,8 +76,8 @@ class Committing:
                 )  # fmt: skip
             return False
 
-    def _commit(self, note: Note, batch: int) -> bool:
-        place = posixpath.join(self._renames.outside, note.partition)
+    def _commit(self, note: PartitionNote, batch: int) -> bool:
+        place = self._folder.out(note.partition)
         batches = layout.batches([entry.name for entry in self._renames.list(place)])
         self._since.pop(note, None)
         if not batches:  # its decision was undone, or somebody has deleted all of it
@@ -123,7 +95,7 @@ class Committing:
                 call = self._policies[policy] if isinstance(policy, str) else policy
                 call(partition)
         self._partitions.end(note, batch)
-        REPORTS.committed(self._name)
+        REPORTS.add(self._name, committed=1)
         return True
 
     def _mark(self, folder: str, place: str) -> None:

@@ -1,41 +1,44 @@
-"""Journal: publishes the batches of one output, each once, whoever has written their rows.
+"""Journal: publishes the batches of one output, each once, in whatever process their rows were written.
 
-:class:`ha.spark.Output` and the format ``ha`` both write an attempt below ``staged`` and hand it over. One rename
+:class:`ha.spark.Output` and the format ``ha`` both write an attempt below ``staged``, and hand it over with the
+names of its files. The journal seals it: one rename takes it to a place where no task can add a file. A second rename
 decides it, with a record of its files. Then each of its partitions is moved to its place by one rename, and a last
 rename says that the batch is complete: see :mod:`ha.outputs.layout`. A driver that does a batch again finds it decided,
-drops its own rows, and moves the rest of what was decided. See decisions 17, 36 and 51.
+drops its own rows, and moves the rest of what was decided. :mod:`ha.outputs.admission` says whose batches an output
+takes. See decisions 17, 36, 51 and 79.
 """
 
 import logging
-import uuid
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
-from ha.leadership.fenced_rename import FencedRename, LeaderHome, common_root, make_parents
-from ha.metrics.output_report import DECIDE, MOVE, RECORD, REPORTS
+import msgspec
+
+from ha.leadership.fenced_rename import FencedHome, FencedRename, common_root, make_parents
 from ha.outputs import layout
-from ha.outputs.commit_trigger import Moment
+from ha.outputs.admission import Admission
+from ha.outputs.batch import Batch
 from ha.outputs.committing import Committing
-from ha.outputs.moving import Moved, Moving
+from ha.outputs.elsewhere import Elsewhere, Giving, Undecided, nowhere
+from ha.outputs.folder import OutputFolder
+from ha.outputs.moving import MovedFiles, Moving
 from ha.outputs.partition_commit import PartitionCommit, Policy
 from ha.outputs.record import TARGET, Record, Target
+from ha.program.output_report import DECIDE, MOVE, RECORD, REPORTS
 from leader.errors import InvalidSettings, OutputLost, Unreadable
 from leader.layout.names import OUT
 from leader.layout.packed_names import read, written
 from store.errors import AlreadyExists, NotFound, StoreError
-
-OWNER = "owner="
-"""Begins the name of the folder in ``staged`` that says which journal has settled last."""
-
-SEALED = "-sealed"
-"""Ends the name of an attempt to which no task can add a file any more."""
 
 _log = logging.getLogger("ha")
 
 
 class Journal:
     """The journal of one output, for the leader that owns it. It settles before its first batch, and after a failure.
+
+    It is safe to use from several threads.
 
     Attributes:
         staged: URI of the folder below which attempts are written, each as ``<attempt>/rows``.
@@ -44,7 +47,7 @@ class Journal:
 
     def __init__(
         self,
-        home: LeaderHome,
+        home: FencedHome,
         uri: str,
         name: str,
         commit: PartitionCommit | None = None,
@@ -53,177 +56,211 @@ class Journal:
         *,
         flat: bool = False,
         alone: bool = True,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            home: the leader directory.
-            uri: directory in which the batches appear.
-            name: of the output.
-            commit: when partitions are committed, and how; None for never.
-            policies: those that it names, without ``success-file``.
-            renames: lead to that directory, and are closed by their owner; None for some of its own.
-            flat: whether a partition of a batch appears as one file beside those of other batches, so that
-                `ha output merge` can make one of them.
-            alone: whether no other process of this leader publishes to the output. If others may, tasks may also add
-                files to an attempt that is handed over, so :meth:`publish` has to be told which belong to it.
-
-        Raises:
-            InvalidSettings: no rename leads to that directory.
-        """
+        # home: the leader directory.
+        # uri: directory in which the batches appear; empty with `elsewhere`.
+        # commit: when partitions are committed, and how; None for never.
+        # policies: those that it names, without `success-file`.
+        # renames: lead to that directory, and are closed by their owner; None for some of its own.
+        # flat: whether a partition of a batch appears as one file beside those of other batches, so that `ha output
+        # merge` can make one of them.
+        # alone: whether no other process of this leader publishes to the output.
+        # elsewhere: what publishes batches that do not appear in a directory.
+        # InvalidSettings: no rename leads to that directory.
+        uri = uri if elsewhere is None else nowhere(home.directory, elsewhere)
         self.staged = staged_below(home.directory, uri, name)
         self.renames = self._renames = renames or FencedRename(home, uri)
         self._shared = renames is not None
-        folder = f"{self._renames.inside}/{layout.home(name, self._renames.outside)}"
-        self._committing = (
-            Committing(self._renames, folder, name, commit, policies or {}, alone=alone) if commit else None
-        )
-        self._moving = Moving(
-            self._renames, folder, name, self._committing.open if self._committing else None, flat=flat
-        )
-        self._target = Target(f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}", flat)
-        self._name, self._owner = name, f"{OWNER}{uuid.uuid4().hex}"
-        self._newest, self._settled, self._shares = -1, False, not alone
-        self._shifts: list[str] = []
+        self._folder = OutputFolder.of(self._renames, name)
+        self._committing = Committing(self._folder, commit, policies or {}, alone=alone) if commit else None
+        opening = self._committing.open if self._committing else None
+        self._moving = Giving(self._folder, elsewhere) if elsewhere else Moving(self._folder, opening, flat=flat)
+        of_kind = (elsewhere.kind, elsewhere.place) if elsewhere else ("", "")
+        path = f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}"
+        self._target = Target(path, flat, *of_kind)
+        self._name, self._own = name, ""
+        self._newest, self._settled = -1, False
+        self._lock = threading.RLock()
+        self._admission, self._replayed = Admission(self._folder), 0
 
-    def publish(
-        self,
-        attempt: str,
-        batch_id: int,
-        wrote: Record | None = None,
-        moment: Callable[[], Moment] | None = None,
-        least: int = 0,
-    ) -> bool:
-        """Publish what was written of a batch; returns False, and drops it, if the batch was decided before.
+    # --- a batch
 
-        Args:
-            attempt: where that is, below :attr:`staged`; a name that is never used again.
-            batch_id: number that Spark gave to the batch; its id is higher if the query was put back.
-            wrote: the files that belong to it, if tasks may still add others: those are deleted. None if all that is
-                there belongs to the batch.
-            moment: reads when the batch was; needed for a partition commit.
-            least: the lowest id that the batch may have, if it is not decided; later ones go on from there.
+    def rows(self, attempt: str) -> str:
+        """Return the folder in which the rows of an attempt are written, below the root of the renames."""
+        return self._folder.at(layout.STAGED, attempt, layout.ROWS)
 
-        Raises:
-            AlreadyExists: the output has such a batch, and this job did not put it there.
-            Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
-            OutputLost: files of the batch are gone.
-            StoreError: it is not known whether the batch was published: write it again.
-        """
-        try:
-            if not self._settled or (self._shares and not self._alone(attempt)):
-                self.settle(attempt)
-            self._settled = False  # until all of it has succeeded
-            if self._newest < self.id_of(batch_id) < least:
-                self._lift(batch_id, least)
-            published = self._publish(attempt, self.id_of(batch_id), wrote, moment)
-            if self._committing and moment and self.id_of(batch_id) == self._newest:  # and it is complete
-                self._committing.commit(self._newest, moment)
-            self._settled = True
-        finally:
-            REPORTS.show()
+    def admit(self, batch: Batch) -> bool:
+        """Return whether to write a batch: False if it was decided before. It costs nothing if all is settled."""
+        # ForeignBatch: the output has batches of another query, or of a later state of this one.
+        # OutputLost: files of a decided batch are gone.
+        with self._lock:
+            if not self._settled:
+                self.settle(batch=batch)
+            return self._admission.is_new(batch, self._newest)
+
+    def publish(self, attempt: str, batch: Batch, wrote: Record, least: int = 0) -> bool:
+        """Publish what was written of a batch; returns False, and drops it, if the batch was decided before."""
+        # attempt: where that is, below `staged`; a name that is never used again.
+        # batch: which one it is; its moment is needed for a partition commit.
+        # wrote: the files that belong to it. Tasks that were repeated may add others: those are deleted.
+        # least: the lowest id that the batch may have, if it is not decided; later ones go on from there.
+        # AlreadyExists: the output has such a batch, and this job did not put it there.
+        # Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
+        # ForeignBatch: the output has batches of another query, or of a later state of this one.
+        # OutputLost: files of the batch are gone.
+        # StoreError: it is not known whether the batch was published: write it again.
+        with self._turn(attempt, batch):
+            sealed = self._sealed(attempt, batch, wrote)
+            published = self._admission.is_new(batch, self._newest)
+            if published:
+                self._admission.lift(batch.number, least)
+                self._publish(sealed, batch, wrote)
+            else:
+                with suppress(StoreError):  # the next journal that settles drops it
+                    self._renames.remove(sealed)
+                self._count(batch)
+            self._commit(batch)
         return published
 
-    def commit_pending(self) -> int:
-        """Commit every partition that is pending, because nothing comes any more; return how many.
+    def repeat(self, batch: Batch, rows: int | None = None) -> None:
+        """Do what is left of a batch that was decided before and is done again; its rows are dropped and counted."""
+        # `rows` is how many there are this time, if that was counted.
+        with self._turn("", batch):
+            if rows is not None:
+                self.compare(batch, self._admission.record_of(batch), rows)
+            self._count(batch)
+            self._commit(batch)
 
-        Raises:
-            Fenced: another leader has taken over.
-            OutputLost: files of a batch are gone.
-            StoreError: a store did not answer; the next try does what is left.
-        """
+    def compare(self, batch: Batch, published: Record | None, rows: int) -> None:
+        """Say so if a batch has another number of rows than when it was published; one of an unknown number passes."""
+        before = None if published is None else published.row_count
+        if before not in (None, rows):
+            REPORTS.add(self._name, differing=1)
+            _log.warning(
+                "%s has %d rows in this try, and was published in output %s with %d: what was published stays.",
+                _capital(batch), rows, self._name, before,
+            )  # fmt: skip
+
+    def _count(self, batch: Batch) -> None:
+        REPORTS.add(self._name, replayed=1)
+        _log.info("%s is in output %s already: its rows of this try are dropped.", _capital(batch), self._name)
+        before, self._replayed = self._replayed, self._replayed + 1
+        counted = self._folder.at(f"{layout.REPLAYED}{self._replayed}")
+        with suppress(StoreError):  # the count is for people
+            if before:
+                self._renames.move(self._folder.at(f"{layout.REPLAYED}{before}"), counted)
+            else:
+                self._renames.make_folders(counted)
+
+    def _commit(self, batch: Batch) -> None:
+        """Commit the partitions that are due, if the batch is the newest one: then it is complete."""
+        if self._committing and batch.moment and self._admission.id_of(batch) == self._newest:
+            self._committing.commit(self._newest, batch.moment)
+
+    @contextmanager
+    def _turn(self, attempt: str = "", batch: Batch | None = None) -> Iterator[None]:
+        """Have the journal for one thread, settled; what raises has it settle again."""
+        with self._lock:
+            try:
+                if not self._settled:
+                    self.settle(attempt, batch)
+                self._settled = False  # until all of it has succeeded
+                yield
+                self._settled = True
+            finally:
+                REPORTS.show()
+
+    def commit_pending(self) -> int:
+        """Commit every partition that is pending, because the input has ended; return how many."""
+        # OutputLost: files of a batch are gone.
         if self._committing is None:
             return 0
-        try:
-            if not self._settled:
-                self.settle()
-            self._settled = False  # until all of it has succeeded
-            committed = self._committing.commit(self._newest, None)
-            self._settled = True
-        finally:
-            REPORTS.show()
-        return committed
+        with self._turn():
+            return self._committing.commit(self._newest, None)
 
-    def abandon(self, attempt: str, batch_id: int) -> bool:
-        """Drop an attempt, unless it was decided: its publication may have raised all the same.
-
-        Returns:
-            Whether the batch is decided; then the next try of it completes it.
-        """
-        self._settled = False
-        decided = self._renames.exists(self._moving.at(layout.ready(self.id_of(batch_id))))
-        for each in (attempt, f"{attempt}{SEALED}"):
-            self._renames.remove(self._at_staged(each))
+    def abandon(self, attempt: str, number: int) -> bool:
+        """Drop an attempt, unless it was decided: then the query's next try completes it. Return whether it was."""
+        with self._lock:
+            self._settled = False
+            decided = self._renames.exists(self._folder.at(layout.ready(self.id_of(number))))
+            self._renames.remove(
+                self._folder.at(layout.STAGED, attempt)
+            )  # what is sealed goes when the next journal settles
         return decided
 
-    def settle(self, attempt: str = "") -> None:
-        """Drop everything that is staged, except one attempt, and complete the decided batches.
+    # --- settling
 
-        If other processes may publish, it leaves a mark, by which :meth:`publish` sees whether one has settled since.
-        """
-        renames, at, self._settled = self._renames, self._moving.at, False
-        renames.do(lambda files: make_parents(files, renames.outside))
-        renames.make_folders(f"{renames.inside}/{OUT}", at("").rstrip("/"))
-        names = [entry.name for entry in renames.list(at("").rstrip("/"))]
-        self._check_shape(names)
-        self._shifts = [each for each in names if each.startswith(layout.SHIFT)]
-        renames.make_folders(at(layout.STAGED), at(layout.READY))
+    def settle(self, attempt: str = "", batch: Batch | None = None) -> None:
+        """Take the output over: drop everything that is staged except one attempt, and complete the decided batches."""
+        # A journal that has settled before finds its own folder gone, and settles again before it decides anything.
+        # attempt: that stays.
+        # batch: of this attempt; if the output has batches of another query, nothing is taken over for it.
+        renames, folder, self._settled = self._renames, self._folder, False
+        if not self._target.kind:
+            renames.do(lambda files: make_parents(files, renames.outside))
+        renames.make_folders(f"{renames.inside}/{OUT}", folder.home)
+        names = folder.names()
+        self._check_target(names)
+        self._replayed = max(layout.numbers(layout.REPLAYED, names), default=0)
+        self._admission.load(names)
+        if batch is not None:
+            self._admission.check(batch, lambda: max(self._newest, self._newest_done()))
+        self._own = self._admission.own = self._taken(names)
+        renames.make_folders(*map(folder.at, (layout.STAGED, layout.READY, layout.DONE)))
         renames.sweep()
-        for entry in renames.list(at(layout.STAGED)):
-            if entry.name != attempt:  # so that a late rename of it finds nothing
-                renames.remove(self._at_staged(entry.name))
-        if self._shares:
-            renames.make_folders(self._at_staged(self._owner))
+        for name in folder.names(layout.STAGED):
+            if name != attempt:  # so that a late rename of it finds nothing
+                renames.remove(folder.at(layout.STAGED, name))
         if self._committing:
             self._committing.take_over()  # and then it looks for decided batches
-        if decided := self._ids(layout.READY):
+        if decided := folder.ids(layout.READY):
             renames.acknowledge()  # a NameNode may forget a decision that it shows
-            decided = self._ids(layout.READY)
-        if layout.DONE not in names:
-            for batch_id in decided:  # by a version that kept no records
-                self._moving.record_anew(batch_id)
-            renames.make_folders(at(layout.DONE))
-        self._moving.keep(at("").rstrip("/"), written(TARGET, self._target))
+            decided = folder.ids(layout.READY)
+        folder.keep(folder.home, written(TARGET, self._target))
         if self._committing:
             self._committing.load()
         self._newest = max(self._newest, self._newest_done())
         for batch_id in decided:
-            self._counted(lambda batch_id=batch_id: self._moving.finish(batch_id))  # type: ignore[misc]
-            self._newest = max(self._newest, batch_id)
+            self._finish(batch_id)
         self._settled = True
+
+    def _finish(self, batch_id: int) -> None:
+        """Complete a batch that was decided, perhaps by an earlier leader; its query does one again that is undone."""
+        try:
+            self._counted(lambda: self._moving.finish(batch_id))
+        except Undecided as error:
+            _log.warning("%s", error)
+        else:
+            self._newest = max(self._newest, batch_id)
 
     @property
     def newest(self) -> int:
-        """The newest batch that is known to be decided; -1 if none is."""
+        """The newest id that is known to be decided; -1 if none is."""
         return self._newest
 
-    def id_of(self, batch: int) -> int:
-        """Return the id of a batch, by the number that Spark gave to it."""
-        return batch + layout.shift(batch, self._shifts)
+    def id_of(self, number: int) -> int:
+        """Return the id of the present query's batch with this number; of its first part, if it is written in parts."""
+        return self._admission.id_of(Batch(number))
 
     def close(self) -> None:
         """Let go of the file system."""
         if not self._shared:
             self._renames.close()
 
-    def _lift(self, batch: int, to: int) -> None:
-        """Have a batch that is not decided, and all later ones, go on from a higher id.
+    def _taken(self, names: list[str]) -> str:
+        """Take the folder of sealed attempts over, so that its former owner can decide nothing; return its path."""
+        own = self._folder.take_over(layout.OWN, names)
+        for entry in self._renames.list(own):
+            self._renames.remove(f"{own}/{entry.name}")
+        return own
 
-        By a rename out of ``staged``: one that is executed late, when the batch has another id, finds nothing.
-        """
-        made, name = self._at_staged(uuid.uuid4().hex), f"{layout.SHIFT}{batch}~{to - batch}"
-        self._renames.do(lambda files: files.make_directory(made))
-        self._renames.move(made, self._moving.at(name))
-        self._shifts.append(name)
-        for each in layout.surplus(self._shifts):
-            with suppress(StoreError):  # the next one tries again
-                self._renames.remove(self._moving.at(each))
-                self._shifts.remove(each)
-
-    def _check_shape(self, names: list[str]) -> None:
-        """Refuse files beside the directories of batches: Spark would read one of the two."""
+    def _check_target(self, names: list[str]) -> None:
+        """Refuse files beside the directories of batches, for Spark would read one of the two; and a second output."""
         with suppress(Unreadable):
             known = read(TARGET, Target, names)
+            if known is None and not self._shared:
+                self._check_directory()
             if known is not None and known.flat != self._target.flat:
                 is_flat, asked = ("flat", "directories") if known.flat else ("directories", "flat")
                 raise InvalidSettings(
@@ -231,62 +268,70 @@ class Journal:
                     "`mergeable` is chosen once, so leave it as it was, or give the output another directory."
                 )
 
-    def _alone(self, attempt: str) -> bool:
-        """Whether nobody has settled or left anything since this journal has settled."""
-        names = {entry.name for entry in self._renames.list(self._moving.at(layout.STAGED))}
-        return names - {attempt} == {self._owner}
+    def _check_directory(self) -> None:
+        """Refuse the directory of another output of this job: neither would know what the other has published."""
+        mine = layout.home(self._name, self._renames.outside).removeprefix(f"{OUT}/")
+        for entry in self._renames.list(f"{self._renames.inside}/{OUT}"):
+            name, _, target = entry.name.rpartition("-")
+            if name != self._name and target == mine.rpartition("-")[2]:
+                raise InvalidSettings(
+                    f"Output {name!r} of this job has the directory {self._renames.outside!r} already: give output "
+                    f"{self._name!r} a directory of its own, or that name if it is the same output."
+                )
 
-    def _publish(self, attempt: str, batch_id: int, wrote: Record | None, moment: Callable[[], Moment] | None) -> bool:
-        newest, renames = self._newest, self._renames
-        if batch_id < newest:
-            _log.warning(
-                "Batch %d of output %s is dropped: it has come to batch %d. If the query has begun anew, give its "
-                "output another directory.", batch_id, self._name, newest,
-            )  # fmt: skip
-        if batch_id <= newest:
-            with suppress(StoreError):  # the next driver drops it
-                renames.remove(self._at_staged(attempt))
-            return False
+    # --- publishing
+
+    def _sealed(self, attempt: str, batch: Batch, wrote: Record) -> str:
+        """Rename an attempt to where no task finds it; return its path."""
+        for first in (True, False):
+            sealed = f"{self._own}/{attempt}"
+            try:
+                if wrote.files:
+                    self._renames.move(self._folder.at(layout.STAGED, attempt), sealed)
+                else:  # no task has created anything
+                    self._renames.do(lambda files, sealed=sealed: files.make_directory(sealed))  # type: ignore[misc]
+                    self._renames.make_folders(f"{sealed}/{layout.ROWS}")
+            except NotFound as error:
+                self._renames.check()  # or all of it has gone with the leader directory
+                if not first:
+                    raise self._gone(batch) from error
+                self.settle(attempt, batch)  # another journal may have taken the output over
+                self._settled = False
+            else:
+                return sealed
+        raise AssertionError("the second try returns or raises")
+
+    def _publish(self, sealed: str, batch: Batch, wrote: Record) -> None:
+        number, renames = self._admission.id_of(batch), self._renames
+        wrote = msgspec.structs.replace(wrote, plan=batch.plan, after=self._newest)
         with REPORTS.timed(self._name, RECORD):
-            staged, record = self._stock(attempt, batch_id, wrote)
+            try:
+                record = self._moving.take_stock(sealed, wrote)
+            except NotFound as error:
+                renames.check()
+                raise self._gone(batch) from error
             if self._committing:
                 self._committing.check(record.partitions)
-                if moment:
-                    moment()  # what it cannot read is told before anything is decided
         with REPORTS.timed(self._name, DECIDE):
-            if not renames.move(staged, self._moving.at(layout.ready(batch_id))):
-                raise AlreadyExists(f"Batch {batch_id} of output {self._name!r} was decided meanwhile.")
-        self._newest = batch_id
+            if not renames.move(sealed, self._folder.at(layout.ready(number))):
+                raise AlreadyExists(f"Batch {number} of output {self._name!r} was decided meanwhile.")
+        self._newest = number
         with REPORTS.timed(self._name, MOVE):
             if self._committing:
-                self._committing.open(batch_id, record, moment)
-            self._counted(lambda: self._moving.move(batch_id, record))
-        return True
+                self._committing.open(number, record, batch.moment)
+            try:
+                self._counted(lambda: self._moving.move(number, record))
+            except Undecided:
+                self._newest = record.after
+                raise
 
-    def _stock(self, attempt: str, batch_id: int, wrote: Record | None) -> tuple[str, Record]:
-        try:
-            staged = self._at_staged(attempt) if wrote is None else self._sealed(attempt, wrote)
-            return staged, self._moving.take_stock(staged, wrote)
-        except NotFound as error:
-            self._renames.check()  # or all of it has gone with the leader directory
-            raise NotFound(
-                f"What Spark has written of batch {batch_id} of output {self._name!r} is gone: does a clean-up delete "
-                "below the leader directory? Nothing was decided, so the query does the batch again."
-            ) from error
+    def _gone(self, batch: Batch) -> NotFound:
+        return NotFound(
+            f"What Spark has written of {batch} for output {self._name!r} is gone: does a clean-up delete below the "
+            "leader directory? Nothing was decided, so the query does the batch again."
+        )
 
-    def _sealed(self, attempt: str, wrote: Record) -> str:
-        """Rename an attempt, so that a task that still runs creates its files where nobody looks; return its path."""
-        sealed = self._at_staged(f"{attempt}{SEALED}")
-        if wrote.files:
-            self._renames.move(self._at_staged(attempt), sealed)
-        else:  # no task has created anything
-            self._renames.make_folders(sealed, f"{sealed}/{layout.ROWS}")
-        return sealed
-
-    def _at_staged(self, name: str) -> str:
-        return self._moving.at(f"{layout.STAGED}/{name}")
-
-    def _counted(self, move: Callable[[], Moved]) -> None:
+    def _counted(self, move: Callable[[], MovedFiles]) -> None:
         """Move a batch, and count what becomes of its files."""
         try:
             moved = move()
@@ -298,24 +343,16 @@ class Journal:
 
     def _newest_done(self) -> int:
         """Return the newest complete batch; a thousand that has just begun may be empty."""
-        for bucket in reversed(self._ids(layout.DONE)):
-            if done := self._ids(f"{layout.DONE}/{bucket}"):
+        for bucket in reversed(self._folder.ids(layout.DONE)):
+            if done := self._folder.ids(layout.DONE, f"{bucket}"):
                 return done[-1]
         return -1
 
-    def _ids(self, folder: str) -> list[int]:
-        return layout.ids([entry.name for entry in self._renames.list(self._moving.at(folder))])
-
 
 def staged_below(directory: str, uri: str, name: str) -> str:
-    """Return the URI of the folder below which attempts of an output are written.
-
-    Args:
-        directory: URI of the leader directory.
-        uri: directory in which the batches appear.
-        name: of the output.
-
-    Raises:
-        InvalidSettings: no rename leads there.
-    """
+    """Return the URI of the folder below which attempts of an output are written, that appear in ``uri``."""
     return f"{directory}/{layout.home(name, common_root(directory, uri)[2])}/{layout.STAGED}"
+
+
+def _capital(batch: Batch) -> str:
+    return f"{batch}"[0].upper() + f"{batch}"[1:]

@@ -1,4 +1,4 @@
-"""LetterBudget: how many dead letters are tolerated, counted as failures of ``restart-strategy.failure-rate``. Pure."""
+"""LetterBudget: how many dead letters are tolerated, counted as by Flink's restart strategy ``failure-rate``. Pure."""
 
 from collections import deque
 
@@ -9,15 +9,10 @@ class LetterBudget:
     """Tolerates dead letters as long as no interval has more than its maximum."""
 
     def __init__(self, max_failures_per_interval: int, failure_rate_interval: float) -> None:
-        """Begin without a dead letter.
-
-        Args:
-            max_failures_per_interval: dead letters that are tolerated; 0 tolerates none.
-            failure_rate_interval: seconds.
-
-        Raises:
-            InvalidSettings: one of them is out of range.
-        """
+        """Begin without a dead letter."""
+        # max_failures_per_interval: dead letters that are tolerated; 0 tolerates none.
+        # failure_rate_interval: seconds.
+        # InvalidSettings: one of them is out of range.
         if max_failures_per_interval < 0:
             raise InvalidSettings(f"max_failures_per_interval is {max_failures_per_interval}: it must be at least 0.")
         if not 0 < failure_rate_interval < float("inf"):

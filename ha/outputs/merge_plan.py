@@ -1,13 +1,12 @@
 """Merge plans: which files of a flat output become one file. Pure.
 
 HDFS puts files of one folder behind each other in one step, without a byte being read or written: ``concat``. Of text,
-of JSON lines and of what gzip and bzip2 have made of them, files behind each other are one file; those of Parquet and
-ORC are, if a footer comes last that was made of theirs. So a merge never leaves its folder, and a folder is what a
-reader lists in one step. See decisions 59 and 65.
+of JSON lines and of what gzip and bzip2 have made of them, files behind each other are one file. So a merge never
+leaves its folder, and a folder is what a reader lists in one step. See decision 59.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -17,65 +16,28 @@ from leader.errors import Unreadable
 from leader.layout.packed_names import read
 from store.files import Entry
 
-PLAN = "plan"
-"""First word of the names that hold a :class:`Merge`."""
-
-MOST_FILES = 500
-"""Files of one merge."""
+PLAN = "plan"  # first word of the names that hold a `Merge`
+MOST_FILES = 500  # files of one merge
 
 MOST_PATHS = 24_000
 """Characters of all their paths: they are sent in the address of one HTTP request, and a NameNode takes 64 KiB."""
 
-SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2))?|(\.[a-z0-9]+)?\.(parquet|orc)")
-"""Names of files that can be put behind each other."""
-
-PARQUET, ORC = ".parquet", ".orc"
-"""End the names of those that need a footer more."""
-
-COMMA = ","
-"""Separates the paths of such a request; a path that contains one cannot be named there."""
+SUFFIXES = re.compile(r"\.(json|txt)(\.(gz|bz2))?")  # names of files that can be put behind each other
+COMMA = ","  # separates the paths of such a request; a path that contains one cannot be named there
 
 
 class Merge(msgspec.Struct, frozen=True):
-    """Files of one folder that become one.
+    """Files of one folder that become one."""
 
-    Attributes:
-        partition: path of the folder, relative to the output's directory; empty for that itself.
-        target: name of the one file; never used before.
-        files: the names of the others, each with its bytes, in the order in which they are put behind each other; one
-            that belongs to no batch is the footer.
-    """
-
-    partition: str
-    target: str
+    partition: str  # path of the folder, relative to the output's directory; empty for that itself
+    target: str  # name of the one file; never used before
+    # The names of the others, each with its bytes, in the order in which they are put behind each other.
     files: dict[str, int]
 
     @property
     def bytes(self) -> int:
         """How long the one file is."""
         return sum(self.files.values())
-
-    @property
-    def needs_footer(self) -> bool:
-        """Whether the files need a footer behind them, to be one."""
-        return self.target.endswith((PARQUET, ORC))
-
-    @property
-    def footer(self) -> str:
-        """Name of the footer in the folder, where readers do not see it; empty if the plan has none."""
-        name = f".{self.target}"
-        return name if name in self.files else ""
-
-    def with_footer(self, size: int) -> "Merge":
-        """Return the plan with a footer of so many bytes."""
-        return Merge(self.partition, self.target, {**self.files, f".{self.target}": size})
-
-    def part(self, names: Sequence[str]) -> "Merge":
-        """Return a plan for some of the files, in their order."""
-        first, last = (layout.batch_of(each) for each in (names[0], names[-1]))
-        assert first is not None and last is not None, "files of a plan belong to batches"  # noqa: PT018
-        token = self.target.partition(".")[0].rpartition("-")[2]
-        return _merge(self.partition, {each: self.files[each] for each in names}, first[0], last[0], token, first[1])
 
     @property
     def batches(self) -> list[int]:
@@ -103,19 +65,12 @@ class Merge(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Rule:
-    """The files that are merged.
+    """The files that are merged."""
 
-    Attributes:
-        files: as many become one; fewer if they would get longer than ``bytes``, or with ``rest``.
-        bytes: longest file that is made, and files of that length are left alone.
-        older_than_s: seconds since a file was written.
-        rest: whether those are merged, too, of which there are not enough yet.
-    """
-
-    files: int = 100
-    bytes: int = 128 << 20
-    older_than_s: float = 3600.0
-    rest: bool = False
+    files: int = 100  # as many become one; fewer if they would get longer than `bytes`, or with `rest`
+    bytes: int = 128 << 20  # longest file that is made, and files of that length are left alone
+    older_than_s: float = 3600.0  # seconds since a file was written
+    rest: bool = False  # whether to merge also where there are not enough files yet
 
 
 def merge_in(names: Iterable[str]) -> Merge | None:
@@ -130,17 +85,13 @@ def merge_in(names: Iterable[str]) -> Merge | None:
 def plan(
     partition: str, entries: Iterable[Entry], newest: int, now_ms: int, rule: Rule, token: str, root: str = ""
 ) -> list[Merge]:
-    """Return the merges of one folder.
-
-    Args:
-        partition: its path.
-        entries: what is in it.
-        newest: newest complete batch; all before it are complete as well.
-        now_ms: the store's present time.
-        rule: what is wanted.
-        token: text that makes the names of new files unique.
-        root: absolute path of the output's directory.
-    """
+    """Return the merges of one folder."""
+    # entries: what is in it.
+    # newest: newest complete batch; all before it are complete as well.
+    # now_ms: the store's present time.
+    # rule: what is wanted.
+    # token: text that makes the names of new files unique.
+    # root: absolute path of the output's directory.
     place = f"{root}/{partition}/"
     if COMMA in place:
         return []
@@ -157,7 +108,7 @@ def plan(
         packs = _packs(sorted(files, key=lambda each: each[0]), rule, len(place))
         for pack in packs:
             sizes = {entry.name: entry.size for _, entry in pack}
-            merges.append(_merge(partition, sizes, pack[0][0], pack[-1][0], token, suffix))
+            merges.append(Merge(partition, f"merged-{pack[0][0]}-{pack[-1][0]}-{token}{suffix}", sizes))
     return merges
 
 
@@ -180,7 +131,3 @@ def _packs(files: list[tuple[int, Entry]], rule: Rule, path: int) -> list[list[t
     if rule.rest:
         packs.append(pack)
     return [pack for pack in packs if len(pack) > 1]
-
-
-def _merge(partition: str, files: dict[str, int], first: int, last: int, token: str, suffix: str) -> Merge:
-    return Merge(partition, f"merged-{first}-{last}-{token}{suffix}", files)

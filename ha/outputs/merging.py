@@ -1,31 +1,27 @@
 """Merging: makes one file of many in a flat output, while its job runs and its readers read.
 
 A plan is put into the journal first, then an empty file appears, and one step of the NameNode fills it and takes the
-others away. The step happens once or not at all, whoever asks for it how often. So it needs no lease: two that merge
-the same files get in each other's way, and one of them is refused. If it is interrupted, the next one goes on with the
-plan. Whoever misses a file of a batch finds it in the plans. See :mod:`ha.outputs.merge_plan` and decision 59.
+others away. The step happens once or not at all, however often it is requested. So it needs no lease: if two processes
+merge the same files, one of them is refused. After an interruption the next merge resumes the plan. A reader that
+misses a file of a batch finds it in the plans. See :mod:`ha.outputs.merge_plan` and decision 59.
 """
 
-import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from ha.leadership.fenced_rename import ATTEMPTS, FencedRename, patiently
+from ha.leadership.fenced_rename import ATTEMPTS, patiently
 from ha.outputs import layout
+from ha.outputs.folder import OutputFolder
 from ha.outputs.merge_plan import PLAN, Merge, Rule, merge_in, plan
+from ha.outputs.room import make_room
 from leader.layout.names import REWINDING
 from leader.layout.packed_names import written
-from store.errors import Conflict, NotFound, Unknown
+from store.errors import Conflict, NoSpace, NotFound, Unknown
 from store.files import Entry
 
-NEW = "-new"
-"""Ends the name of a plan that is not whole yet."""
-
-CLOCK = "clock"
-"""Folder that is made to see what time the store has."""
-
-EMPTY, FOOTER = "empty", "footer"
-"""Files that are moved out of a plan."""
+NEW = "-new"  # ends the name of a plan that is not whole yet
+CLOCK = "clock"  # folder that is made to see what time the store has
+EMPTY = "empty"  # file that is moved out of a plan
 
 _NOT_ALONE = "Somebody else merges this output: wait until that has ended."
 
@@ -34,17 +30,14 @@ Concat = Callable[[str, Sequence[str]], None]
 
 
 class Merging:
-    """The merges of one output. Its methods raise what those of the renames do."""
+    """The merges of one output in the present leader directory. Its methods raise what those of the renames do.
 
-    def __init__(self, renames: FencedRename, home: str, concat: Concat) -> None:
-        """Connect to nothing yet.
+    The owner of the renames need not lead, and ``concat`` raises ``StoreError``.
+    """
 
-        Args:
-            renames: lead from the present leader directory to the target; their owner need not lead.
-            home: the output's folder, below the root of the renames.
-            concat: raises ``StoreError``.
-        """
-        self._renames, self._home, self._concat = renames, home, concat
+    def __init__(self, folder: OutputFolder, concat: Concat) -> None:
+        self._folder, self._renames, self._concat = folder, folder.renames, concat
+        self._at, self._out = folder.at, folder.out
 
     def now_ms(self) -> int:
         """Return the time of the store."""
@@ -58,21 +51,16 @@ class Merging:
 
     def sweep(self) -> None:
         """Delete what is no whole plan: it was not begun, or is what is left of one that was done."""
-        for entry in self._renames.list(self._at(layout.MERGING)):
-            folder = self._at(layout.MERGING, entry.name)
-            if entry.name.endswith(NEW) or merge_in([each.name for each in self._renames.list(folder)]) is None:
-                self._renames.remove(folder)
+        for name in self._folder.names(layout.MERGING):
+            if name.endswith(NEW) or merge_in(self._folder.names(layout.MERGING, name)) is None:
+                self._renames.remove(self._at(layout.MERGING, name))
 
     def pending(self) -> list[Merge]:
         """Return the plans that are not done yet."""
-        return list(_plans(self._renames, self._at(layout.MERGING)))
+        return list(_plans(self._folder, layout.MERGING))
 
     def partitions(self, wanted: str = "") -> Iterator[tuple[str, list[Entry]]]:
-        """Return the folders that contain files, each with its entries.
-
-        Args:
-            wanted: only this partition, and those below it.
-        """
+        """Return the folders that contain files, each with its entries: all, or a partition and those below it."""
         folders = [wanted.strip("/")]
         while folders:
             folder = folders.pop()
@@ -91,68 +79,67 @@ class Merging:
             unique = f"{token}{number:x}"  # partitions have files of the same batches, and their plans share a folder
             yield from plan(partition, free, newest, now_ms, rule, unique, f"/{self._renames.outside}")
 
-    def begin(self, merge: Merge, footer: bytes = b"") -> None:
-        """Put a plan into the journal, with the footer that it has; :meth:`finish` does the rest."""
+    def begin(self, merge: Merge) -> None:
+        """Put a plan into the journal; :meth:`finish` does the rest."""
         renames, whole = self._renames, self._at(layout.MERGING, merge.target)
         new = f"{whole}{NEW}"
         names = written(PLAN, merge)
         renames.make_folders(self._at(layout.MERGING), new, *(f"{new}/{name}" for name in names))
-        if merge.footer:
-            renames.do(lambda files: files.write(f"{new}/{FOOTER}", footer))
         try:
             renames.move(new, whole)
         except NotFound as error:
             raise Conflict(_NOT_ALONE) from error
 
     def finish(self, merge: Merge) -> bool:
-        """Do what is left of a plan; return False, and drop it, if it cannot be done because files of it are gone.
-
-        Raises:
-            Conflict: a query of the job is being put back.
-            Refused: HDFS does not merge these files; the message says why. They stay as they are.
-            Unknown: whether it is done is not known; call it again.
-        """
-        target = self._out(merge.partition, merge.target)
-        sources = [self._out(merge.partition, name) for name in merge.files]
+        """Do what is left of a plan; return False, and drop it, if it cannot be done because files of it are gone."""
+        # Conflict: a query of the job is being put back.
+        # Refused: HDFS does not merge these files; the message says why. They stay as they are.
+        # Unknown: whether it is done is not known; call it again.
         heard = False
         for _ in range(ATTEMPTS):
             listed = self._listed(merge)
-            if merge.footer not in ("", *listed) and not merge.done(listed):
-                self._show(merge)
-                listed = self._listed(merge)
             if merge.done(listed):
-                if not heard:  # it is only seen: if it is forgotten when its plan is put away, nobody does it again
-                    self._renames.acknowledge()
-                    if not merge.done(self._listed(merge)):
-                        continue
-                self._keep(merge)
-                return True
-            if not merge.possible(listed):
-                self._renames.acknowledge()  # what is seen may be forgotten
-                if not merge.possible(listed := self._listed(merge)) and not merge.done(listed):
-                    self._drop(merge)
-                    return False
-                continue
-            if self._renames.list(f"{self._renames.inside}/{REWINDING}"):
-                raise Conflict("A query of the job is being put back: start the job, and merge when that is done.")
-            if merge.target not in listed:
-                self._make(merge, target)
-            with suppress(NotFound, Unknown):  # the next look tells
-                patiently(lambda: self._concat(target, sources))
-                heard = True
-        raise Unknown(f"It is not known whether {target!r} is merged: merge again.")
+                if layout.ROOM not in listed:
+                    make_room(self._renames, self._out(merge.partition))
+                if heard or self._still(merge, merge.done):  # or its plan is put away, and the store forgets the merge
+                    self._keep(merge)
+                    return True
+            elif merge.possible(listed):
+                heard = self._fill(merge, listed) or heard
+            elif self._still(merge, lambda later: not (merge.possible(later) or merge.done(later))):
+                self._drop(merge)
+                return False
+        raise Unknown(f"It is not known whether {self._out(merge.partition, merge.target)!r} is merged: merge again.")
+
+    def _still(self, merge: Merge, what: Callable[[dict[str, int]], bool]) -> bool:
+        """Whether what was seen holds also after a change that is acknowledged: before it, the store may forget it."""
+        self._renames.acknowledge()
+        return what(self._listed(merge))
+
+    def _fill(self, merge: Merge, listed: Mapping[str, int]) -> bool:
+        """Have the store do the one step; False if its answer was lost, and the next look tells."""
+        if self._renames.list(f"{self._renames.inside}/{REWINDING}"):
+            raise Conflict("A query of the job is being put back: start the job, and merge when that is done.")
+        target = self._out(merge.partition, merge.target)
+        if merge.target not in listed:
+            self._make(merge, target)
+        with suppress(NotFound, Unknown):
+            patiently(lambda: self._concat(target, [self._out(merge.partition, name) for name in merge.files]))
+            return True
+        return False
 
     def _make(self, merge: Merge, target: str) -> None:
-        """Make the one file, without content, unless it is there."""
+        """Make the one file, without content, unless it is there. HDFS renames within a folder that is full."""
         made = self._at(layout.MERGING, merge.target, EMPTY)
         self._renames.do(lambda files: files.write(made, b""))
-        with suppress(NotFound):  # a move that was executed twice
-            self._renames.move(made, target)
-
-    def _show(self, merge: Merge) -> None:
-        """Put the footer beside the files, unless that was done before."""
-        with suppress(NotFound):
-            self._renames.move(self._at(layout.MERGING, merge.target, FOOTER), self._out(merge.partition, merge.footer))
+        try:
+            with suppress(NotFound):  # a move that was executed twice
+                self._renames.move(made, target)
+        except NoSpace as error:
+            try:
+                self._renames.move(self._out(merge.partition, layout.ROOM), target)
+            except NotFound:
+                raise error from None
 
     def _keep(self, merge: Merge) -> None:
         """Put a plan that is done with the records of its batches."""
@@ -162,34 +149,23 @@ class Merging:
             self._renames.move(self._at(layout.MERGING, merge.target), f"{folder}/{merge.target}")
 
     def _drop(self, merge: Merge) -> None:
-        """Delete the footer and the one file, which nothing can fill any more, and then the plan."""
-        if merge.footer:
-            self._renames.remove(self._at(layout.MERGING, merge.target, FOOTER))  # first: then none comes after it
-            self._renames.remove(self._out(merge.partition, merge.footer))
+        """Delete the one file, which can no longer be filled, and then the plan."""
         self._renames.remove(self._out(merge.partition, merge.target))
         self._renames.remove(self._at(layout.MERGING, merge.target))
 
     def _listed(self, merge: Merge) -> dict[str, int]:
         return {each.name: each.size for each in self._renames.list(self._out(merge.partition))}
 
-    def _at(self, *parts: str) -> str:
-        return posixpath.join(self._home, *parts)
 
-    def _out(self, *parts: str) -> str:
-        return posixpath.join(self._renames.outside, *parts).rstrip("/")
-
-
-def merges(renames: FencedRename, home: str) -> list[Merge]:
+def merges(folder: OutputFolder) -> list[Merge]:
     """Return all merges of an output whose plans are kept, those that are not done included."""
-    found = list(_plans(renames, f"{home}/{layout.MERGING}"))
-    for thousand in renames.list(f"{home}/{layout.MERGED}"):
-        found += _plans(renames, f"{home}/{layout.MERGED}/{thousand.name}")
+    found = list(_plans(folder, layout.MERGING))
+    for thousand in folder.names(layout.MERGED):
+        found += _plans(folder, f"{layout.MERGED}/{thousand}")
     return found
 
 
-def _plans(renames: FencedRename, folder: str) -> Iterator[Merge]:
-    for entry in renames.list(folder):
-        if entry.name != CLOCK and not entry.name.endswith(NEW):
-            merge = merge_in([each.name for each in renames.list(f"{folder}/{entry.name}")])
-            if merge is not None:
-                yield merge
+def _plans(folder: OutputFolder, path: str) -> Iterator[Merge]:
+    for name in folder.names(path):
+        if name != CLOCK and not name.endswith(NEW) and (merge := merge_in(folder.names(path, name))) is not None:
+            yield merge

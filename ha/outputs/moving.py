@@ -10,11 +10,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ha.leadership.fenced_rename import ATTEMPTS, FencedRename
+import msgspec
+
+from ha.leadership.fenced_rename import ATTEMPTS
 from ha.outputs import layout
-from ha.outputs.record import FILES, LOST, Record
+from ha.outputs.folder import OutputFolder
+from ha.outputs.record import FILES, LOST, NOBODY_KNOWS, Record
+from ha.outputs.room import look, make_room
 from leader.errors import OutputLost, Unreadable
-from leader.layout.packed_names import read, written
+from leader.layout.packed_names import written
 from store.clock import now
 from store.errors import AlreadyExists, Invalid, NotFound, StoreError, Unknown
 from store.files import Entry
@@ -23,100 +27,66 @@ LOOK_AGAIN_S = 10.0
 """A batch that takes longer to its place than this is looked at there before it is complete: somebody may have deleted
 files of it meanwhile. Up to then only what a rename does not find is noticed, which costs no call."""
 
-KEPT_BUCKETS = 10
-"""Thousands of complete batches, beside the newest one, whose records are kept."""
-
-MOST_NAMED = 5
-"""Files that a message names; `ha output verify` names all."""
+MOST_ROOMY = 1000  # partitions that are known to have room for a merge
+KEPT_BUCKETS = 10  # thousands of complete batches, beside the newest one, whose records are kept
+MOST_NAMED = 5  # files that a message names; `ha output verify` names all
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """The outcomes of the files of one batch: ``created`` is always the sum of the others.
+class MovedFiles:
+    """The outcomes of the files of one batch: ``created`` is always the sum of the others."""
 
-    Attributes:
-        created: files that the batch consists of.
-        renamed: those that were moved to their places now.
-        ignored: those that were there already, moved before a crash.
-        failed: those that are neither here nor there.
-    """
-
-    created: int
-    renamed: int
-    ignored: int
-    failed: int = 0
+    created: int  # files that the batch consists of
+    renamed: int  # those that were moved to their places now
+    ignored: int  # those that were there already, moved before a crash
+    failed: int = 0  # those that are neither here nor there
 
 
 class Moving:
     """The journal of one output, for the leader that owns it. Its methods raise what those of the renames do."""
 
     def __init__(
-        self,
-        renames: FencedRename,
-        home: str,
-        name: str,
-        opening: Callable[[int, Record], object] | None = None,
-        *,
-        flat: bool = False,
+        self, folder: OutputFolder, opening: Callable[[int, Record], object] | None = None, *, flat: bool = False
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            renames: lead to the target.
-            home: the output's folder, below the root of the renames.
-            name: of the output, for messages.
-            opening: called with a batch that :meth:`finish` has found, before it moves anything.
-            flat: whether each partition of what is decided has to be one file; files without content are deleted then.
-        """
-        self._renames, self._home, self._name, self._opening = renames, home, name, opening
+        # opening: called with a batch that `finish` has found, before it moves anything.
+        # flat: whether each partition of what is decided has to be one file; files without content are deleted then.
+        self._folder, self._renames, self._name, self._opening = folder, folder.renames, folder.name, opening
         self._is_flat = flat
         self._looked_at = float("-inf")
-
-    def at(self, path: str) -> str:
-        """Return the path of something in the output's folder."""
-        return f"{self._home}/{path}"
+        self._roomy: set[str] = set()  # partitions with room for a merge; this process has seen to it
 
     # --- records
 
-    def take_stock(self, attempt: str, wrote: Record | None = None) -> Record:
-        """Return what an attempt consists of, and keep it beside its rows.
-
-        Args:
-            attempt: its folder.
-            wrote: what it has to consist of; other files are deleted. None if whatever is there belongs to it.
-
-        Raises:
-            Invalid: a partition has several files.
-            NotFound: its rows are gone, or some of what was written.
-        """
+    def take_stock(self, attempt: str, wrote: Record) -> Record:
+        """Keep a record of an attempt beside its rows, and delete the files that do not belong to it."""
+        # attempt: its folder, to which no task can add a file any more.
+        # wrote: what it has to consist of. Other files are of tasks that were repeated, and may go on.
+        # Invalid: a partition has several files.
+        # NotFound: its rows are gone, or some of what was written.
         self._looked_at = now()
-        rows = f"{attempt}/{layout.ROWS}"
-        record = self.look(rows)
-        if self._is_flat:
-            record = self._flat(rows, record)
-        if wrote is not None:
-            if missing := wrote.without(record).paths():
-                raise NotFound(f"{len(missing)} of the {wrote.files} files written are gone: {missing[:MOST_NAMED]}")
-            for path in record.without(wrote).paths():  # by tasks that were repeated, and may go on
-                self._renames.remove(f"{rows}/{path}")
-            record = wrote
-        self.keep(attempt, written(FILES, record))
-        return record
+        wrote = self._flat(wrote) if self._is_flat else wrote
+        if wrote.files or self._is_flat:
+            self._keep_only(f"{attempt}/{layout.ROWS}", wrote)
+        self._folder.keep(attempt, written(FILES, wrote))
+        return wrote
 
-    def keep(self, folder: str, names: list[str]) -> None:
-        """Make the folders whose names hold a value."""
-        for name in names:
-            self._renames.do(lambda files, name=name: files.make_directory(f"{folder}/{name}"))  # type: ignore[misc]
+    def _keep_only(self, rows: str, wrote: Record) -> None:
+        """Delete all other files. A file that is gone both before and after an acknowledged change stays gone."""
+        for _ in range(ATTEMPTS):
+            found = self.look(rows)
+            if missing := wrote.without(found).paths():
+                raise NotFound(f"{len(missing)} of the {wrote.files} files written are gone: {missing[:MOST_NAMED]}")
+            if not (others := found.without(wrote).paths()):
+                return
+            for path in others:
+                self._renames.remove(f"{rows}/{path}")
+            self._renames.acknowledge()
+        raise Unknown(f"Tasks go on writing to {rows}: the query does the batch again.")
 
     def record(self, batch: int) -> Record:
-        """Return what a decided batch consists of.
-
-        Raises:
-            OutputLost: its record is damaged.
-        """
-        names = [entry.name for entry in self._renames.list(self.at(layout.ready(batch)))]
+        """Return what a decided batch consists of; ``OutputLost`` if its record is damaged."""
         try:
-            found = read(FILES, Record, names)
+            found = self._folder.record(layout.ready(batch))
         except Unreadable as error:
             raise self._lost(batch, f"what it consists of is not known. {error}") from error
         if found is None:
@@ -124,19 +94,16 @@ class Moving:
         return found
 
     def record_anew(self, batch: int) -> None:
-        """Take what is left of a decided batch for all of it: an older version has kept no record, or it is damaged."""
-        folder = self.at(layout.ready(batch))
-        for entry in self._renames.list(folder):
-            if entry.name.startswith(f"{FILES}="):
-                self._renames.remove(f"{folder}/{entry.name}")
-        self.keep(folder, written(FILES, self._here(batch)))
+        """Take what is left of a decided batch for all of it, because its record is damaged."""
+        ready = layout.ready(batch)
+        for name in self._folder.names(ready):
+            if name.startswith(f"{FILES}="):
+                self._renames.remove(self._folder.at(ready, name))
+        left = msgspec.structs.replace(self._here(batch, flat=self._is_flat), after=NOBODY_KNOWS)
+        self._folder.keep(self._folder.at(ready), written(FILES, left))
 
     def look(self, rows: str) -> Record:
-        """Return the files below a folder of rows that readers would see; the folders that contain some are partitions.
-
-        Raises:
-            NotFound: there is no such folder.
-        """
+        """Return the files below a folder of rows that readers would see; the folders that have some are partitions."""
         found: dict[str, dict[str, int]] = {}
         partitions = [""]
         while partitions:
@@ -144,15 +111,13 @@ class Moving:
             entries = self._list(f"{rows}/{partition}".rstrip("/"))
             if files := {entry.name: entry.size for entry in entries if not entry.is_directory}:
                 found[partition] = files
-            else:
-                partitions.extend(f"{partition}/{entry.name}".lstrip("/") for entry in entries)
+            partitions.extend(f"{partition}/{entry.name}".lstrip("/") for entry in entries if entry.is_directory)
         return Record(dict(sorted(found.items())))
 
-    def _flat(self, rows: str, record: Record) -> Record:
+    def _flat(self, record: Record) -> Record:
+        """Return the record of a flat batch: files without content do not belong to it."""
         found = {}
         for partition, files in record.partitions.items():
-            for name in [name for name, size in files.items() if not size]:
-                self._renames.remove(f"{rows}/{partition}/{name}".replace("//", "/"))
             if full := {name: size for name, size in files.items() if size}:
                 found[partition] = full
             if len(full) > 1:
@@ -160,91 +125,75 @@ class Moving:
                     f"Partition {partition!r} of a batch of output {self._name!r} has {len(full)} files, and an output "
                     "that can be merged needs one: leave maxRecordsPerFile out of the options."
                 )
-        return Record(found, flat=True)
+        return msgspec.structs.replace(record, partitions=found, flat=True)
 
     # --- moves
 
-    def move(self, batch: int, record: Record) -> Moved:
-        """Move a batch that was decided just now, and complete it.
-
-        Args:
-            batch: its id.
-            record: what it consists of, as :meth:`take_stock` has found it just now.
-
-        Raises:
-            AlreadyExists: the target has such a batch, and this job did not put it there.
-            OutputLost: files of it are gone.
-        """
+    def move(self, batch: int, record: Record) -> MovedFiles:
+        """Move a batch that was decided just now, and complete it. :meth:`take_stock` has found its record just now."""
+        # AlreadyExists: the target has such a batch, and this job did not put it there.
+        # OutputLost: files of it are gone.
         try:
-            for partition, files in record.partitions.items():
-                self._move(batch, partition, next(iter(files)) if record.flat else "")
+            for partition in record.partitions:
+                self._move(batch, record, partition)
         except NotFound:
             return self.finish(batch)
         if now() - self._looked_at > LOOK_AGAIN_S:
             lost = record.without(self._there(batch, record))
             if lost.files:
                 raise self._gone(batch, record, lost)
-        self._complete(batch)
-        return Moved(record.files, record.files, 0)
+        self._complete(batch, record)
+        return MovedFiles(record.files, record.files, 0)
 
-    def finish(self, batch: int, *, accept_loss: bool = False) -> Moved:
-        """Move what is left of a decided batch, and complete it. Nothing is moved if something is lost.
-
-        A NameNode may forget what it shows. So the batch is complete when it looks complete before a change that the
-        store has acknowledged, and after it.
-
-        Args:
-            batch: its id.
-            accept_loss: complete it without the files that are gone, and note which they are.
-
-        Raises:
-            AlreadyExists: the target has such a batch, and this job did not put it there.
-            OutputLost: files of it are gone.
-        """
+    def finish(self, batch: int, *, accept_loss: bool = False) -> MovedFiles:
+        """Move what is left of a decided batch, and complete it. Nothing is moved if something is lost."""
+        # A NameNode may forget what it shows. So the batch must look complete before and after an acknowledged change.
+        # accept_loss: complete it without the files that are gone, and note which they are.
+        # AlreadyExists: the target has such a batch, and this job did not put it there.
+        # OutputLost: files of it are gone.
         try:
             record = self.record(batch)
         except OutputLost:
             if (moved := self._finished(batch)) is None:
                 raise
             return moved
-        return self._finish(batch, record, accept_loss=accept_loss)
-
-    def _finish(self, batch: int, record: Record, *, accept_loss: bool) -> Moved:
-        renamed, proven, opening = 0, False, self._opening
+        renamed, proven, opened = 0, False, self._opening is None
         for _ in range(ATTEMPTS):
-            here, there = self._here(batch), self._there(batch, record)
+            here, there = self._here(batch, flat=record.flat), self._there(batch, record)
             lost = record.without(here).without(there)
             if lost.files and not accept_loss:
                 raise self._gone(batch, record, lost)
-            if here.partitions:
-                if opening is not None:
-                    opening(batch, record)
-                    opening = None
-                proven = True  # a rename that is acknowledged is such a change
-                for partition, files in here.partitions.items():
-                    try:
-                        self._move(batch, partition, next(iter(files)) if record.flat else "")
-                        renamed += len(files)
-                    except NotFound:  # moved just now by a rename of a dead driver, which is executed late
-                        proven = False
-            elif proven:
-                if lost.files:
-                    self.keep(self.at(layout.ready(batch)), written(LOST, lost))
-                self._complete(batch)
-                placed = record.files - lost.files
-                return Moved(record.files, min(renamed, placed), placed - min(renamed, placed), lost.files)
-            else:
+            if not here.files and proven:
+                return self._completed(batch, record, lost, renamed)
+            if not here.files:
                 self._renames.acknowledge()
                 proven = True
+                continue
+            if self._opening is not None and not opened:
+                self._opening(batch, record)
+                opened = True
+            count = self._move_all(batch, here)
+            renamed, proven = renamed + count, count == here.files  # an acknowledged rename is such a change
         raise Unknown(f"Batch {batch} of output {self._name!r} could not be moved to its place: write it again.")
 
-    def withdraw(self, batch: int) -> None:
-        """Undo the decision of a batch of which nothing is in its place: the query's next try of it decides anew.
+    def _move_all(self, batch: int, here: Record) -> int:
+        """Move these partitions; return how many files that were. A dead driver's late rename may move some as well."""
+        moved = 0
+        for partition, files in here.partitions.items():
+            with suppress(NotFound):
+                self._move(batch, here, partition)
+                moved += len(files)
+        return moved
 
-        Raises:
-            AlreadyExists: some of its files are in their places.
-            OutputLost: its record is damaged.
-        """
+    def _completed(self, batch: int, record: Record, lost: Record, renamed: int) -> MovedFiles:
+        if lost.files:
+            self._folder.keep(self._folder.at(layout.ready(batch)), written(LOST, lost))
+        self._complete(batch, record)
+        placed = record.files - lost.files
+        return MovedFiles(record.files, min(renamed, placed), placed - min(renamed, placed), lost.files)
+
+    def withdraw(self, batch: int) -> None:
+        """Undo the decision of a batch that has nothing in its place: the query's next try of it decides again."""
         record = self.record(batch)
         there = self._there(batch, record)
         if there.partitions:
@@ -252,67 +201,67 @@ class Moving:
                 f"{there.files} of the {record.files} files of batch {batch} are in their places, where readers have "
                 "seen them: another try of it could have other rows."
             )
-        self._renames.move(self.at(layout.ready(batch)), self.at(f"{layout.STAGED}/{uuid.uuid4().hex}"))
+        self._renames.move(self._folder.at(layout.ready(batch)), self._folder.at(layout.STAGED, uuid.uuid4().hex))
 
-    def _move(self, batch: int, partition: str, name: str = "") -> None:
-        """Move one partition, of a flat batch its only file.
-
-        Raises:
-            NotFound: it is gone, or in its place already.
-        """
-        source = posixpath.join(self.at(layout.ready(batch)), layout.ROWS, partition, name).rstrip("/")
-        target = self._place(partition, batch, name)
+    def _move(self, batch: int, record: Record, partition: str) -> None:
+        """Move one partition, of a flat batch its only file; ``NotFound`` if it is gone, or in its place already."""
+        source = self._folder.at(layout.ready(batch), layout.ROWS, record.source(partition)).rstrip("/")
+        target = self._folder.out(record.place(partition, batch))
         if not self._renames.move(source, target):
             raise AlreadyExists(
                 f"{target!r} exists already, and this job has not put it there: "
                 "give the output a directory of its own, or move that one away."
             )
+        if record.flat and partition not in self._roomy:
+            make_room(self._renames, self._folder.out(partition))
+            self._roomy = {partition, *(self._roomy if len(self._roomy) < MOST_ROOMY else ())}
 
-    def _complete(self, batch: int) -> None:
-        """Say that a batch is complete, and forget the oldest thousand of those that are kept too long."""
-        source, target = self.at(layout.ready(batch)), self.at(layout.done(batch))
+    def _complete(self, batch: int, record: Record) -> None:
+        """Mark a batch as complete; once in a thousand forget the oldest ones, and look whether there is room."""
+        source, target = self._folder.at(layout.ready(batch)), self._folder.at(layout.done(batch))
         try:
             self._renames.move(source, target)
         except NotFound:  # the first of a thousand
             self._renames.make_folders(posixpath.dirname(target))
             self._renames.move(source, target)
             self._forget(batch)
+            parents = {posixpath.dirname(record.place(each, batch)) for each in record.partitions}
+            look(self._renames, self._name, batch, parents)
 
-    def _finished(self, batch: int) -> Moved | None:
+    def _finished(self, batch: int) -> MovedFiles | None:
         """Return the outcomes of a batch that a dead driver's last rename, executed late, has completed just now."""
-        folder = self.at(layout.done(batch))
-        if not self._renames.exists(folder):
+        done = layout.done(batch)
+        if not self._renames.exists(self._folder.at(done)):
             return None
         self._renames.acknowledge()
         try:
-            record = read(FILES, Record, [entry.name for entry in self._renames.list(folder)])
+            record = self._folder.record(done)
         except Unreadable:
             return None
         if record is None:
             raise Unknown(f"Batch {batch} of output {self._name!r} was complete, and is not: write it again.")
-        return Moved(record.files, 0, record.files)
+        return MovedFiles(record.files, 0, record.files)
 
     def _forget(self, batch: int) -> None:
-        buckets = layout.ids([entry.name for entry in self._renames.list(self.at(layout.DONE))])
-        for bucket in buckets:
+        for bucket in self._folder.ids(layout.DONE):
             if bucket < batch // layout.BUCKET - KEPT_BUCKETS:
                 with suppress(StoreError):  # the first batch of the next thousand tries again
-                    self._renames.remove(self.at(f"{layout.MERGED}/{bucket}"))
-                    self._renames.remove(self.at(f"{layout.DONE}/{bucket}"))
+                    for state in (layout.MERGED, layout.DONE):
+                        self._renames.remove(self._folder.at(state, f"{bucket}"))
 
-    def _here(self, batch: int) -> Record:
+    def _here(self, batch: int, *, flat: bool) -> Record:
         try:
-            return self.look(f"{self.at(layout.ready(batch))}/{layout.ROWS}")
+            found = self.look(self._folder.at(layout.ready(batch), layout.ROWS))
         except NotFound:
             self._renames.check()
-            return Record({})
+            found = Record({})
+        return msgspec.structs.replace(found, flat=flat)
 
     def _there(self, batch: int, record: Record) -> Record:
         found = {}
         for partition in record.partitions:
             with suppress(NotFound):
-                folder = layout.folder(partition, batch, flat=record.flat)
-                entries = self._list(posixpath.join(self._renames.outside, folder).rstrip("/"))
+                entries = self._list(self._folder.out(record.folder(partition, batch)))
                 found[partition] = {entry.name: entry.size for entry in entries if not entry.is_directory}
         return record.standing(batch, found)
 
@@ -320,19 +269,13 @@ class Moving:
         entries = self._renames.do(lambda files: files.list(path))
         return sorted((each for each in entries if not layout.hidden(each.name)), key=lambda each: each.name)
 
-    def _place(self, partition: str, batch: int, name: str = "") -> str:
-        """Return where readers find a partition; with a name, that file of a flat one."""
-        if name:
-            return posixpath.join(self._renames.outside, partition, layout.file(batch, name, flat=True))
-        return f"{self._renames.outside}/{layout.place(partition, batch)}"
-
     def _gone(self, batch: int, record: Record, lost: Record) -> OutputLost:
         named = lost.paths()
         more = f", and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
         at_place = sum(
             len(files)
             for partition, files in lost.partitions.items()
-            if self._renames.exists(self._place(partition, batch, next(iter(files)) if record.flat else ""))
+            if self._renames.exists(self._folder.out(lost.place(partition, batch)))
         )
         where = {
             0: "on their way, below the leader directory: does a clean-up delete there, with a time to live that is "
@@ -348,7 +291,7 @@ class Moving:
     def _lost(self, batch: int, why: str, files: int = 0, lost: int = 0) -> OutputLost:
         return OutputLost(
             f"Batch {batch} of output {self._name!r} is not complete: {why} Restore them and start the job again, or "
-            f"see `ha output repair`.",
+            f"see `ha output repair {self._renames.job} {self._name}`.",
             files,
             lost,
         )

@@ -6,16 +6,16 @@ The names beside the fields are those of Flink's file sink.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from ha.config.durations import seconds_of
 from ha.outputs.commit_trigger import PROCESS_TIME, TRIGGERS, Pattern, Trigger
 from leader.errors import InvalidSettings
 
 SUCCESS_FILE, METASTORE = "success-file", "metastore"
 
-_MARKER = re.compile(r"[_.][A-Za-z0-9._-]{0,99}")
-"""Names that readers ignore."""
+_MARKER = re.compile(r"[_.][A-Za-z0-9._-]{0,99}")  # names that readers ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,14 @@ Policy = Callable[[CommittedPartition], object]
 
 @dataclass(frozen=True)
 class PartitionCommit:
-    """Says when a partition of an :class:`ha.spark.Output` is committed, and what happens then.
+    """Defines when a partition of an :class:`ha.spark.Output` is committed, and what happens then.
 
     Attributes:
         trigger: ``process-time``, by the time since the partition's first rows, or ``partition-time``, by the query's
             watermark (``sink.partition-commit.trigger``).
-        delay: seconds after its first rows, or after the time at which it begins (``sink.partition-commit.delay``).
+        delay: seconds, or a text such as ``1 d``, after its first rows, or after the time at which it begins
+            (``sink.partition-commit.delay``). After that time they are counted on a clock on the wall: ``1 d`` is the
+            same time of the next day, also if clocks change between.
         policy: what is done, in this order: ``success-file`` makes an empty file in it, ``metastore`` adds it to a
             table, and a function of your own is called with a :class:`CommittedPartition`, possibly more than once
             (``sink.partition-commit.policy.kind`` and ``.class``).
@@ -58,7 +60,7 @@ class PartitionCommit:
     """
 
     trigger: str = PROCESS_TIME
-    delay: float = 0.0
+    delay: float | str = 0.0
     policy: Sequence[str | Policy] = (SUCCESS_FILE,)
     success_file: str = "_SUCCESS"
     table: str = ""
@@ -67,17 +69,20 @@ class PartitionCommit:
     decides: Trigger = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check all of it.
-
-        Raises:
-            InvalidSettings: something is wrong.
-        """
+        """Check all of it."""
         if self.trigger not in TRIGGERS:
             raise InvalidSettings(
                 f"A partition commit has no trigger {self.trigger!r}: choose {' or '.join(TRIGGERS)}."
             )
-        if not 0 <= self.delay < float("inf"):
-            raise InvalidSettings(f"The delay of a partition commit is {self.delay}: give 0 or more seconds.")
+        try:
+            known = seconds_of(self.delay) if isinstance(self.delay, str) else None
+            delay = timedelta(seconds=float(self.delay) if known is None else known)
+        except (OverflowError, ValueError):
+            delay = timedelta(-1)
+        if delay < timedelta():
+            raise InvalidSettings(
+                f"The delay of a partition commit is {self.delay!r}: give 0 or more seconds, or a duration such as 1 h."
+            )
         if not self.policy or isinstance(self.policy, str):
             raise InvalidSettings("A partition commit needs a list of policies, such as policy=['success-file'].")
         for each in self.policy:
@@ -97,7 +102,8 @@ class PartitionCommit:
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise InvalidSettings(f"There is no time zone {self.time_zone!r} on this host.") from error
         begins = Pattern(self.time) if isinstance(self.time, str) else self.time
-        object.__setattr__(self, "decides", Trigger(self.trigger, round(self.delay * 1000), begins, zone))
+        object.__setattr__(self, "delay", delay.total_seconds())
+        object.__setattr__(self, "decides", Trigger(self.trigger, delay, begins, zone))
 
     @property
     def marker(self) -> str:

@@ -9,18 +9,18 @@ A note is an empty folder: one request makes it, after its batch was decided and
 partition with rows is forgotten. It goes from state to state by one rename each. No note is made twice, so what the
 store executes late finds nothing. See decision 38.
 
-If processes of one leader take turns, the folder is ``partitions=<times>~<unique>``, and whoever takes over renames it:
-so the one before finds no note any more, and no folder for a marker. See decision 71.
+If processes of one leader take turns, the folder is ``partitions=<times>~<unique>``, and the next one renames it: so
+the one before finds no note any more, and no folder for a marker. See decision 71.
 """
 
-import posixpath
 import re
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ha.leadership.fenced_rename import ATTEMPTS, FencedRename
+from ha.leadership.fenced_rename import ATTEMPTS
+from ha.outputs.folder import OutputFolder
 from ha.outputs.record import Record
 from leader.errors import InvalidName
 from store.errors import NotFound, StoreError, Unknown
@@ -28,32 +28,21 @@ from store.errors import NotFound, StoreError, Unknown
 PARTITIONS, PENDING, COMMITTING, COMMITTED = "partitions", "pending", "committing", "committed"
 
 MARKER = "marker="
-"""Begins the name of the folder that says how this output calls its markers, for whoever puts batches away."""
+"""Begins the name of the folder that says how this output calls its markers, for a rewind that removes batches."""
 
-MOST_BYTES = 190
-"""Of a partition's path: a name may have 255 bytes."""
-
-SLASH = "^"
-"""Stands for a slash: Spark escapes that character in the names of partitions."""
-
-_TAKEN = re.compile(rf"{PARTITIONS}=([1-9][0-9]{{0,18}})~[0-9a-f]{{32}}")
+MOST_BYTES = 190  # of a partition's path: a name may have 255 bytes
+SLASH = "^"  # stands for a slash: Spark escapes that character in the names of partitions
 
 _NOTE = re.compile(r"(0|[1-9][0-9]{0,18})~(0|[1-9][0-9]{0,18})~(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Note:
-    """A partition that has rows.
+class PartitionNote:
+    """A partition that has rows."""
 
-    Attributes:
-        batch: with which it became pending.
-        since_ms: time of that batch; 0 if a crash came between, and nobody knows.
-        partition: its path.
-    """
-
-    batch: int
-    since_ms: int
-    partition: str
+    batch: int  # with which it became pending
+    since_ms: int  # time of that batch; 0 if a crash came between, and it is unknown
+    partition: str  # its path
 
     @property
     def name(self) -> str:
@@ -61,48 +50,35 @@ class Note:
         return f"{self.batch}~{self.since_ms}~{self.partition.replace('/', SLASH)}"
 
     @staticmethod
-    def parse(name: str) -> "Note | None":
+    def parse(name: str) -> "PartitionNote | None":
         """Return what a name says; None if this module has not made it."""
         found = _NOTE.fullmatch(name)
-        return Note(int(found[1]), int(found[2]), found[3].replace(SLASH, "/")) if found else None
+        return PartitionNote(int(found[1]), int(found[2]), found[3].replace(SLASH, "/")) if found else None
 
 
 class Partitions:
     """The notes of one output, for the leader that owns it.
 
-    Its methods raise what those of the renames do. Whatever they raise, :meth:`load` comes next.
+    Its methods raise what those of the renames do. Whatever they raise, :meth:`load` comes next. Markers have the name
+    ``marker`` from now on, and it is ``alone`` if no other process of this leader has the notes.
 
     Attributes:
         pending: the newest note of each partition that is not committed, those in the middle of it included.
     """
 
-    def __init__(self, renames: FencedRename, home: str, marker: str = "", *, alone: bool = True) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            renames: lead to the target.
-            home: the output's folder, below the root of the renames.
-            marker: name of the files that mark committed partitions from now on; empty if there are none.
-            alone: whether no other process of this leader has them.
-        """
-        self._renames, self._output, self._alone = renames, home, alone
-        self._home = f"{home}/{PARTITIONS}"
+    def __init__(self, folder: OutputFolder, marker: str = "", *, alone: bool = True) -> None:
+        self._renames, self._folder, self._alone = folder.renames, folder, alone
+        self._home = folder.at(PARTITIONS)
         self._markers = {marker} if marker else set()
-        self.pending: dict[str, Note] = {}
-        self._committing: set[Note] = set()
+        self.pending: dict[str, PartitionNote] = {}
+        self._committing: set[PartitionNote] = set()
         self._committed: dict[str, set[str]] = {}
 
     def load(self, *, make: bool = True) -> bool:
-        """Read all notes, and drop those that a newer one makes useless. Costs five lists.
-
-        Args:
-            make: create the folders that are missing.
-
-        Returns:
-            Whether there are notes; without ``make`` an output may have none.
-        """
+        """Read all notes, and drop those that a newer one makes useless. Costs five lists."""
+        # Returns whether there are notes; unless `make` creates the folders that are missing, an output may have none.
         if self._alone:
-            self._find()
+            self._home = self._folder.taken(PARTITIONS, self._folder.names())[1]
         names = self._names("")
         if not make and COMMITTED not in names:
             return False
@@ -113,47 +89,29 @@ class Partitions:
         self._markers |= {each.removeprefix(MARKER) for each in names if each.startswith(MARKER)}
         self.pending, self._committing, self._committed = {}, set(), {}
         for name in self._names(COMMITTED):
-            if note := Note.parse(name.partition("~")[2]):
+            if note := PartitionNote.parse(name.partition("~")[2]):
                 self._committed.setdefault(note.partition, set()).add(name)
         for state in (PENDING, COMMITTING):
             for name in self._names(state):
-                self._take(state, name, Note.parse(name))
+                self._take(state, name, PartitionNote.parse(name))
         self.hold()  # or all lists were empty because the folder was gone
         return True
-
-    def _find(self) -> int:
-        """Find the folder, and return how often it was taken over; a lower one was made by calls executed late."""
-        names = [entry.name for entry in self._renames.list(self._output)]
-        times, name = max(
-            ((int(found[1]), found[0]) for found in map(_TAKEN.fullmatch, names) if found), default=(0, "")
-        )
-        self._home = f"{self._output}/{name or PARTITIONS}"
-        return times
 
     def take_over(self) -> None:
         """Rename the folder, so that a process which had it finds nothing to commit any more, and no way to a marker.
 
         Batches that were decided are looked for after that. So one that :meth:`hold` has let through is found.
         """
-        if self._alone:
-            return
-        if not (times := self._find()):
-            self._renames.make_folders(self._home)
-        new = f"{self._output}/{PARTITIONS}={times + 1}~{uuid.uuid4().hex}"
-        self._renames.move(self._home, new)
-        self._home = new
+        if not self._alone:
+            self._home = self._folder.take_over(PARTITIONS, self._folder.names())
 
     def hold(self) -> None:
-        """Make sure that no other process has taken over; one that does so later sees all that was decided before.
-
-        Raises:
-            Unknown: one has.
-        """
+        """Make sure that no other process has taken over; one that does so later sees all that was decided before."""
         if not self._alone and not self._renames.exists(self._home):
             self._renames.check()
             raise Unknown("Another process commits partitions of this output since: the query's next try goes on.")
 
-    def _take(self, state: str, name: str, note: Note | None) -> None:
+    def _take(self, state: str, name: str, note: PartitionNote | None) -> None:
         """Know a note that is there, unless it is of no use."""
         if note is None:
             self._renames.remove(self._at(f"{state}/{name}"))  # a marker that was taken away
@@ -169,11 +127,7 @@ class Partitions:
             self._committing.add(note)
 
     def check(self, partitions: Iterable[str]) -> None:
-        """Refuse partitions that cannot be noted.
-
-        Raises:
-            InvalidName: the path of one is too long.
-        """
+        """Refuse partitions that cannot be noted, because their paths are too long."""
         for each in partitions:
             if len(each.encode()) > MOST_BYTES:
                 raise InvalidName(
@@ -193,11 +147,11 @@ class Partitions:
         for partition in partitions:
             known = self.pending.get(partition)
             if known is None:
-                note = Note(batch, since_ms, partition)
+                note = PartitionNote(batch, since_ms, partition)
                 self._make(note)
                 late += [partition] if partition in self._committed else []
             elif self._half(partition):
-                note = Note(batch, known.since_ms, partition)
+                note = PartitionNote(batch, known.since_ms, partition)
                 self._back(note)
             elif known.batch == batch:
                 note = known  # before a crash, which may have come before its marker was taken away
@@ -209,10 +163,10 @@ class Partitions:
         return late
 
     def note(self, batch: int, record: Record) -> None:
-        """Note the partitions of a batch of whose time nobody knows."""
+        """Note the partitions of a batch whose time is unknown."""
         self.open(batch, record.partitions)
 
-    def begin(self, note: Note) -> str:
+    def begin(self, note: PartitionNote) -> str:
         """Say that the policies of a partition are run from now on; return the folder in which to make its marker."""
         folder = self._at(f"{COMMITTING}/{note.name}")
         if note not in self._committing:
@@ -220,7 +174,7 @@ class Partitions:
             self._committing.add(note)
         return folder
 
-    def end(self, note: Note, batch: int) -> None:
+    def end(self, note: PartitionNote, batch: int) -> None:
         """Say that the policies of a partition have run, when a batch was complete."""
         name = f"{batch}~{note.name}"
         self._move(self._at(f"{COMMITTING}/{note.name}"), self._at(f"{COMMITTED}/{name}"))
@@ -231,7 +185,7 @@ class Partitions:
                 self._renames.remove(self._at(f"{COMMITTED}/{older}"))
         self._committed[note.partition] = {name}
 
-    def drop(self, note: Note) -> None:
+    def drop(self, note: PartitionNote) -> None:
         """Forget a partition that has no rows."""
         for state in (PENDING, COMMITTING):
             self._renames.remove(self._at(f"{state}/{note.name}"))
@@ -239,42 +193,38 @@ class Partitions:
         self.pending.pop(note.partition, None)
 
     def put_back(self, stays: int) -> None:
-        """Have each partition pending of which something was said after a batch, before what came later is put away.
-
-        One that has no rows any more is found out when it is due.
-        """
+        """Make each partition pending that was announced after a batch, before later batches are put away."""
+        # A partition without rows is noticed when it is due.
         for partition in sorted({*self._committed, *self.pending}):
             known, names = self.pending.get(partition), self._committed.get(partition, set())
             newest = max([int(name.partition("~")[0]) for name in names] + ([known.batch] if known else []))
             if newest <= stays and not self._half(partition):
                 continue
             if known is None:
-                self._make(Note(max(stays, 0), 0, partition))
+                self._make(PartitionNote(max(stays, 0), 0, partition))
             self._withdraw(partition)
             for name in sorted(names):
                 self._renames.remove(self._at(f"{COMMITTED}/{name}"))
 
-    def _make(self, note: Note) -> None:
+    def _make(self, note: PartitionNote) -> None:
         self._renames.do(lambda files: files.make_directory(self._at(f"{PENDING}/{note.name}")))
 
-    def _half(self, partition: str) -> list[Note]:
+    def _half(self, partition: str) -> list[PartitionNote]:
         """Return the notes of a partition whose policies were begun."""
         return sorted(note for note in self._committing if note.partition == partition)
 
-    def _back(self, note: Note) -> None:
-        """Note a partition anew whose policies were begun; a marker that is on its way finds its folder gone."""
+    def _back(self, note: PartitionNote) -> None:
+        """Note a partition again whose policies were begun; a marker that is on its way finds its folder gone."""
         self._make(note)
         for each in self._half(note.partition):
             self._renames.remove(self._at(f"{COMMITTING}/{each.name}"))
             self._committing.discard(each)
 
     def _withdraw(self, partition: str) -> None:
-        """Take a partition's markers away for good.
-
-        By renames, not by deletions: one that is executed once more, later, does not take the next marker away.
-        """
+        """Take a partition's markers away for good."""
+        # By renames, not by deletions: one that is executed once more, later, does not take the next marker away.
         for name in sorted(self._markers):
-            marker, seen = posixpath.join(self._renames.outside, partition, name), False
+            marker, seen = self._folder.out(partition, name), False
             for _ in range(ATTEMPTS):
                 folder = self._at(f"{COMMITTING}/{uuid.uuid4().hex}")
                 self._renames.do(lambda files, folder=folder: files.make_directory(folder))  # type: ignore[misc]

@@ -4,8 +4,7 @@ The job may be running. A batch goes from ``ready`` to ``done``, and its partiti
 each look begins where things leave: what is found nowhere is nowhere.
 """
 
-import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from typing import TypeVar
@@ -13,9 +12,9 @@ from typing import TypeVar
 import msgspec
 
 from ha.outputs import layout
-from ha.outputs.looking import Looking, sizes
+from ha.outputs.lines import Lines
 from ha.outputs.merge_plan import Merge, merge_in
-from ha.outputs.record import FILES, LOST, TARGET, Record, Target
+from ha.outputs.record import FILES, LOST, NOBODY_KNOWS, TARGET, Record, Target
 from ha.outputs.region_marks import RegionRecord
 from ha.outputs.regional import behind
 from leader.errors import Fenced, Unreadable
@@ -23,15 +22,16 @@ from leader.job.fenced_directory import LOOKS, FencedDirectory
 from leader.layout.names import OUT
 from leader.layout.packed_names import read
 from store.bounded import BoundedFiles
+from store.errors import NotFound
 from store.files import Entry
 
-THREADS = 8
-"""Batches that are looked at side by side."""
+THREADS = 8  # batches that are looked at side by side
+LIST_TIMEOUT_S = 20.0  # time for the list of one folder
 
 T = TypeVar("T")
 
 
-class Condition(StrEnum):
+class BatchCondition(StrEnum):
     """The state of a batch in the output."""
 
     COMPLETE = "complete"
@@ -39,69 +39,105 @@ class Condition(StrEnum):
     LOST = "lost"
     GONE = "gone since"
     UNKNOWN = "unknown"
+    GAP = "gap"
 
 
 class JournalOutput(msgspec.Struct, frozen=True):
-    """One output of a job.
+    """One output of a job."""
 
-    Attributes:
-        name: given by the program.
-        folder: of its journal, in the leader directory.
-        target: path of the directory in which its batches appear; empty if a version without records has made it.
-        unfinished: batches that are decided and not complete.
-        thousands: numbers of the folders of complete batches.
-        regions: of a regional output; each has a journal of its own, of its name.
-        complete_up_to: the batch up to which all regions are complete; -1 if none is, or without regions.
-        behind: regions that have failed or are late.
-        flat: whether a partition of a batch is one file, so that files can be merged.
-    """
-
-    name: str
-    folder: str
-    target: str
-    unfinished: list[int]
-    thousands: list[int]
-    regions: list[str] = []
-    complete_up_to: int = -1
-    behind: list[RegionRecord] = []
-    flat: bool = False
+    name: str  # given by the program
+    folder: str  # of its journal, in the leader directory
+    target: str  # path of the directory in which its batches appear; empty if a version without records has made it
+    unfinished: list[int]  # batches that are decided and not complete
+    thousands: list[int]  # numbers of the folders of complete batches
+    regions: list[str] = []  # of a regional output; each has a journal of its own, of its name
+    complete_up_to: int = -1  # the batch up to which all regions are complete; -1 if none is, or without regions
+    behind: list[RegionRecord] = []  # regions that have failed or are late
+    flat: bool = False  # whether a partition of a batch is one file, so that files can be merged
+    lines: list[str] = []  # names of the entries that say whose batches it has: see `ha.outputs.lines`
+    replayed: int = 0  # batches that were done again, and whose rows were dropped because they were published before
+    place: str = ""  # of a table or a topic its kind and its name; nothing is at the path then
 
 
 class JournalBatch(msgspec.Struct, frozen=True):
-    """One batch.
+    """One batch."""
 
-    Attributes:
-        output: its name.
-        batch: id.
-        condition: one of :class:`Condition`; of a batch that was only listed, complete or unfinished.
-        partitions: how many it has.
-        files: likewise.
-        bytes: of all files.
-        missing: paths below the target of the files that are not there, each behind its partition.
-        accepted: how many files an operator has given up.
-        rows: how many it has; None if nobody has told, as Spark's own writer does not.
+    output: str  # its name
+    batch: int  # id
+    condition: str  # one of `BatchCondition`; of a batch that was only listed, complete or unfinished
+    partitions: int = 0  # how many it has
+    files: int = 0  # how many it has
+    bytes: int = 0  # of all files
+    missing: list[str] = []  # paths below the target of the files that are not there, each behind its partition
+    accepted: int = 0  # how many files an operator has given up
+    rows: int | None = None  # how many it has; None if unknown, as from Spark's own writer
+    after: int = NOBODY_KNOWS  # id of the batch that was decided before it; -1 for the first one, -2 if unknown
+    plan: str = ""  # digest of its input; empty if unknown
+    why: str = ""  # of a gap, which concerns no single batch: a sentence
+
+
+class ExistenceCheck:
+    """Looks whether files of one output are in their places, with as few lists as that takes.
+
+    Many batches of a flat output share a folder, so its list is kept. That is safe for batches that were complete
+    before it: their files leave a folder only for a merged file, whose plan is in the journal by then.
     """
 
-    output: str
-    batch: int
-    condition: str
-    partitions: int = 0
-    files: int = 0
-    bytes: int = 0
-    missing: list[str] = []
-    accepted: int = 0
-    rows: int | None = None
+    def __init__(self, target: BoundedFiles, merges: Callable[[int], Iterable[Merge]]) -> None:
+        self._target, self._merges = target, merges
+        self._listed: dict[str, dict[str, int]] = {}
+        self._known: dict[int, list[Merge]] = {}
+
+    def missing(self, batch: int, record: Record, *, complete: bool) -> Record:
+        """Return which of these files are neither in their places nor in a merged file."""
+        # A batch is `complete` if it was so before the first look.
+        missing = record.without(self._there(batch, record, again=not (complete and record.flat)))
+        for again in (False, True):
+            if missing.files and record.flat:
+                missing = missing.without(self._merged(batch, missing, again=again))
+        return missing
+
+    def _there(self, batch: int, record: Record, *, again: bool) -> Record:
+        listed = {each: self._list(record.folder(each, batch), again=again) for each in record.partitions}
+        return record.standing(batch, listed)
+
+    def _merged(self, batch: int, missing: Record, *, again: bool) -> Record:
+        thousand = batch // layout.BUCKET
+        if again or thousand not in self._known:
+            self._known[thousand] = list(self._merges(thousand))
+        found: dict[str, dict[str, int]] = {}
+        for merge in self._known[thousand]:
+            for name, size in missing.partitions.get(merge.partition, {}).items():
+                is_of_it = merge.files.get(layout.file(batch, name)) == size
+                if is_of_it and merge.done(self._list(merge.partition, again=again)):
+                    found[merge.partition] = {name: size}
+        return Record(found, flat=True)
+
+    def _list(self, folder: str, *, again: bool) -> dict[str, int]:
+        known = self._listed.get(folder)
+        if known is None or again:
+            known = self._listed[folder] = self._sizes(folder)
+        return known
+
+    def _sizes(self, folder: str) -> dict[str, int]:
+        try:
+            return sizes(self._target.call("verify", lambda files: files.list(folder), LIST_TIMEOUT_S))
+        except NotFound:
+            return {}
+
+
+def sizes(entries: Iterable[Entry]) -> dict[str, int]:
+    """Return the bytes of each file."""
+    return {entry.name: entry.size for entry in entries if not entry.is_directory}
 
 
 class JournalReader:
-    """The outputs of one job; safe to use from several threads. Its methods raise StoreError if a store fails."""
+    """The outputs of one job; safe to use from several threads. Its methods raise StoreError if a store fails.
+
+    ``find`` returns the leader directory, and is asked again when another leader has claimed the job.
+    """
 
     def __init__(self, find: Callable[[], FencedDirectory]) -> None:
-        """Find the leader directory.
-
-        Args:
-            find: returns it; asked again when another leader has claimed the job.
-        """
         self._find = find
         self._directory = find()
 
@@ -118,10 +154,15 @@ class JournalReader:
             unfinished = layout.ids(self._names(f"{home}/{layout.READY}"))
             thousands = layout.ids(self._names(f"{home}/{layout.DONE}"))
             name = folder.rpartition("-")[0] or folder
-            path, flat = (target.path, target.flat) if target else ("", False)
+            target = target or Target("")
+            path, flat, place = target.path, target.flat, f"{target.kind} {target.place}".strip()
             regions = sorted(each.removeprefix(layout.REGION) for each in names if each.startswith(layout.REGION))
             marks = layout.mark(names), behind(names)
-            found.append(JournalOutput(name, home, path, unfinished, thousands, regions, *marks, flat))
+            replayed = max(layout.numbers(layout.REPLAYED, names), default=0)
+            lines = Lines(names).names
+            found.append(
+                JournalOutput(name, home, path, unfinished, thousands, regions, *marks, flat, lines, replayed, place)
+            )
         return found
 
     def ids(self, output: JournalOutput, batches: range) -> Iterator[list[int]]:
@@ -138,8 +179,8 @@ class JournalReader:
 
     def verified(self, output: JournalOutput, ids: list[int], target: BoundedFiles) -> Iterator[JournalBatch]:
         """Look for every file of these batches; ``target`` is the directory in which they appear."""
-        looking = Looking(target, lambda thousand: self.merges(output, thousand))
-        yield from self._side_by_side(lambda batch: self._verify(output, batch, looking), ids)
+        check = ExistenceCheck(target, lambda thousand: self.merges(output, thousand))
+        yield from self._side_by_side(lambda batch: self._verify(output, batch, check), ids)
 
     def _side_by_side(self, what: Callable[[int], T], ids: list[int]) -> Iterator[T]:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="ha-output") as threads:
@@ -147,42 +188,35 @@ class JournalReader:
 
     def _read(self, output: JournalOutput, batch: int) -> tuple[JournalBatch, Record, Record]:
         """Return a batch as its record says, the record, and what of it was given up."""
-        condition, names = Condition.UNFINISHED, []
+        condition, names = BatchCondition.UNFINISHED, []
         if batch in output.unfinished:
             names = self._names(f"{output.folder}/{layout.ready(batch)}")
         if not names:
-            condition, names = Condition.COMPLETE, self._names(f"{output.folder}/{layout.done(batch)}")
+            condition, names = BatchCondition.COMPLETE, self._names(f"{output.folder}/{layout.done(batch)}")
         try:
             record, given_up = read(FILES, Record, names), read(LOST, Record, names)
         except Unreadable:
             record = given_up = None
         if record is None:
-            return JournalBatch(output.name, batch, Condition.UNKNOWN), Record({}), Record({})
+            return JournalBatch(output.name, batch, BatchCondition.UNKNOWN), Record({}), Record({})
         found = JournalBatch(
             output.name, batch, condition, len(record.partitions), record.files, record.bytes,
-            accepted=given_up.files if given_up else 0, rows=record.row_count,
+            accepted=given_up.files if given_up else 0, rows=record.row_count, after=record.after, plan=record.plan,
         )  # fmt: skip
         return found, record, given_up or Record({})
 
-    def _verify(self, output: JournalOutput, batch: int, looking: Looking) -> JournalBatch:
+    def _verify(self, output: JournalOutput, batch: int, check: ExistenceCheck) -> JournalBatch:
         found, record, given_up = self._read(output, batch)
-        if found.condition == Condition.UNKNOWN:
+        if found.condition == BatchCondition.UNKNOWN or output.place:
             return found
         missing = record.without(given_up)
-        if found.condition == Condition.UNFINISHED:
+        if found.condition == BatchCondition.UNFINISHED:
             missing = missing.without(self._here(output, batch, record))
-        missing = looking.missing(batch, missing, complete=batch not in output.unfinished)
+        missing = check.missing(batch, missing, complete=batch not in output.unfinished)
         condition = found.condition
         if missing.files:
-            condition = Condition.LOST if found.condition == Condition.UNFINISHED else Condition.GONE
-        names = [
-            posixpath.join(
-                layout.folder(partition, batch, flat=record.flat), layout.file(batch, name, flat=record.flat)
-            )
-            for partition, files in sorted(missing.partitions.items())
-            for name in sorted(files)
-        ]
-        return msgspec.structs.replace(found, condition=condition, missing=names)
+            condition = BatchCondition.LOST if found.condition == BatchCondition.UNFINISHED else BatchCondition.GONE
+        return msgspec.structs.replace(found, condition=condition, missing=missing.places(batch))
 
     def _here(self, output: JournalOutput, batch: int, record: Record) -> Record:
         rows = f"{output.folder}/{layout.ready(batch)}/{layout.ROWS}"

@@ -1,4 +1,4 @@
-"""RegionMarks: how far the regions of an output have come, and the mark up to which all of them are complete. Pure.
+"""RegionMarks: the progress of an output's regions, and the mark up to which all of them are complete. Pure.
 
 The batches of all regions have ids on one scale. A region that was away goes on with the id that the others have come
 to, and always with one after the mark. So no row with an id up to the mark comes any more, whatever happens.
@@ -24,44 +24,26 @@ class RegionState(StrEnum):
 
 
 class RegionRecord(msgspec.Struct, frozen=True):
-    """A region that holds the mark back.
+    """A region that holds the mark back."""
 
-    Attributes:
-        checkpoint_id: the first batch that is not known to be complete.
-        scope: name of the region, which is that of its query.
-        state: ``ERROR`` if its last try has failed, ``EXPIRED`` if it is only late.
-        tasks: those of Spark that have failed, as ``stage/task``.
-        message: what went wrong.
-    """
-
-    checkpoint_id: int
-    scope: str
-    state: RegionState
-    tasks: list[str]
-    message: str
+    checkpoint_id: int  # the first batch that is not known to be complete
+    scope: str  # name of the region, which is that of its query
+    state: RegionState  # `ERROR` if its last try has failed, `EXPIRED` if it is only late
+    tasks: list[str]  # those of Spark that have failed, as `stage/task`
+    message: str  # what went wrong
 
 
 @dataclass(slots=True)
 class _Region:
-    """One region.
+    """One region."""
 
-    Attributes:
-        newest: its newest batch that is complete.
-        come_to: all its batches up to this id are complete, if it has any.
-        number: of the batch that is under way, or has failed, as Spark numbers it.
-        least: the lowest id that this batch may have; None if the last one is complete.
-        tries: how many were begun.
-        runs: whether a try is under way.
-        error: of the last try; empty if it did not fail.
-    """
-
-    newest: int
-    come_to: int
-    number: int = -1
-    least: int | None = None
-    tries: int = 0
-    runs: bool = False
-    error: str = ""
+    newest: int  # its newest batch that is complete
+    come_to: int  # all its batches up to this id are complete, if it has any
+    number: int = -1  # of the batch that is under way, or has failed, as Spark numbers it
+    least: int | None = None  # the lowest id that this batch may have; None if the last one is complete
+    tries: int = 0  # how many were begun
+    runs: bool = False  # whether a try is under way
+    error: str = ""  # of the last try; empty if it did not fail
     tasks: tuple[str, ...] = ()
 
 
@@ -74,13 +56,10 @@ class RegionMarks:
     """
 
     def __init__(self, newest: Mapping[str, int], mark: int, most_apart: int) -> None:
-        """Begin with what a journal knows.
-
-        Args:
-            newest: of each region its newest complete batch, or -1.
-            mark: that was told.
-            most_apart: batches that the front may be before the mark.
-        """
+        """Begin with what a journal knows."""
+        # newest: of each region its newest complete batch, or -1.
+        # mark: that was told.
+        # most_apart: batches that the front may be before the mark.
         self._regions = {name: _Region(each, max(each, mark)) for name, each in newest.items()}
         self._most = most_apart
         self.mark = mark
@@ -88,18 +67,11 @@ class RegionMarks:
         self._advance()
 
     def begin(self, region: str, number: int, known: int) -> int:
-        """Begin a try of a batch; return the lowest id that it may have.
-
-        A try of a batch that has failed keeps its id, so a region that fails again and again holds the mark.
-
-        Args:
-            region: its name.
-            number: of the batch, as Spark numbers it.
-            known: the id that the region's journal would give it.
-
-        Raises:
-            RegionBehind: the batch would be too far before a region that holds the mark.
-        """
+        """Begin a try of a batch; return the lowest id that it may have."""
+        # A try of a batch that has failed keeps its id, so a region that fails again and again holds the mark.
+        # number: of the batch, as Spark numbers it.
+        # known: the id that the region's journal would give it.
+        # RegionBehind: the batch would be too far before a region that holds the mark.
         found = self._regions[region]
         if known <= found.newest:
             return known  # it was decided before, so it has its id
@@ -132,13 +104,7 @@ class RegionMarks:
         }
 
     def idle(self, region: str, tries: int, front: int) -> None:
-        """Take note that a region had nothing to do.
-
-        Args:
-            region: its name.
-            tries: that it had begun by then, as :meth:`unknown` has said.
-            front: by then.
-        """
+        """Take note that a region had nothing to do at a front, if no try has begun since :meth:`unknown` was asked."""
         found = self._regions[region]
         if found.tries == tries:  # none has begun since
             found.come_to = max(found.come_to, front)

@@ -12,6 +12,7 @@ import msgspec
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs import layout
+from ha.outputs.folder import OutputFolder
 from ha.outputs.record import TARGET, Target
 from ha.outputs.region_marks import RegionRecord
 from leader.errors import InvalidSettings, Unreadable
@@ -19,8 +20,7 @@ from leader.layout.names import OUT
 from leader.layout.packed_names import read, written
 from store.errors import NotFound, StoreError
 
-BEHIND = "behind"
-"""First word of the names that hold a :class:`Behind`."""
+BEHIND = "behind"  # first word of the names that hold a `Behind`
 
 _log = logging.getLogger("ha")
 
@@ -39,26 +39,18 @@ class RegionalHome:
     """
 
     def __init__(self, renames: FencedRename, name: str) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            renames: lead to the target.
-            name: of the output.
-        """
         self._renames, self._name = renames, name
-        self._home = f"{renames.inside}/{layout.home(name, renames.outside)}"
+        self._folder = OutputFolder.of(renames, name)
+        self._at = self._folder.at
         self._behind: list[str] = []
         self.mark = -1
 
     def load(self, regions: Sequence[str]) -> None:
-        """Read what is there, and note the regions that are new.
-
-        Raises:
-            InvalidSettings: one that was there before is missing.
-        """
+        """Read what is there, and note the regions that are new."""
+        # InvalidSettings: one that was there before is missing.
         renames = self._renames
-        renames.make_folders(f"{renames.inside}/{OUT}", self._home)
-        names = [entry.name for entry in renames.list(self._home)]
+        renames.make_folders(f"{renames.inside}/{OUT}", self._folder.home)
+        names = self._folder.names()
         known = {each.removeprefix(layout.REGION) for each in names if each.startswith(layout.REGION)}
         if gone := sorted(known - set(regions)):
             raise InvalidSettings(
@@ -73,7 +65,7 @@ class RegionalHome:
         self.mark = layout.mark(names)
 
     def move(self, mark: int) -> None:
-        """Tell a mark that is higher than the last one; one call."""
+        """Publish a mark that is higher than the last one; one call."""
         target = self._at(f"{layout.MARK}{mark}")
         try:
             self._renames.move(self._at(f"{layout.MARK}{self.mark}"), target)
@@ -82,7 +74,7 @@ class RegionalHome:
         self.mark = mark
 
     def tell(self, records: Sequence[RegionRecord]) -> None:
-        """Tell which regions hold the mark back; what cannot be told is only missed by people."""
+        """Publish which regions hold the mark back; for people only, so a failure does no harm."""
         names = written(BEHIND, Behind(list(records))) if records else []
         try:
             for each in [each for each in self._behind if each not in names]:
@@ -93,9 +85,6 @@ class RegionalHome:
                 self._behind.append(each)
         except StoreError as error:
             _log.warning("Output %s: which regions are behind is not told: %s", self._name, error)
-
-    def _at(self, name: str) -> str:
-        return f"{self._home}/{name}"
 
 
 def behind(names: Sequence[str]) -> list[RegionRecord]:

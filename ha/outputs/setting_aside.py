@@ -3,11 +3,11 @@
 The newest goes first and comes back last. So readers see all batches up to some number at any time.
 """
 
-import posixpath
 from contextlib import suppress
 
-from ha.leadership.fenced_rename import FencedRename
 from ha.outputs import layout
+from ha.outputs.folder import OutputFolder
+from ha.outputs.lines import LINE
 from ha.outputs.merging import merges
 from ha.outputs.partitions import Partitions
 from ha.outputs.record import FILES, Record
@@ -21,50 +21,35 @@ STATES = (layout.READY, layout.DONE)
 class SettingAside:
     """The journal of one output, for the leader that owns it; no query may run.
 
-    Every method can be repeated after a crash. It raises what those of the renames do, and ``AlreadyExists`` if
-    something is in the way.
+    Every method can be repeated after a crash. It raises the errors of the renames, ``AlreadyExists``, and ``Invalid``
+    if the record of a batch is damaged.
     """
 
-    def __init__(self, renames: FencedRename, home: str, name: str) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            renames: lead to the target.
-            home: the output's folder, below the root of the renames.
-            name: of the output, for messages.
-        """
-        self._renames, self._home, self._name = renames, home, name
-        self._partitions = Partitions(renames, home)
+    def __init__(self, folder: OutputFolder) -> None:
+        self._folder, self._renames, self._name = folder, folder.renames, folder.name
+        self._partitions = Partitions(folder)
 
     def put_away(self, stays: int, trash: str) -> None:
-        """Move the batches after one into a folder of the trash, those that are not complete included.
-
-        Raises:
-            Invalid: the record of a batch is damaged.
-        """
+        """Move the batches after one into a folder of the trash, those that are not complete included."""
         self._renames.make_folders(trash)
-        if merged := [each for each in merges(self._renames, self._home) if each.newest > stays]:
+        if merged := [each for each in merges(self._folder) if each.newest > stays]:
             raise Invalid(
                 f"Batches up to {merged[0].newest} of output {self._name!r} are in {merged[0].target!r}, so those "
                 f"after {stays} cannot be taken away: keep them, with --outputs keep."
             )
         if self._partitions.load(make=False):
             self._partitions.put_back(stays)  # a marker goes before the rows
-        for batch, folder in sorted(self._batches(stays).items(), reverse=True):
-            state = folder.removeprefix(f"{self._home}/").partition("/")[0]
+        for batch, path in sorted(self._batches(stays).items(), reverse=True):
+            state, folder = path.partition("/")[0], self._folder.at(path)
             self._renames.make_folders(f"{trash}/{batch}")
             record = self._record(folder, batch)
             for number, partition in enumerate(sorted(record.partitions)):
                 with suppress(NotFound):  # not in its place yet, moved before a crash, or its readers have taken it
-                    self._move(self._place(record, partition, batch), f"{trash}/{batch}/{number}")
+                    self._move(self._folder.out(record.place(partition, batch)), f"{trash}/{batch}/{number}")
             self._move(folder, f"{trash}/{batch}/{state}")
 
     def bring_back(self, trash: str) -> None:
-        """Move all batches of a folder of the trash to their places and into the journal.
-
-        Raises:
-            Invalid: the record of a batch is damaged.
-        """
+        """Move all batches of a folder of the trash to their places and into the journal."""
         known = self._partitions.load(make=False)
         for batch in layout.ids(self._names(trash)):
             names = self._names(f"{trash}/{batch}")
@@ -77,27 +62,26 @@ class SettingAside:
                 self._partitions.open(batch, partitions)
             for number, partition in enumerate(partitions):
                 if f"{number}" in names:
-                    self._move(f"{trash}/{batch}/{number}", self._place(record, partition, batch))
-            folder = layout.done(batch) if state == layout.DONE else layout.ready(batch)
-            self._renames.make_folders(f"{self._home}/{folder}".rpartition("/")[0])
-            self._move(f"{trash}/{batch}/{state}", f"{self._home}/{folder}")
+                    self._move(f"{trash}/{batch}/{number}", self._folder.out(record.place(partition, batch)))
+            folder = self._folder.at(layout.done(batch) if state == layout.DONE else layout.ready(batch))
+            self._renames.make_folders(folder.rpartition("/")[0])
+            self._move(f"{trash}/{batch}/{state}", folder)
 
-    def number(self, shifts: list[str]) -> None:
-        """Have the journal contain exactly these shifts."""
-        there = {each for each in self._names(self._home) if each.startswith(layout.SHIFT)}
-        for name in sorted(there - set(shifts)):
-            self._renames.remove(f"{self._home}/{name}")
-        if missing := sorted(set(shifts) - there):
-            self._renames.make_folders(*(f"{self._home}/{name}" for name in missing))
+    def number(self, lines: list[str]) -> None:
+        """Have the journal contain exactly these entries of lines."""
+        there = {each for each in self._folder.names() if each.startswith(LINE)}
+        for name in sorted(there - set(lines)):
+            self._renames.remove(self._folder.at(name))
+        if missing := sorted(set(lines) - there):
+            self._renames.make_folders(*map(self._folder.at, missing))
 
     def _batches(self, stays: int) -> dict[int, str]:
-        """Return the folder of each batch after one, by its number."""
-        found = {each: layout.ready(each) for each in layout.ids(self._names(f"{self._home}/{layout.READY}"))}
-        for bucket in layout.ids(self._names(f"{self._home}/{layout.DONE}")):
+        """Return the folder of each batch after one, by its number, in that of the output."""
+        found = {each: layout.ready(each) for each in self._folder.ids(layout.READY)}
+        for bucket in self._folder.ids(layout.DONE):
             if (bucket + 1) * layout.BUCKET > stays + 1:
-                done = self._names(f"{self._home}/{layout.DONE}/{bucket}")
-                found |= {each: layout.done(each) for each in layout.ids(done)}
-        return {batch: f"{self._home}/{folder}" for batch, folder in found.items() if batch > stays}
+                found |= {each: layout.done(each) for each in self._folder.ids(layout.DONE, f"{bucket}")}
+        return {batch: path for batch, path in found.items() if batch > stays}
 
     def _record(self, folder: str, batch: int) -> Record:
         try:
@@ -111,12 +95,6 @@ class SettingAside:
     def _move(self, source: str, target: str) -> None:
         if not self._renames.move(source, target):
             raise AlreadyExists(f"{target!r} exists already, so {source!r} cannot go there: move that one away.")
-
-    def _place(self, record: Record, partition: str, batch: int) -> str:
-        if not record.flat:
-            return f"{self._renames.outside}/{layout.place(partition, batch)}"
-        (name,) = record.partitions[partition]
-        return posixpath.join(self._renames.outside, partition, layout.file(batch, name, flat=True))
 
     def _names(self, folder: str) -> list[str]:
         return [entry.name for entry in self._renames.list(folder)]

@@ -1,1 +1,1 @@
-"""Pre-flight: whether a changed program will restart from the checkpoints of a job, told before the old one goes."""
+"""Pre-flight: checks that a changed program can restart from a job's checkpoints, before the old one ends."""

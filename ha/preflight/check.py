@@ -1,5 +1,6 @@
 """Check: the pre-flight of one program against all checkpoints of a job."""
 
+import shlex
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -10,12 +11,11 @@ from ha.config.stores import Stores
 from ha.preflight.dry_run import DryRun
 from ha.preflight.queries import queries_of
 from ha.preflight.scratch import Copy, Scratch, scratch
-from ha.preflight.verdict import End, Problem, Told, Verdict, judge
-from ha.spark.checkpoint_copy.copying import Progress
+from ha.preflight.verdict import DryRunEnd, PreflightProblem, PreflightVerdict, Told, judge
+from ha.spark.checkpoint_tools.copying import CopyProgress
 from store.errors import Invalid
 
-TIMEOUT_S = 300.0
-"""Time limit of the program's run, unless another one is given: its session has to start, and states to load."""
+TIMEOUT_S = 300.0  # of the program's run: its session has to start, and states to load
 
 
 class Preflight(msgspec.Struct, frozen=True):
@@ -23,38 +23,23 @@ class Preflight(msgspec.Struct, frozen=True):
 
     job: str
     fits: bool
-    queries: list[Verdict]
+    queries: list[PreflightVerdict]
 
 
 def preflight(
-    stores: Stores,
+    stores: Stores,  # those of the job
     job: str,
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    directory: Path,
+    command: Sequence[str],  # the program and its arguments
+    environment: Mapping[str, str],  # the one that it would have
+    directory: Path,  # its working directory
     *,
-    timeout: float = TIMEOUT_S,
-    without: Collection[str] = (),
-    copying: Callable[[str, Progress], object] | None = None,
+    timeout: float = TIMEOUT_S,  # seconds for its run; the copies take what they take
+    without: Collection[str] = (),  # queries that the program has dropped on purpose
+    # Called with a query and the progress of its copy, from any thread.
+    copying: Callable[[str, CopyProgress], object] | None = None,
 ) -> Preflight:
-    """Tell whether a program would restart from the checkpoints of a job, which may run. Nothing of it is changed.
-
-    Args:
-        stores: those of the job.
-        job: its name.
-        command: the program and its arguments.
-        environment: the one that it would have.
-        directory: its working directory.
-        timeout: seconds for its run; the copies take what they take.
-        without: queries that the program is meant to have no more.
-        copying: called with a query and the progress of its copy, from any thread.
-
-    Raises:
-        Fenced: another leader keeps taking over.
-        InvalidSettings: the program cannot be started on this host.
-        StoreError: a store did not answer.
-    """
-    verdicts: dict[str, Verdict] = {}
+    """Return whether a program would restart from the checkpoints of a job, which may run and stays unchanged."""
+    verdicts: dict[str, PreflightVerdict] = {}
     if not (names := queries_of(stores, job, without)):
         return Preflight(job, fits=True, queries=[])
     with scratch(stores, job) as place:
@@ -63,11 +48,18 @@ def preflight(
             try:
                 copy = place.copy(query, _telling(query, copying))
             except Invalid as error:
-                hint = f"`ha verify {job}` says which batches can be continued"
-                verdicts[query] = Verdict(query, fits=False, problems=[Problem("checkpoint", f"{error}", hint)])
+                hint = (
+                    f"`ha checkpoint verify {job} {shlex.quote(query)}` says which batches can be "
+                    "continued, and how to go back"
+                )
+                verdicts[query] = PreflightVerdict(
+                    query, fits=False, problems=[PreflightProblem("checkpoint", f"{error}", hint)]
+                )
                 continue
             if copy is None:
-                verdicts[query] = Verdict(query, fits=True, notes=["It has committed no batch: it begins anew."])
+                verdicts[query] = PreflightVerdict(
+                    query, fits=True, notes=["No batch is committed: it starts from scratch."]
+                )
             else:
                 copies.append(copy)
         if copies:
@@ -80,10 +72,12 @@ def preflight(
     return Preflight(job, all(each.fits for each in found), found)
 
 
-def _judge(place: Scratch, copy: Copy, said: Mapping[str, Told], end: End) -> Verdict:
+def _judge(place: Scratch, copy: Copy, said: Mapping[str, Told], end: DryRunEnd) -> PreflightVerdict:
     mine = said.get(copy.query, Told())
     return judge(copy, mine, place.layouts(copy.query) if mine.begun else {}, end)
 
 
-def _telling(query: str, copying: Callable[[str, Progress], object] | None) -> Callable[[Progress], object] | None:
+def _telling(
+    query: str, copying: Callable[[str, CopyProgress], object] | None
+) -> Callable[[CopyProgress], object] | None:
     return None if copying is None else lambda progress: copying(query, progress)

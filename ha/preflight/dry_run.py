@@ -1,74 +1,45 @@
-"""Dry run: the program's own process, with the cut, until each query that has a checkpoint has told how it went."""
+"""Dry run: the program's own process, with the cut, until each query with a checkpoint has reported its outcome."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ha.config.variables import OF_SIDECAR
-from ha.leadership.throw_away import VARIABLE
-from ha.preflight import cut
+from ha.hook import guarding
+from ha.leadership.dry_run_job import VARIABLE
+from ha.preflight import sink_cut
 from ha.preflight.scratch import Copy, Scratch
-from ha.preflight.verdict import End, Told, told
-from ha.sidecar.spark_overlay import DEFAULTS, check_command, spark_environment, users_configuration
-from ha.sidecar.spark_submit import check_place
-from ha.spark.failures import failure
+from ha.preflight.verdict import DryRunEnd, Told, told
+from ha.program.variables import PROGRAM
+from ha.sidecar.command.spark_overlay import DEFAULTS, check_command, spark_environment, users_configuration
+from ha.sidecar.command.spark_submit import check_place
+from ha.spark.queries.query_failures import failure
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
 from store.clock import BOOT_CLOCK, now
 
 POLL_S = 0.1
 
-SETTLE_S = 20.0
-"""For so long a further query is waited for after the last one: programs start all of them one after the other."""
-
-WAITING_S = 2.0
-"""The same once the program's main thread waits for queries to end."""
-
-GRACE_S = 10.0
-"""Time for the program to end, and to remove its temporary files."""
-
-MOST_LOG = 100_000
-"""Characters at the end of the program's output in which its error is looked for."""
+SETTLE_S = 20.0  # a further query is waited for so long: programs start all of them one after the other
+WAITING_S = 2.0  # the same once the program's main thread waits for queries to end
+GRACE_S = 10.0  # time for the program to end, and to remove its temporary files
+MOST_LOG = 100_000  # characters at the end of the program's output in which its error is looked for
 
 
 class DryRun:
-    """One run of a program over the copies."""
+    """One run of a program over the copies of a job's queries; its own files are in an empty folder of this host."""
 
     def __init__(self, scratch: Scratch, job: str, copies: Collection[Copy], folder: Path) -> None:
-        """Start nothing yet.
-
-        Args:
-            scratch: the throw-away job.
-            job: its name.
-            copies: of its queries.
-            folder: an empty directory of this host, for the run's own files.
-        """
         self._scratch, self._job, self._copies, self._folder = scratch, job, copies, folder
         self._report, self._log = folder / "report", folder / "log"
 
     def run(
         self, command: Sequence[str], environment: Mapping[str, str], directory: Path, timeout: float
-    ) -> tuple[dict[str, Told], End]:
-        """Run the program.
-
-        Args:
-            command: program and arguments.
-            environment: the one that it would have.
-            directory: its working directory.
-            timeout: seconds, after which it is ended.
-
-        Returns:
-            what was told of each query; and how it has ended.
-
-        Raises:
-            InvalidSettings: the program cannot be started here, or its driver would not be on this host.
-            OSError: a file of this host cannot be written.
-        """
+    ) -> tuple[dict[str, Told], DryRunEnd]:
+        """Run the program, so many seconds at most; return the reports of each query, and how the process has ended."""
+        # InvalidSettings: the program cannot be started here, or its driver would not be on this host.
         users = users_configuration(environment)
         check_place(command, environment, users / DEFAULTS if users is not None else None)
         check_command(command, warm=False)
@@ -92,11 +63,8 @@ class DryRun:
 
     def _prepare(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Write the run's files, and return the environment of its process."""
-        hook = self._folder / "hook"
-        hook.mkdir()
-        shutil.copyfile(cut.__file__, hook / "sitecustomize.py")
         self._report.touch()
-        plan: cut.Plan = {
+        plan: sink_cut.Plan = {
             "mark": self._scratch.mark,
             "idle": f"{self._scratch.uri.rstrip('/')}/idle",
             "report": str(self._report),
@@ -104,9 +72,8 @@ class DryRun:
                 each.query: {"batch": each.batch, "settings": list(each.offsets.settings)} for each in self._copies
             },
         }
-        (hook / "plan.json").write_text(json.dumps(plan))
         own = {
-            **{name: value for name, value in environment.items() if name not in OF_SIDECAR},
+            **{name: value for name, value in environment.items() if name not in PROGRAM},
             "HA_JOB": self._job,
             "HA_FILES": self._scratch.uri,
             "HA_ZOOKEEPER": "",
@@ -114,25 +81,26 @@ class DryRun:
             "HA_SNAPSHOTS": "off",
             "HA_LEADER_DIRECTORY": self._scratch.leader_directory,
             VARIABLE: self._scratch.uri,
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(hook), environment.get("PYTHONPATH", "")))),
         }
         overlay = self._folder / "conf"
-        own |= spark_environment(overlay, own, spark=True)
+        guard = {name: str(self._folder / name) for name in ("file", "end")}
+        guard |= {"checkpoints": f"{self._scratch.leader_directory}/{SPARK}"}
+        own |= spark_environment(overlay, own, spark=True, hooks={sink_cut.__file__: plan, guarding.__file__: guard})
         own.pop("HA_SPARK_JVM")
         with (overlay / DEFAULTS).open("a") as file:
             file.write(f"spark.sql.streaming.checkpointLocation {self._scratch.leader_directory}/{SPARK}\n")
-            file.write(f"{cut.GUARD} ha.preflight.Cut\n")
+            file.write(f"{sink_cut.GUARD} ha.preflight.Cut\n")
         return own
 
-    def _watch(self, program: "subprocess.Popen[bytes]", timeout: float) -> End:
+    def _watch(self, program: "subprocess.Popen[bytes]", timeout: float) -> DryRunEnd:
         deadline, seen, last = now() + timeout, 0, now()
         while now() < deadline:
             code = program.poll()
             said = self._told()
             if all(each.query in said and said[each.query].over for each in self._copies):
-                return End("all were seen.")
+                return DryRunEnd("all were seen.")
             if code is not None:
-                return End(
+                return DryRunEnd(
                     f"it has ended with code {code}.", failure("", self._log.read_text(errors="replace")[-MOST_LOG:])
                 )
             size = self._report.stat().st_size
@@ -141,9 +109,9 @@ class DryRun:
             busy = any(not each.over for each in said.values())
             settle = WAITING_S if "" in said and said[""].waiting else SETTLE_S
             if said and not busy and now() > last + settle:
-                return End("the others are started.")
+                return DryRunEnd("the others are started.")
             BOOT_CLOCK.sleep(POLL_S)
-        return End(f"{timeout:g} s are over.")
+        return DryRunEnd(f"{timeout:g} s are over.")
 
     def _told(self) -> dict[str, Told]:
         data = self._report.read_bytes()

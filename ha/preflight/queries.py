@@ -3,24 +3,16 @@
 from collections.abc import Collection
 
 from ha.config.stores import Stores
-from ha.spark.commit_log import is_query
+from ha.hook.guarding import named
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.layout.names import SPARK
 
 
 def queries_of(stores: Stores, job: str, without: Collection[str] = ()) -> list[str]:
-    """Return the queries of a job that have a checkpoint, sorted; none if there is no such job.
-
-    Raises:
-        Fenced: another leader has taken over meanwhile.
-        InvalidName: the job cannot have that name.
-        StoreError: the store did not answer.
-    """
+    """Return the queries of a job that have a checkpoint, sorted; none if there is no such job."""
     try:
-        entries = JobAdmin(stores.files, None, stores.timing.call_timeout).directory(job).list(SPARK)
+        entries = JobAdmin(stores.files, None, stores.patience).directory(job).list(SPARK)
     except NoLeader:
         return []
-    return sorted(
-        each.name for each in entries if each.is_directory and is_query(each.name) and each.name not in without
-    )
+    return named(each.name for each in entries if each.is_directory and each.name not in without)

@@ -18,57 +18,45 @@ from functools import partial
 import msgspec
 
 from ha.checkpoints import contents
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.contents import Offsets
 from ha.checkpoints.inputs import newest_files
 from ha.checkpoints.layouts import Layout, layouts
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree
+from ha.checkpoints.verify import fault
 from ha.config.stores import Stores
-from ha.spark.checkpoint_copy.copying import WORKERS, Staging, Told
-from ha.spark.checkpoint_copy.exporting import fill
-from ha.spark.relocate import METADATA, relocated
+from ha.spark.checkpoint_tools.copying import WORKERS, Staging, Told
+from ha.spark.checkpoint_tools.exporting import fill
+from ha.spark.stored.relocate import METADATA, relocated
 from leader.job.admin import JobAdmin
 from leader.layout import tree
 from leader.layout.names import SPARK, LeaderDirectory
 from store.bounded import BoundedFiles
-from store.errors import StoreError
+from store.errors import Invalid, StoreError
 
-DIRECTORY = ".preflight-"
-"""No name of a job begins with a dot, and Spark skips such names when it lists the files of a directory above."""
-
-LEFT_OVER_MS = 2 * 86_400_000
-"""Age at which the directory of a dry run is a leftover: it takes a day at most."""
-
+DIRECTORY = ".preflight-"  # no job's name begins with a dot, and Spark skips such names when it lists a directory above
+LEFT_OVER_MS = 2 * 86_400_000  # age at which the directory of a dry run is a leftover: it takes a day at most
 CALL_TIMEOUT_S = 20.0
 
 ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
 
 _DESCRIBED = re.compile(r"state/[0-9]+/(?:[^_/][^/]*/)*_(?:metadata|stateSchema)/.+")
 
-_NEWEST_FILES = 5
-"""Files of a source's log that are looked at: they tell where it reads."""
+_NEWEST_FILES = 5  # files of a source's log that are looked at: they tell where it reads
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """One query's checkpoint, and its copy.
+    """One query's checkpoint, and its copy."""
 
-    Attributes:
-        query: its name.
-        batch: number of the batch that the dry run is to do.
-        replayed: whether that batch was done before, so that its input is known.
-        layouts: its operators with state, by number.
-        offsets: of the batch; empty if it was not begun.
-        read: some files that each file source has read, by the source's number or name.
-    """
-
-    query: str
-    batch: int
-    replayed: bool
-    layouts: dict[int, Layout]
-    offsets: Offsets
-    read: dict[str, list[str]]
+    job: str  # its job
+    query: str  # its name
+    batch: int  # number of the batch that the dry run is to do
+    replayed: bool  # whether that batch was done before, so that its input is known
+    layouts: dict[int, Layout]  # its operators with state, by number
+    offsets: Offsets  # of the batch; empty if it was not begun
+    read: dict[str, list[str]]  # some files that each file source has read, by the source's number or name
 
 
 class Scratch:
@@ -92,22 +80,18 @@ class Scratch:
 
     @property
     def leader_directory(self) -> str:
-        """URI of the leader directory, as long as nobody has led the throw-away job."""
+        """URI of the leader directory, as long as the throw-away job had no leader."""
         return self._files.at(f"{self._job}/{self._first.name}")
 
     def copy(self, query: str, told: Told | None = None) -> Copy | None:
-        """Copy a query's checkpoint; None if it has committed no batch, so that it begins anew.
-
-        Raises:
-            Invalid: no batch of it can be continued.
-            LeaderError: there is no such job.
-            StoreError: a store did not answer.
-        """
+        """Copy a query's checkpoint; None if it has committed no batch. Invalid if it is damaged."""
         with self._stores.open(self._stores.files.uri, workers=WORKERS) as inside:
-            admin = JobAdmin(inside, None, self._stores.timing.call_timeout)
+            admin = JobAdmin(inside, None, self._stores.patience)
             source = _Newest(admin, inside, self._job, query)
             if not source.begin():
                 return None
+            if bad := fault(lambda: source.look()[0]):
+                raise Invalid(f"The checkpoint is damaged: Spark would not start from it. {bad.missing}: {bad.reason}")
             place = f"{self._job}/{self._first.name}/{SPARK}/{query}"
             staging = Staging(self._files, f"copying-{query}", told, tree=place)
             found = fill(staging, source)  # type: ignore[arg-type]  # it finds as a Source does
@@ -118,20 +102,15 @@ class Scratch:
 
     def layouts(self, query: str) -> dict[int, Layout]:
         """Return what the program has planned for a query: its operators with state, by number."""
-        directory = JobAdmin(self._files, None, self._stores.timing.call_timeout).directory(self._job)
+        directory = JobAdmin(self._files, None, self._stores.patience).directory(self._job)
         reader = CheckpointReader(Tree(self._files, directory.at(f"{SPARK}/{query}")))
         files = reader.files()
-        newest = max((int(path.rpartition("/")[2]) for path in files.sizes if _is_offsets(path)), default=0)
-        return reader.run(layouts(files, newest))
+        return reader.run(layouts(files, max(0, files.begun)))
 
 
 @contextmanager
 def scratch(stores: Stores, job: str) -> Iterator[Scratch]:
-    """Make a throw-away job, and delete it at the end.
-
-    Raises:
-        StoreError: the store did not answer.
-    """
+    """Make a throw-away job, and delete it at the end."""
     name = f"{DIRECTORY}{uuid.uuid4().hex[:12]}"
     with stores.open(stores.files.at(name), workers=WORKERS) as files:
         try:
@@ -162,11 +141,11 @@ class _Newest:
 
     def begin(self) -> bool:
         """Whether the query has committed a batch."""
-        return bool(self._reader()[1].batches)
+        return bool(self.look()[1].batches)
 
     def find(self) -> tuple[CheckpointReader, Closure]:
         """Return the checkpoint, and the files to copy."""
-        reader, names = self._reader()
+        reader, names = self.look()
         newest = names.batches[-1]
         found, replayed = self._closure(reader, names, newest)
         said = reader.contents({f"offsets/{newest}"})[f"offsets/{newest}"]
@@ -174,7 +153,7 @@ class _Newest:
         before = reader.run(layouts(names, newest))
         batch = newest if replayed else newest + 1
         read = {source: paths[-_NEWEST_FILES:] for source, paths in newest_files(reader, names).items()}
-        self.copied = Copy(self.query, batch, replayed, before, offsets, read)
+        self.copied = Copy(self._job, self.query, batch, replayed, before, offsets, read)
         evolving = offsets.settings.get(ENCODING, "") == "avro"  # then Spark's own check is the exact one
         kept = {path: size for path, size in found.files.items() if evolving or not _DESCRIBED.fullmatch(path)}
         return reader, msgspec.structs.replace(found, files=kept)
@@ -191,12 +170,8 @@ class _Newest:
                 return again, True
         return reader.closures(names, [newest])[0], False
 
-    def _reader(self) -> tuple[CheckpointReader, CheckpointFiles]:
+    def look(self) -> tuple[CheckpointReader, CheckpointFiles]:
+        """Return the checkpoint, and its names."""
         directory = self._admin.directory(self._job)
         reader = CheckpointReader(Tree(self._files, directory.at(f"{SPARK}/{self.query}")))
         return reader, reader.files()
-
-
-def _is_offsets(path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return folder == "offsets" and name.isdecimal()

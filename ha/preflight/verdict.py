@@ -1,7 +1,8 @@
-"""Verdict: whether a program fits a query's checkpoint, from what its dry run has told and written. Pure."""
+"""Verdict: whether a program fits a query's checkpoint, from the reports and files of its dry run. Pure."""
 
 import fnmatch
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,12 +12,21 @@ from ha.checkpoints.changes import changes
 from ha.checkpoints.layouts import Layout
 from ha.checkpoints.renumbering import Doubt, match
 from ha.preflight.scratch import Copy
-from ha.spark.failures import Failure, failure
-from ha.spark.frozen import differing
+from ha.spark.queries.query_failures import Failure, failure
+from ha.spark.session.frozen import differing
 
 _SOURCES = (
     "Spark would take what it has read of the one for the other without an error: put the sources in the order that "
     "they had; if the input has moved, go on without the check"
+)
+
+_DAMAGED = re.compile(
+    r"\[CANNOT_LOAD_STATE_STORE|Failed to read log file|Stream is corrupted|Stream ended prematurely"
+    r"|ChecksumException|BlockMissingException|Corruption: |Error reading delta file|Error reading snapshot file"
+)  # errors of a checkpoint whose files are damaged, whatever the program is
+
+_HEALED = (
+    "`ha checkpoint verify {} {} --checksums` names the damaged file, and says how to go back to a batch without it"
 )
 
 _NAMES = "The program has a source {}, which the checkpoint has not, and no source {}, which the checkpoint has."
@@ -26,74 +36,46 @@ _RENAMED = (
 )
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """One reason why the program does not fit.
+class PreflightProblem(msgspec.Struct, frozen=True):
+    """One reason why the program does not fit."""
 
-    Attributes:
-        kind: what it is about.
-        text: a sentence.
-        remedy: what to do.
-        silent: whether Spark would go on without an error, with wrong results.
-    """
-
-    kind: str
-    text: str
-    remedy: str = ""
-    silent: bool = False
+    kind: str  # what it is about
+    text: str  # a sentence
+    remedy: str = ""  # what to do
+    silent: bool = False  # whether Spark would go on without an error, with wrong results
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What a dry run has shown of one query.
+class PreflightVerdict(msgspec.Struct, frozen=True):
+    """What a dry run has shown of one query."""
 
-    Attributes:
-        query: its name.
-        fits: whether it would restart.
-        batch: the batch that was done in the dry run; null if none was to be done.
-        problems: why it does not fit.
-        notes: what has changed without harm, and what was not looked at.
-        before: operators with state that the checkpoint has.
-        after: those that the program has; empty if it has not come to that.
-    """
-
-    query: str
-    fits: bool
-    batch: int | None = None
-    problems: list[Problem] = []
-    notes: list[str] = []
-    before: list[Layout] = []
-    after: list[Layout] = []
+    query: str  # its name
+    fits: bool  # whether it would restart
+    batch: int | None = None  # the batch that was done in the dry run; null if none was to be done
+    problems: list[PreflightProblem] = []  # why it does not fit
+    notes: list[str] = []  # what has changed without harm, and what was not looked at
+    before: list[Layout] = []  # operators with state that the checkpoint has
+    after: list[Layout] = []  # those that the program has; empty if it has not come to that
 
 
 class Told(msgspec.Struct):
-    """What the program's process has told of one query.
+    """The reports of the program's process on one query."""
 
-    Attributes:
-        begun: whether its dry run was started.
-        done: whether its batch is complete.
-        error: why it is not.
-        unseen: where it keeps its checkpoint, if that is not in the job.
-        settings: of its session, as far as a checkpoint has them as well.
-        sources: how each source describes itself.
-        names: of the sources, if the program has named them.
-        waiting: whether the program waits for its queries to end; told of no query.
-    """
-
-    begun: bool = False
-    done: bool = False
-    error: str | None = None
-    unseen: str | None = None
-    settings: dict[str, str] = {}
-    sources: list[str] = []
-    names: list[str] = []
-    waiting: bool = False
+    begun: bool = False  # whether its dry run was started
+    done: bool = False  # whether its batch is complete
+    error: str | None = None  # why it is not
+    unseen: str | None = None  # where it keeps its checkpoint, if that is not in the job
+    settings: dict[str, str] = {}  # of its session, as far as a checkpoint has them as well
+    sources: list[str] = []  # how each source describes itself
+    names: list[str] = []  # of the sources, if the program has named them
+    waiting: bool = False  # whether the program waits for its queries to end; told of no query
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will be told of it."""
+        """Whether no further report of it will come."""
         return self.done or self.waiting or self.error is not None or (self.unseen is not None and not self.begun)
 
 
-class End(msgspec.Struct, frozen=True):
+class DryRunEnd(msgspec.Struct, frozen=True):
     """How the program's process has ended, in a clause; and its error, if it has ended by itself."""
 
     text: str
@@ -111,34 +93,29 @@ def told(lines: Iterable[bytes]) -> dict[str, Told]:
     return found
 
 
-def judge(copy: Copy, said: Told, after: Mapping[int, Layout], end: End) -> Verdict:
-    """Judge one query.
-
-    Args:
-        copy: its checkpoint.
-        said: what was told of it.
-        after: the operators with state that its dry run has planned; empty if it has not come to that.
-        end: how the dry run has ended.
-    """
+def judge(copy: Copy, said: Told, after: Mapping[int, Layout], end: DryRunEnd) -> PreflightVerdict:
+    """Judge one query: ``after`` has the operators with state that its dry run has planned, if it has come to that."""
     notes = [f"The checkpoint's setting stays: {each}." for each in differing(copy.offsets.settings, said.settings)]
     problems = []
     planned = said.done or bool(after)
     if planned:
         problems += [
-            Problem(f"state: {each.kind.value}", each.text, each.remedy, each.silent)
+            PreflightProblem(f"state: {each.kind.value}", each.text, each.remedy, each.silent)
             for each in changes(copy.layouts, after)
         ]
     if problems and _only_renumbered(copy, after):
         notes.append(
-            "Its operators have other numbers, and nothing else: `ha adopt --map` makes a checkpoint that fits."
+            "Its operators have other numbers, and nothing else: --map of `ha checkpoint import` makes one that fits."
         )
     if said.error is not None and not problems:
-        problems.append(_error(copy.query, said.error))
+        problems.append(_error(copy, said.error))
     if said.done:
         problems += _sources(copy, said)
         gone, new = _changed_names(copy, said)
         if gone and new:
-            problems.append(Problem("sources", _NAMES.format(", ".join(new), ", ".join(gone)), _RENAMED, silent=True))
+            problems.append(
+                PreflightProblem("sources", _NAMES.format(", ".join(new), ", ".join(gone)), _RENAMED, silent=True)
+            )
         else:
             notes += [f"Source {each} is new: it is read from its beginning." for each in new]
             notes += [f"Source {each} is gone; what was read of it stays noted." for each in gone]
@@ -146,7 +123,7 @@ def judge(copy: Copy, said: Told, after: Mapping[int, Layout], end: End) -> Verd
             notes.append("The batch before was not there any more, so the batch was done with new input.")
     elif said.error is None:
         problems.append(_unfinished(copy, said, end))
-    return Verdict(
+    return PreflightVerdict(
         *(copy.query, not problems, copy.batch if said.done else None, problems, notes),
         *(list(copy.layouts.values()), list(after.values()) if planned else []),
     )
@@ -160,31 +137,36 @@ def _only_renumbered(copy: Copy, after: Mapping[int, Layout]) -> bool:
     return True
 
 
-def _error(query: str, text: str) -> Problem:
-    found = failure(query, text.partition("=== Streaming Query ===")[0])
-    return Problem("error", found.error, found.remedy or "correct the program, and check it again")
+def _error(copy: Copy, text: str) -> PreflightProblem:
+    found = failure(copy.query, text.partition("=== Streaming Query ===")[0])
+    if not found.remedy and _DAMAGED.search(text):
+        return PreflightProblem("checkpoint", found.error, _HEALED.format(copy.job, shlex.quote(copy.query)))
+    return PreflightProblem("error", found.error, found.remedy or "correct the program, and check it again")
 
 
-def _unfinished(copy: Copy, said: Told, end: End) -> Problem:
+def _unfinished(copy: Copy, said: Told, end: DryRunEnd) -> PreflightProblem:
     if said.begun:
         more = "allow more time with --timeout"
         if not copy.replayed:
             more += "; it needs new input, because the batch before the newest one cannot be done again"
-        return Problem("time", f"Batch {copy.batch} did not get complete: {end.text}", more)
+        return PreflightProblem("time", f"Batch {copy.batch} did not get complete: {end.text}", more)
     if said.unseen:
-        return Problem(
+        return PreflightProblem(
             "location",
-            f"The program keeps its checkpoint at {said.unseen}, so it would begin anew there.",
+            f"The program keeps its checkpoint at {said.unseen}, so it would start from scratch there.",
             "let it keep its checkpoint below the leader directory",
         )
     if end.error is not None:
         text = f"The program has not started it: {end.text} {end.error.error}"
-        return Problem("ended", text, end.error.remedy or "correct the program, or give it what it needs on this host")
-    return Problem(
+        return PreflightProblem(
+            "ended", text, end.error.remedy or "correct the program, or give it what it needs on this host"
+        )
+    return PreflightProblem(
         "missing",
         f"The program has not started it: {end.text}",
-        "if it has another name now, give it its old one; if the program has it no more, say --without "
-        f"{copy.query}, or remove its checkpoint with `ha sweep --remove {copy.query}`",
+        "if it has another name now, give it its old one; if the program has dropped it, say --without "
+        f"{copy.query}, or remove its checkpoint with `ha checkpoint sweep {copy.job} --remove "
+        f"{shlex.quote(copy.query)}`",
     )
 
 
@@ -196,7 +178,7 @@ def _changed_names(copy: Copy, said: Told) -> tuple[list[str], list[str]]:
     return [each for each in before if each not in said.names], [each for each in said.names if each not in before]
 
 
-def _sources(copy: Copy, said: Told) -> list[Problem]:
+def _sources(copy: Copy, said: Told) -> list[PreflightProblem]:
     """Compare where each file source has read with where it reads."""
     found = []
     named = len(said.names) == len(said.sources)
@@ -208,7 +190,7 @@ def _sources(copy: Copy, said: Told) -> list[Problem]:
             continue
         if not any(_below(file, place.rstrip("]")) for file in files):
             text = f"Source {name} reads {place.rstrip(']')}, and its checkpoint has read {files[-1]}."
-            found.append(Problem("sources", text, _SOURCES, silent=True))
+            found.append(PreflightProblem("sources", text, _SOURCES, silent=True))
     return found
 
 

@@ -1,4 +1,7 @@
-"""A real ZooKeeper and a real HDFS as processes on loopback, for experiments, tests and drills."""
+"""A real ZooKeeper and a real HDFS as processes on loopback, for experiments, tests and drills.
+
+Whatever does not work is a ``SandboxError``: something is missing, failed, is taken, or took too long.
+"""
 
 from ha.sandbox.polling import SandboxError
 from ha.sandbox.sandbox import Sandbox

@@ -1,11 +1,10 @@
 """Certificates of the sandbox: an authority of its own, and what it signs, made by the program ``openssl``."""
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ha.sandbox.polling import SandboxError
+from ha.sandbox.polling import SandboxError, run_well
 
 _TIMEOUT_S = 30
 _DAYS = "30"
@@ -14,12 +13,7 @@ _NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One key with its certificate.
-
-    Attributes:
-        certificate: a file in PEM.
-        key: likewise, without a password.
-    """
+    """One key, without a password, with its certificate; both are files in PEM."""
 
     certificate: Path
     key: Path
@@ -31,22 +25,14 @@ class Certificate:
 
 
 def make_authority(folder: Path) -> Certificate:
-    """Make an authority that signs certificates.
-
-    Raises:
-        SandboxError: ``openssl`` is missing or failed.
-    """
+    """Make an authority that signs certificates."""
     authority = _files(folder, "authority")
     _new_key(authority, "/CN=Hybrid HA sandbox", "-x509", "-days", _DAYS, "-out", str(authority.certificate))
     return authority
 
 
 def sign(authority: Certificate, folder: Path, name: str) -> Certificate:
-    """Make a certificate for this host that the authority has signed, for a server or a client of that name.
-
-    Raises:
-        SandboxError: ``openssl`` is missing or failed.
-    """
+    """Make a certificate for this host that the authority has signed, for a server or a client of that name."""
     made = _files(folder, name)
     request = made.key.with_suffix(".request")
     _new_key(made, f"/CN={name}", "-out", str(request))
@@ -62,11 +48,7 @@ def sign(authority: Certificate, folder: Path, name: str) -> Certificate:
 
 
 def key_store(certificate: Certificate, password: str) -> Path:
-    """Put a certificate and its key into a key store of Java's.
-
-    Raises:
-        SandboxError: ``openssl`` is missing or failed.
-    """
+    """Put a certificate and its key into a key store of Java's."""
     store = certificate.key.with_suffix(".p12")
     _openssl(
         *("pkcs12", "-export", "-in", str(certificate.certificate), "-inkey", str(certificate.key), "-name", "server"),
@@ -91,9 +73,4 @@ def _openssl(*arguments: str) -> None:
     program = shutil.which("openssl")
     if program is None:
         raise SandboxError("There is no openssl on the search path: install it (Debian: apt-get install openssl).")
-    try:
-        ended = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxError(f"openssl does not run: {error}.") from error
-    if ended.returncode != 0:
-        raise SandboxError(f"openssl {arguments[0]} failed: {ended.stderr.strip()[-300:]}")
+    run_well(f"openssl {arguments[0]}", [program, *arguments], _TIMEOUT_S)

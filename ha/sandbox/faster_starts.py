@@ -1,4 +1,4 @@
-"""Faster starts: Hadoop's jars packed anew, and an archive of loaded classes.
+"""Faster starts: Hadoop's jars repacked, and an archive of loaded classes.
 
 On two busy cores a sandbox starts in 9 s with both, in 14 s without the archive, and in 24 s without either.
 
@@ -13,16 +13,15 @@ the cache rules that out.
 
 import hashlib
 import os
-import subprocess
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ha.sandbox.cache import cache_directory, cached, sha256
-from ha.sandbox.polling import SandboxError
+from ha.hosts.cache import cache_directory, cached, sha256
+from ha.hosts.class_archives import forget_old
+from ha.sandbox.polling import SandboxError, ran
 
-_RECIPE = 2
-"""Raise it whenever the content of the jars changes."""
+_RECIPE = 2  # raise it whenever the content of the jars changes
 
 _WEB = (
     # Entries that are searched, and entries that are unpacked, at every start.
@@ -40,16 +39,9 @@ _SERVICES = "META-INF/services/"
 
 
 def repack(client: Path, minicluster: Callable[[], Path], progress: Callable[[str], None]) -> list[Path]:
-    """Return the cached jars that stand for Hadoop's client and server jars, made if they are missing or damaged.
-
-    Args:
-        client: PySpark's ``hadoop-client-api`` jar.
-        minicluster: returns the jar with the servers; called only if something has to be made.
-        progress: is told about it.
-
-    Raises:
-        SandboxError: the cache cannot be used; and whatever ``minicluster`` raises.
-    """
+    """Return the cached jars that stand for Hadoop's client and server jars, made if they are missing or damaged."""
+    # ``client`` is PySpark's ``hadoop-client-api`` jar. ``minicluster`` returns the jar with the servers, and is called
+    # only if something has to be made.
     key = hashlib.sha256(f"{_RECIPE} {sha256(client)}".encode("ascii")).hexdigest()[:12]
 
     def make(folder: Path, name: str, web: bool) -> None:
@@ -86,25 +78,7 @@ def _write(target: Path, sources: list[Path], wanted: Callable[[str], bool]) -> 
 
 # --- the archive of classes
 
-CLASSES = "classes"
-"""Begin of the names of archives for the sandbox's servers; other programs have other names."""
-
 DUMP_TIMEOUT_S = 120
-_KEPT_ARCHIVES = 4
-"""Archives in the cache: other versions of Java and other installations of PySpark have their own."""
-
-
-def archive_path(java_version: str, jars: Iterable[Path], name: str = CLASSES) -> Path:
-    """Return where the archive for this Java and these jars is, or would be.
-
-    Raises:
-        OSError: a jar is gone.
-    """
-    marks = [java_version]
-    for jar in jars:
-        there = jar.stat()  # the JVM compares the same facts
-        marks.append(f"{jar} {there.st_size} {there.st_mtime_ns}")
-    return cache_directory() / f"{name}-{hashlib.sha256(chr(10).join(marks).encode()).hexdigest()[:12]}.jsa"
 
 
 def make_archive(
@@ -116,11 +90,7 @@ def make_archive(
     lists: Iterable[Path],
     progress: Callable[[str], None],
 ) -> None:
-    """Make the archive from lists of classes that servers wrote; does nothing if it is there by now.
-
-    Raises:
-        SandboxError: Java failed, or the cache cannot be used.
-    """
+    """Make the archive from lists of classes that servers wrote; does nothing if it is there by now."""
     names = {line for path in lists for line in path.read_text(encoding="utf-8").splitlines(keepends=True)}
     whole = sorted(line for line in names if line.endswith("\n"))  # a server may be in the middle of a line
 
@@ -133,20 +103,9 @@ def make_archive(
             *(f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={folder / archive.name}"),
             *("-cp", os.pathsep.join(map(str, jars))),
         ]
-        try:
-            ended = subprocess.run(command, capture_output=True, timeout=DUMP_TIMEOUT_S, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise SandboxError(f"Making {archive.name} took more than {DUMP_TIMEOUT_S} seconds.") from error
+        ended = ran(f"Making {archive.name}", command, DUMP_TIMEOUT_S)
         if ended.returncode != 0:
             raise SandboxError(f"Java made no class data archive (exit code {ended.returncode}).")
 
     cached(archive, dump)
     forget_old(archive.parent)
-
-
-def forget_old(folder: Path, name: str = CLASSES) -> None:
-    """Delete the oldest archives of a kind, all but a few."""
-    archives = sorted(folder.glob(f"{name}-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in archives[_KEPT_ARCHIVES:]:
-        for path in (old, old.with_name(f"{old.name}.sha256"), old.with_name(f"{old.name}.lock")):
-            path.unlink(missing_ok=True)

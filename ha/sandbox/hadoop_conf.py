@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from ha.sandbox.launcher import Program
+from ha.sandbox.launcher import LaunchedProgram
 from ha.sandbox.ports import LOOPBACK
 from ha.sandbox.secured import Secured
 from ha.sandbox.state import Server, State, replace_file
@@ -42,11 +42,7 @@ def namenode_id(server: Server) -> str:
 
 
 def write(state: State, conf: Path) -> None:
-    """Write ``core-site.xml`` and ``hdfs-site.xml``: what ``HADOOP_CONF_DIR`` points clients to.
-
-    Raises:
-        OSError: they cannot be written.
-    """
+    """Write ``core-site.xml`` and ``hdfs-site.xml``: what ``HADOOP_CONF_DIR`` points clients to."""
     _write_site(conf / "core-site.xml", _core_site(state))
     _write_site(conf / "hdfs-site.xml", _hdfs_site(state))
     if state.secured:
@@ -54,27 +50,20 @@ def write(state: State, conf: Path) -> None:
         _write_site(conf / "ssl-client.xml", Secured(state).ssl_client())
 
 
-def program(server: Server, state: State, data: Path, temporary: Path, *extra: str) -> Program:
-    """Return how to run a server: its own settings are given on its command line, not in the clients' files.
-
-    Args:
-        server: which one.
-        state: all of them.
-        data: the folder of all servers' data.
-        temporary: for what a server throws away.
-        extra: further arguments, such as ``-format``.
-    """
+def program(server: Server, state: State, data: Path, temporary: Path, *extra: str) -> LaunchedProgram:
+    """Return how to run a server: its own settings are given on its command line, not in the clients' files."""
+    # ``data`` has a folder for each server, ``temporary`` is thrown away, and ``extra`` are arguments such as
+    # ``-format``.
     home = data / server.name
     settings = {"hadoop.tmp.dir": str(temporary / server.name), **_SETTINGS[server.kind](server, state, home)}
-    return Program(
-        main=_MAIN[server.kind],
-        arguments=(*(f"-D{key}={value}" for key, value in settings.items()), *extra),
+    return LaunchedProgram(
+        main=_MAIN[server.kind], arguments=(*(f"-D{key}={value}" for key, value in settings.items()), *extra)
     )
 
 
-def administration(tool: str, *arguments: str) -> Program:
+def administration(tool: str, *arguments: str) -> LaunchedProgram:
     """Return how to run ``DFSHAAdmin`` or ``DFSAdmin``."""
-    return Program(main=f"{_PACKAGE}.tools.{tool}", arguments=arguments)
+    return LaunchedProgram(main=f"{_PACKAGE}.tools.{tool}", arguments=arguments)
 
 
 def name_directory(server: Server, data: Path) -> Path:

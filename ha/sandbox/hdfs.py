@@ -1,19 +1,18 @@
 """HDFS of the sandbox: the state of its servers over HTTP, and its edit log."""
 
-import http.client
 import json
 import re
 import shutil
-import socket
 import tempfile
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
 
+from ha.placement.load import beans, session_of
 from ha.sandbox.hadoop_conf import NAMESERVICE, address, name_directory
-from ha.sandbox.launcher import Launcher, Program
+from ha.sandbox.launcher import LaunchedProgram, Launcher
 from ha.sandbox.polling import SandboxError
-from ha.sandbox.ports import LOOPBACK
+from ha.sandbox.ports import LOOPBACK, listens
 from ha.sandbox.secured import Secured
 from ha.sandbox.state import Server, State
 
@@ -22,14 +21,10 @@ STANDBY = "standby"
 
 _ANSWER_TIMEOUT_S = 2.0
 _WRITE_TIMEOUT_S = 10.0
-_CREATED = 201
-_OK = 200
-_REDIRECT = 307
 _PROBE = "/tmp/.sandbox-probe"  # noqa: S108  # a path in HDFS
 _VIEWER = "org.apache.hadoop.hdfs.tools.offlineEditsViewer.OfflineEditsViewer"
 _SEGMENT = re.compile(r"edits_(?:inprogress_)?([0-9]+)(-[0-9]+)?")
-_TRIES = 3
-"""A NameNode may write to a segment while it is being read, or finish it, which gives the file another name."""
+_TRIES = 3  # A NameNode may write to a segment while it is being read, or finish it, which gives the file another name
 
 
 def role(namenode: Server, state: State) -> str | None:
@@ -85,20 +80,17 @@ def not_writable(namenode: Server, state: State) -> str | None:
     """Return why a file cannot be written through a NameNode; None if it was written (and deleted) just now."""
     if state.secured:
         return Secured(state).prepare(address(namenode, state))
-    port, user = namenode.ports["http"], state.user
+    who, url = {"user.name": state.user}, f"http://{LOOPBACK}:{namenode.ports['http']}/webhdfs/v1"
+    make = {**who, "op": "MKDIRS", "permission": "1777"}  # for everybody, as on any cluster; it may be there
+    create, headers = {**who, "op": "CREATE", "overwrite": "true"}, {"Content-Type": "application/octet-stream"}
     try:
-        # A directory for everybody, as on any cluster; it is there already after the first time.
-        _webhdfs(port, "PUT", "/tmp", user, op="MKDIRS", permission="1777")  # noqa: S108  # a path in HDFS
-        status, target, body = _webhdfs(port, "PUT", _PROBE, user, op="CREATE", overwrite="true")
-        if status == _REDIRECT and target is not None:
-            there = urlsplit(target)
-            status, _, body = _request(
-                there.port or 0, "PUT", f"{there.path}?{there.query}", body=b"written", timeout_s=_WRITE_TIMEOUT_S
-            )
-        if status != _CREATED:
-            return f"a file could not be written: {_reason(body)}"
-        _webhdfs(port, "DELETE", _PROBE, user, op="DELETE")
-    except (OSError, http.client.HTTPException) as error:
+        with session_of({}, "") as session:
+            session.put(f"{url}/tmp", params=make, timeout=_WRITE_TIMEOUT_S)  # noqa: S108  # a path in HDFS
+            answer = session.put(f"{url}{_PROBE}", b"written", params=create, headers=headers, timeout=_WRITE_TIMEOUT_S)
+            if answer.status_code != HTTPStatus.CREATED:
+                return f"a file could not be written: {_reason(answer.content)}"
+            session.delete(f"{url}{_PROBE}", params={**who, "op": "DELETE"}, timeout=_WRITE_TIMEOUT_S)
+    except OSError as error:  # those of requests are OSErrors
         return f"a file could not be written: {error}"
     return None
 
@@ -134,31 +126,10 @@ def _datanode_not_ready(server: Server) -> str | None:
 def _bean(server: Server, name: str) -> dict[str, Any] | None:
     """Return one of a server's JMX beans; None if it does not answer."""
     try:
-        status, _, body = _request(server.ports["http"], "GET", f"/jmx?{urlencode({'qry': name})}")
-        beans = json.loads(body)["beans"] if status == _OK else []
-    except (OSError, http.client.HTTPException, ValueError, KeyError):
+        with session_of({}, "") as session:
+            return beans(session, f"http://{LOOPBACK}:{server.ports['http']}", name)[0]
+    except (OSError, ValueError, LookupError):
         return None
-    return beans[0] if beans else None
-
-
-def _webhdfs(port: int, method: str, path: str, user: str, **query: str) -> tuple[int, str | None, bytes]:
-    query = {"user.name": user, **query}
-    timeout_s = _WRITE_TIMEOUT_S
-    return _request(port, method, f"/webhdfs/v1{quote(path)}?{urlencode(query)}", timeout_s=timeout_s)
-
-
-def _request(
-    port: int, method: str, target: str, body: bytes | None = None, timeout_s: float = _ANSWER_TIMEOUT_S
-) -> tuple[int, str | None, bytes]:
-    """Return status, ``Location`` and body of one HTTP exchange on loopback, whatever proxies the environment names."""
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout_s)
-    headers = {"Content-Type": "application/octet-stream"} if body is not None else {}
-    try:
-        connection.request(method, target, body=body, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.getheader("Location"), answer.read()
-    finally:
-        connection.close()
 
 
 def _secure(server: Server) -> bool:
@@ -173,24 +144,15 @@ def _reason(body: bytes) -> str:
 
 
 def _listens(port: int) -> bool:
-    try:
-        with socket.create_connection((LOOPBACK, port), _ANSWER_TIMEOUT_S):
-            return True
-    except OSError:
-        return False
+    return listens(port, _ANSWER_TIMEOUT_S)
 
 
 # --- the edit log
 
 
 def read_edits(state: State, data: Path, launcher: Launcher) -> list[str]:
-    """Return the edit log as XML, as Hadoop's own tool prints it: one document for each segment, oldest first.
-
-    It holds every change that a client was told is done, since a NameNode answers after it has written.
-
-    Raises:
-        SandboxError: there is none, or it cannot be read.
-    """
+    """Return the edit log as XML, as Hadoop's own tool prints it: one document for each segment, oldest first."""
+    # It holds every change that a client was told is done, since a NameNode answers after it has written.
     with tempfile.TemporaryDirectory(prefix="ha-edits-") as folder:
         return [_print_segment(segment, launcher) for segment in _copied(state, data, Path(folder))]
 
@@ -200,7 +162,7 @@ def _copied(state: State, data: Path, folder: Path) -> list[Path]:
     for tries_left in reversed(range(_TRIES)):
         found = edit_segments(state, data)
         if not found:
-            raise SandboxError(f"There is no edit log in {data}: ha sandbox up makes one.")
+            raise SandboxError(f"There is no edit log in {data}: ha lab sandbox up makes one.")
         try:
             return [Path(shutil.copy(segment, folder)) for segment in found]
         except FileNotFoundError as error:
@@ -210,11 +172,9 @@ def _copied(state: State, data: Path, folder: Path) -> list[Path]:
 
 
 def edit_segments(state: State, data: Path) -> list[Path]:
-    """Return the files of the edit log, oldest first: each transaction is in one of them.
-
-    Of two NameNodes only their common journal counts. Of the copies that its servers hold, a finished one is better
-    than one in progress: that may have been left behind by a NameNode or a server which died.
-    """
+    """Return the files of the edit log, oldest first: each transaction is in one of them."""
+    # Of two NameNodes only their common journal counts. Of the copies that its servers hold, a finished one is better
+    # than one in progress: that may have been left behind by a NameNode or a server which died.
     folders = [data / server.name / "edits" / NAMESERVICE / "current" for server in state.of("journalnode")] or [
         name_directory(server, data) / "current" for server in state.of("namenode")
     ]
@@ -229,7 +189,7 @@ def edit_segments(state: State, data: Path) -> list[Path]:
 def _print_segment(segment: Path, launcher: Launcher) -> str:
     with tempfile.TemporaryDirectory(prefix="ha-edits-") as folder:
         target = Path(folder, "edits.xml")
-        tool = Program(_VIEWER, ("-i", str(segment), "-o", str(target), "-p", "xml"))
+        tool = LaunchedProgram(_VIEWER, ("-i", str(segment), "-o", str(target), "-p", "xml"))
         launcher.run("edits", tool)
         try:
             return target.read_text(encoding="utf-8")

@@ -1,26 +1,20 @@
 """A Kafka broker that is its own controller (KRaft): its configuration, its storage, and whether it serves."""
 
 import base64
-import socket
 import uuid
 from pathlib import Path
 
-from ha.sandbox.launcher import Program
-from ha.sandbox.ports import LOOPBACK
+from ha.sandbox.launcher import LaunchedProgram
+from ha.sandbox.ports import LOOPBACK, listens
 from ha.sandbox.state import Server
 
 _ANSWER_TIMEOUT_S = 1.0
 
-PARTITIONS = 3
-"""Of a topic that is made by the first who writes to it."""
+PARTITIONS = 3  # of a topic that is made by the first who writes to it
 
 
 def configure(server: Server, data: Path) -> Path:
-    """Write the broker's configuration into its data directory; return the file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the broker's configuration into its data directory; return the file."""
     home, ports = data / server.name, server.ports
     home.mkdir(parents=True, exist_ok=True)
     path = home / "server.properties"
@@ -35,7 +29,7 @@ def configure(server: Server, data: Path) -> Path:
         "controller.listener.names": "CONTROLLER",
         "log.dirs": home / "store",
         "num.partitions": PARTITIONS,
-        # There is one broker, and nobody waits for the second consumer of a group.
+        # There is one broker, and a group need not wait for its second consumer.
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 1,
         "transaction.state.log.replication.factor": 1,
@@ -55,23 +49,19 @@ def formatted(server: Server, data: Path) -> bool:
     return (data / server.name / "store" / "meta.properties").exists()
 
 
-def formatting(configuration: Path, jars: list[Path]) -> Program:
+def formatting(configuration: Path, jars: list[Path]) -> LaunchedProgram:
     """Return how to make the broker's storage, which is done once."""
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # An id that began with a hyphen would be taken for an option.
     arguments = ("format", f"--cluster-id={cluster}", "--config", str(configuration))
-    return Program("kafka.tools.StorageTool", arguments, jars=tuple(jars))
+    return LaunchedProgram("kafka.tools.StorageTool", arguments, jars=tuple(jars))
 
 
-def program(configuration: Path, jars: list[Path]) -> Program:
+def program(configuration: Path, jars: list[Path]) -> LaunchedProgram:
     """Return how to run the broker."""
-    return Program("kafka.Kafka", (str(configuration),), jars=tuple(jars))
+    return LaunchedProgram("kafka.Kafka", (str(configuration),), jars=tuple(jars))
 
 
 def not_ready(server: Server) -> str | None:
     """Return what keeps a broker from serving; None if nothing does. It listens once it does."""
-    try:
-        socket.create_connection((LOOPBACK, server.ports["broker"]), _ANSWER_TIMEOUT_S).close()
-    except OSError:
-        return "it does not listen yet"
-    return None
+    return None if listens(server.ports["broker"], _ANSWER_TIMEOUT_S) else "it does not listen yet"

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ha.hosts.cache import intact
+from ha.hosts.class_archives import archive_path
+from ha.hosts.java import FLAGS, find_java
 from ha.sandbox import faster_starts, jars
-from ha.sandbox.cache import intact
-from ha.sandbox.java import FLAGS, find_java
-from ha.sandbox.polling import SandboxError
-from ha.sandbox.process import Identity, spawn
+from ha.sandbox.polling import SandboxError, ran
+from ha.sandbox.server_process import Identity, spawn
 from ha.sandbox.state import Directory, replace_file
 
 TOOL_TIMEOUT_S = 60.0
@@ -29,20 +30,13 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """One call of Java.
+class LaunchedProgram:
+    """One call of Java."""
 
-    Attributes:
-        main: the class.
-        arguments: what its ``main`` is given.
-        properties: Java system properties.
-        jars: class path; empty for that of Hadoop and ZooKeeper.
-    """
-
-    main: str
+    main: str  # a class
     arguments: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
-    jars: tuple[Path, ...] = ()
+    jars: tuple[Path, ...] = ()  # class path; empty for that of Hadoop and ZooKeeper
 
 
 class Launcher:
@@ -61,49 +55,26 @@ class Launcher:
         java = find_java()
         self.java = java.path
         self._jars = jars.classpath(java.path, progress)
-        self._archive = faster_starts.archive_path(java.banner, self._jars)
+        self._archive = archive_path(java.banner, self._jars)
         self._has_archive = intact(self._archive)
         self._log_configuration = directory.data / "log4j2.properties"
 
-    def start(self, name: str, program: Program) -> Identity:
-        """Start a server in a session of its own; its output goes to its log.
-
-        Raises:
-            SandboxError: it cannot be started.
-        """
+    def start(self, name: str, program: LaunchedProgram) -> Identity:
+        """Start a server in a session of its own; its output goes to its log."""
         try:
             replace_file(self._log_configuration, _LOG_CONFIGURATION)
             return spawn(self._command(name, program), self._environment(), self._directory.log(name))
         except OSError as error:
             raise SandboxError(f"{name} cannot be started: {error}.") from error
 
-    def run(self, name: str, program: Program, environment: Mapping[str, str] | None = None) -> str:
-        """Run a tool to its end, and return what it said; its output also goes to a log.
-
-        Args:
-            name: of the log.
-            program: the tool.
-            environment: further variables.
-
-        Raises:
-            SandboxError: it failed, or took more than a minute.
-        """
+    def run(self, name: str, program: LaunchedProgram, environment: Mapping[str, str] | None = None) -> str:
+        """Run a tool to its end, for a minute at most, and return its output, which is kept as the log of that name."""
         log = self._directory.log(name)
         try:
             replace_file(self._log_configuration, _LOG_CONFIGURATION)
-            ended = subprocess.run(
-                self._command(name, program),
-                env={**self._environment(), **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=TOOL_TIMEOUT_S,
-                check=False,
-            )
+            variables = {**self._environment(), **(environment or {})}
+            ended = ran(name, self._command(name, program), TOOL_TIMEOUT_S, variables, subprocess.STDOUT)
             log.write_text(ended.stdout, encoding="utf-8")
-        except subprocess.TimeoutExpired as error:
-            raise SandboxError(f"{name} took more than {TOOL_TIMEOUT_S:.0f} seconds.") from error
         except OSError as error:
             raise SandboxError(f"{name} cannot be run: {error}.") from error
         if ended.returncode != 0:
@@ -120,7 +91,7 @@ class Launcher:
             faster_starts.make_archive(self._archive, self.java, FLAGS, self._jars, lists=lists, progress=progress)
             self._has_archive = True
 
-    def _command(self, name: str, program: Program) -> list[str]:
+    def _command(self, name: str, program: LaunchedProgram) -> list[str]:
         scratch = self._directory.temporary / name
         scratch.mkdir(parents=True, exist_ok=True)
         properties = {

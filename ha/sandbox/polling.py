@@ -1,13 +1,16 @@
-"""Polling, the only way the sandbox waits, and the sandbox's errors."""
+"""Polling, the only way the sandbox waits for servers; the programs that it runs to their end; and its errors."""
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 
 import tenacity
+
+from ha.hosts.host_error import HostError
 
 _POLL_S = 0.05
 
 
-class SandboxError(Exception):
+class SandboxError(HostError):
     """Something about the sandbox did not work; the message is one sentence for people."""
 
 
@@ -16,16 +19,8 @@ class TooLateError(SandboxError):
 
 
 def until(obstacle: Callable[[], str | None], timeout_s: float, what: str) -> None:
-    """Ask until nothing is in the way any more.
-
-    Args:
-        obstacle: returns what is in the way, in words that end a sentence; None if nothing is.
-        timeout_s: seconds to go on asking.
-        what: what is wrong if that does not suffice, in words that begin a sentence.
-
-    Raises:
-        TooLateError: there was still an obstacle at the deadline.
-    """
+    """Ask until nothing is in the way any more; ``TooLateError`` if it still is at the deadline."""
+    # ``obstacle`` returns what is in the way, in words that end a sentence, or None; ``what`` begins that sentence.
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_result(lambda answer: answer is not None),
         stop=tenacity.stop_after_delay(timeout_s),
@@ -35,3 +30,28 @@ def until(obstacle: Callable[[], str | None], timeout_s: float, what: str) -> No
         retrying(obstacle)
     except tenacity.RetryError as error:
         raise TooLateError(f"{what} after {timeout_s:.0f} seconds: {error.last_attempt.result()}.") from error
+
+
+def ran(
+    name: str,
+    command: Sequence[str],
+    seconds: float,
+    environment: Mapping[str, str] | None = None,
+    errors: int = subprocess.PIPE,  # where standard error goes
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, whatever its exit code."""
+    try:
+        return subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+            timeout=seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise SandboxError(f"{name} took more than {seconds:.0f} seconds.") from error
+    except OSError as error:
+        raise SandboxError(f"{name} does not run: {error}.") from error
+
+
+def run_well(name: str, command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None) -> None:
+    """Run a program to its end; its failure is an error."""
+    if (ended := ran(name, command, seconds, environment)).returncode != 0:
+        raise SandboxError(f"{name} failed: {ended.stderr.strip()[-300:]}")

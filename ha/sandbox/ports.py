@@ -1,4 +1,4 @@
-"""Ports of the sandbox's servers: free now, and free again when a server that was killed is started anew."""
+"""Ports of the sandbox's servers: free now, and free again when a server that was killed is restarted."""
 
 import random
 import socket
@@ -14,20 +14,14 @@ _TRIES = 2_000
 
 
 def free_ports(count: int) -> list[int]:
-    """Return distinct ports without a listener.
-
-    They lie below the range that the kernel gives to outgoing connections: a server that was killed must find its port
-    free when it is started again.
-
-    Raises:
-        SandboxError: there are not enough.
-    """
+    """Return distinct ports without a listener."""
+    # They lie below the kernel's range for outgoing connections: a restarted server must find its port free.
     highest = max(_ephemeral_start(), _LOWEST + 10_000)
     chosen: set[int] = set()
     for _ in range(_TRIES):
         if len(chosen) == count:
             break
-        port = random.randrange(_LOWEST, highest)  # noqa: S311  # two sandboxes at once must differ, no more
+        port = random.randrange(_LOWEST, highest)  # noqa: S311  # two sandboxes at once only need to differ
         if is_free(port):
             chosen.add(port)
     if len(chosen) < count:
@@ -44,6 +38,15 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def listens(port: int, seconds: float) -> bool:
+    """Whether a server accepts a connection there within that time."""
+    try:
+        with socket.create_connection((LOOPBACK, port), seconds):
+            return True
+    except OSError:
+        return False
 
 
 def _ephemeral_start() -> int:

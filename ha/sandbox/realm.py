@@ -2,15 +2,13 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ha.sandbox.polling import SandboxError
+from ha.sandbox.polling import SandboxError, run_well
 
 REALM = "HA.SANDBOX"
-HOST = "localhost"
-"""Principals of servers bear a name, and addresses have none."""
+HOST = "localhost"  # principals of servers bear a name, and addresses have none
 
 _PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 _TIMEOUT_S = 30
@@ -49,13 +47,7 @@ _CENTRE = """\
 
 
 class Realm:
-    """One realm, in a folder of its own.
-
-    Args:
-        folder: for all its files.
-        port: of the centre, on loopback.
-        life: of each ticket, as Kerberos writes it.
-    """
+    """One realm, in a folder of its own, with its centre on loopback; ``life`` of a ticket is as Kerberos writes it."""
 
     def __init__(self, folder: Path, port: int, life: str = "1d") -> None:
         self.folder = folder
@@ -73,11 +65,7 @@ class Realm:
         return self.folder / f"{name}.keytab"
 
     def make(self, keytabs: Mapping[str, list[str]]) -> None:
-        """Make the realm, and a keytab of each name with the keys of its principals; fine if that was done.
-
-        Raises:
-            SandboxError: a program is missing, or failed.
-        """
+        """Make the realm, and a keytab of each name with the keys of its principals; fine if that was done."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         values = {"realm": REALM, "port": self._port, "folder": self.folder, "life": self._life}
         self.configuration.write_text(_CLIENTS.format(**values), encoding="utf-8")
@@ -92,35 +80,15 @@ class Realm:
         (self.folder / "made").touch()
 
     def command(self) -> list[str]:
-        """Return how to run the centre.
-
-        Raises:
-            SandboxError: it is not installed.
-        """
+        """Return how to run the centre."""
         return [program("krb5kdc"), "-n", "-r", REALM, "-P", str(self.folder / "pid")]
 
     def _run(self, name: str, *arguments: str) -> None:
-        try:
-            ended = subprocess.run(
-                [program(name), *arguments],
-                env={**os.environ, **self.environment},
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise SandboxError(f"{name} does not run: {error}.") from error
-        if ended.returncode != 0:
-            raise SandboxError(f"{name} failed: {ended.stderr.strip()[-300:]}")
+        run_well(name, [program(name), *arguments], _TIMEOUT_S, {**os.environ, **self.environment})
 
 
 def program(name: str) -> str:
-    """Return the path of one of Kerberos' programs, which may be where only administrators look.
-
-    Raises:
-        SandboxError: it is not installed.
-    """
+    """Return the path of one of Kerberos' programs, which may be where only administrators look."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if found is None:
         raise SandboxError(

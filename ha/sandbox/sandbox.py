@@ -9,19 +9,18 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ha.sandbox import hadoop_conf, hdfs, kafka_jars, realm, servers
-from ha.sandbox.bundle import fetched
-from ha.sandbox.java import find_java
+from ha.hosts.java import find_java
+from ha.sandbox import hadoop_conf, hdfs, realm, servers, zookeeper
+from ha.sandbox.jars import CONNECTOR, fetched
 from ha.sandbox.launcher import Launcher
 from ha.sandbox.polling import SandboxError, until
 from ha.sandbox.ports import LOOPBACK
-from ha.sandbox.process import Condition, condition, send
 from ha.sandbox.secured import USER, Secured
+from ha.sandbox.server_process import Condition, condition, send
 from ha.sandbox.servers import KILL_TIMEOUT_S, READY_TIMEOUT_S, ServerStatus, status_of
 from ha.sandbox.state import USUAL_TICKET_LIFE, Directory, Server, State, check_numbers, default_directory, new_state
 
-_ROUNDS = 3
-"""Rounds of ``up``: a NameNode that was paused and replaced ends itself only after it was resumed."""
+_ROUNDS = 3  # rounds of ``up``: a NameNode that was paused and replaced ends itself only after it was resumed
 
 
 def _silent(_message: str) -> None:
@@ -56,20 +55,12 @@ class Sandbox:
         ticket_life: int | None = None,
         kafka: bool = False,
     ) -> bool:
-        """Start or resume what is not running, wait until everything serves; return whether anything had to be done.
-
-        Args:
-            zookeepers: 1 or 3; None takes what the directory has already, else 1.
-            namenodes: 1, or 2 with a shared journal and no automatic failover; None as above.
-            progress: is told each step in one sentence.
-            timeout_s: seconds that each server has to become ready.
-            secure: whether the stores want to know who asks (Kerberos and TLS); None as above.
-            ticket_life: of a secure sandbox that is made: minutes that each ticket lasts; None is a day.
-            kafka: whether there is to be a Kafka broker as well; a sandbox that has one keeps it.
-
-        Raises:
-            SandboxError: something is missing, failed, or took too long.
-        """
+        """Start or resume what is not running, wait until everything serves; return whether anything had to be done."""
+        # `zookeepers`: 1 or 3; None takes what the directory has already, else 1. `namenodes`: 1, or 2 with a shared
+        # journal and no automatic failover; None as above. `progress`: is told each step in one sentence. `timeout_s`:
+        # seconds that each server has to become ready. `secure`: whether the stores want to know who asks (Kerberos and
+        # TLS); None as above. `ticket_life`: of a secure sandbox that is made: minutes that each ticket lasts; None is
+        # a day. `kafka`: whether there is to be a Kafka broker as well; a sandbox that has one keeps it.
         check_numbers(zookeepers or 1, namenodes or 1)  # before anything is written
         with self._directory.locked():
             state = self._load_or_make(zookeepers, namenodes, secure, ticket_life)
@@ -85,14 +76,7 @@ class Sandbox:
             raise SandboxError(f"The servers in {self.directory} do not stay up; see {self._directory.logs}.")
 
     def down(self, *, wipe: bool = False) -> bool:
-        """Stop all servers; return whether any was running.
-
-        Args:
-            wipe: also delete everything the sandbox made in its directory, and nothing else.
-
-        Raises:
-            SandboxError: a process did not end.
-        """
+        """Stop all servers, and delete what the sandbox has made if told to; return whether any was running."""
         if self._directory.load() is None:
             return False
         with self._directory.locked():
@@ -109,54 +93,26 @@ class Sandbox:
         return [status_of(server, state) for server in state.servers] if state is not None else []
 
     def environment(self, user: str = USER) -> dict[str, str]:
-        """Return the environment variables that make clients use this sandbox; raise if there is none.
-
-        Args:
-            user: of a secure sandbox: the owner of the jobs, or :data:`ha.sandbox.secured.STRANGER`.
-        """
+        """Return the environment variables that make clients use this sandbox."""
+        # A secure sandbox has two users: the owner of the jobs, and :data:`ha.sandbox.secured.STRANGER`.
         state = self._state()
-        if state.secured:
-            return self._secured_environment(state, user)
-        return {
-            "HA_FILES": f"{hadoop_conf.filesystem(state)}/ha",
-            "HA_ZOOKEEPER": ",".join(f"{LOOPBACK}:{server.ports['client']}" for server in state.of("zookeeper")),
-            "HADOOP_CONF_DIR": str(self._directory.conf),
-            "HADOOP_USER_NAME": state.user,
-            "HA_SANDBOX_WEBHDFS": f"{hadoop_conf.web_filesystem(state)}/ha",
-            **self._kafka_environment(state),
-        }
-
-    def _kafka_environment(self, state: State) -> dict[str, str]:
+        port = "secure" if state.secured else "client"
         brokers = state.of("kafka")
-        if not brokers:
-            return {}
-        jars = fetched(kafka_jars.CONNECTOR, find_java().path, _silent)
-        return {
-            "HA_SANDBOX_KAFKA": ",".join(f"{LOOPBACK}:{broker.ports['broker']}" for broker in brokers),
-            "HA_SANDBOX_KAFKA_JARS": ",".join(map(str, jars)),
-        }
-
-    def _secured_environment(self, state: State, user: str) -> dict[str, str]:
-        ensemble = ",".join(f"{state.host}:{server.ports['secure']}" for server in state.of("zookeeper"))
         return {
             "HA_FILES": f"{hadoop_conf.filesystem(state)}/ha",
-            "HA_ZOOKEEPER": ensemble,
+            "HA_ZOOKEEPER": _addresses(state.host, port, state.of("zookeeper")),
             "HADOOP_CONF_DIR": str(self._directory.conf),
             "HA_SANDBOX_WEBHDFS": f"{hadoop_conf.web_filesystem(state)}/ha",
-            **Secured(state).environment_of(user),
+            **(Secured(state).environment_of(user) if state.secured else {"HADOOP_USER_NAME": state.user}),
+            **(_kafka_environment(brokers) if brokers else {}),
         }
 
-    @property
-    def processes(self) -> list[str]:
-        """The names of all servers, in the order in which they start."""
-        return [server.name for server in self._state().servers]
+    def names(self, kind: str = "") -> list[str]:
+        """Return the names of the servers of a kind, or of all, in the order in which they start."""
+        return [server.name for server in self._state().servers if kind in ("", server.kind)]
 
     def start(self, name: str) -> None:
-        """Start a server that is down, on its old ports and data; does not wait until it serves.
-
-        Raises:
-            SandboxError: it is not down, or a port of it was taken.
-        """
+        """Start a server that is down, on its old ports and data; does not wait until it serves."""
         with self._changing() as state:
             server = state.named(name)
             if condition(server.process) != "down":
@@ -174,27 +130,15 @@ class Sandbox:
             servers.kill(state.named(name))
 
     def pause(self, name: str) -> None:
-        """Stop a server's clock (SIGSTOP): it keeps its connections and answers nothing.
-
-        Raises:
-            SandboxError: it is down.
-        """
+        """Stop a server's clock (SIGSTOP): it keeps its connections and answers nothing."""
         self._signal(name, signal.SIGSTOP, "paused")
 
     def resume(self, name: str) -> None:
-        """Let a paused server go on (SIGCONT).
-
-        Raises:
-            SandboxError: it is down.
-        """
+        """Resume a paused server (SIGCONT)."""
         self._signal(name, signal.SIGCONT, "up")
 
     def wait_ready(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Wait until a server serves.
-
-        Raises:
-            SandboxError: it ended, or does not serve in time; the message says what keeps it.
-        """
+        """Wait until a server serves."""
         state = self._state()
         server = state.named(name)
         servers.wait_ready(self._directory, server, timeout_s)
@@ -212,17 +156,20 @@ class Sandbox:
             for server in ensemble:
                 servers.wait_ready(self._directory, server, READY_TIMEOUT_S)
 
+    def zookeeper_leader(self) -> str:
+        """Return the name of the ZooKeeper server that leads the ensemble."""
+        for each in self._state().of("zookeeper"):
+            if zookeeper.mode(each) == "leader":
+                return each.name
+        raise SandboxError("No ZooKeeper server leads.")
+
     def active_namenode(self) -> str | None:
         """Return the name of the active NameNode; None if none of them answers that it is."""
         active = hdfs.active_namenode(self._state())
         return active.name if active is not None else None
 
     def failover(self, to: str) -> None:
-        """Make a NameNode the active one, whatever the other one does; return when it takes writes.
-
-        Raises:
-            SandboxError: there is no other NameNode, or this one cannot take over.
-        """
+        """Make a NameNode the active one, whatever the other one does; return when it takes writes."""
         with self._changing() as state:
             target = state.named(to)
             other = next((each for each in state.of("namenode") if each.name != to), None)
@@ -234,11 +181,7 @@ class Sandbox:
             until(lambda: hdfs.not_writable(target, state), READY_TIMEOUT_S, f"{to} does not take writes")
 
     def safe_mode(self, on: bool) -> None:
-        """Make the active NameNode refuse all writes, or accept them again.
-
-        Raises:
-            SandboxError: no NameNode is active, or it did not follow.
-        """
+        """Make the active NameNode refuse all writes, or accept them again."""
         with self._changing() as state:
             self._safe_mode(state, on)
 
@@ -248,11 +191,7 @@ class Sandbox:
         return len(re.findall(rf"AS_REQ .*ISSUE: .* {user}@", log.read_text(encoding="utf-8", errors="replace")))
 
     def edits(self) -> list[str]:
-        """Return what HDFS has executed until now, in that order: its edit log, one XML document for each segment.
-
-        Raises:
-            SandboxError: there is none, or it cannot be read.
-        """
+        """Return what HDFS has executed until now, in that order: its edit log, one XML document for each segment."""
         state = self._state()
         return hdfs.read_edits(state, self._directory.data, self._launcher(state))
 
@@ -308,7 +247,7 @@ class Sandbox:
     def _state(self) -> State:
         state = self._directory.load()
         if state is None:
-            raise SandboxError(f"There is no sandbox in {self.directory}: ha sandbox up makes one.")
+            raise SandboxError(f"There is no sandbox in {self.directory}: ha lab sandbox up makes one.")
         return state
 
     def _load_or_make(
@@ -316,30 +255,27 @@ class Sandbox:
     ) -> State:
         state = self._directory.load()
         if state is None:
+            self._directory.check_unused()
             if secure and (reason := realm.missing()):
                 raise SandboxError(reason)
             folder = str(self._directory.data / "secured") if secure else ""
             state = new_state(_user(), zookeepers or 1, namenodes or 1, folder, ticket_life or USUAL_TICKET_LIFE)
             self._directory.save(state)
         if secure is not None and secure != bool(state.secured):
-            raise SandboxError(
-                f"The sandbox in {self.directory} was made {'without' if secure else 'with'} --secure: "
-                "take it down with --wipe first, or use another directory."
-            )
+            raise self._made_otherwise(f"was made {'without' if secure else 'with'} --secure")
         if ticket_life not in {None, state.ticket_life}:
-            raise SandboxError(
-                f"The sandbox in {self.directory} has tickets of {state.ticket_life} minutes, not {ticket_life}: "
-                "take it down with --wipe first, or use another directory."
-            )
+            raise self._made_otherwise(f"has tickets of {state.ticket_life} minutes, not {ticket_life}")
         wanted_servers = (("ZooKeeper server", "zookeeper", zookeepers), ("NameNode", "namenode", namenodes))
         for word, kind, wanted in wanted_servers:
             there = sum(server.kind == kind for server in state.servers)
             if wanted is not None and wanted != there:
-                raise SandboxError(
-                    f"The sandbox in {self.directory} has {there} {word}(s), not {wanted}: "
-                    "take it down with --wipe first, or use another directory."
-                )
+                raise self._made_otherwise(f"has {there} {word}(s), not {wanted}")
+        self._directory.make(private=bool(state.secured))
         return state
+
+    def _made_otherwise(self, how: str) -> SandboxError:
+        hint = "take it down with --wipe first, or use another directory"
+        return SandboxError(f"The sandbox in {self.directory} {how}: {hint}.")
 
     def _launcher(self, state: State, progress: Callable[[str], None] = _silent) -> Launcher:
         if self._cached_launcher is None:
@@ -364,6 +300,18 @@ class Sandbox:
                 return None if now == expected else f"it is {now}"
 
             until(obstacle, KILL_TIMEOUT_S, f"{name} does not follow {number.name}")
+
+
+def _addresses(host: str, port: str, servers: list[Server]) -> str:
+    return ",".join(f"{host}:{server.ports[port]}" for server in servers)
+
+
+def _kafka_environment(brokers: list[Server]) -> dict[str, str]:
+    jars = fetched(CONNECTOR, find_java().path, _silent)
+    return {
+        "HA_SANDBOX_KAFKA": _addresses(LOOPBACK, "broker", brokers),
+        "HA_SANDBOX_KAFKA_JARS": ",".join(map(str, jars)),
+    }
 
 
 def _serves(state: State) -> bool:

@@ -3,24 +3,21 @@
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ha.sandbox.certificates import Certificate, key_store, make_authority, sign
-from ha.sandbox.polling import SandboxError
+from ha.sandbox.polling import SandboxError, ran
 from ha.sandbox.realm import HOST, REALM, Realm, program
 from ha.sandbox.state import Server, State
 
-USER, STRANGER = "alice", "mallory"
-"""The owner of the jobs, and somebody of the same realm who owns none."""
+USER, STRANGER = "alice", "mallory"  # the owner of the jobs, and somebody of the same realm who owns none
 
 _PASSWORD = "sandbox"  # noqa: S105  # of key stores that only this user can read
 _PREPARE_TIMEOUT_S = 20
-_LOOK_TIMEOUT_S = 5
-"""A NameNode that is paused listens, and answers nothing."""
+_LOOK_TIMEOUT_S = 5  # A NameNode that is paused listens, and answers nothing
 _SUPERUSER = "superuser"
 _SERVERS = {"namenode": "nn", "datanode": "dn", "web": "HTTP", "zookeeper": "zookeeper"}
 
@@ -62,11 +59,7 @@ class Secured:
         self._keys = self.folder / "keys"
 
     def make(self) -> None:
-        """Make all that is not there yet.
-
-        Raises:
-            SandboxError: a program is missing, or failed.
-        """
+        """Make all that is not there yet."""
         keytabs = {name: [f"{first}/{HOST}"] for name, first in _SERVERS.items()}
         self.realm.make({**keytabs, USER: [USER], STRANGER: [STRANGER]})
         if not (self._keys / "server.p12").exists():
@@ -162,27 +155,15 @@ class Secured:
         }
 
     def prepare(self, filesystem: str) -> str | None:
-        """Make the directories that users need; return why that was not possible, which proves that HDFS takes writes.
-
-        Raises:
-            SandboxError: the programs of Kerberos are missing.
-        """
+        """Make the directories that users need; return why that failed. If it did not, HDFS takes writes."""
         return self._as_superuser(_PREPARE, filesystem, USER)
 
     def refuses_reads(self, namenode: str) -> str | None:
-        """Return why a NameNode, with this URI, answers no reads as an active one does; None if it does.
-
-        Raises:
-            SandboxError: the programs of Kerberos are missing.
-        """
+        """Return why a NameNode, with this URI, answers no reads as an active one does; None if it does."""
         return self._as_superuser(_LOOK, namenode, timeout_s=_LOOK_TIMEOUT_S)
 
     def superuser(self) -> dict[str, str]:
-        """Log in as HDFS's superuser; return the variables with which programs are that user.
-
-        Raises:
-            SandboxError: Kerberos is missing or refuses.
-        """
+        """Log in as HDFS's superuser; return the variables with which programs are that user."""
         ticket = self.folder / f"{_SUPERUSER}-{os.getpid()}-{threading.get_native_id()}"
         found = {**self.realm.environment, "KRB5CCNAME": str(ticket)}
         keytab = str(self.realm.keytab("namenode"))
@@ -235,7 +216,7 @@ def _principal(server: str) -> str:
 def _ended_badly(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str | None:
     """Return the last line of what a program says about its failure; None if there is none."""
     try:
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        ended = ran(Path(command[0]).name, command, timeout_s, environment)
+    except SandboxError as error:
         return str(error)
     return (ended.stderr.strip().splitlines() or ["no reason is given"])[-1] if ended.returncode else None

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from ha.sandbox import hadoop_conf, hdfs, kafka, kafka_jars, zookeeper
-from ha.sandbox.launcher import Launcher, Program, last_lines
+from ha.sandbox import hadoop_conf, hdfs, jars, kafka, zookeeper
+from ha.sandbox.launcher import LaunchedProgram, Launcher, last_lines
 from ha.sandbox.polling import SandboxError, TooLateError, until
 from ha.sandbox.ports import is_free
-from ha.sandbox.process import Condition, condition, send, spawn, wait_gone
 from ha.sandbox.secured import Secured
+from ha.sandbox.server_process import Condition, condition, send, spawn, wait_gone
 from ha.sandbox.state import Directory, Kind, Server, State
 
 READY_TIMEOUT_S = 90.0
@@ -22,11 +22,7 @@ KILL_TIMEOUT_S = 10.0
 
 
 def start(directory: Directory, state: State, server: Server, launcher: Launcher) -> None:
-    """Start a server that is down, on its ports and its data, and remember its process.
-
-    Raises:
-        SandboxError: a port was taken, or the configuration cannot be written.
-    """
+    """Start a server that is down, on its ports and its data, and remember its process."""
     for use, port in server.ports.items():
         if not is_free(port):
             raise SandboxError(f"Port {port} ({use} of {server.name}) is taken by another process.")
@@ -51,11 +47,7 @@ def start(directory: Directory, state: State, server: Server, launcher: Launcher
 def start_all(
     directory: Directory, state: State, servers: Iterable[Server], launcher: Launcher, progress: Callable[[str], None]
 ) -> None:
-    """Start servers as much at the same time as possible; format HDFS if that was never done.
-
-    Raises:
-        SandboxError: one of them cannot be started.
-    """
+    """Start servers as much at the same time as possible; format HDFS if that was never done."""
     chosen = list(servers)
     for server in chosen:
         if server.kind == "kdc":  # all others ask it at their start
@@ -79,12 +71,12 @@ def start_all(
             start(directory, state, server, launcher)
 
 
-def _broker(directory: Directory, server: Server, launcher: Launcher) -> Program:
+def _broker(directory: Directory, server: Server, launcher: Launcher) -> LaunchedProgram:
     configuration = kafka.configure(server, directory.data)
-    jars = kafka_jars.class_path(launcher.java, launcher.progress)
+    classes = jars.kafka_classpath(launcher.java, launcher.progress)
     if not kafka.formatted(server, directory.data):
-        launcher.run("format-kafka", kafka.formatting(configuration, jars))
-    return kafka.program(configuration, jars)
+        launcher.run("format-kafka", kafka.formatting(configuration, classes))
+    return kafka.program(configuration, classes)
 
 
 def _start_centre(directory: Directory, state: State, server: Server) -> None:
@@ -103,20 +95,12 @@ def obstacle(server: Server) -> str | None:
 
 
 def wait_ready(directory: Directory, server: Server, timeout_s: float) -> None:
-    """Wait until a server does its part.
-
-    Raises:
-        SandboxError: it ended, or there is still something in its way; the message shows the end of its log.
-    """
+    """Wait until a server does its part."""
     _wait(directory, server, lambda: obstacle(server), timeout_s)
 
 
 def stop(servers: Iterable[Server]) -> None:
-    """End servers politely, all at once; those that do not follow within 10 s are killed.
-
-    Raises:
-        SandboxError: one of them survived even that.
-    """
+    """End servers politely, all at once; those that do not follow within 10 s are killed."""
     stopping = [server for server in servers if send(server.process, signal.SIGTERM)]
     for server in stopping:
         send(server.process, signal.SIGCONT)  # a paused process acts on SIGTERM only when it goes on
@@ -126,11 +110,7 @@ def stop(servers: Iterable[Server]) -> None:
 
 
 def kill(server: Server) -> None:
-    """End a server at once.
-
-    Raises:
-        SandboxError: it survived that.
-    """
+    """End a server at once."""
     send(server.process, signal.SIGKILL)
     if not wait_gone(server.process, KILL_TIMEOUT_S):
         raise SandboxError(f"{server.name} survived SIGKILL for {KILL_TIMEOUT_S:.0f} seconds.")
@@ -165,23 +145,14 @@ def _wait(directory: Directory, server: Server, obstacle_now: Callable[[], str |
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """Status of one server.
-
-    Attributes:
-        name: such as ``namenode-1``.
-        kind: kind of server.
-        pid: its process; None if it is down.
-        port: where clients reach it.
-        state: ``up`` (the process runs), ``paused`` or ``down``.
-        role: its own answer, if it answers: active, standby, leader, follower, standalone, read-only.
-    """
+    """Status of one server."""
 
     name: str
     kind: Kind
-    pid: int | None
-    port: int
+    pid: int | None  # None if it is down
+    port: int  # where clients reach it
     state: Condition
-    role: str | None
+    role: str | None  # its own answer: active, standby, leader, follower, standalone, read-only; None without one
 
 
 def status_of(server: Server, state: State) -> ServerStatus:

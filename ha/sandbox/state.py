@@ -15,18 +15,13 @@ import tenacity
 
 from ha.sandbox.polling import SandboxError
 from ha.sandbox.ports import LOOPBACK, free_ports
-from ha.sandbox.process import Identity
+from ha.sandbox.server_process import Identity
 
 Kind = Literal["kdc", "zookeeper", "journalnode", "namenode", "datanode", "kafka"]
 
-JOURNALNODES = 3
-"""With two NameNodes: the smallest number that survives the loss of one."""
-
-USUAL_TICKET_LIFE = 24 * 60
-"""Minutes."""
-
-LOCK_TIMEOUT_S = 120.0
-"""Longer than any command holds it."""
+JOURNALNODES = 3  # with two NameNodes: the smallest number that survives the loss of one
+USUAL_TICKET_LIFE = 24 * 60  # minutes
+LOCK_TIMEOUT_S = 120.0  # longer than any command holds it
 
 _SAFE_PATH = re.compile(r"[A-Za-z0-9._/+=@~-]+")
 """A DataNode fails in a directory with a space, escaped or not; a colon ends an entry of Java's class path."""
@@ -49,39 +44,23 @@ _SECURE_PORTS: dict[Kind, tuple[str, ...]] = {
 
 
 class Server(msgspec.Struct):
-    """One server process.
+    """One server process."""
 
-    Attributes:
-        name: kind and number, such as ``zookeeper-1``.
-        kind: what it is.
-        number: counts from 1 within its kind.
-        ports: purpose -> port on loopback; the same for as long as the sandbox's data lives.
-        process: the process that runs it, or ran it last.
-    """
-
-    name: str
+    name: str  # kind and number, such as zookeeper-1
     kind: Kind
-    number: int
-    ports: dict[str, int]
-    process: Identity | None = None
+    number: int  # counts from 1 within its kind
+    ports: dict[str, int]  # by use, on loopback; the same for as long as the sandbox's data lives
+    process: Identity | None = None  # that runs it, or ran it last
 
 
 class State(msgspec.Struct):
-    """Content of ``sandbox.json``.
+    """Content of ``sandbox.json``."""
 
-    Attributes:
-        user: the HDFS superuser: the user who created the sandbox.
-        servers: all servers, in the order in which they are started.
-        formatted: whether the NameNodes have their namespace.
-        secured: folder of the realm and the certificates; empty if the stores trust everybody.
-        ticket_life: minutes that each ticket of the realm lasts.
-    """
-
-    user: str
-    servers: list[Server]
-    formatted: bool = False
-    secured: str = ""
-    ticket_life: int = USUAL_TICKET_LIFE
+    user: str  # the HDFS superuser: the user who created the sandbox
+    servers: list[Server]  # in the order in which they are started
+    formatted: bool = False  # whether the NameNodes have their namespace
+    secured: str = ""  # folder of the realm and the certificates; empty if the stores trust everybody
+    ticket_life: int = USUAL_TICKET_LIFE  # minutes that each ticket of the realm lasts
 
     @property
     def host(self) -> str:
@@ -93,11 +72,7 @@ class State(msgspec.Struct):
         return [server for server in self.servers if server.kind == kind]
 
     def add_kafka(self) -> None:
-        """Add a broker.
-
-        Raises:
-            SandboxError: the sandbox is a secure one, or there are no free ports.
-        """
+        """Add a broker."""
         if self.secured:
             raise SandboxError(
                 "A secure sandbox has no Kafka, which would trust everybody: make another, without --secure."
@@ -106,11 +81,7 @@ class State(msgspec.Struct):
         self.servers.append(Server("kafka-1", "kafka", 1, ports))
 
     def named(self, name: str) -> Server:
-        """Return the server of that name.
-
-        Raises:
-            SandboxError: there is none.
-        """
+        """Return the server of that name."""
         for server in self.servers:
             if server.name == name:
                 return server
@@ -119,11 +90,7 @@ class State(msgspec.Struct):
 
 
 def check_numbers(zookeepers: int, namenodes: int) -> None:
-    """Check the numbers of servers.
-
-    Raises:
-        SandboxError: a number is not supported.
-    """
+    """Check the numbers of servers."""
     if zookeepers not in {1, 3} or namenodes not in {1, 2}:
         raise SandboxError("A sandbox has 1 or 3 ZooKeeper servers and 1 or 2 NameNodes.")
 
@@ -131,11 +98,7 @@ def check_numbers(zookeepers: int, namenodes: int) -> None:
 def new_state(
     user: str, zookeepers: int, namenodes: int, secured: str = "", ticket_life: int = USUAL_TICKET_LIFE
 ) -> State:
-    """Return the state of a new sandbox, with ports chosen.
-
-    Raises:
-        SandboxError: a number is not supported, or there are no free ports.
-    """
+    """Return the state of a new sandbox, with ports chosen."""
     check_numbers(zookeepers, namenodes)
     if ticket_life != USUAL_TICKET_LIFE and not secured:
         raise SandboxError("Only a secure sandbox has tickets: give --secure as well, or leave --ticket-life out.")
@@ -166,6 +129,7 @@ class Directory:
         self.data = self.root / "data"
         self.logs = self.root / "logs"
         self.temporary = self.root / "tmp"
+        self._folders = (self.conf, self.data, self.logs, self.temporary)
         self._state = self.root / "sandbox.json"
         self._lock = self.root / "sandbox.lock"
 
@@ -174,11 +138,7 @@ class Directory:
         return self.logs / f"{name}.log"
 
     def load(self) -> State | None:
-        """Return the state on disk; None if there is no sandbox here.
-
-        Raises:
-            SandboxError: it cannot be read.
-        """
+        """Return the state on disk; None if there is no sandbox here."""
         try:
             return msgspec.json.decode(self._state.read_bytes(), type=State)
         except (FileNotFoundError, NotADirectoryError):
@@ -187,11 +147,7 @@ class Directory:
             raise SandboxError(f"{self._state} cannot be read: {error}.") from error
 
     def save(self, state: State) -> None:
-        """Write the state atomically: a reader sees the old state or the new one.
-
-        Raises:
-            SandboxError: it cannot be written.
-        """
+        """Write the state atomically: a reader sees the old state or the new one."""
         staged = self._state.with_suffix(".json.new")
         try:
             staged.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=2) + b"\n")
@@ -199,9 +155,20 @@ class Directory:
         except OSError as error:
             raise SandboxError(f"{self._state} cannot be written: {error}.") from error
 
+    def check_unused(self) -> None:
+        """Refuse a directory whose folders somebody else has made, because :meth:`wipe` would delete them."""
+        for folder in self._folders:
+            if folder.exists():
+                raise SandboxError(f"{folder} is there already, and is no sandbox's: use another directory.")
+
+    def make(self, *, private: bool) -> None:
+        """Make the folders that are not there; other users may not enter those of a secure sandbox."""
+        for folder in self._folders:
+            folder.mkdir(mode=0o700 if private else 0o755, exist_ok=True)
+
     def wipe(self) -> None:
         """Delete the sandbox's files, and the directory itself if nothing else is in it."""
-        for folder in (self.conf, self.data, self.logs, self.temporary):
+        for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
         self._state.unlink(missing_ok=True)
         self._lock.unlink(missing_ok=True)
@@ -210,11 +177,7 @@ class Directory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock this sandbox against changes by other commands.
-
-        Raises:
-            SandboxError: another command did not finish within two minutes, or the directory cannot be used.
-        """
+        """Lock this sandbox against changes by other commands."""
         if not _SAFE_PATH.fullmatch(str(self.root)):
             raise SandboxError(
                 f"Hadoop cannot keep its data in {self.root}: "
@@ -245,8 +208,6 @@ class Directory:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The previous holder may have wiped the directory: then this lock file has no name and guards nothing.
             if os.path.samestat(os.fstat(lock.fileno()), self._lock.stat()):
-                for folder in (self.conf, self.data, self.logs, self.temporary):
-                    folder.mkdir(exist_ok=True)
                 return lock
         except (BlockingIOError, FileNotFoundError):
             pass
@@ -269,11 +230,7 @@ def default_directory() -> Path:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a file: a reader that opens it finds all of the old text, or all of the new.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Replace a file: a reader that opens it finds all of the old text, or all of the new."""
     staged = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
     staged.write_text(text, encoding="utf-8")
     staged.replace(path)

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from ha.sandbox.launcher import Program
+from ha.sandbox.launcher import LaunchedProgram
 from ha.sandbox.ports import LOOPBACK
 from ha.sandbox.secured import Secured
 from ha.sandbox.state import Server, State
@@ -18,11 +18,7 @@ _ANSWER_TIMEOUT_S = 1.0
 
 
 def configure(server: Server, state: State, data: Path) -> Path:
-    """Write a server's configuration into its data directory; return the file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a server's configuration into its data directory; return the file."""
     home, ensemble = data / server.name, state.of("zookeeper")
     (home / "store").mkdir(parents=True, exist_ok=True)
     lines = [
@@ -40,8 +36,8 @@ def configure(server: Server, state: State, data: Path) -> Path:
     ]
     if len(ensemble) > 1:
         (home / "store" / "myid").write_text(f"{server.number}\n", encoding="ascii")
-        # Without local sessions a read-only server of 3.9 refuses every session, even one that asks for no more
-        # than reading; a session becomes an ordinary one when it creates an ephemeral node.
+        # Without local sessions a read-only server of 3.9 refuses every session, even one that only wants to read; a
+        # session becomes an ordinary one when it creates an ephemeral node.
         lines += ["localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"]
         lines += [
             f"server.{each.number}={LOOPBACK}:{each.ports['quorum']}:{each.ports['election']}" for each in ensemble
@@ -53,9 +49,9 @@ def configure(server: Server, state: State, data: Path) -> Path:
     return path
 
 
-def program(server: Server, state: State, data: Path) -> Program:
+def program(server: Server, state: State, data: Path) -> LaunchedProgram:
     """Return how to run a server."""
-    return Program(
+    return LaunchedProgram(
         main="org.apache.zookeeper.server.quorum.QuorumPeerMain",
         arguments=(str(data / server.name / "zoo.cfg"),),
         properties={

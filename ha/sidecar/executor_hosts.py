@@ -18,7 +18,6 @@ class ExecutorHosts:
     """The hosts of one job's executors, for its sidecar."""
 
     def __init__(self, stores: Stores, job: str, status: JobStatusUpdater) -> None:
-        """Ask nothing yet."""
         self._stores, self._job, self._status = stores, job, status
         self._known: list[str] = []
 
@@ -31,11 +30,8 @@ class ExecutorHosts:
         return ""
 
     def excluded(self, leader: LeaderDirectory | None) -> list[str]:
-        """Return the hosts to keep off, for a start: two lists. If the store does not answer: those known before.
-
-        Args:
-            leader: the leadership; None for a warm standby, which knows only those that are drained.
-        """
+        """Return the hosts to keep off, for a start: two lists. If the store does not answer: those known before."""
+        # Without a leadership a warm standby knows only those that are drained.
         try:
             named = ExcludedHosts(self._status.directory(leader)).load() if leader is not None else []
             orders = self._stores.files.call("drained", drained, self._stores.timing.call_timeout)

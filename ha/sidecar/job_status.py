@@ -2,17 +2,20 @@
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
-from ha.config.command_settings import CLEANUP_ON, RERUN_ON
 from ha.daemon.process import ContendingProcess
 from ha.leadership.fenced_rename import LeaderFiles
-from ha.rewind.completing import complete as complete_rewinds
-from ha.sidecar.replication import promoted_away
-from ha.spark.relocate import relocate
+from ha.program import failure_notes
+from ha.sidecar.machine.commands import NOTE_S
+from ha.sidecar.standby.replication import promoted_away
 from ha.spark.replication.marks import begin_line
+from ha.spark.rewind.completing import complete as complete_rewinds
 from ha.spark.savepoints.restoring import complete, decide
-from leader.errors import NoLeader, NotLeader
+from ha.spark.stored.relocate import relocate
+from leader.errors import Fenced, LeaderError, NoLeader, NotLeader
 from leader.job.admin import JobAdmin
 from leader.job.cleanup import Cleanup
 from leader.job.exceptions import Exceptions
@@ -23,15 +26,10 @@ from leader.layout.names import SPARK, LeaderDirectory
 from store.clock import BOOT_CLOCK, Clock
 from store.errors import Conflict, Invalid, StoreError
 
+# The final status after a command that exited with 0, if its program had announced such an end.
 ENDS = {Status.CANCELLING: Status.CANCELED, Status.FAILING: Status.FAILED}
-"""The final status after a command that exited with 0, if its program had announced such an end."""
 
-NOTE_S = 2.0
-"""Longest wait until a failure is written down, if the leadership is given back next."""
-
-SHORT_NOTE_S = 0.1
-"""Likewise of a failure without a dump: it is written as fast as it is counted, unless the store is slow."""
-
+MOST_UNKEPT = 20  # failures that wait for a store that takes them
 _log = logging.getLogger("ha")
 
 
@@ -39,46 +37,54 @@ class JobStatusUpdater:
     """Reads and changes the status of one job, for the sidecar that leads it."""
 
     def __init__(self, process: ContendingProcess, job: str, *, again: bool = False, clock: Clock = BOOT_CLOCK) -> None:
-        """Prepare.
-
-        Args:
-            process: its stores and contender are used.
-            job: the job's name.
-            again: run the job once more if it had ended before this process contended, whatever its end was. Without
-                it the setting ``rerun`` decides, for jobs that have finished.
-            clock: of the process, or a simulation's.
-        """
+        """Prepare. With ``again`` the job runs once more, however it had ended before this process contended."""
+        # Without it the setting `rerun` decides, for jobs that have finished.
         self._clock = clock
         self._process = process
+        self._unkept: deque[dict[str, str]] = deque(maxlen=MOST_UNKEPT)
+        self._keeping = threading.Lock()
+        self._trying: threading.Thread | None = None
+        self.notes: Callable[[], Path] = Path  # returns the directory in which runs leave notes of their failures
         self._job = job
-        rerun = {Status.FINISHED} if process.settings.rerun == RERUN_ON else set()
+        rerun = {Status.FINISHED} if process.settings.command.rerun else set()
         self._again, self._run_again = again, {each for each in Status if each.globally_terminal} if again else rerun
         self._end_before: int | None = None
+        self.ended = Status.FINISHED  # how the job has ended, or had before it was to run
+
+    @property
+    def contender(self) -> str:
+        """The name of this process."""
+        return self._process.settings.leadership.contender
 
     def look(self) -> None:
         """Note the job's present end. Only this one may be followed by another run: later ones are of this run."""
         if not self._run_again:
             return
-        stores = self._process.stores
         try:
-            entry = JobStatus(JobAdmin(stores.files, None, stores.timing.call_timeout).directory(self._job)).entry()
+            entry = self._present()
             self._end_before = entry.sequence if entry.status.globally_terminal else 0
         except NoLeader:
             self._end_before = 0  # there is no such job yet
         except (StoreError, NotLeader) as error:
             self._unknown(error)  # it is better to run a command once more than never
 
-    def begin(self, leader: LeaderDirectory) -> bool:
-        """Set the status to running; returns False if the job has ended for good and must not run.
+    def runs_again(self) -> bool:
+        """Whether the job is known not to be over any more, by another process's doing."""
+        try:
+            return not self._present().status.globally_terminal
+        except (StoreError, LeaderError):
+            return False
 
-        If the status cannot be read the job runs: it is better to run a command once more than never.
-        """
+    def begin(self, leader: LeaderDirectory) -> bool:
+        """Set the status to running; returns False if the job has ended for good and must not run: ``ended`` is how."""
+        # If the status cannot be read the job runs: it is better to run a command once more than never.
         status = JobStatus(self.directory(leader))
         try:
             found = self._set_running(status)
         except (StoreError, NotLeader) as error:
             self._unknown(error)
             found = StatusEntry(Status.RUNNING)
+        self.ended = found.status if found.status.globally_terminal else Status.CANCELED
         if found.status is Status.CANCELLING:  # its leader ended before it could complete that
             self.finish(leader)
             return False
@@ -91,8 +97,8 @@ class JobStatusUpdater:
             self._clean_up(leader)
             return False
         elif away:
-            to = self._process.settings.replicate_to
-            _log.error("%s: it was promoted at %s, and must not run here; `ha run --again` runs it.", self._job, to)
+            to = self._process.settings.standby.replicate_to
+            _log.error("%s: it was promoted at %s, and runs here only with --again.", self._job, to)
             self.cancel(leader)
             self.finish(leader)
             return False
@@ -101,31 +107,22 @@ class JobStatusUpdater:
         self._relocate_checkpoints(leader)
         return True
 
-    def reconcile(self, leader: LeaderDirectory, taken_up: Callable[[], None]) -> None:
-        """Say RECONCILING while the running command is taken up, then RUNNING again.
-
-        Any other state is the program's, or that of a request which is carried out again, and stays. A failure is only
-        logged: the command runs anyway.
-        """
+    def reconcile(self, leader: LeaderDirectory) -> None:
+        """Say RECONCILING, because the running command is taken up, then RUNNING again."""
+        # Any other state is the program's, or that of a request which is carried out again, and stays. A failure is
+        # only logged: the command runs anyway.
         status = JobStatus(self.directory(leader))
         self._again, self._run_again = False, set()
         try:
             if status.read() is Status.RUNNING:
                 status.change(Status.RUNNING, Status.RECONCILING)
-        except (StoreError, NotLeader) as error:
-            self._unknown(error)
-        taken_up()
-        try:
             if status.read() is Status.RECONCILING:
                 status.change(Status.RECONCILING, Status.RUNNING)
         except (StoreError, NotLeader) as error:
             self._unknown(error)
 
     def restore(self, leader: LeaderDirectory, where: str) -> bool:
-        """Put the job back to the savepoint that was staged; tries until the lease ends. Returns whether it was done.
-
-        Its command must not run.
-        """
+        """Put the job, whose command must not run, back to the staged savepoint; retries until the lease ends."""
         return self.keep_trying(leader, "start from the savepoint", lambda d: decide(d, where)) and self._restore(
             leader
         )
@@ -151,17 +148,13 @@ class JobStatusUpdater:
             self._unknown(error)
             return True
         if found.globally_terminal:
+            self.ended = found
             self._clean_up(leader)
         return not found.globally_terminal
 
     def give_up(self, leader: LeaderDirectory, said: str) -> bool:
-        """Set the status to failed: the job runs no more. Returns whether that was done.
-
-        Args:
-            leader: the leadership.
-            said: why, kept as an exception of the job.
-        """
-        _log.error("%s: %s The job has FAILED; `ha run --again` runs it once more.", self._job, said)
+        """Set the status to failed, and keep why as an exception; returns whether that was done."""
+        _log.error("%s: %s The job has FAILED; started with --again it runs once more.", self._job, said)
         self.add_exception(leader, "gave-up", said).join(NOTE_S)
         return self.keep_trying(leader, "record that the job has failed", _fail)
 
@@ -172,29 +165,63 @@ class JobStatusUpdater:
         except (StoreError, NotLeader) as error:
             self._unknown(error)
 
-    def add_exception(self, leader: LeaderDirectory, kind: str, message: str, dump: str = "") -> threading.Thread:
-        """Keep a failure for `ha exceptions`: one try, in the background, which is returned.
+    def add_exception(
+        self, leader: LeaderDirectory, kind: str, message: str, trace: str = "", dump: str = ""
+    ) -> threading.Thread:
+        """Keep a failure for `ha job exceptions`, in the background, as :meth:`keep_failures` does."""
+        self._unkept.append({"kind": kind, "message": message, "trace": trace, "dump": dump})
+        return self.keep_failures(leader)
 
-        If the leadership is given back at once, the next leader's claim may be sooner; the history has its end anyway.
-        """
-        exceptions = Exceptions(self.directory(leader), self._process.settings.exceptions_retained)
+    def keep_failures(self, leader: LeaderDirectory) -> threading.Thread:
+        """Keep all failures that are not kept yet, in the background; first those that the program has left."""
+        # One try. What the store does not take is kept with the next failure, or in this process's next leadership.
 
-        def add() -> None:
-            try:
-                exceptions.add(kind, message, dump=dump)
-            except (StoreError, NotLeader) as error:
-                _log.info("%s: a failure is not kept for `ha exceptions`: %s", self._job, error)
+        def keep() -> None:
+            with self._keeping:
+                try:
+                    try:
+                        self._keep(self.directory(leader))
+                    except Fenced:  # the next leader has the job's exceptions now
+                        self._keep(self._newest())
+                except (StoreError, LeaderError) as error:
+                    _log.info("%s: a failure is not kept yet for `ha job exceptions`: %s", self._job, error)
 
-        trying = threading.Thread(target=add, name="ha-exception", daemon=True)
-        trying.start()
-        return trying
+        self._trying = threading.Thread(target=keep, name="ha-exception", daemon=True)
+        self._trying.start()
+        return self._trying
+
+    def _keep(self, directory: FencedDirectory) -> None:
+        exceptions = Exceptions(directory)
+        for file, note in failure_notes.left(self.notes()).items():
+            exceptions.add(note.kind, note.message, query=note.query, trace=note.trace)
+            failure_notes.drop(file)
+        while self._unkept:
+            exceptions.add(**self._unkept[0])
+            self._unkept.popleft()
+
+    def settle(self) -> None:
+        """Wait until the newest failure is kept: nothing keeps it once this process has closed its stores."""
+        if self._trying is not None:
+            self._trying.join(NOTE_S)
 
     def finish(self, leader: LeaderDirectory) -> bool:
-        """Set the final status, then clean up; tries until the lease ends. Returns whether the status was set."""
-        finished = self.keep_trying(leader, "record that the job has ended", _finish)
+        """Set the final status, then clean up; retries until the lease ends. Returns whether the status was set."""
+
+        def finish(directory: FencedDirectory) -> None:
+            self.ended = _finish(directory)
+
+        finished = self.keep_trying(leader, "record that the job has ended", finish)
         if finished:
             self._clean_up(leader)
         return finished
+
+    def _present(self) -> StatusEntry:
+        return JobStatus(self._newest()).entry()
+
+    def _newest(self) -> FencedDirectory:
+        """Return the job's directory of whoever leads, or led last."""
+        stores = self._process.stores
+        return JobAdmin(stores.files, None, stores.timing.call_timeout).directory(self._job)
 
     def _restore(self, leader: LeaderDirectory) -> bool:
         """Complete what was decided, perhaps by a leader that has ended: the job must not start from anything else."""
@@ -223,7 +250,7 @@ class JobStatusUpdater:
 
     def _clean_up(self, leader: LeaderDirectory) -> None:
         """Move the job's leftovers into its trash, if the settings say so or an interrupted cleanup has begun it."""
-        wanted = self._process.settings.cleanup == CLEANUP_ON
+        wanted = self._process.settings.command.cleanup
 
         def clean(directory: FencedDirectory) -> None:
             entry = JobStatus(directory).entry()
@@ -250,20 +277,17 @@ class JobStatusUpdater:
         _log.warning("%s: the status of the job is not known: %s", self._job, error)
 
     def keep_trying(self, leader: LeaderDirectory, what: str, action: Callable[[FencedDirectory], None]) -> bool:
-        """Try until it is done or the lease ends; returns whether it was done.
-
-        Args:
-            leader: the leadership.
-            what: that is tried, for the log: it cannot ...
-            action: one try; raises what the store says, or that another contender leads.
-        """
+        """Try until it is done or the lease ends; returns whether it was done."""
+        # `what` is for the log: it cannot ... `action` is one try.
+        said = ""
         while self._clock.now() < self._process.holds_until(self._job):
             try:
                 action(self.directory(leader))
             except NotLeader:
                 return False
             except StoreError as error:
-                _log.warning("%s: it cannot %s: %s", self._job, what, error)
+                if said != (said := f"{error}"):  # HDFS in safe mode gives the same answer four times a second
+                    _log.warning("%s: it cannot %s: %s", self._job, what, said)
                 self._clock.sleep(self._process.stores.timing.retry)
             else:
                 return True
@@ -293,8 +317,8 @@ def _fail(directory: FencedDirectory) -> None:
             status.change(found, new)
 
 
-def _finish(directory: FencedDirectory) -> None:
-    """Set the final status: FINISHED, unless the program has announced another end."""
+def _finish(directory: FencedDirectory) -> Status:
+    """Set the final status, and return it: FINISHED, unless the program has announced another end."""
     status = JobStatus(directory)
     found = status.read()
     end = found if found.globally_terminal else ENDS.get(found, Status.FINISHED)
@@ -302,3 +326,4 @@ def _finish(directory: FencedDirectory) -> None:
         status.change(found, Status.RUNNING)
         found = Status.RUNNING
     status.change(found, end)
+    return end

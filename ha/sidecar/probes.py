@@ -1,10 +1,11 @@
 """Probes: the ways in which a sidecar asks whether its command is alive, each of them one try.
 
-A probe is called with the seconds that it has. It returns what is wrong, and nothing if the command is alive. It raises
+A probe is called with the seconds that it has. It returns what is wrong, an empty text for nothing, and raises
 ``StoreError`` or ``NotLeader`` if that is not known.
 """
 
 import http.client
+import logging
 import os
 import shlex
 import shutil
@@ -20,33 +21,29 @@ from urllib.parse import urlsplit
 from ha.config.addresses import parse_listen
 from ha.config.setting import shown
 from ha.config.stores import Stores
-from ha.spark.commit_log import newest_batch
-from ha.spark.locations import check_query
-from leader.errors import InvalidName, InvalidSettings
+from ha.sidecar.machine.liveness import NO_ANSWER
+from ha.spark.stored.commit_log import newest_batch
+from ha.spark.stored.locations import check_query
+from leader.errors import InvalidName, InvalidSettings, NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import SPARK
 from store.bounded import BoundedFiles
-from store.errors import Invalid, NotFound
+from store.errors import Invalid, NotFound, StoreError
+
+_log = logging.getLogger("ha")
 
 FORMS = "exec:COMMAND, http:URL, tcp:HOST:PORT, progress, progress:QUERY or progress:CHECKPOINT-URI"
-PROGRESS = "progress"
-LONGEST_OUTPUT = 200
-"""Characters of a command's output that a failure shows."""
 
-REDIRECTS_END = 400
-"""Answers below this, from 200 on, are of a server that is alive: as in Kubernetes, except that none is followed."""
+LONGEST_OUTPUT = 200  # characters of a command's output that a failure shows
+REDIRECTS_END = 400  # answers from 200 to below this are alive: as in Kubernetes, but none is followed
 
 Probe = Callable[[float], str]
+# Makes the probe of one run, from the leader directory and the command's variables.
 ProbeOf = Callable[[FencedDirectory, Mapping[str, str]], Probe]
-"""Makes the probe of one run of the command, from the leader directory and the command's variables."""
 
 
 def probe_of(text: str, stores: Stores) -> ProbeOf:
-    """Read the setting ``liveness_probe``.
-
-    Raises:
-        InvalidSettings: it has another form.
-    """
+    """Read the setting ``liveness_probe``; InvalidSettings if it has another form."""
     kind, colon, target = text.partition(":")
     try:
         match kind:
@@ -61,6 +58,21 @@ def probe_of(text: str, stores: Stores) -> ProbeOf:
     except (ValueError, InvalidSettings, InvalidName, Invalid) as error:
         raise InvalidSettings(f"liveness_probe is {shown(text)}: {error}") from error
     raise InvalidSettings(f"liveness_probe is {shown(text)}: it must be {FORMS}.")
+
+
+def try_once(probe: Probe, timeout: float, job: str) -> str | None:
+    """Return what a probe finds wrong: empty for nothing, None if that is not known."""
+    try:
+        return probe(timeout)
+    except TimeoutError:
+        return NO_ANSWER
+    except OSError as error:
+        return error.strerror or f"{error}"
+    except (StoreError, NotLeader) as error:
+        _log.warning("%s: whether the command makes progress is not known: %s", job, error)
+    except Exception:  # noqa: BLE001  # our own fault, for which no command is to be killed
+        _log.exception("%s: the liveness probe cannot ask.", job)
+    return None
 
 
 class Exec:
@@ -98,7 +110,6 @@ class Http:
     """A GET request that is answered with 200 to 399."""
 
     def __init__(self, url: str) -> None:
-        """Connect to nothing yet."""
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port
         self._path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
@@ -125,7 +136,6 @@ class Tcp:
     """A port that accepts a connection."""
 
     def __init__(self, host: str, port: int) -> None:
-        """Connect to nothing yet."""
         self._address = host, port
 
     def __call__(self, timeout: float) -> str:

@@ -1,7 +1,7 @@
 """SavepointWork: a savepoint that is taken, or copied into the job, on a thread of its own, one at a time.
 
 The sidecar does this work, not the driver: a driver that hangs, or has ended, can be saved as well, no batch waits for
-a copy, and a program needs no code for it. The sidecar itself goes on meanwhile; it hears of the end.
+a copy, and a program needs no code for it. The sidecar itself works on meanwhile; an event tells it of the end.
 """
 
 import logging
@@ -10,42 +10,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+import msgspec
+
 from ha.config.stores import Stores
-from ha.spark.savepoints.manifest import Manifest
+from ha.sidecar.machine.sidecar_events import SavepointEnded
 from ha.spark.savepoints.restoring import restored, stage
-from ha.spark.savepoints.taking import Wanted, take
+from ha.spark.savepoints.taking import WantedSavepoint, take
+from ha.verbs.places import DISCARD, FROM, PARTIAL, TIMEOUT, TIMEOUT_S, TO
 from leader.errors import LeaderError
 from leader.job.fenced_directory import FencedDirectory
+from leader.job.request_folder import Request
 from store.clock import now
 from store.errors import StoreError
 
-TELL_S = 2.0
-"""Seconds between two reports of the progress: each costs the NameNode some eight requests."""
+TELL_S = 2.0  # seconds between two reports of the progress: each costs the NameNode some eight requests
+Tell = Callable[[str], object]
 
 _log = logging.getLogger("ha")
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """A savepoint that a job is to start from.
+    """A savepoint that a job is to start from."""
 
-    Attributes:
-        where: its URI, or the name of one of the job's own.
-        discard_newer: whether what the job has done since may go to its trash.
-        once: whether a job that has been started from there goes on from where it is.
-    """
-
-    where: str
-    discard_newer: bool = False
-    once: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the work has ended: with a savepoint, or with a reason why there is none."""
-
-    manifest: Manifest | None
-    error: str = ""
+    where: str  # its URI, or the name of one of the job's own
+    discard_newer: bool = False  # whether what the job has done since may go to its trash
+    once: bool = False  # whether a job that has been started from there resumes from where it is
 
 
 class _Over(Exception):
@@ -55,115 +45,89 @@ class _Over(Exception):
 class _Work:
     """One piece of work."""
 
-    def __init__(self, timeout: float, leads: Callable[[], bool], tell: Callable[[str], object], then: "Then") -> None:
-        self._timeout, self._leads, self._tell, self.then = timeout, leads, tell, then
+    def __init__(self, timeout: float, leads: Callable[[], bool], tell: Tell) -> None:
+        self._timeout, self._leads, self._tell = timeout, leads, tell
         self.over = threading.Event()
-        self.outcome: Outcome | None = None
         self._said = ""
         self._by, self._tell_at = now() + timeout, now() + TELL_S
 
     def go_on(self) -> None:
-        """End the work if it is to go on no more."""
+        """End the work if it is to end."""
         if self.over.is_set() or not self._leads():
             raise _Over("The leadership has ended meanwhile.")
         if now() >= self._by:
             raise _Over(f"It was not complete within {self._timeout:g} s. {self._said}".rstrip())
 
     def told(self, said: str) -> None:
-        """Note how far it has come, and tell it from time to time."""
+        """Note how far it has come, and report it from time to time."""
         self._said = said
-        if now() >= self._tell_at:
+        if now() >= self._tell_at and not self.over.is_set():
             self._tell_at = now() + TELL_S
             self._tell(said)
 
 
-Then = Callable[[Outcome], object]
-
-
 class SavepointWork:
-    """The work of one sidecar. Its methods are called on the sidecar's thread."""
+    """The work of one sidecar. Its methods return at once; the end comes as :class:`SavepointEnded`."""
 
-    def __init__(self, stores: Stores, job: str, leads: Callable[[], bool], ended: Callable[[], object]) -> None:
-        """Do nothing yet.
-
-        Args:
-            stores: of the sidecar.
-            job: its job.
-            leads: whether the sidecar leads now.
-            ended: called, on the thread of the work, when it has ended; it has :meth:`woken` called.
-        """
-        self._stores, self._job, self._leads, self._ended = stores, job, leads, ended
+    def __init__(
+        self, stores: Stores, job: str, leads: Callable[[], bool], post: Callable[[SavepointEnded], object]
+    ) -> None:
+        """Do nothing yet; ``leads`` says whether the sidecar leads now, ``post`` gets the end, on the work's thread."""
+        self._stores, self._job, self._leads, self._post = stores, job, leads, post
         self._present: _Work | None = None
 
-    def take(
-        self, directory: FencedDirectory, wanted: Wanted, timeout: float, tell: Callable[[str], object], then: Then
-    ) -> None:
-        """Begin to take a savepoint.
+    def take(self, number: int, directory: FencedDirectory, request: Request, tell: Tell, *, stopped: bool) -> None:
+        """Begin to take a savepoint for a request; ``stopped`` if the job was stopped for it."""
+        # `tell` is called from time to time with how far it has come, on the thread of the work.
+        where, partial = request.arguments.get(TO, "") or request.id, bool(request.arguments.get(PARTIAL))
+        wanted = WantedSavepoint(request.id, where, request.by, stopped=stopped, partial=partial)
+        work = _Work(float(request.arguments.get(TIMEOUT, TIMEOUT_S)), self._leads, tell)
 
-        Args:
-            directory: the leader directory.
-            wanted: what is asked for.
-            timeout: seconds after which it is given up.
-            tell: called from time to time with how far it has come, on the thread of the work.
-            then: called by :meth:`woken` with how it has ended.
-        """
-        work = _Work(timeout, self._leads, tell, then)
-        self._begin(work, lambda: take(self._stores, directory, wanted, work.go_on, work.told))
+        def run() -> SavepointEnded:
+            manifest = take(self._stores, directory, wanted, work.go_on, work.told)
+            elsewhere = manifest.bound(where) if "://" in where else []
+            said = " ".join(f"{each}." for each in (f"Savepoint {where}: {manifest.said}", *elsewhere))
+            return SavepointEnded(number, said, {"savepoint": where, **msgspec.to_builtins(manifest)})
 
-    def stage(self, directory: FencedDirectory, restore: Restore, tell: Callable[[str], object], then: Then) -> None:
-        """Begin to copy a savepoint into the job; without a manifest it has been started from there before.
+        self._begin(number, work, run)
 
-        Args:
-            directory: the leader directory.
-            restore: the savepoint.
-            tell: as for :meth:`take`.
-            then: likewise.
-        """
-        work = _Work(float("inf"), self._leads, tell, then)
+    def stage(self, number: int, directory: FencedDirectory, restore: Restore, tell: Tell) -> None:
+        """Begin to copy a savepoint into the job; arguments as of :meth:`take`."""
+        work = _Work(float("inf"), self._leads, tell)
 
-        def run() -> Manifest | None:
+        def run() -> SavepointEnded:
             if restore.once and restored(directory, restore.where):
-                return None
+                return SavepointEnded(number, known=True)
             discard = restore.discard_newer
-            return stage(self._stores, directory, restore.where, work.go_on, work.told, discard_newer=discard)
+            found = stage(self._stores, directory, restore.where, work.go_on, work.told, discard_newer=discard)
+            return SavepointEnded(number, f"It goes on from savepoint {found.id}: {found.said}.")
 
-        self._begin(work, run)
+        self._begin(number, work, run)
 
-    @property
-    def busy(self) -> bool:
-        """Whether there is any."""
-        return self._present is not None
+    def stage_for(self, number: int, directory: FencedDirectory, request: Request, tell: Tell) -> None:
+        """Begin to copy the savepoint that a request names."""
+        restore = Restore(request.arguments.get(FROM, ""), bool(request.arguments.get(DISCARD)))
+        self.stage(number, directory, restore, tell)
 
     def abandon(self) -> None:
-        """Have the present work end soon; nothing follows it."""
+        """Have the present work end soon."""
         if self._present is not None:
             self._present.over.set()
             self._present = None
 
-    def woken(self) -> None:
-        """Do what follows the work if that has ended."""
-        work = self._present
-        if work is not None and work.outcome is not None:
-            self._present = None
-            work.then(work.outcome)
-
-    def _begin(self, work: "_Work", action: Callable[[], Manifest | None]) -> None:
-        assert self._present is None, "one at a time"
+    def _begin(self, number: int, work: _Work, action: Callable[[], SavepointEnded]) -> None:
         self._present = work
-
-        def run() -> None:
-            work.outcome = self._run(action)
-            self._ended()
-
+        run = lambda: self._post(self._run(number, action))  # noqa: E731
         threading.Thread(target=run, name="ha-savepoint", daemon=True).start()
 
-    def _run(self, work: Callable[[], Manifest | None]) -> Outcome:
+    def _run(self, number: int, action: Callable[[], SavepointEnded]) -> SavepointEnded:
         if find_spec("pyarrow") is None:
-            return Outcome(None, "The leader's host cannot copy checkpoints: pip install 'hybrid-ha[spark]' there.")
+            said = "The leader's host cannot copy checkpoints: pip install 'hybrid-ha[spark]' there."
+            return SavepointEnded(number, error=said)
         try:
-            return Outcome(work())
+            return action()
         except (_Over, LeaderError, StoreError) as error:
-            return Outcome(None, str(error))
+            return SavepointEnded(number, error=str(error))
         except Exception as error:  # noqa: BLE001  # the sidecar goes on, and somebody waits for the answer
             _log.exception("%s: a savepoint has failed.", self._job)
-            return Outcome(None, f"{type(error).__name__}: {error}")
+            return SavepointEnded(number, error=f"{type(error).__name__}: {error}")

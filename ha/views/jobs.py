@@ -1,13 +1,13 @@
-"""Jobs at a glance: state, epoch, lease, contenders and checkpoints, as ``ha list`` and the HTTP API show them."""
+"""Jobs at a glance: state, epoch, lease, contenders and checkpoints, as ``ha job list`` and the HTTP API show them."""
 
 import time
 from collections.abc import Iterable
-from contextlib import suppress
-from datetime import UTC, datetime
 
 import msgspec
 
-from leader.errors import NoLeader, NotLeader, Unreadable
+from ha.views.ages import at_time
+from ha.views.leases import Leases, steady
+from leader.errors import NoLeader, Unreadable
 from leader.job.admin import JobAdmin
 from leader.job.failed_attempts import FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
@@ -15,19 +15,12 @@ from leader.job.status import Status, pick
 from leader.layout.bar import bars
 from leader.layout.checkpoint import Checkpoint, CheckpointEntry
 from leader.layout.information import Record
-from leader.layout.lease import Mode
-from leader.layout.names import CHECKPOINTS, check_job
+from leader.layout.names import CHECKPOINTS, check_job, unguarded_in
 from leader.layout.pause import Pause, present
 from store.errors import StoreError
 
-UNREACHABLE = "unreachable"
-"""In place of the lease of a job whose root does not answer."""
-
-DAMAGED = "damaged"
-"""In place of the lease of a job whose record holds none."""
-
-LOOKS = 3
-"""Tries while leaders claim the job between two calls."""
+UNREACHABLE = "unreachable"  # in place of the lease of a job whose root does not answer
+DAMAGED = "damaged"  # in place of the lease of a job whose record holds none
 
 
 class JobPause(msgspec.Struct, frozen=True):
@@ -39,7 +32,7 @@ class JobPause(msgspec.Struct, frozen=True):
 
 
 class BarredContender(msgspec.Struct, frozen=True):
-    """A contender that an operator keeps from taking a job over, as `ha drain` does, and until when."""
+    """A contender that an operator keeps from taking a job over, as `ha host drain` does, and until when."""
 
     contender: str
     until: str
@@ -72,15 +65,21 @@ class JobSummary(msgspec.Struct, frozen=True):
         job: its name.
         state: as Flink names it; null if this version does not know it.
         epoch: of its newest leadership.
-        lease: mode of the lease: who attests it. ``released`` if nobody leads, ``damaged`` if there is none,
-            ``unreachable`` if its root does not answer.
+        lease: who attests it: ``zookeeper`` or ``hdfs``. Without a leader, why: ``released``, ``session-gone``,
+            ``expired``. ``damaged`` if there is no lease, ``unreachable`` if its root does not answer.
         holder: the contender that holds the lease.
+        last_holder: the one that held it last, if nobody does now.
+        overdue: whether the holder has not renewed the lease in time; nobody may lead then.
+        since: when the lease was renewed or given back last, by the clock of the file system, if it is overdue or
+            nobody holds it; null otherwise, and where an operator's mark hides it.
         contenders: that have announced themselves; null if ZooKeeper does not answer.
         checkpoint_at: when its checkpoints changed last, by the clock of the file system; null without any.
         rows_per_second: that the newest batches of all its queries went through, together; null if no query says it.
-        paused: set while an operator has paused it: nobody takes over.
+        paused: set while an operator has paused it: no process takes over.
         next_try: set while its leader waits, because the job keeps failing.
         barred: contenders that may not take it over now.
+        unguarded: number of its queries that no takeover goes on with, as its driver or sidecar has seen.
+        repeated: number of those that are not exactly once: a takeover may repeat rows of theirs.
     """
 
     job: str
@@ -88,24 +87,25 @@ class JobSummary(msgspec.Struct, frozen=True):
     epoch: int | None = None
     lease: str = DAMAGED
     holder: str | None = None
+    last_holder: str | None = None
+    overdue: bool = False
+    since: str | None = None
     contenders: list[str] | None = None
     checkpoint_at: str | None = None
     rows_per_second: float | None = None
     paused: JobPause | None = None
     next_try: NextTry | None = None
     barred: tuple[BarredContender, ...] = ()
+    unguarded: int = 0
+    repeated: int = 0
 
 
-def summaries(admin: JobAdmin) -> list[JobSummary]:
-    """Return all jobs at a glance, by name. One whose record cannot be read is shown as damaged.
-
-    Raises:
-        StoreError: the file system does not answer.
-    """
+def summaries(admin: JobAdmin, leases: Leases) -> list[JobSummary]:
+    """Return all jobs at a glance, by name. One whose record cannot be read is shown as damaged."""
     found = []
     for job in admin.jobs():
         try:
-            found.append(summary(admin, job))
+            found.append(summary(admin, job, leases))
         except NoLeader:
             found.append(JobSummary(job))
         except StoreError:  # its root of the group; jobs at other roots are shown
@@ -113,50 +113,39 @@ def summaries(admin: JobAdmin) -> list[JobSummary]:
     return found
 
 
-def summary(admin: JobAdmin, job: str) -> JobSummary:
-    """Return a job at a glance. Costs the NameNode four lists; while it is RESTARTING, one or two more.
-
-    Raises:
-        InvalidName: it is no name of a job.
-        NoLeader: there is no such job, or its record holds no lease.
-        NotLeader: leaders kept claiming the job meanwhile.
-        StoreError: the file system does not answer.
-    """
-    check_job(job)
-    for _ in range(LOOKS - 1):
-        with suppress(NotLeader):  # a leader has claimed the job between two calls
-            return _look(admin, job)
-    return _look(admin, job)
+def summary(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
+    """Return a job at a glance. Costs the NameNode four lists; while it is RESTARTING, one or two more."""
+    # NoLeader: also if its record holds no lease. NotLeader: leaders kept claiming the job meanwhile.
+    return steady(lambda: _look(admin, check_job(job), leases))
 
 
-def _look(admin: JobAdmin, job: str) -> JobSummary:
-    leader, record = admin.record(job)
-    lease = record.lease
-    assert lease is not None, "a record that was returned has a lease"
-    directory = admin.directory(job, leader)
-    entries = directory.list()
-    checkpoints = directory.list(CHECKPOINTS)
-    held = lease.mode is not Mode.RELEASED
+def _look(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
+    directory, entries, record, lease = leases.look(admin, job)
+    checkpoints, epoch = directory.list(CHECKPOINTS), directory.leader.epoch
     found = pick(each.name for each in entries)
-    newest = _newest(each.name for each in checkpoints)
+    newest = newest_of(each.name for each in checkpoints)
     # A checkpoint is an old entry with a new name: only the folder's time tells when that was.
     changed = max((each.modified_ms for each in entries if each.name == CHECKPOINTS), default=0)
     return JobSummary(
         job,
-        _state(found.status if found is not None else None, led=held),
-        leader.epoch,
-        lease.mode.value,
-        lease.contender if held else None,
-        admin.contenders(job),
+        _state(found.status if found is not None else None, led=lease.held),
+        epoch,
+        lease.said,
+        lease.contender if lease.held else None,
+        lease.contender if epoch and not lease.held else None,
+        lease.held and not lease.in_time,
+        at_time(lease.changed_ms) if epoch and lease.changed_ms and not lease.in_time else None,
+        leases.contenders(admin, job),
         at_time(changed) if newest and changed else None,
         _rows_per_second(newest),
         _paused(present(record)),
-        _next_try(directory) if held and found is not None and found.status is Status.RESTARTING else None,
+        _next_try(directory) if lease.held and found is not None and found.status is Status.RESTARTING else None,
         _barred(record),
+        *unguarded_in(each.name for each in entries),
     )
 
 
-def _newest(names: Iterable[str]) -> list[Checkpoint]:
+def newest_of(names: Iterable[str]) -> list[Checkpoint]:
     """Return the newest checkpoint of each query; names of other versions are left out."""
     found: dict[str, Checkpoint] = {}
     for entry in filter(None, map(CheckpointEntry.parse, names)):
@@ -172,7 +161,7 @@ def _rows_per_second(newest: Iterable[Checkpoint]) -> float | None:
 
 
 def _next_try(directory: FencedDirectory) -> NextTry | None:
-    """Read it, of a job that is being restarted; others cost no more calls."""
+    """Read it, of a job that is being restarted; others cost no further calls."""
     try:
         attempts, at_ms = FailedAttempts(directory).shown()
     except Unreadable:  # an older or newer version has written it
@@ -198,17 +187,9 @@ def _barred(record: Record) -> tuple[BarredContender, ...]:
 
 
 def _state(stored: Status | None, *, led: bool) -> str | None:
-    """Return a job's state as people see it: what runs is suspended while nobody leads it."""
+    """Return a job's state as people see it: a running one is suspended while it has no leader."""
     if stored is None:
         return None
     if led or stored is Status.CREATED or stored.globally_terminal:
         return stored.value
     return Status.SUSPENDED.value
-
-
-def at_time(at_ms: int) -> str:
-    """Write a time of the file system, in milliseconds since 1970, as text."""
-    try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):  # anybody can set a file's time, to the year 300,000 for example
-        return "unknown"

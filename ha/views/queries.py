@@ -1,11 +1,11 @@
-"""The declared queries of a job, as ``ha queries`` and the HTTP API show them: the graph, and the states in it."""
+"""The declared queries of a job, as ``ha job queries`` and the HTTP API show them: the graph, and the states in it."""
 
 import msgspec
 
-from ha.spark.operator_names import Kept, kept
+from ha.spark.stored.operator_names import Kept, kept
 from ha.spark.supervision.states import Graph, States, read
+from ha.views.leases import Leases, steady
 from leader.job.admin import JobAdmin
-from leader.layout.lease import Mode
 
 
 class QueryRow(msgspec.Struct, frozen=True):
@@ -44,21 +44,13 @@ class Queries(msgspec.Struct, frozen=True):
     queries: list[QueryRow]
 
 
-def queries(admin: JobAdmin, job: str) -> Queries:
-    """Return the declared queries of a job.
-
-    Raises:
-        InvalidName: it is no name of a job.
-        NoLeader: there is no such job.
-        StoreError: the file system does not answer.
-        Unreadable: another version of this package has written them.
-    """
-    leader, lease = admin.lease(job)
-    directory = admin.directory(job)
+def queries(admin: JobAdmin, job: str, leases: Leases) -> Queries:
+    """Return the declared queries of a job. Unreadable: another version of this package has written them."""
+    directory, _, _, lease = steady(lambda: leases.look(admin, job))
     graph, states = read(directory)
     names = kept(directory) if graph is not None else {}
     shown = states.epoch if states is not None else None
-    return Queries(job, leader.epoch, lease.mode is not Mode.RELEASED, shown, _rows(graph, states, names))
+    return Queries(job, directory.leader.epoch, lease.held, shown, _rows(graph, states, names))
 
 
 def _rows(graph: Graph | None, states: States | None, names: Kept) -> list[QueryRow]:

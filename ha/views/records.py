@@ -1,17 +1,26 @@
-"""Records of a job: its grants, failures and checkpoints, as the command line and the HTTP API show them.
-
-Every function raises ``NoLeader`` if there is no such job, ``InvalidName`` if it is no name of a job, and a
-:class:`store.errors.StoreError` if the file system does not answer.
-"""
+"""Records of a job: its leader, grants, failures and checkpoints, as the command line and the HTTP API show them."""
 
 import msgspec
 
-from ha.views.jobs import at_time
+from ha.views.ages import at_time
 from leader.job.admin import JobAdmin
 from leader.job.exceptions import JobException
 from leader.layout import checkpoint_list
 from leader.layout.checkpoint import Checkpoint
 from leader.layout.names import CHECKPOINTS
+from leader.lookup.answers import Answer
+
+
+class LeaderView(msgspec.Struct, frozen=True):
+    """The leader; ``age_ms`` says how old the answer is, and ``verified`` whether a store has just confirmed it."""
+
+    job: str
+    epoch: int
+    session_id: str
+    endpoints: dict[str, str]
+    source: str
+    age_ms: int
+    verified: bool
 
 
 class GrantRow(msgspec.Struct, frozen=True):
@@ -54,6 +63,14 @@ class CheckpointRow(msgspec.Struct, frozen=True):
     offsets: str | None
 
 
+def leader_view(answer: Answer) -> LeaderView:
+    """Return the answer of a lookup as it is shown."""
+    endpoints, age_ms = dict(answer.endpoints), round(answer.age * 1000)
+    return LeaderView(
+        answer.job, answer.epoch, answer.session_id, endpoints, answer.source.value, age_ms, answer.verified
+    )
+
+
 def grants(admin: JobAdmin, job: str) -> list[GrantRow]:
     """Return the grants of a job, oldest first."""
     return [
@@ -71,9 +88,9 @@ def grants(admin: JobAdmin, job: str) -> list[GrantRow]:
     ]
 
 
-def failures(admin: JobAdmin, job: str, retained: int) -> list[FailureRow]:
-    """Return the newest failures of a job, oldest first; at most ``retained``."""
-    return [_failure(each) for each in admin.exceptions(job, retained)]
+def failures(admin: JobAdmin, job: str) -> list[FailureRow]:
+    """Return the newest failures of a job, oldest first."""
+    return [_failure(each) for each in admin.exceptions(job)]
 
 
 def _failure(failure: JobException) -> FailureRow:
@@ -90,11 +107,8 @@ def _failure(failure: JobException) -> FailureRow:
 
 
 def checkpoints(admin: JobAdmin, job: str) -> list[CheckpointRow]:
-    """Return the checkpoints that are kept, by query, the newest one last.
-
-    Raises:
-        Unreadable: a name among them cannot be read, and may be that of the newest one.
-    """
+    """Return the checkpoints that are kept, by query, the newest one last."""
+    # Unreadable: a name among them cannot be read, and may be that of the newest one.
     directory = admin.directory(job)
     names = [each.name for each in directory.list(CHECKPOINTS)]
     found = checkpoint_list.parse(names, job, directory.leader)

@@ -4,7 +4,8 @@ import msgspec
 
 from ha.spark.replication.marks import promoted
 from ha.spark.replication.report import REPORT, ReplicatedQuery, decoded
-from ha.views.jobs import at_time
+from ha.views.ages import at_time
+from ha.views.leases import Leases, steady
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from store.errors import NotFound
@@ -22,28 +23,25 @@ class ReplicaRow(msgspec.Struct, frozen=True):
 
 
 class ReplicaView(msgspec.Struct, frozen=True):
-    """One replica, as its replicator last wrote it down."""
+    """One replica, as its replicator last wrote it down; ``replicated`` says whether one runs now."""
 
     source: str
     at: str | None
     promoted: bool
+    replicated: bool
     queries: list[ReplicaRow]
 
 
-def replica(admin: JobAdmin, job: str) -> ReplicaView:
-    """Return how far a replica is; ``job`` is its own name, which ends in ``.replica``.
-
-    Raises:
-        InvalidName: it is no name of a job.
-        NoLeader: there is no such job, or it is no replica of which a round has ended.
-        StoreError: the file system does not answer.
-    """
-    directory = admin.directory(job)
+def replica(admin: JobAdmin, job: str, leases: Leases) -> ReplicaView:
+    """Return how far a replica is; ``job`` is its own name, which ends in ``.replica``."""
+    # NoLeader: also if it is no replica with a completed round.
+    directory, _, _, lease = steady(lambda: leases.look(admin, job))
     try:
         ended, report = promoted(directory), decoded(directory.read(REPORT))
     except NotFound as error:
         raise NoLeader(f"Job {job!r} is no replica, or no round of its replication has ended.") from error
-    return ReplicaView(report.source, at_time(int(report.at * 1000)), ended, [_row(each) for each in report.queries])
+    at, rows = at_time(int(report.at * 1000)), [_row(each) for each in report.queries]
+    return ReplicaView(report.source, at, ended, lease.held, rows)
 
 
 def _row(query: ReplicatedQuery) -> ReplicaRow:

@@ -22,9 +22,7 @@ from leader.observer import Observer
 from leader.timing import Timing
 from store.clock import wall
 
-MAX_FILE_CALLS = 16
-"""Commands for the file system that all participants of a process have under way at most. There are eight threads for
-them; as many commands wait, so that no thread is ever idle in between."""
+MAX_FILE_CALLS = 16  # of all jobs of a process under way at once: eight threads work, and as many commands wait
 
 
 class Contender:
@@ -32,34 +30,21 @@ class Contender:
 
     def __init__(
         self,
-        environment: Environment,
-        name: str,
+        environment: Environment,  # executes commands and keeps the time
+        name: str,  # the contender's name
         timing: Timing,
         *,
-        new_session_id: Callable[[], str],
-        wall_clock: Callable[[], float],
-        new_incarnation: Callable[[], str],
+        new_session_id: Callable[[], str],  # gives a random UUID at every call
+        wall_clock: Callable[[], float],  # gives the seconds since 1970
+        new_incarnation: Callable[[], str],  # gives a random word of 8 hexadecimal digits
+        # Where this process listens, for standbys; None if it neither listens nor suspects others.
         address: ContactAddress | None = None,
-        jitter: Callable[[], float] = lambda: 0.5,
-        observer: Observer | None = None,
+        jitter: Callable[[], float] = lambda: 0.5,  # gives a random number from 0 to 1
+        observer: Observer | None = None,  # told what happens to each job, on the thread of the environment's callbacks
+        # Sends a notice to every standby that is connected to `address`; must not block.
         tell: Callable[[ReleaseNotice], None] | None = None,
-        borrows: bool = False,
+        borrows: bool = False,  # whether it uses the session of its host, as long as that is lent to it; see `lent`
     ) -> None:
-        """Join nothing yet.
-
-        Args:
-            environment: executes commands and keeps the time.
-            name: the contender's name.
-            timing: all durations.
-            new_session_id: gives a random UUID at every call.
-            wall_clock: gives the seconds since 1970.
-            new_incarnation: gives a random word of 8 hexadecimal digits.
-            address: where this process listens, for standbys; None if it neither listens nor suspects others.
-            jitter: gives a random number from 0 to 1.
-            observer: told what happens to each job, on the thread of the environment's callbacks.
-            tell: sends a notice to every standby that is connected to ``address``; must not block.
-            borrows: whether it uses the session of its host, as long as that is lent to it; see :meth:`lent`.
-        """
         self.name = name
         self.timing = timing
         self.participants: dict[str, Participant] = {}
@@ -110,11 +95,7 @@ class Contender:
     # --- jobs
 
     def join(self, job: str, listener: LeaderListener) -> Participant:
-        """Become a standby of a job; contend with :meth:`contend`.
-
-        Raises:
-            InvalidName: the job has no valid name, or was joined already.
-        """
+        """Become a standby of a job; contend with :meth:`contend`. InvalidName if it was joined already."""
         if job in self.participants:
             raise InvalidName(f"This process already contends for job {job!r}: name the job once.")
         election = Election(job, self.name, self.timing, self._new_session_id, self._wall, self._address)
@@ -132,22 +113,11 @@ class Contender:
         self.participants.pop(job).close()
 
     def contend(self, job: str, endpoints: dict[str, str] | None = None) -> None:
-        """Try to become the job's leader from now on.
-
-        Args:
-            job: the job's name.
-            endpoints: published with each grant; None if :meth:`confirm` follows.
-        """
+        """Try to become the job's leader from now on; without ``endpoints``, :meth:`confirm` follows the grant."""
         self._prepare(job, endpoints).send(Contend())
 
     def adopt(self, job: str, leader: LeaderDirectory, endpoints: dict[str, str] | None = None) -> None:
-        """Take up a leadership whose process has died on this host; the caller knows that it is dead.
-
-        Args:
-            job: the job's name.
-            leader: the leadership.
-            endpoints: as for :meth:`contend`.
-        """
+        """Take up a leadership whose process has died on this host; the caller knows that it is dead."""
         self._prepare(job, endpoints).send(Adopt(leader))
 
     def _prepare(self, job: str, endpoints: dict[str, str] | None) -> Participant:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from leader.election.ports import Heard, ProbeEvent
 from leader.layout.contact import GREETING_BYTES, MOST_NOTICE_BYTES, ContactAddress, ReleaseNotice, greeted_by
 
-CONNECT_TIMEOUT = 1.0
-"""Seconds. A live host answers within a round trip, and a probe that fails is repeated."""
+CONNECT_TIMEOUT = 1.0  # seconds. A live host answers within a round trip, and a probe that fails is repeated
 
 
 class LivenessProbes:
@@ -33,10 +32,9 @@ class LivenessProbes:
 
 
 class _TcpProbe:
-    """One connection.
+    """One connection."""
 
-    TCP keepalive stays off: a keepalive packet that reaches another host would break a connection that is not broken.
-    """
+    # TCP keepalive stays off: a keepalive packet that reaches another host would break a connection that is not broken.
 
     def __init__(
         self,
@@ -132,7 +130,7 @@ class _TcpProbe:
         *lines, self._received = self._received.split(b"\n")
         for notice in map(ReleaseNotice.parse, lines):
             if self._socket is None:
-                return  # closed by whoever took the notice before
+                return  # the receiver of the notice before this one has closed it
             if notice is None:
                 self._end(ProbeEvent.SILENT)
             else:

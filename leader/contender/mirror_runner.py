@@ -13,13 +13,7 @@ class MirrorRunner:
     """Runs one mirror."""
 
     def __init__(self, environment: Environment, path: str, on_changed: Callable[[], None] | None = None) -> None:
-        """Want nothing in the node yet.
-
-        Args:
-            environment: asks ZooKeeper.
-            path: of the node.
-            on_changed: called when the node changes. While data is wanted there, only changes by others count.
-        """
+        """``on_changed`` is called when the node changes; while data is wanted, only for others' changes."""
         self.mirror = Mirror(path, observe=on_changed is not None)
         self._environment = environment
         self._on_changed = on_changed
@@ -40,7 +34,7 @@ class MirrorRunner:
         self.mirror.disconnected()
 
     def close(self) -> None:
-        """Stop for good, whatever answers are still to come."""
+        """Stop for good, and ignore later answers."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -44,7 +44,7 @@ from store.outcome import Outcome
 
 
 class LeaderListener(Protocol):
-    """Is told about leadership, in order. Its methods must not block."""
+    """Learns of leadership, in order. Its methods must not block."""
 
     def granted(self, job: str, grant: Grant) -> None:
         """Leadership begins."""
@@ -59,7 +59,7 @@ class LeaderListener(Protocol):
         """An operator has left a request for the leader."""
 
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
-        """The belief has changed: boot-clock seconds until which it leads, and until which nobody else can lead."""
+        """The belief has changed: boot-clock seconds until which it leads, and until which no other can lead."""
 
     def published(self, job: str, information: LeaderInformation) -> None:
         """HDFS holds the confirmed endpoints; ZooKeeper follows."""
@@ -67,13 +67,13 @@ class LeaderListener(Protocol):
     def suspected(self, job: str, contender: str) -> None:
         """This standby seizes the lease because the process of its holder, ``contender``, seems to have ended."""
 
-    def said(self, job: str, sentence: str) -> None:
+    def said(self, job: str, sentence: str, *, warns: bool = False) -> None:
         """A sentence for the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The belief of a contender: it leads until then, and nobody else can lead until then; boot-clock seconds."""
+    """The belief of a contender: it leads until then, and no other can lead until then; boot-clock seconds."""
 
     leads_until: float
     holds_until: float
@@ -97,16 +97,16 @@ class Participant:
         self.contender_mirror = MirrorRunner(
             environment, f"{contenders_path(election.state.job)}/{election.state.contender}"
         )
-        self.endpoints: dict[str, str] | None = None
-        """Confirmed with each grant; None if the listener confirms its endpoints itself."""
+        self.endpoints: dict[str, str] | None = None  # confirmed with each grant; None if the listener confirms its own
         self._environment = environment
         self._scheduler = scheduler
         self._listener = listener
         self._observer = observer
         self._suspicion = suspicion
         self._tell = tell
-        self._followed: tuple[str, ContactAddress] | None = None
-        """Session id of the lease whose holder's process is followed, and where that listens."""
+        self._followed: tuple[str, ContactAddress] | None = (
+            None  # session id of the rival lease, and its holder's contact
+        )
         self._timer: Timer | None = None
         self._last_said = ""
         self._left = False
@@ -145,7 +145,7 @@ class Participant:
         self.contender_mirror.disconnected()
 
     def close(self) -> None:
-        """Stop for good, whatever answers are still to come."""
+        """Stop for good, and ignore later answers."""
         self._left = True
         self._follow(None)
         self.leader_mirror.close()
@@ -170,9 +170,9 @@ class Participant:
                 self._listener.requested(job)
             case Suspect(contender):
                 self._listener.suspected(job, contender)
-            case Log(sentence):
+            case Log(sentence, warns):
                 if sentence != self._last_said:
-                    self._listener.said(job, sentence)
+                    self._listener.said(job, sentence, warns=warns)
                 self._last_said = sentence
             case Publish(information):
                 self.leader_mirror.want(encode(information))
@@ -220,7 +220,6 @@ class Participant:
         self._suspicion.ask(contact, lambda lives: self.send(ProcessAsked(token, lives)))
 
     def _follow(self, rival: tuple[str, ContactAddress] | None) -> None:
-        """Follow the process that holds the lease; follow no other process."""
         if self._suspicion is None or rival == self._followed:
             return
         if self._followed is not None:

@@ -27,9 +27,8 @@ from store.zookeeper import Sync as SyncPath
 
 T = TypeVar("T")
 
+# Seconds; an event loop takes no longer one. A timer that fires early costs a look at the clock.
 LONGEST_TIMER = 86_400.0
-"""Seconds. An event loop takes no longer timers, so they are cut: a timer that fires too early only costs a look at
-the clock."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,20 +44,12 @@ class Connected(Protocol):
 
 
 class Runtime:
-    """Executes commands on the real stores for contenders and mirrors, all on one thread.
+    """Executes commands on the real stores for contenders and mirrors, all on one thread."""
 
-    The thread is asyncio's event loop, used as a queue with timers: no callback awaits anything.
-    """
+    # The thread is asyncio's event loop, used as a queue with timers: no callback awaits anything.
 
     def __init__(self, name: str, timing: Timing, files: BoundedFiles, zookeeper: ZooKeeper | None) -> None:
-        """Start the thread.
-
-        Args:
-            name: for the thread.
-            timing: all durations.
-            files: the file system; whoever opened it closes it.
-            zookeeper: likewise; the runtime starts it. None if the file system carries everything.
-        """
+        """Start the thread, and ZooKeeper if there is one; the caller closes both stores."""
         self.timing = timing
         self._files = files
         self._zookeeper = zookeeper
@@ -92,11 +83,7 @@ class Runtime:
             _log.debug("The runtime is closed; %r is not called.", callback)
 
     def ask(self, question: Callable[[], T], timeout: float) -> T:
-        """Run a function on the thread and return its result. The thread itself must not call this.
-
-        Raises:
-            TimeoutError: no answer within ``timeout`` seconds.
-        """
+        """Run a function on the thread, from another one, and return its result; TimeoutError after so many seconds."""
         answer: Future[T] = Future()
 
         def call() -> None:
@@ -172,7 +159,6 @@ class Runtime:
         self.post(lambda: self._tell(session))
 
     def _session(self) -> Session | None:
-        """Return the ZooKeeper session if the connection takes writes, else None."""
         zookeeper = self._zookeeper
         return zookeeper.session if zookeeper is not None and zookeeper.state is Connection.CONNECTED else None
 
@@ -219,11 +205,7 @@ def _operation(command: NodeCommand, watch: Callable[[Event], None]) -> Operatio
 
 
 def execute(files: Files, job: str, command: FilesCommand) -> list[str] | None:
-    """Execute one command of an election on a job's tree; a list returns names.
-
-    Raises:
-        StoreError: the command was refused, or nobody knows whether it was executed.
-    """
+    """Execute one command of an election on a job's tree; a list returns names."""
     match command:
         case events.ListJob():
             return [entry.name for entry in files.list(job)]

@@ -1,11 +1,8 @@
 """Priority scheduler: bounds how many store calls the jobs of a process make at once. No I/O.
 
 A store call has a deadline, and a lease counts from when its renewal was decided. If a thousand jobs called at once,
-most calls would be over before they began, renewals among them. So calls wait here until a slot is free. Each job has
-at most one call under way or waiting, so the number of jobs bounds the queue.
-
-The job that has come furthest goes first. Of a thousand leases to be seized, a few are under way at a time, and a
-takeover that has begun is carried through.
+most calls would be over before they began, renewals among them. So calls wait here for a slot; each job has at most one
+call under way or waiting. The job that has come furthest goes first: a takeover that has begun is carried through.
 """
 
 import heapq
@@ -19,9 +16,7 @@ from leader.election.ports import Environment, FilesAnswer, Heard, LivenessProbe
 from leader.layout.contact import ContactAddress
 from leader.layout.znodes import NodeCommand, ReadNode, Sync
 
-MAX_NODE_REQUESTS = 64
-"""Requests to ZooKeeper that the jobs of a process have under way at most; a server answers that many within some
-ten milliseconds."""
+MAX_NODE_REQUESTS = 64  # of a process to ZooKeeper under way at once; a server answers that many within some 10 ms
 
 T = TypeVar("T")
 
@@ -29,19 +24,16 @@ T = TypeVar("T")
 class Priority(IntEnum):
     """The purpose of a call; the lowest number is the most urgent."""
 
-    HOLD = 0
-    """The job's lease is held, and its time to live is running out."""
-    SEIZE = 1
-    """A lease is about to be seized; its time to live already counts."""
-    LOOK = 2
-    """Everything else that a standby does."""
+    HOLD = 0  # the job's lease is held, and its time to live is running out
+    SEIZE = 1  # a lease is about to be seized; its time to live already counts
+    LOOK = 2  # everything else that a standby does
 
 
 class PriorityScheduler:
     """Runs a bounded number of calls at once; the others wait, ordered by priority and then by arrival."""
 
     def __init__(self, max_calls: int) -> None:
-        """Start with an empty queue; ``max_calls`` is how many calls may be under way at once."""
+        """Start with an empty queue; at most ``max_calls`` calls are under way at once."""
         self._free = max_calls
         self._numbers = count()
         self._waiting: list[tuple[Priority, int, Callable[[], None]]] = []
@@ -49,13 +41,9 @@ class PriorityScheduler:
     def submit(
         self, priority: Priority, call: Callable[[Callable[[T], None]], None], answer: Callable[[T], None]
     ) -> None:
-        """Make a call as soon as a slot is free.
-
-        Args:
-            priority: what the call is for.
-            call: makes the call. It must call its argument exactly once with the answer, and not before it returns.
-            answer: takes that answer. A call that it submits in turn may go ahead of everything that waits.
-        """
+        """Make a call as soon as a slot is free."""
+        # It must call its argument exactly once with the answer, and not before it returns. A call that `answer`
+        # submits may go ahead of everything that waits.
 
         def answered(value: T) -> None:
             self._free += 1
@@ -78,7 +66,6 @@ class SharedEnvironment:
 
     When the session of a process that led a thousand jobs ends, ZooKeeper notifies their next leader of two thousand
     nodes at once. The requests that follow must not delay the confirmations of its own session, which do not pass here.
-    Changes rest on a read that was already made, so they go before reads.
     """
 
     def __init__(self, environment: Environment) -> None:

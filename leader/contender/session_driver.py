@@ -1,4 +1,4 @@
-"""Session driver: executes what an attestor asks of ZooKeeper, when it is due. No I/O of its own."""
+"""Session driver: executes an attestor's requests to ZooKeeper when they are due. No I/O of its own."""
 
 from collections.abc import Callable
 
@@ -13,13 +13,7 @@ class SessionDriver:
     """Runs one attestor."""
 
     def __init__(self, environment: NodeEnvironment, attestor: SessionAttestor, on_changed: Callable[[], None]) -> None:
-        """Ask nothing yet.
-
-        Args:
-            environment: asks ZooKeeper and keeps the time.
-            attestor: says what to ask.
-            on_changed: called after everything that may have changed what is attested.
-        """
+        """``on_changed`` is called after everything that may have changed what is attested."""
         self.attestor = attestor
         self._environment = environment
         self._on_changed = on_changed

@@ -1,8 +1,4 @@
-"""Session holder: confirms one ZooKeeper session for all processes of a host, and lends it to them.
-
-No I/O here, as in :mod:`leader.contender.contender`: a :class:`NodeEnvironment` executes the commands, and the caller
-carries what is lent to the members.
-"""
+"""Session holder: confirms one ZooKeeper session for all processes of a host, and lends it to them. No I/O."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,8 +12,7 @@ from leader.layout.znodes import Node, NodeCommand
 from leader.timing import PAST, Timing, shared_confirmations
 from store.outcome import Outcome
 
-Lend = Callable[[Lent | None], None]
-"""Carries to a member what is lent to it; None if nothing is lent for now."""
+Lend = Callable[[Lent | None], None]  # carries to a member what is lent to it; None if nothing is lent for now
 
 
 class _Member:
@@ -36,14 +31,7 @@ class SessionHolder:
     def __init__(
         self, environment: NodeEnvironment, name: str, timing: Timing, *, new_incarnation: Callable[[], str]
     ) -> None:
-        """Lend to nobody yet.
-
-        Args:
-            environment: asks ZooKeeper and keeps the time.
-            name: of this process, for people.
-            timing: all durations.
-            new_incarnation: gives a random word of 8 hexadecimal digits.
-        """
+        """Start without borrowers; ``new_incarnation`` gives a random word of 8 hexadecimal digits."""
         attestor = SessionAttestor(
             drift=timing.drift,
             reserve=timing.call_timeout + timing.stop_margin,
@@ -74,7 +62,7 @@ class SessionHolder:
         return self._joined
 
     def leave(self, number: int) -> None:
-        """Lend to that member no more: its process has ended, or does not listen."""
+        """Stop lending to that member: its process has ended, or does not listen."""
         member = self._members[number]
         member.node.leave()
         self._step(number)

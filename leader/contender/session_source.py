@@ -1,8 +1,8 @@
-"""Session source: what attests a contender's leases, its own ZooKeeper session or the one that its host shares.
+"""Session source: chooses the ZooKeeper session that attests a contender's leases: its own or its host's shared one.
 
-A contender that borrows makes no confirmations of its own while the host's session attests it. If that ends, its leases
-go on in mode ``hdfs``, and after a while, at a moment of its own, it confirms its own session instead. Its own session
-is there all the time: for its copies, its watches and its questions.
+A contender that borrows confirms no session of its own while the host's attests it. If that ends, its leases continue
+in mode ``hdfs``, and after a pause of its own length it confirms its own session, which stays open all the time for
+copies, watches and questions.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from leader.layout.znodes import Node, ReadNode, session_path
 from leader.timing import NEVER, Timing
 from store.outcome import Outcome
 
+# Shares of the session timeout after which a contender without a lender confirms its own session.
 PATIENCE = (0.25, 0.5)
-"""Shares of the session timeout after which a contender that nobody lends to confirms its own session."""
 
 
 class SessionSource:
@@ -47,10 +47,8 @@ class SessionSource:
         self._own = SessionDriver(environment, own, on_changed)
         self._borrowed = BorrowedSession(drift=timing.drift, reserve=reserve) if borrows else None
         self._session: tuple[int, float] | None = None
-        self._own_from = NEVER
-        """When to confirm the own session, if the host's does not attest by then."""
-        self._confirms = not borrows
-        """Whether the own session is confirmed."""
+        self._own_from = NEVER  # when to confirm the own session, if the host's does not attest by then
+        self._confirms = not borrows  # whether the own session is confirmed
         self._timer: Timer | None = None
 
     @property
@@ -60,7 +58,7 @@ class SessionSource:
         if self._borrowed is None:
             return own
         borrowed = self._borrowed.attestation
-        if self._session is None:  # nobody can be asked, and the copies are gone: as with an own session
+        if self._session is None:  # there is no lender to ask, and the copies are gone: as with an own session
             borrowed = replace(borrowed, usable=False, answers=False)
         return own if self._confirms and not borrowed.usable else borrowed
 
@@ -103,7 +101,6 @@ class SessionSource:
         self._decide()
 
     def _decide(self) -> None:
-        """Choose between the two sessions."""
         borrowed, now = self._borrowed, self._environment.now()
         if borrowed is None:
             return

@@ -1,8 +1,8 @@
 """Twins: another process that contends for the same job under the same name. An observer; no I/O.
 
-A lease under this contender's name, but of a session id that was never its own, may be left from its last life. If that
-lease is renewed again and again, its holder lives: two processes bear one name. Only the lease in HDFS counts, because
-anybody may write in an open ZooKeeper. So of two standbys nothing is known until one of them leads.
+A lease under this contender's name, but of a session id that was never its own, may be left from its last life. If it
+is renewed again and again, its holder lives: two processes bear one name. Only the lease in HDFS counts, because
+anybody may write to an open ZooKeeper. So of two standbys nothing is known until one of them leads.
 """
 
 from collections.abc import Callable
@@ -11,24 +11,15 @@ from leader.election.events import FilesDone, ListRecord, Rename
 from leader.layout.information import Record
 from leader.layout.lease import Lease, Mode
 
-RENEWALS = 2
-"""Changes of such a lease that show that its holder lives. The last operation of a process that died may be executed
-late, but only one: each needs the answer to the one before."""
-
-OnTwin = Callable[[str], None]
-"""Takes the job in which there is a twin."""
+RENEWALS = 2  # that show a living holder: of a process that died, one operation may come late, but only one
+OnTwin = Callable[[str], None]  # takes the job in which there is a twin
 
 
 class TwinWatch:
     """Watches the leases that this process reads; an observer of :mod:`leader.observer`."""
 
     def __init__(self, contender: str, on_twin: OnTwin) -> None:
-        """Watch nothing yet.
-
-        Args:
-            contender: this process's name.
-            on_twin: called at most once for each job, on the contender's thread.
-        """
+        """``on_twin`` is called at most once for each job, on the contender's thread."""
         self._contender, self._on_twin = contender, on_twin
         self._own: set[str] = set()
         self._seen: dict[str, Lease] = {}
@@ -59,8 +50,8 @@ class TwinWatch:
 
 
 def twin_sentence(contender: str) -> str:
-    """Say what is wrong, and what to do."""
+    """Return a sentence: what is wrong, and what to do."""
     return (
         f"Another process that is called {contender} leads this job, and lives: give each contender a name of its own "
-        "(the setting `contender`), or none. This process does not contend any more."
+        "(the setting `contender`), or none. This process stops contending."
     )

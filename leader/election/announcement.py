@@ -1,4 +1,4 @@
-"""Announcement: what a leader writes about itself once it is granted: endpoints, contact, and a line of history."""
+"""Announcement: a new leader publishes its endpoints, its contact, and a line of history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,7 @@ from leader.layout.names import ADOPTED, HISTORY, RECORD, LeaderDirectory
 
 Entry = EndpointEntry | ContactEntry
 
-VERSIONS_SKIPPED = 1000
-"""Versions that an adopted leadership leaves out: its former process may have sent some that are executed late."""
+VERSIONS_SKIPPED = 1000  # that an adopted leadership leaves out: its former process may have sent some that come late
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +49,7 @@ class Announcement:
         self._entries = entries
 
     def confirm(self, job: str, directory: LeaderDirectory, endpoints: dict[str, str]) -> None:
-        """Publish these endpoints. The same endpoints again change nothing, but are reported as published once more.
-
-        Raises:
-            InvalidName: an endpoint cannot be stored.
-        """
+        """Publish these endpoints. The same ones again change nothing, but are reported as published once more."""
         known = self.information
         if known is not None and dict(known.endpoints) == endpoints:
             self._published_version = 0
@@ -65,10 +60,8 @@ class Announcement:
         )
 
     def next_change(self, directory: LeaderDirectory) -> Change | None:
-        """The next change to make; None if there is none.
-
-        The contact comes after the endpoints: readers wait for those.
-        """
+        """The next change to make; None if there is none."""
+        # The contact comes after the endpoints: readers wait for those.
         wanted = endpoint_entries(self.information) if self.information else frozenset[EndpointEntry]()
         own = ContactEntry(directory.epoch, directory.session_id, self._contact) if self._contact else None
         endpoints = sorted(each for each in self._entries if isinstance(each, EndpointEntry))
@@ -92,8 +85,8 @@ class Announcement:
         self._entries = (self._entries - {change.removed}) | ({change.added} if change.added else frozenset())
 
     def on_unknown(self, change: Change) -> None:
-        """Nobody knows whether the change was made, and a list cannot tell whether it stays: publish a new version."""
-        # A contact stays true even if the store forgets it: nobody else could have written it.
+        """It is unknown whether the change was made, and a list cannot tell if it stays: publish a new version."""
+        # A contact stays true even if the store forgets it: no other process could have written it.
         if isinstance(change.added, EndpointEntry) and self.information is not None:
             self.information = msgspec.structs.replace(self.information, version=self.information.version + 1)
 

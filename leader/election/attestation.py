@@ -1,14 +1,12 @@
-"""Attestation: proof of life by an ephemeral ZooKeeper node, which is confirmed again and again. No I/O.
+"""Attestation: proof of life by an ephemeral ZooKeeper node that is confirmed again and again. No I/O.
 
-One session, one node and one confirmation serve all jobs that the process contends for.
-
-A confirmation is two ``sync``, one after the other, and a read of the own node. It proves that the session lives, but
-not for how long, because the server that answers tells the quorum of its clients only every half tick, when asked. But
-the answer to the first ``sync`` comes after everything that the quorum had asked until then, and the second ``sync``
-goes after what the server answered to that (docs/decisions/0008). So a confirmation proves the one before it: the
-session lives at least for its timeout from the start of the newest confirmation that is half a tick older than the
-last. This holds within an unbroken row of confirmations; after a silence a new row has to settle first
-(docs/decisions/0007).
+One session, one node and one confirmation serve all jobs that the process contends for. A confirmation is two ``sync``,
+one after the other, and a read of the own node. It proves that the session lives, but not for how long: the server that
+answers reports its clients to the quorum only every half tick, when asked. But the answer to the first ``sync`` comes
+after everything that the quorum had asked until then, and the second ``sync`` follows the server's answers
+(docs/decisions/0008). So a confirmation proves the one before it: the session lives at least for its timeout from the
+start of the newest confirmation that is half a tick older than the last. This holds within an unbroken row of
+confirmations; after a silence a new row has to settle first (docs/decisions/0007).
 """
 
 import re
@@ -35,42 +33,29 @@ from leader.timing import CONFIRMATIONS_PER_SESSION, HEARD_AFTER, NEVER, PAST, S
 from store.errors import AlreadyExists, NotFound, PermissionDenied
 from store.outcome import Outcome
 
+# An incarnation becomes a part of every lease's name, so nothing else may pass for one.
 _INCARNATION = re.compile(rb"[0-9a-f]{1,16}")
-"""An incarnation becomes a part of every lease's name, so nothing else may pass for one."""
 
-LONGEST_REFUSED_S = 30.0
-"""Longest time until ZooKeeper is asked again what its access lists did not allow: only a person changes those."""
+LONGEST_REFUSED_S = 30.0  # pause before asking again what access lists did not allow: only a person changes those
 
 Answer = Outcome[Node | None]
 
 
 class SessionAttestor:
-    """Keeps the node that attests this process's leases, and says until when its session surely lives.
-
-    At most one command is under way. ``attestation`` is what the elections need to know.
-    """
+    """Keeps the node that attests this process's leases, and says until when its session surely lives."""
 
     def __init__(
         self,
         *,
-        drift: float,
-        reserve: float,
+        drift: float,  # greatest relative error of any clock's rate
+        reserve: float,  # seconds that a leader needs to have HDFS alone carry its lease
+        # Gives a random word of 8 hexadecimal digits; used if ZooKeeper holds none yet.
         new_incarnation: Callable[[], str],
-        data: bytes,
-        every: float = 1 / CONFIRMATIONS_PER_SESSION,
+        data: bytes,  # content of the node, for people
+        every: float = 1 / CONFIRMATIONS_PER_SESSION,  # share of the session timeout from one confirmation to the next
     ) -> None:
-        """Start without a connection.
-
-        Args:
-            drift: greatest relative error of any clock's rate.
-            reserve: seconds that a leader needs to have HDFS alone carry its lease.
-            new_incarnation: gives a random word of 8 hexadecimal digits; used if ZooKeeper holds none yet.
-            data: content of the node, for people.
-            every: share of the session timeout from one confirmation to the next.
-        """
         self.attestation = Attestation()
-        self.confirmed_at = PAST
-        """Boot-clock seconds when the newest confirmation of this session began."""
+        self.confirmed_at = PAST  # boot-clock seconds when the newest confirmation of this session began
         self._every = every
         self._drift = drift
         self._reserve = reserve
@@ -86,7 +71,7 @@ class SessionAttestor:
         self._confirmations: deque[float] = deque()
         self._row_began = 0.0
         self._refused = 0
-        self._under_way: NodeCommand | None = None
+        self._under_way: NodeCommand | None = None  # at most one command
         self._asked_in: int | None = None
         self._next_due = NEVER
         self._answers_until = PAST
@@ -117,7 +102,7 @@ class SessionAttestor:
         return self.tick(now)
 
     def disconnected(self) -> None:
-        """ZooKeeper is not connected. What was confirmed stays confirmed until ``attestation.until``."""
+        """ZooKeeper is not connected. Confirmations stay valid until ``attestation.until``."""
         self._next_due = NEVER
         self._suspend()
 
@@ -186,7 +171,7 @@ class SessionAttestor:
         if not outcome.done or (node := outcome.result()) is None:
             return None
         if not _INCARNATION.fullmatch(node.data):
-            # Made by hand, or damaged. ZooKeeper can then say nothing of older tokens: nobody is taken for dead.
+            # Made by hand, or damaged. ZooKeeper then knows nothing of older tokens: no owner counts as dead.
             return self._ask(WriteNode(SESSIONS, self._new_incarnation().encode(), node.version))
         self._incarnation = node.data.decode()
         return self.confirm_now(now)
@@ -230,7 +215,7 @@ class SessionAttestor:
         self._again = self._numbers
 
     def another_token(self) -> str | None:
-        """Name another node of this session, under which nothing was ever made; None if the session has no node yet."""
+        """Name another node of this session, never made before; None while the session has no node."""
         if self._session is None or self._incarnation is None:
             return None
         self._numbers += 1
@@ -256,11 +241,8 @@ def answers_until(started: float, timeout: float, drift: float, reserve: float) 
 
 
 def check_attestation(token: str) -> Generator[NodeCommand, Answer, bool | None]:
-    """Ask whether the node of a token is there; yields commands, is sent their outcomes, and returns the answer.
-
-    The node counts only if it belongs to the session that the token names. The answer is None if ZooKeeper cannot say:
-    it does not answer, or it was wiped since the token was made.
-    """
+    """Ask whether the node of a token is there; yields commands, is sent their outcomes, and returns the answer."""
+    # Only a node of the token's own session counts. None: ZooKeeper does not answer, or was wiped since.
     synced = yield Sync(SESSIONS)
     if not synced.done:
         return None

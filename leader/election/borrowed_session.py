@@ -1,4 +1,4 @@
-"""Borrowed session: what the holder of the host's ZooKeeper session lends to the other processes of its host. No I/O.
+"""Borrowed session: a ZooKeeper session that one process of a host holds and lends to the others. No I/O.
 
 The holder makes a node for each member in its own session, and confirms that session for all of them. What it lends are
 times of the host's boot clock, at which confirmations *began*. So it does not matter how late a member reads them.
@@ -14,26 +14,18 @@ from leader.timing import NEVER, PAST
 
 
 class Lent(msgspec.Struct, frozen=True):
-    """The newest confirmation of the host's session, for one member.
+    """The newest confirmation of the host's session, for one member."""
 
-    Attributes:
-        token: names the member's node in that session, which was there when the confirmation began, or later.
-        until: boot-clock seconds until which no server can have declared the session dead; 0 if it has not settled.
-        started: boot-clock seconds when the confirmation began.
-        timeout: the session's, in seconds.
-    """
-
-    token: str
-    until: float
-    started: float
-    timeout: float
+    token: str  # names the member's node in that session, which was there when the confirmation began, or later
+    until: float  # boot-clock seconds until which no server can have declared the session dead; 0 if it has not settled
+    started: float  # boot-clock seconds when the confirmation began
+    timeout: float  # the session's, in seconds
 
 
 class BorrowedSession:
-    """One member's knowledge of the session that its host shares.
+    """One member's knowledge of the session that its host shares."""
 
-    A token counts once the member has seen its node in its own ZooKeeper: the holder may be connected to another one.
-    """
+    # A token counts once the member has seen its node in its own ZooKeeper: the holder may be connected to another one.
 
     def __init__(self, *, drift: float, reserve: float) -> None:
         """Know of no session yet; ``reserve`` as for :class:`leader.election.attestation.SessionAttestor`."""
@@ -41,8 +33,7 @@ class BorrowedSession:
         self._drift = drift
         self._reserve = reserve
         self._lent: Lent | None = None
-        self._seen: str | None = None
-        """The token whose node this member has seen."""
+        self._seen: str | None = None  # the token whose node this member has seen
         self._answers_until = PAST
 
     def lent(self, lent: Lent | None, now: float) -> str | None:
@@ -57,7 +48,7 @@ class BorrowedSession:
         return None
 
     def looked(self, token: str, node: Node | None, now: float) -> None:
-        """This member has looked at the node of a token; None if it is not there, or nobody answers."""
+        """This member has looked at the node of a token; None if it is not there, or no answer came."""
         if node is None or not names_session(token, node.owner):
             return
         self._seen = token

@@ -1,29 +1,28 @@
 """The election: one contender's part in one job, as a state machine without I/O.
 
-What it does NOT promise: that a process that was paused notices in time. ``is_leader`` is a promise about clocks; only
-the fence at the store (a claim renames the leader directory, so every old path is gone) holds whatever happens.
+It does NOT promise that a paused process notices in time. ``is_leader`` is a promise about clocks; only the fence at
+the store (a claim renames the leader directory, so every old path is gone) always holds.
 
 Events and the time go in through :meth:`Election.handle`, commands come out, and nothing else changes the state: the
 simulator drives exactly this code. The election is level-triggered: after every answer that is not *done* it looks at
-the store, and decides what to do next from what it sees. But it holds, claims and believes only what was acknowledged:
-a NameNode can list what its journal will never have, so anything that is only listed is confirmed by one more rename
-that depends on it. At most one command for the file system is under way at a time.
+the store, and decides from what it sees. But it holds, claims and believes only what was acknowledged: a NameNode can
+list what its journal will never have, so a listed change is confirmed by one more rename that depends on it. At most
+one command for the file system is under way at a time.
 
 The steps of a takeover:
 
-1. Look: list the job's directory for the leader directory, list its record for the lease.
-2. The lease may be seized if it was released, if it did not change for the whole of its time to live, if a ZooKeeper
-   session attests it whose node is gone, seen gone *after* the lease was read, or if its holder's process is gone.
-3. Seize: rename the lease entry to one of our own. From here on the lease is ours, counted from the start of the call.
-4. Claim: rename the leader directory to the next epoch and our session id. Every path of the old leader is gone now.
-5. Granted, if the lease is still ours by our own clock.
+1. Look: list the job's directory for the leader directory, list its record for the lease. 2. The lease may be seized if
+it was released, if it did not change for the whole of its time to live, if a ZooKeeper session attests it whose node is
+gone, seen gone *after* the lease was read, or if its holder's process is gone. 3. Seize: rename the lease entry to one
+of our own. From here on the lease is ours, counted from the start of the call. 4. Claim: rename the leader directory to
+the next epoch and our session id. Every path of the old leader is gone now. 5. Granted, if the lease is still ours by
+our own clock.
 
 A leader renews the lease by renaming it, and switches its mode in the same way: ``zookeeper`` while ZooKeeper attests
 this process's session, ``hdfs`` otherwise.
 
-Where to read on: :mod:`leader.election.state` holds what is known and its invariants, :mod:`leader.election.schedule`
-the timers, :mod:`leader.election.responses` reads answers into the state, :mod:`leader.election.steps` chooses the next
-command. Each event passes through them in this order: event, expiry, next commands.
+:mod:`leader.election.state` holds what is known and its invariants, :mod:`leader.election.schedule` the timers,
+:mod:`leader.election.responses` reads answers into the state, :mod:`leader.election.steps` chooses the next command.
 """
 
 from collections.abc import Callable
@@ -64,25 +63,14 @@ class Election:
     def __init__(
         self,
         job: str,
-        contender: str,
+        contender: str,  # this contender's name, for people and for switch-overs
         timing: Timing,
-        new_session_id: Callable[[], str],
-        wall: Callable[[], float],
+        new_session_id: Callable[[], str],  # gives a random UUID at every call
+        wall: Callable[[], float],  # gives the seconds since 1970, for bars only; see `leader.layout.bar`
+        # Where this process listens; None if it neither listens nor suspects others.
         contact: ContactAddress | None = None,
     ) -> None:
-        """Start as a standby that does not contend.
-
-        Args:
-            job: the job's name.
-            contender: this contender's name, for people and for switch-overs.
-            timing: all durations.
-            new_session_id: gives a random UUID at every call.
-            wall: gives the seconds since 1970, for bars only; see :mod:`leader.layout.bar`.
-            contact: where this process listens; None if it neither listens nor suspects others.
-
-        Raises:
-            InvalidName: the job or the contender has no valid name.
-        """
+        """Start as a standby that does not contend."""
         self.state = ElectionState(job, contender, timing, new_session_id(), contact)
         self._responses = Responses(self.state, wall)
         self._steps = Steps(self.state, new_session_id)
@@ -158,9 +146,8 @@ class Election:
     def _attested(self, attestation: Attestation, now: float) -> None:
         state = self.state
         if attestation.answers != state.attestation.answers and state.phase is Phase.STANDBY:
-            # ZooKeeper begins or ends to watch a lease for this standby: look again. Every standby is told at once, so
-            # each looks at a moment of its own. A leader need not look: it renews now, and learns all there is to
-            # learn from that.
+            # ZooKeeper begins or ends to watch a lease for this standby: look again. Every standby hears it at once, so
+            # each looks at a moment of its own. A leader need not look: it renews now, and learns all from that.
             state.rival.recheck(now)
             fraction = int(state.session_id[:4], 16) / 0x10000
             state.schedule.look_by(now + fraction * state.timing.renewal)
@@ -220,7 +207,6 @@ class Election:
     # --- expiry
 
     def _expire(self, now: float) -> list[Command]:
-        """End what the time has ended."""
         state = self.state
         if state.phase is Phase.STANDBY:
             return []

@@ -81,16 +81,11 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Leadership has ended.
-
-    Attributes:
-        reason: one sentence for people.
-        until: boot-clock seconds by which all work must have stopped; None while the lease is being kept.
-    """
+    """Leadership has ended."""
 
     session_id: str
-    reason: str
-    until: float | None
+    reason: str  # one sentence for people
+    until: float | None  # boot-clock seconds by which all work must have stopped; None while the lease is being kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +102,7 @@ class Unpublish:
 
 @dataclass(frozen=True, slots=True)
 class TellReleased:
-    """Tell the standbys that are connected to this process that the lease was released."""
+    """Notify the standbys that are connected to this process: the lease was released."""
 
     lease: Lease
 
@@ -133,9 +128,10 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One sentence about a decision, for the log."""
+    """One sentence about a decision, for the log; ``warns`` if somebody has to do something about it."""
 
     sentence: str
+    warns: bool = False
 
 
 Command = (
@@ -218,10 +214,9 @@ class Contend:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Take up the leadership of a process that has died on this host, and whose command still runs.
+    """Take up the leadership of a process that has died on this host, and whose command still runs."""
 
-    Answered by a :class:`Grant` of the same epoch and session id, or by a :class:`Revoke`.
-    """
+    # Answered by a Grant of the same epoch and session id, or by a Revoke.
 
     leader: LeaderDirectory
 

@@ -1,7 +1,7 @@
 """Member node: the ephemeral node that the holder of a host's session makes for one other process of its host. No I/O.
 
-The node is read with a watch, and not again: ZooKeeper sends the event of a watch before the answer to any ``sync``
-that began after the change. So while no event has come, a confirmation of the session is one of the node, too.
+The node is read once, with a watch: ZooKeeper sends the event of a watch before the answer to any ``sync`` that began
+after the change. So while no event has come, a confirmation of the session is one of the node, too.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,8 @@ class MemberNode:
     """One member's node. At most one command is under way."""
 
     def __init__(self, data: bytes, new_token: Callable[[], str | None]) -> None:
-        """Make nothing yet.
-
-        Args:
-            data: content of the node, for people.
-            new_token: names a node of the present session; None if there is no settled name for it yet.
-        """
-        self.over = False
-        """Whether the member has left and its node is gone."""
+        """``data`` is for people; ``new_token`` names a node of the present session, None if no name is settled."""
+        self.over = False  # whether the member has left and its node is gone
         self._data = data
         self._new_token = new_token
         self._session: int | None = None
@@ -47,7 +41,7 @@ class MemberNode:
         self._there = False
 
     def leave(self) -> None:
-        """The member lends no more. Its node stays for as long as the member, or what it has started, may believe."""
+        """The member stops lending. Its node stays while the member, or what it has started, may believe."""
         self._left = True
         self.over = self._token is None
 

@@ -1,10 +1,10 @@
 """Mirror: the copy of a record in ZooKeeper, which the leader keeps right. No I/O.
 
-The mirror is level-triggered: it reads the node with a watch, compares it with what is wanted there, and makes one
-change at a time. While the node of an earlier leader's session lives, the mirror writes into that node, and it creates
-a node of its own as soon as the other is gone. So readers learn of a new leader at once, and nobody ever deletes a node
-that is not its own. A leader that gives its lease back deletes its node, which tells the standbys. If the node belongs
-to another session, the leader writes it once more instead, as it is.
+The mirror is level-triggered: it reads the node with a watch, compares, and makes one change at a time. While the node
+of an earlier leader's session lives, the mirror writes into that node, and creates its own as soon as the other is
+gone. So readers learn of a new leader at once, and each session deletes only its own node. A leader that gives its
+lease back deletes its node, which tells the standbys; if the node belongs to another session, it writes the same
+content again.
 """
 
 from leader.layout.znodes import CreateNode, DeleteNode, Node, NodeCommand, ReadNode, Sync, WriteNode
@@ -12,40 +12,32 @@ from leader.timing import NEVER, PAST
 from store.errors import NotFound
 from store.outcome import Outcome
 
-FIRST_PAUSE = 0.05
-"""Seconds before the repair that follows one which was undone; doubles with every further one."""
-
-LONGEST_PAUSE = 5.0
-"""Seconds: a stranger that overwrites the node again and again costs the ensemble one write in that time."""
-
-QUIET = 30.0
-"""Seconds without a repair after which the pause is short again."""
+FIRST_PAUSE = 0.05  # seconds before the repair that follows one which was undone; doubles with every further one
+LONGEST_PAUSE = 5.0  # seconds: a stranger that keeps overwriting the node costs the ensemble one write in that time
+QUIET = 30.0  # seconds without a repair after which the pause is short again
 
 
 class Mirror:
     """One node as the leader wants it."""
 
     def __init__(self, path: str, *, observe: bool) -> None:
-        """Want nothing yet; ``observe`` says whether to read and watch the node all the same."""
+        """Want nothing yet; ``observe`` says whether to read and watch the node even so."""
         self.path = path
         self._observe = observe
         self.repairs = 0
-        self.touched = False
-        """Whether the node, when it was last read, had been written or deleted by somebody else since we wrote it."""
+        self.touched = False  # when last read: whether others have written or deleted the node since we wrote it
         self._version = -1
         self._session: int | None = None
         self._wanted: bytes | None = None
         self._sent: bytes | None = None
         self._ours: bytes | None = None
-        self._farewell: NodeCommand | None = None
-        """The last change, which tells whoever watches that this leader has ended."""
+        self._farewell: NodeCommand | None = None  # the last change, which tells watchers that this leader has ended
         self._node: Node | None = None
         self._read = False
         self._synced = False
         self._under_way = False
         self._overtaken = False
-        """Whether the watch fired while a command was under way. The answer and the watch event can arrive in either
-        order, because a client delivers them on different threads."""
+        """Whether the watch fired while a command was under way: their threads differ, so either may come first."""
         self._repaired_at = PAST
         self._fresh = False
         self._pause = 0.0
@@ -143,7 +135,7 @@ class Mirror:
         if self._wanted is None and self._sent is None and not self._observe:
             return None
         if self._wanted is None and self._sent is not None and not self._synced:
-            # A successor's new node can have the version that ours had, so ours is read anew before it is deleted.
+            # A successor's new node can have the version that ours had, so ours is read again before it is deleted.
             return Sync(self.path)
         if not self._read:
             return ReadNode(self.path, watch=True)

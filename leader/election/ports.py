@@ -23,20 +23,15 @@ class Timer(Protocol):
 class ProbeEvent(Enum):
     """A report of a liveness probe about a process. Every event but the first ends the probe."""
 
-    GREETED = "greeted"
-    """The process has greeted."""
-    ANOTHER_PROCESS = "another process"
-    """Another process greets at that address."""
-    BROKEN = "broken"
-    """The connection was open, and has ended or was reset."""
-    REFUSED = "refused"
-    """The host answers, and says that nobody listens there."""
-    SILENT = "silent"
-    """Nobody answers in time, or the answer makes no sense."""
+    GREETED = "greeted"  # the process has greeted
+    ANOTHER_PROCESS = "another process"  # another process greets at that address
+    BROKEN = "broken"  # the connection was open, and has ended or was reset
+    REFUSED = "refused"  # the host answers that no process listens there
+    SILENT = "silent"  # no answer comes in time, or it makes no sense
 
 
 Heard = ProbeEvent | ReleaseNotice
-"""All that is heard on a connection to another process: notices come after the greeting, and do not end the probe."""
+"""All that is heard on a connection to another process: notices follow the greeting, and do not end the probe."""
 
 
 class LivenessProbe(Protocol):

@@ -1,4 +1,4 @@
-"""Responses: what the answers of the file system change in an election's state. No I/O.
+"""Responses: apply the answers of the file system to an election's state. No I/O.
 
 Only what was acknowledged is held, claimed and believed. A listing only says where the next operation begins.
 """
@@ -15,7 +15,7 @@ from leader.layout.lease import LOOK, PAUSED, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from leader.layout.pause import present
 from leader.timing import PAST
-from store.errors import AlreadyExists, NotFound, StoreError
+from store.errors import AlreadyExists, HasSnapshots, NotFound, PermissionDenied, StoreError
 from store.outcome import Outcome
 
 FilesOutcome = Outcome[list[str] | None]
@@ -28,10 +28,9 @@ class Responses:
         self._state = state
         self._wall = wall
         self._failures = FailureLog()
+        # Look like leader directories but hold no lease, while there are others.
         self._forged: set[LeaderDirectory] = set()
-        """Directories in the job's that look like a leader directory but hold no lease, while there are others."""
-        self._several = False
-        """Whether the job's directory, when it was last listed, held more than one that looks like that."""
+        self._several = False  # whether the last list showed more than one leader directory
 
     def on_response(self, outcome: FilesOutcome, now: float) -> list[Command]:
         """Take the answer to the pending operation and return what follows from it."""
@@ -69,7 +68,7 @@ class Responses:
         return []
 
     def _failed(self, operation: PendingOperation, outcome: FilesOutcome, now: float) -> list[Command]:
-        """The change was refused, or nobody knows: look at the store, and decide from what it shows."""
+        """The change was refused, or its outcome is unknown: look at the store, and decide from what it shows."""
         state = self._state
         from_top = isinstance(outcome.error, NotFound) or operation.directory is not None
         state.schedule.change_failed(now, from_top=from_top)
@@ -81,7 +80,7 @@ class Responses:
 
     def _log_failure(self, operation: PendingOperation, outcome: FilesOutcome) -> list[Command]:
         sentence = self._failures.describe(_purpose(operation, self._state), outcome.error)
-        return [Log(sentence)] if sentence else []
+        return [Log(sentence, warns=isinstance(outcome.error, PermissionDenied | HasSnapshots))] if sentence else []
 
     # --- looks
 
@@ -104,11 +103,9 @@ class Responses:
         return commands
 
     def _leader_directory(self, candidates: list[LeaderDirectory]) -> LeaderDirectory | None:
-        """Choose the leader directory: the highest epoch that is not known to be made by hand.
-
-        There is one candidate, unless somebody made others by hand. Those hold no lease, which their next look shows.
-        A leader whose own directory is still there does not give way before that look.
-        """
+        """Choose the leader directory: the highest epoch that is not known to be made by hand."""
+        # There is one candidate, unless somebody made others by hand. Those hold no lease, which their next look shows.
+        # A leader whose own directory is still there does not give way before that look.
         state = self._state
         self._several = len(candidates) > 1
         self._forged &= set(candidates)
@@ -122,7 +119,7 @@ class Responses:
         return state.directory if state.doubted else highest
 
     def _doubted_listed(self, directory: LeaderDirectory, outcome: FilesOutcome, now: float) -> list[Command]:
-        """Another directory beside the own one: with a lease in it, it is another leader's; without, nobody's."""
+        """Another directory beside the own one: with a lease in it, it is another leader's; else it has no owner."""
         state = self._state
         if not outcome.done and not isinstance(outcome.error, NotFound):
             state.schedule.record_not_listed(gone=False)
@@ -176,21 +173,20 @@ class Responses:
         return said + self._lease_seen_by_holder(record.lease, now)
 
     def _paused(self, record: Record) -> list[Command]:
-        """Say that the job is paused, or is so no more."""
         state, before = self._state, self._state.paused
         state.paused = present(record)
         if state.paused == before:
             return []
-        return [Log(f"The job is {state.paused}: nobody takes over." if state.paused else "The job is not paused now.")]
+        return [Log(f"The job is {state.paused}: no takeover." if state.paused else "The job is not paused now.")]
 
     def _barred(self, record: Record, now: float) -> list[Command]:
-        """Note until when this contender is barred, and say so, or that it is so no more."""
+        """Note until when this contender is barred; log the bar, or its end."""
         state, before = self._state, self._state.barred_until
         state.barred_until = barred_until(record, state.contender, now, self._wall())
         if (state.barred_until > now) == (before > PAST):
             return []
         found = bars(record).get(state.contender)
-        return [Log(f"This contender is {found}: it does not take over." if found else "It is barred no more.")]
+        return [Log(f"This contender is {f'{found}: it does not take over' if found else 'no longer barred'}.")]
 
     def _lease_seen_by_standby(self, known: Lease | None, lease: Lease, now: float) -> None:
         state = self._state
@@ -234,7 +230,7 @@ class Responses:
 
 
 class FailureLog:
-    """Remembers the failure that was logged last: each is logged once, until something succeeds or fails otherwise."""
+    """Remembers the failure that was logged last: each is logged once, until something else happens."""
 
     def __init__(self) -> None:
         self._last: tuple[str, type[StoreError]] | None = None
@@ -244,11 +240,8 @@ class FailureLog:
         self._last = None
 
     def describe(self, purpose: str, error: StoreError | None) -> str | None:
-        """Return a sentence for the log; None if there is nothing new to say.
-
-        A change that only came too late is no failure. Errors are compared by their type, because the paths in the
-        text can differ from try to try.
-        """
+        """Return a sentence for the log; None if there is nothing new to say."""
+        # A change that only came too late is no failure. Errors are compared by type: paths in the text can differ.
         if error is None or isinstance(error, NotFound | AlreadyExists) or self._last == (purpose, type(error)):
             return None
         self._last = (purpose, type(error))
@@ -256,7 +249,6 @@ class FailureLog:
 
 
 def _purpose(operation: PendingOperation, state: ElectionState) -> str:
-    """Return the purpose of the operation; it completes the sentence "it could not ..."."""
     if operation.directory is not None:
         return "claim the leadership"
     if operation.change is not None:

@@ -2,31 +2,24 @@
 
 from collections import deque
 
-from leader.election.hearing import Hearing
+from leader.election.holder_check import HolderCheck
 from leader.layout.contact import ContactAddress
 from leader.layout.lease import ANYBODY, Attestation, Lease, Mode
 from leader.timing import NEVER, PAST, RENEWALS_PER_TTL, Timing
 
-REMEMBERED_SESSIONS = 16
-"""Own session ids of the past. A lease under one of them is held by nobody, since this contender does not hold it."""
-
-EARLY_DRIFTS = 3
-"""How many drifts before a renewal is due it is looked for: two clocks differ by two drifts."""
-
-MAX_VAIN_LOOKS = 3
-"""Looks in quick succession when a renewal is due. The first is always in vain, and now and then so is the next."""
-
-EXACT_POLLS = 1.5
-"""Two looks that are at most so many polls apart tell when a renewal was. Answers take some time, too."""
+REMEMBERED_SESSIONS = 16  # own past session ids. This contender does not hold a lease under one of them, so none does
+EARLY_DRIFTS = 3  # how many drifts before a renewal is due it is looked for: two clocks differ by two drifts
+MAX_VAIN_LOOKS = 3  # when a renewal is due: the first look is always in vain, and sometimes the next
+EXACT_POLLS = 1.5  # two looks that are at most so many polls apart tell when a renewal was. Answers take some time, too
 
 
 class PollInterval:
     """How long to wait between two looks at a lease that HDFS alone carries.
 
-    What counts is how late a renewal is seen, since the wait for the lease's end begins there. A standby that looks
-    every ``poll`` seconds sees it at most that late. Once it has seen a renewal that exactly, it next looks just before
-    the holder renews again, in vain, and then at short intervals until the renewal is there: that is more exact, and
-    takes half as many looks. If those looks stay in vain, the holder has changed its rhythm.
+    The wait for the lease's end begins when a renewal is seen, so seeing it early counts. A standby that looks every
+    ``poll`` seconds sees it at most that late. From then on it looks just before the next renewal, in vain, and at
+    short intervals until the renewal is there: more exact, with half as many looks. If those stay in vain, the rhythm
+    has changed.
     """
 
     def __init__(self, timing: Timing) -> None:
@@ -59,33 +52,25 @@ class RivalLease:
     """The lease as it was last read, since when it reads like that, and what ZooKeeper says of its attestation."""
 
     def __init__(self, contender: str, timing: Timing, own_contact: ContactAddress | None = None) -> None:
-        """Know of no lease yet; ``own_contact`` is where this process listens, None if it suspects and asks nobody."""
+        """Start without a lease; ``own_contact`` is where this process listens, None if it suspects no holder."""
         self._contender = contender
         self._timing = timing
         self._own_contact = own_contact
-        self._hearing = Hearing(timing)
+        self._hearing = HolderCheck(timing)
         self._since = NEVER
         self._hdfs_interval = PollInterval(timing)
         self._own_sessions: deque[str] = deque(maxlen=REMEMBERED_SESSIONS)
-        self._own = False
-        """Whether the lease is one of the own sessions'; known for longer than those are, while it stays the same."""
-        self._gone: str | None = None
-        """The token whose node ZooKeeper said is gone."""
-        self._present: str | None = None
-        """The token whose node ZooKeeper said is there."""
-        self._checking: str | None = None
-        """The token that ZooKeeper is being asked about."""
-        self._outdated = False
-        """Whether something has changed since ZooKeeper was asked: the answer may be older than that."""
-        self._watched_from = PAST
-        """When ZooKeeper said last that a node is there."""
-        self._orphan: str | None = None
-        """Session id of a lease whose process is gone."""
+        self._own = False  # whether the lease is one of the own sessions'; remembered while it stays the same
+        self._gone: str | None = None  # the token whose node ZooKeeper said is gone
+        self._present: str | None = None  # the token whose node ZooKeeper said is there
+        self._checking: str | None = None  # the token that ZooKeeper is being asked about
+        self._outdated = False  # whether something changed since ZooKeeper was asked: its answer may be too old
+        self._watched_from = PAST  # when ZooKeeper said last that a node is there
+        self._orphan: str | None = None  # session id of a lease whose process is gone
         self.lease: Lease | None = None
+        # Where to ask the holder; None if it has not said so, or if this process never asks.
         self.contact: ContactAddress | None = None
-        """Where the lease's holder can be asked; None if it has not said so, or if this process asks nobody."""
-        self.check_due = NEVER
-        """When to ask ZooKeeper about the attestation."""
+        self.check_due = NEVER  # when to ask ZooKeeper about the attestation
 
     def observe(self, lease: Lease, at: float, contact: ContactAddress | None = None) -> None:
         """The lease was in the store; ``at`` is when the answer came, in boot-clock seconds."""
@@ -104,7 +89,7 @@ class RivalLease:
         self.lease, self._since, self._own, self.contact = None, NEVER, False, None
 
     def abandon(self, session_id: str) -> None:
-        """This contender holds nothing under that session id of its own any more, whatever the store says."""
+        """This contender has dropped that session id of its own, whatever the store says."""
         if session_id not in self._own_sessions:
             self._own_sessions.append(session_id)
         self._own = self._own or (self.lease is not None and self.lease.owner == session_id)
@@ -112,11 +97,9 @@ class RivalLease:
     # --- when it may be seized
 
     def expiry(self) -> float:
-        """When the lease may be seized whatever ZooKeeper says: it did not change for the whole of its time to live.
-
-        Names never come back, so the same name at two times means that nothing happened in between. A name also says
-        how many of the last changes were operators': those say nothing of the holder, and do not begin the wait anew.
-        """
+        """When the lease may be seized whatever ZooKeeper says: it did not change for the whole of its time to live."""
+        # Names never come back, so the same name at two times means that nothing happened in between. A name also says
+        # how many of the last changes were operators': those say nothing of the holder, and do not restart the wait.
         if self.lease is None:
             return NEVER
         if self.lease.mode is Mode.RELEASED:
@@ -210,18 +193,14 @@ class RivalLease:
         return self.lease.owner if held and self.lease else None
 
     def mark_process_gone(self, session_id: str) -> None:
-        """The process that was granted this session id has ended, so no lease of it is held, in whatever mode.
-
-        That ends this session id and no other: one that the same process is granted later shows that it lives.
-        """
+        """The process that was granted this session id has ended, so no lease of it is held, in whatever mode."""
+        # Only this session id ends: one that the same process is granted later shows that it lives.
         self._orphan = session_id
 
     def poll_interval(self, attestation: Attestation) -> float:
-        """Seconds after which to read the lease again.
-
-        That is long while ZooKeeper watches the lease for this standby, and short otherwise; but a lease that HDFS
-        alone carries is not read before its holder is about to renew it, and that of a paused job is not waited for.
-        """
+        """Seconds after which to read the lease again."""
+        # Long while ZooKeeper watches the lease for this standby, else short. A lease that HDFS alone carries is not
+        # read before its holder is about to renew it, and that of a paused job is not waited for.
         if self.lease is not None and self._attestable(attestation) and self._present == self.lease.attestation:
             return self._timing.long_ttl / RENEWALS_PER_TTL
         if self.lease is not None and self.lease.paused:

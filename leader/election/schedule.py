@@ -1,7 +1,7 @@
-"""Poll schedule: every "when to look next" timer of one contender. No I/O.
+"""Poll schedule: every "when to look next" timer of one contender, in boot-clock seconds. No I/O.
 
-All times are boot-clock seconds. The rules for how long to wait stand here; when they apply is said by the callers:
-:mod:`leader.election.responses` after an answer, :mod:`leader.election.election` after an event.
+It says how long to wait; the callers say when: :mod:`leader.election.responses` after an answer,
+:mod:`leader.election.election` after an event.
 """
 
 from leader.timing import NEVER, PAST, Timing
@@ -12,34 +12,21 @@ class PollSchedule:
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
-        self.sent_at = PAST
-        """When the operation that is under way, or was last, was sent."""
-        self.look_due = NEVER
-        """When to look at the store again."""
-        self.look_from_top = True
-        """Whether that look lists the job's directory first; otherwise it lists the record that is already known."""
-        self.look_again = False
-        """Whether a look under way may have missed something, so that another one must follow soon."""
-        self.looked_at = PAST
-        """When the record was last listed."""
-        self.retry_at = PAST
-        """No change is tried before this time."""
-        self.held_off_until = PAST
-        """No lease is seized before this time: the contender gave its own back and leaves the job to others."""
-        self.give_up_at = PAST
-        """When to stop giving the lease back; it ends by itself then."""
-        self.announcement_due = PAST
-        """How long contact and history wait for the endpoints, which most leaders confirm at once."""
+        self.sent_at = PAST  # when the operation that is under way, or was last, was sent
+        self.look_due = NEVER  # when to look at the store again
+        self.look_from_top = True  # whether that look lists the job's directory first, not the known record
+        self.look_again = False  # whether a look under way may have missed something: another must follow soon
+        self.looked_at = PAST  # when the record was last listed
+        self.retry_at = PAST  # no change is tried before this time
+        self.held_off_until = PAST  # no lease is seized before: the contender gave its own back to others
+        self.give_up_at = PAST  # when to stop giving the lease back; it ends by itself then
+        self.announcement_due = PAST  # until then contact and history wait for the endpoints
 
     def due_times(self) -> list[float]:
         """The timers that count in every phase."""
         return [self.look_due, self.held_off_until, self.retry_at]
 
     # --- after an event
-
-    def look_at(self, when: float) -> None:
-        """Look at that time, and not before."""
-        self.look_due = when
 
     def look_by(self, when: float) -> None:
         """Look at that time at the latest."""
@@ -75,7 +62,7 @@ class PollSchedule:
         self.look_due = self.retry_at = self.sent_at + self._timing.retry
 
     def record_not_listed(self, *, gone: bool) -> None:
-        """The record could not be listed; ``gone`` says that its directory is not there any more."""
+        """The record could not be listed; ``gone`` says that its directory is gone."""
         self.look_from_top = gone
         self.look_due = self.sent_at + self._timing.retry
 
@@ -92,25 +79,21 @@ class PollSchedule:
         self.look_due = now + (self._timing.retry if self.look_again else interval)
 
     def change_failed(self, now: float, *, from_top: bool) -> None:
-        """A change was refused, or nobody knows: look now, and try again only after a pause."""
+        """A change was refused, or its outcome is unknown: look now, and retry only after a pause."""
         self.look_due = now
         self.retry_at = self.sent_at + self._timing.retry
         self.look_from_top = self.look_from_top or from_top
 
     def marked(self, now: float) -> None:
-        """An operator has marked the lease that a standby knew, so a seizure was refused: the next one need not wait.
-
-        With a pause, somebody who marks it again and again would get in between each time.
-        """
+        """An operator has marked the lease that a standby knew, so a seizure was refused: the next need not wait."""
+        # With a pause, somebody who marks it again and again would get in between each time.
         self.retry_at = min(self.retry_at, now)
 
     # --- after a transition
 
     def hold_off(self, now: float, *, zookeeper_tells: bool) -> None:
-        """The lease was given back: leave it to others first.
-
-        ZooKeeper tells standbys at once; without it, each of them looks when a renewal would be due.
-        """
+        """The lease was given back: leave it to others first."""
+        # ZooKeeper tells standbys at once; without it, each of them looks when a renewal would be due.
         self.held_off_until = now + (self._timing.hand_over if zookeeper_tells else self._timing.courtesy)
 
     def claim_begins(self) -> None:

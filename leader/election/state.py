@@ -1,7 +1,7 @@
-"""Election state: what one contender holds and believes of one job, the transitions of it, and its invariants. No I/O.
+"""Election state: what one contender holds and believes of one job, its transitions and its invariants. No I/O.
 
-Nothing here decides what to do next (:mod:`leader.election.steps`) or reads an answer
-(:mod:`leader.election.responses`). A transition changes the state and returns the commands that follow from it.
+:mod:`leader.election.steps` decides what to do next, :mod:`leader.election.responses` reads answers. A transition
+changes the state and returns the commands that follow from it.
 """
 
 from dataclasses import dataclass
@@ -33,24 +33,18 @@ from leader.timing import PAST, Timing
 class Phase(Enum):
     """How far a contender has come."""
 
-    STANDBY = "standby"
-    """Holds nothing; looks for a chance if it contends."""
-    CLAIMING = "claiming"
-    """Holds the lease, not yet the leader directory."""
-    LEADING = "leading"
-    """Leads."""
-    STEPPING_DOWN = "stepping down"
-    """No longer leads, but keeps the lease while its work is being stopped."""
-    RELEASING = "releasing"
-    """Gives the lease back."""
+    STANDBY = "standby"  # holds nothing; looks for a chance if it contends
+    CLAIMING = "claiming"  # holds the lease, not yet the leader directory
+    LEADING = "leading"  # leads
+    STEPPING_DOWN = "stepping down"  # no longer leads, but keeps the lease while its work is being stopped
+    RELEASING = "releasing"  # gives the lease back
 
 
 @dataclass(frozen=True, slots=True)
 class PendingOperation:
-    """The request under way: a command for the file system and what exists once it is done.
+    """The request under way: a command for the file system and what exists once it is done."""
 
-    At most one of ``lease``, ``directory`` and ``change`` is set; none for a look and for the creation of the job.
-    """
+    # At most one of lease, directory and change is set; none for a look and for the creation of the job.
 
     command: FilesCommand
     lease: Lease | None = None
@@ -64,46 +58,29 @@ class ElectionState:
     def __init__(
         self, job: str, contender: str, timing: Timing, session_id: str, contact: ContactAddress | None = None
     ) -> None:
-        """Start as a standby that does not contend.
-
-        ``contact`` is where this process listens; None if it neither listens nor suspects others.
-
-        Raises:
-            InvalidName: the job or the contender has no valid name.
-        """
+        """Start as a standby that does not contend; ``contact`` as for :class:`Election`."""
         self.job = names.check_job(job)
         self.contender = check_contender(contender)
         self.timing = timing
         self.phase = Phase.STANDBY
         self.contending = False
-        self.session_id = session_id
-        """The id of this contender's last try to lead, or of its leadership."""
-        self.adopting: LeaderDirectory | None = None
-        """The leadership of a dead process that is to be taken up; see :mod:`leader.election.adoption`."""
-        self.directory: LeaderDirectory | None = None
-        """The job's leader directory as last seen; None if there is none."""
-        self.doubted: LeaderDirectory | None = None
-        """A directory of a higher epoch beside this leader's own, to be looked at; None if there is none."""
-        self.attestation = Attestation()
-        """ZooKeeper's word on this process's own session."""
+        self.session_id = session_id  # the id of this contender's last try to lead, or of its leadership
+        self.adopting: LeaderDirectory | None = None  # a dead process's, to be taken up; see `adoption`
+        self.directory: LeaderDirectory | None = None  # the job's leader directory as last seen; None if there is none
+        self.doubted: LeaderDirectory | None = None  # of a higher epoch than this leader's own, to be looked at
+        self.attestation = Attestation()  # ZooKeeper's word on this process's own session
         self.rival = RivalLease(contender, timing, contact)
         self.holding = Holding(drift=timing.drift)
         self.contact = contact
         self.announcement = Announcement(contact)
         self.schedule = PollSchedule(timing)
         self.pending: PendingOperation | None = None
-        self.seize_reason = ""
-        """Why the lease could be seized, as one word for the history."""
-        self.successor = ""
-        """The contender for whom the lease is given back; empty for anybody."""
-        self.job_missing = False
-        """Whether the job's directory is to be created."""
-        self.paused: Pause | None = None
-        """The pause of the job, for people; None if it is not paused, as far as this contender has seen."""
-        self.barred_until = PAST
-        """Boot-clock seconds until which an operator keeps this contender from taking over, as far as it has seen."""
-        self.stop_demanded = False
-        """Whether the work that is being stopped was given a time by which it must have stopped."""
+        self.seize_reason = ""  # why the lease could be seized, as one word for the history
+        self.successor = ""  # the contender for whom the lease is given back; empty for anybody
+        self.job_missing = False  # whether the job's directory is to be created
+        self.paused: Pause | None = None  # for people: the pause of the job, as far as this contender has seen
+        self.barred_until = PAST  # boot-clock seconds; an operator keeps it from taking over, as far as seen
+        self.stop_demanded = False  # whether the work that is being stopped has a deadline
 
     # --- what others may ask
 
@@ -114,7 +91,7 @@ class ElectionState:
 
     @property
     def lease(self) -> Lease | None:
-        """The lease as last seen, whoever holds it."""
+        """The lease as last seen, own or not."""
         return self.rival.lease
 
     @property
@@ -139,7 +116,7 @@ class ElectionState:
         return self.directory is not None and self.directory.session_id == self.session_id
 
     def holds_until(self) -> float:
-        """Boot-clock seconds until which nobody else can lead; minus infinity if somebody can."""
+        """Boot-clock seconds until which no other can lead; minus infinity if another can."""
         return self.holding.until()
 
     def leads_until(self) -> float:
@@ -149,14 +126,12 @@ class ElectionState:
         return self.holding.until() - self.timing.stop_margin
 
     def is_leader(self, now: float) -> bool:
-        """Whether this contender leads at that time. Nobody else is asked."""
+        """Whether this contender leads at that time, from its own belief alone."""
         return now < self.leads_until()
 
     def attested(self, now: float) -> bool:
-        """Whether a lease may rely on ZooKeeper from now on.
-
-        A process that was paused may not have been told yet that what ZooKeeper said is nearly over.
-        """
+        """Whether a lease may rely on ZooKeeper from now on."""
+        # A process that was paused may not know yet that ZooKeeper's promise is nearly over.
         known, reserve = self.attestation, self.timing.call_timeout + self.timing.stop_margin
         return known.usable and now < known.until - reserve
 
@@ -223,7 +198,7 @@ class ElectionState:
     # --- transitions: how it ends
 
     def give_up_adoption(self, reason: str, now: float) -> list[Command]:
-        """The leadership cannot be taken up: whatever runs under it must have stopped by now. It does not contend."""
+        """The leadership cannot be taken up: its command must have stopped by now. It does not contend."""
         leader, self.adopting = self.adopting, None
         if leader is None:
             return []
@@ -234,7 +209,7 @@ class ElectionState:
     def release(self, successor: str) -> list[Command]:
         """Give the lease back as soon as that is possible, and do not contend."""
         self.contending = False
-        if self.adopting is not None:  # nothing runs under it any more, so its lease may be seized like any own one
+        if self.adopting is not None:  # its command has ended, so its lease may be seized like any own one
             self.adopting = None
             self.holding.clear()
             self.rival.abandon(self.session_id)
@@ -274,7 +249,7 @@ class ElectionState:
         return [*([TellReleased(lease)] if lease is not None else []), *self.lose(now)]
 
     def lose(self, now: float) -> list[Command]:
-        """Hold nothing any more, from whatever phase."""
+        """Drop lease and leadership, whatever the phase."""
         adoption_ends = self.give_up_adoption("Its lease ran out before it was taken up.", now)
         published = self.phase in (Phase.STEPPING_DOWN, Phase.RELEASING)
         self.phase = Phase.STANDBY

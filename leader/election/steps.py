@@ -1,7 +1,7 @@
 """Steps: chooses the next operation on the file system from an election's state. No I/O.
 
-Before anything else a due look is made. The next step depends on the phase: a standby seizes, a contender that holds
-the lease claims, a leader renews and announces, and one that steps down renews until it gives the lease back.
+A due look comes first. Then the phase decides: a standby seizes, a contender that holds the lease claims, a leader
+renews and announces, and one that steps down renews until it gives the lease back.
 """
 
 from collections.abc import Callable
@@ -69,10 +69,8 @@ class Steps:
                 return self._give_back(now)
 
     def seize_unread(self, released: Lease, now: float) -> PendingOperation | None:
-        """Seize a lease that is said to be released, without a look; None if it must not be seized now.
-
-        A name that says *released* may be seized by anybody, and the rename is executed only if that name is there.
-        """
+        """Seize a lease that is said to be released, without a look; None if it must not be seized now."""
+        # A name that says *released* may be seized by anybody, and the rename is executed only if that name is there.
         state = self._state
         if state.directory is None:
             return None
@@ -85,13 +83,13 @@ class Steps:
         theirs, reason = state.rival.lease, state.rival.expired_reason(now)
         if theirs is None or reason is None or now < max(state.schedule.held_off_until, state.barred_until):
             return None
-        if theirs.paused and reason != "own":  # whoever led when it was paused may lead on, after an outage too
+        if theirs.paused and reason != "own":  # the leader at the time of the pause may lead on, after an outage too
             return None
         return self._take(theirs, reason, now)
 
     def _take(self, theirs: Lease, reason: str, now: float) -> PendingOperation:
         state = self._state
-        # Every try has a session id of its own: an earlier try that is executed late is nobody's lease.
+        # Every try has a session id of its own: an earlier try that is executed late is a lease without a holder.
         state.rival.abandon(state.session_id)
         if theirs not in state.holding:  # otherwise it is our last try once more: listed, but not acknowledged
             state.seize_reason = reason
@@ -154,7 +152,9 @@ class Steps:
         if held is None or wanted is None:
             return None
         wanted = structs.replace(wanted, marks=0)  # a change by the holder is a sign of life
-        target = holding.pending(wanted) or structs.replace(wanted, sequence=holding.next_sequence)
+        # Others count from the first sight of a release, so one that was shown and forgotten must not come back.
+        pending = holding.pending(wanted) if wanted.mode is not Mode.RELEASED else None
+        target = pending or structs.replace(wanted, sequence=holding.next_sequence)
         holding.send(target, now)
         return PendingOperation(self._rename_lease(held, target), lease=target)
 

@@ -1,16 +1,15 @@
-"""Suspicion: whether the process that holds a lease is still there, told from a connection to it. No I/O.
+"""Suspicion: notices by a connection that the process that holds a lease is gone. No I/O.
 
 When a process dies, its connections end and its host refuses the next one. That takes milliseconds, while its ZooKeeper
 session lives on for seconds. A process counts as gone only after these three events, in this order:
 
-1. The process has greeted at this very address, and as the process that it is.
-2. That connection broke: an end or a reset. A process that dies sends one, but so does much else.
-3. Soon after, its host refuses a connection, or another process greets there: nobody of that name listens any more.
+1. The process has greeted at this very address, and as the process that it is. 2. That connection broke: an end or a
+reset. A process that dies sends one, but so does much else. 3. Soon after, its host refuses a connection, or another
+process greets there: the process no longer listens.
 
 Silence means nothing, however long it lasts: a paused process is silent, and so is one that is cut off. A refusal by a
-host that has never shown the process means nothing either: the address may lead somewhere else.
-
-A process that has released a lease says so on these connections. That is passed on, and proves nothing.
+host that has never shown the process means nothing either: the address may lead somewhere else. A process also says on
+these connections that it has released a lease; that is passed on, and proves nothing.
 """
 
 from collections.abc import Callable
@@ -19,30 +18,16 @@ from leader.election.ports import Heard, LivenessProbe, ProbeEnvironment, ProbeE
 from leader.layout.contact import ContactAddress, ReleaseNotice
 from leader.timing import PAST
 
-OnGone = Callable[[ContactAddress], None]
-"""Takes the contact whose process is gone."""
-
-OnReleased = Callable[[ReleaseNotice], None]
-"""Takes what a process says of a lease of its own."""
-
-OnAnswer = Callable[[bool], None]
-"""Takes whether the process lives."""
-
-FIRST_RETRY = 0.02
-"""Seconds until the first probe after a connection broke; the pause doubles with every further one."""
-
-SLOWEST_RETRY = 30.0
-"""Seconds between two probes of a process that does not answer, at most."""
-
-STEADY = 1.0
-"""Seconds that a connection has to last for its end to be followed by a quick probe. A process that hangs up at once
-is probed ever more slowly."""
+OnGone = Callable[[ContactAddress], None]  # takes the contact whose process is gone
+OnReleased = Callable[[ReleaseNotice], None]  # takes what a process says of a lease of its own
+OnAnswer = Callable[[bool], None]  # takes whether the process lives
+FIRST_RETRY = 0.02  # seconds until the first probe after a connection broke; the pause doubles with every further one
+SLOWEST_RETRY = 30.0  # seconds between two probes of a process that does not answer, at most
+STEADY = 1.0  # seconds a connection must last for a quick probe after its end; others are probed ever more slowly
 
 
 ANSWER_WITHIN = 0.2
-"""Seconds in which a process that is asked whether it lives has to greet. That takes a live one a few milliseconds.
-
-After the loss of a host, this time is added: its readers and standbys ask the stores meanwhile."""
+"""Seconds in which a process that is asked whether it lives has to greet; the loss of a host takes that longer."""
 
 
 class ProcessMonitor:
@@ -50,39 +35,30 @@ class ProcessMonitor:
 
     def __init__(
         self,
-        environment: ProbeEnvironment,
-        address: ContactAddress,
+        environment: ProbeEnvironment,  # connects
+        address: ContactAddress,  # of the process
+        # seconds. A refusal counts for so long after a connection broke, because addresses move from host to host.
+        # After as long a second connection is made beside one that holds, because that one may be broken at the other
+        # end only, and this also before a greeting. The one that is greeted on last is kept.
         window: float,
+        # Gives a random number from 0 to 1, so that the standbys of a process do not connect all at once.
         jitter: Callable[[], float],
-        on_gone: Callable[[], None],
-        on_released: OnReleased | None = None,
+        on_gone: Callable[[], None],  # called at most once
+        on_released: OnReleased | None = None,  # called with every notice
     ) -> None:
-        """Start the first probe.
-
-        Args:
-            environment: connects.
-            address: of the process.
-            window: seconds. A refusal counts for so long after a connection broke, because addresses move from host to
-                host. After as long a second connection is made beside one that holds, because that one may be broken
-                at the other end only, and this also before a greeting. The one that is greeted on last is kept.
-            jitter: gives a random number from 0 to 1, so that the standbys of a process do not connect all at once.
-            on_gone: called at most once.
-            on_released: called with every notice.
-        """
         self._environment, self._address, self._window = environment, address, window
         self._jitter, self._on_gone, self._on_released = jitter, on_gone, on_released
         self._probe: _Probe | None = None
         self._renewal: _Probe | None = None
         self._timer: Timer | None = None
-        self._met = False
-        """Whether the process has greeted at this address."""
+        self._met = False  # whether the process has greeted at this address
         self._greeted_at = PAST
         self._broke_at: float | None = None
         self._tries = 0
         self._start_probe()
 
     def close(self) -> None:
-        """Close all connections; nothing is reported any more."""
+        """Close all connections, and stop reporting."""
         for each in (self._probe, self._renewal):
             if each is not None:
                 each.close()
@@ -133,7 +109,6 @@ class ProcessMonitor:
         self._tries = min(self._tries + 1, 30)
 
     def _reset_tries_if_steady(self, now: float) -> None:
-        """A connection ends, or is replaced by its renewal: if it was steady, the next probe comes quickly."""
         if now - self._greeted_at >= STEADY:
             self._tries = 0
 
@@ -169,22 +144,16 @@ class Suspicion:
         jitter: Callable[[], float],
         on_released: OnReleased | None = None,
     ) -> None:
-        """Monitor nobody yet; see :class:`ProcessMonitor` for the arguments."""
+        """Start without monitors; see :class:`ProcessMonitor` for the arguments."""
         self._environment, self._window, self._jitter, self._on_released = environment, window, jitter, on_released
         self._monitors: dict[ContactAddress, ProcessMonitor] = {}
         self._followers: dict[ContactAddress, list[OnGone]] = {}
         self._asking: dict[ContactAddress, list[OnAnswer]] = {}
 
     def follow(self, contact: ContactAddress, on_gone: OnGone) -> None:
-        """Report from now on if the process is gone.
-
-        A follower that comes after the process is gone is told nothing, because its monitor has to meet the process
-        first: one that is granted a lease after that is not gone at all.
-
-        Args:
-            contact: of the process, as its leader has written it beside the lease.
-            on_gone: is called on the environment's thread, and never before this returns.
-        """
+        """Report from now on if the process is gone: on the environment's thread, and never before this returns."""
+        # A follower that comes too late is told nothing, because its monitor has to meet the process first: one that is
+        # granted a lease after that is not gone at all.
         self._followers.setdefault(contact, []).append(on_gone)
         if contact not in self._monitors:
             report = lambda: self._report(contact)  # noqa: E731  # the contact's, for as long as the monitor lasts
@@ -193,7 +162,7 @@ class Suspicion:
             )
 
     def leave(self, contact: ContactAddress, on_gone: OnGone) -> None:
-        """Report no more; the connection is closed when nobody follows."""
+        """Stop reporting; the connection is closed when its last follower leaves."""
         followers = self._followers[contact]
         followers.remove(on_gone)
         if not followers:
@@ -202,10 +171,8 @@ class Suspicion:
                 monitor.close()
 
     def ask(self, contact: ContactAddress, on_answer: OnAnswer) -> None:
-        """Ask on a new connection whether the process lives: it does if it greets within ``ANSWER_WITHIN`` seconds.
-
-        All who ask at the same time share the connection. ``on_answer`` is called once, and never before this returns.
-        """
+        """Ask on a new connection whether the process lives; answers once, never before this returns."""
+        # Everybody who asks at the same time shares the connection.
         waiting = self._asking.setdefault(contact, [])
         waiting.append(on_answer)
         if len(waiting) > 1:

@@ -14,7 +14,7 @@ from tenacity import (
     wait_fixed,
 )
 
-from leader.errors import Fenced, InvalidName, NoLeader, Paused
+from leader.errors import Fenced, InvalidName, Leaderless, NoLeader, Paused
 from leader.job import grants
 from leader.job.exceptions import Exceptions, JobException
 from leader.job.fenced_directory import LOOKS, FencedDirectory
@@ -32,28 +32,17 @@ from store.zookeeper import Children, Connection, Get, Set, ZooKeeper
 
 T = TypeVar("T")
 
-ATTEMPTS = 10
-"""Tries to change a lease that its leader renews at the same time."""
-
-POLL_S = 0.1
-"""Seconds between two looks for a successor."""
+ATTEMPTS = 10  # tries to change a lease that its leader renews at the same time
+POLL_S = 0.1  # seconds between two looks for a successor
 
 
 class JobAdmin:
-    """An operator's access to the jobs under one root; takes no lease.
+    """An operator's access to the jobs under one root; takes no lease."""
 
-    Unless it says otherwise, a method raises :class:`store.errors.StoreError` if the file system does not answer, and
-    :class:`leader.errors.NoLeader` if its job does not exist.
-    """
+    # Unless it says otherwise, a method raises StoreError if the file system does not answer, NoLeader without the job.
 
     def __init__(self, files: BoundedFiles, zookeeper: ZooKeeper | None, call_timeout: float) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            files: the file system; whoever opened it closes it.
-            zookeeper: likewise; None if there is none. With it, a leader notices a request sooner.
-            call_timeout: seconds for each call of a store.
-        """
+        """Connect to nothing yet; the caller closes the stores. With ZooKeeper a leader notices a request sooner."""
         self._files = files
         self._zookeeper = zookeeper
         self._timeout = call_timeout
@@ -89,12 +78,12 @@ class JobAdmin:
         except NotFound as error:
             raise NoLeader(f"{error}") from error
 
-    def exceptions(self, job: str, retained: int) -> list[JobException]:
-        """Return the newest failures of the job, oldest first; at most that many."""
+    def exceptions(self, job: str) -> list[JobException]:
+        """Return the newest failures of the job, oldest first."""
         for _ in range(LOOKS):
             with suppress(Fenced):  # a leader has claimed the job between two calls
-                return Exceptions(self.directory(job), retained).list()
-        return Exceptions(self.directory(job), retained).list()
+                return Exceptions(self.directory(job)).list()
+        return Exceptions(self.directory(job)).list()
 
     def directory(self, job: str, known: LeaderDirectory | None = None) -> FencedDirectory:
         """Return the job's leader directory as a store; the next leader's claim fences it. No call if it is known."""
@@ -113,11 +102,7 @@ class JobAdmin:
         return directory, record.lease
 
     def record(self, job: str) -> tuple[LeaderDirectory, Record]:
-        """Return the job's leader directory and record, which has a lease.
-
-        Raises:
-            NoLeader: there is no such job, or its record holds no lease.
-        """
+        """Return the job's leader directory and record; NoLeader also if the record holds no lease."""
         check_job(job)
         try:
             directory, record = self._files.call("lease", lambda files: job_tree.read(files, job), self._timeout)
@@ -128,10 +113,7 @@ class JobAdmin:
         return directory, record
 
     def contenders(self, job: str) -> list[str] | None:
-        """Return the contenders that have announced themselves in ZooKeeper; None if ZooKeeper does not answer.
-
-        A node whose name cannot be a contender's is left out.
-        """
+        """Return the contenders that have announced themselves in ZooKeeper; None if ZooKeeper does not answer."""
         if self._zookeeper is None:
             return None
         self._zookeeper.start()
@@ -145,11 +127,12 @@ class JobAdmin:
             return None
         return sorted(filter(_is_contender, found))
 
-    def ask_to_hand_over(self, job: str, successor: str = ANYBODY, operator: str = "") -> LeaderDirectory:
-        """Ask the leader to hand over, and return the leadership that will end.
+    def ask_to_hand_over(self, job: str, successor: str = ANYBODY, operator: str = "") -> LeaderDirectory | None:
+        """Ask the leader to hand over, and return the leadership that will end; None if the successor leads already.
 
         The request is a change of the lease's name. The leader finds it when it renews the lease, or at once if
-        ZooKeeper can tell it that something has changed.
+        ZooKeeper can tell it. If the same was asked before, and the lease is free meanwhile, that leadership is
+        returned.
 
         Args:
             job: name of the job.
@@ -159,14 +142,24 @@ class JobAdmin:
         Raises:
             InvalidName: the successor cannot be a contender's name.
             NoLeader: the job has no leader.
-            Paused: nobody may take over.
+            Paused: no process may take over.
             Unknown: it may have been asked; the message says what to do.
         """
         if successor != ANYBODY:
             check_contender(successor)
-        remedy = f"see `ha list`, and ask again if epoch and holder of {job} stay the same"
+        remedy = f"see `ha job list`, and ask again if epoch and holder of {job} stay the same"
         with doubts(f"the leader of job {job!r} is asked to hand over", remedy):
-            directory, leader = self._mark(job, lambda lease: lease.asked_to(successor))
+            try:
+                directory, leader = self._mark(
+                    job, lambda lease: lease if lease.contender == successor else lease.asked_to(successor)
+                )
+            except Leaderless:
+                directory, lease = self.lease(job)
+                if lease.mode is Mode.RELEASED and lease.successor and successor in (ANYBODY, lease.successor):
+                    return directory
+                raise
+        if leader == successor:
+            return None
         if operator:
             grants.record_operator(self._files, job, directory, operator, leader, self._timeout)
         self.poke(job)
@@ -183,24 +176,18 @@ class JobAdmin:
             return None
 
     def check_led(self, job: str) -> None:
-        """Raise ``NoLeader`` if nobody holds the job's lease. Its holder may have died; then the next one answers."""
+        """Raise ``NoLeader`` if the job's lease has no holder. A holder may be dead; then the next one answers."""
         if self.lease(job)[1].mode is Mode.RELEASED:
             raise _free(job)
 
     def ask_to_look(self, job: str) -> None:
-        """Have the leader look for requests: like a request to hand over, it finds this when it renews the lease.
-
-        Raises:
-            NoLeader: the job has no leader.
-        """
+        """Have the leader look for requests: it finds this when it renews the lease. NoLeader without one."""
         self._mark(job, Lease.asked_to_look)
         self.poke(job)
 
     def _mark(self, job: str, mark: Callable[[Lease], Lease]) -> tuple[LeaderDirectory, str]:
-        """Mark the present lease, and return whose it is; that is refused if its leader has just renewed it.
-
-        If the answer is lost and that leadership is over when it looks again, that one was asked: no second one is.
-        """
+        """Mark the present lease, and return whose it is; that is refused if its leader has just renewed it."""
+        # If the answer is lost and that leadership is over when it looks again, that one was asked: no second one is.
         perhaps: tuple[LeaderDirectory, str] | None = None
         for attempt in attempts():
             with attempt:
@@ -224,8 +211,10 @@ class JobAdmin:
         if lease.mode is Mode.RELEASED:
             raise _free(job)
         marked = mark(lease)
+        if marked == lease:
+            return directory, lease.contender
         if lease.paused and not marked.paused:
-            raise Paused(f"Job {job!r} is {present(record)}, so nobody may take over: `ha resume {job}` first.")
+            raise Paused(f"Job {job!r} is {present(record)}: it cannot be handed over before `ha job resume {job}`.")
         again = marked.successor in (LOOK, PAUSED)  # each request to look is one more
         if again or marked.successor != lease.successor:
             self.rename_lease(job, directory, lease, marked)
@@ -261,8 +250,8 @@ def attempts() -> Retrying:
     return Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(known), reraise=True)
 
 
-def _free(job: str) -> NoLeader:
-    return NoLeader(f"Job {job!r} has no leader: its lease is free.")
+def _free(job: str) -> Leaderless:
+    return Leaderless(f"Job {job!r} has no leader: its lease is free.")
 
 
 def _rename(old: str, new: str) -> Callable[[Files], None]:

@@ -16,16 +16,11 @@ from store.errors import NotFound
 from store.files import Files
 from store.outcome import doubts
 
-DRAINED = ".drained"
-"""A name with a dot is no job's."""
+DRAINED = ".drained"  # a name with a dot is no job's
 
 
 def drained(files: Files) -> dict[str, Bar]:
-    """All hosts that an operator has drained, by name, also those whose time is over: one list.
-
-    Raises:
-        StoreError: the store does not answer.
-    """
+    """All hosts that an operator has drained, by name, also those whose time is over: one list."""
     try:
         entries = [entry.name for entry in files.list(DRAINED)]
     except NotFound:
@@ -54,14 +49,7 @@ def undrain(files: Files, host: str, besides: str = "") -> bool:
 
 
 def bar_if_drained(files: Files, job: str, contender: str, wall: float) -> Bar | None:
-    """Bar a contender from a job if its host is drained now; for a process that begins to contend: one list.
-
-    Returns:
-        the order, and None if there is none. A job that does not exist yet is not barred.
-
-    Raises:
-        StoreError: the store does not answer.
-    """
+    """Bar a contender that begins, if its host is drained now (one list); return the order. A new job is not barred."""
     order = drained(files).get(contender)
     if order is None or order.until <= wall:
         return None
@@ -72,16 +60,9 @@ def bar_if_drained(files: Files, job: str, contender: str, wall: float) -> Bar |
 
 
 def bar(admin: JobAdmin, job: str, wanted: Bar) -> None:
-    """Bar a contender from taking a job over, or change until when and why. It keeps what it leads.
-
-    The lease gets another name after that. So a seizure that was decided before is refused, and whoever wanted it looks
-    again. Without a leader there is no such name to change: then the next look counts.
-
-    Raises:
-        InvalidName: the contender has no valid name, or the reason is too long.
-        NoLeader: there is no such job.
-        StoreError: the store refuses, or does not answer. In the second case bar it again.
-    """
+    """Bar a contender from taking a job over, or change until when and why. It keeps what it leads."""
+    # The lease gets another name after that, so a seizure that was decided before is refused, and its contender looks
+    # again. Without a leader there is no name to change: then the next look counts. After a StoreError, bar it again.
     entry = wanted.name
 
     def attempt(leader: LeaderDirectory, record: Record) -> None:
@@ -99,18 +80,16 @@ def bar(admin: JobAdmin, job: str, wanted: Bar) -> None:
 
 
 def unbar(admin: JobAdmin, job: str, contender: str) -> bool:
-    """Let a contender take a job over again; returns whether it was barred.
+    """Let a contender take a job over again; returns whether it was barred. After a StoreError, ask again."""
+    found = False
 
-    Raises:
-        NoLeader: there is no such job.
-        StoreError: the store refuses, or does not answer. In the second case ask again.
-    """
+    def attempt(leader: LeaderDirectory, record: Record) -> None:
+        nonlocal found
+        found = found or contender in bars(record)  # the answer to a deletion may be lost
+        _forget(admin, job, leader, record, contender)
 
-    def attempt(leader: LeaderDirectory, record: Record) -> bool:
-        return _forget(admin, job, leader, record, contender)
-
-    with doubts(f"{contender} is barred from job {job!r} no more", "ask again, which does no harm"):
-        found: bool = attempts()(lambda: attempt(*admin.record(job)))
+    with doubts(f"the bar of {contender} from job {job!r} has ended", "ask again, which does no harm"):
+        attempts()(lambda: attempt(*admin.record(job)))
     if found:
         admin.poke(job)
     return found
@@ -118,9 +97,7 @@ def unbar(admin: JobAdmin, job: str, contender: str) -> bool:
 
 def _forget(
     admin: JobAdmin, job: str, leader: LeaderDirectory, record: Record, contender: str, besides: str = ""
-) -> bool:
-    found = [name for name in record.bars if (each := Bar.parse(name)) and each.contender == contender]
-    for name in found:
-        if name != besides:
+) -> None:
+    for name in record.bars - {besides}:
+        if (each := Bar.parse(name)) and each.contender == contender:
             admin.directory(job, leader).delete(f"{RECORD}/{name}")
-    return bool(found)

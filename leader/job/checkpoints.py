@@ -24,17 +24,10 @@ from store.clock import BOOT_CLOCK, now
 from store.errors import AlreadyExists, NotFound, NotSent, NotWritable
 from store.outcome import Outcome
 
-ATTEMPTS = 4
-"""Tries of one change whose outcome stays unknown, each within the call time-out."""
-
-RETRY_S = 0.5
-"""Pause between two tries to hand out an id."""
-
-CALL = "checkpoint"
-"""Name of a change in messages and metrics; a read is called ``checkpoints``."""
-
-MOST_QUERIES = 256
-"""Queries of one job. More queries would mean that their names change at each start, and entries are never removed."""
+ATTEMPTS = 4  # tries of one change whose outcome stays unknown, each within the call time-out
+RETRY_S = 0.5  # pause between two tries to hand out an id
+CALL = "checkpoint"  # name of a change in messages and metrics; a read is called `checkpoints`
+MOST_QUERIES = 256  # of one job. With more, their names change at each start: entries would pile up
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +52,8 @@ class BatchPublished:
 class Checkpoints:
     """The checkpoints of a job, for its leader; safe to use from several threads.
 
-    Every method raises:
-
-    - :class:`leader.errors.Fenced` once another leader has taken over;
-    - :class:`leader.errors.Unreadable` if the store holds a name that is neither a checkpoint's nor the counter's;
-    - :class:`store.errors.StoreError` if the store does not answer, or the outcome of a change stays unknown.
+    Every method also raises :class:`leader.errors.Unreadable` if the store holds a name that is neither a checkpoint's
+    nor the counter's.
     """
 
     def __init__(
@@ -81,8 +71,7 @@ class Checkpoints:
             changed: called with the checkpoints after every publication, to mirror them in ZooKeeper.
             retained: completed checkpoints to keep of each query, at least 1.
             observer: learns of each id handed out and each batch published, but not of errors.
-            patience: seconds for which :meth:`next` is tried again if the store cannot take changes now: while
-                NameNodes change their roles, none of them is active.
+            patience: seconds for which :meth:`next` retries while no NameNode is active.
         """
         self._patience = patience
         self._changed = changed
@@ -91,11 +80,9 @@ class Checkpoints:
         self._observer = observer
         self._lock = threading.Lock()
         self._known: CheckpointList | None = None
-        self._counted = 0
-        """Last number that the counter was set to with an acknowledgement."""
+        self._counted = 0  # last number that the counter was set to with an acknowledgement
         self._acknowledged: dict[str, CheckpointEntry] = {}
-        self._doubted: dict[str, CheckpointEntry] = {}
-        """By query, the last entry that was written without an acknowledgement, if no acknowledged one followed."""
+        self._doubted: dict[str, CheckpointEntry] = {}  # by query: the last, unless an acknowledged one followed
 
     def state(self) -> CheckpointState:
         """Read the counter and each query's newest checkpoint from the file system."""
@@ -124,7 +111,7 @@ class Checkpoints:
                     number = self._take()
                     self._tell()
                 break
-            except (NotSent, NotWritable):  # it was handed out to nobody
+            except (NotSent, NotWritable):  # it was not handed out
                 if now() >= started + self._patience:
                     raise
             BOOT_CLOCK.sleep(RETRY_S)
@@ -133,9 +120,7 @@ class Checkpoints:
         return number
 
     def set(self, number: int) -> int:
-        """Continue the ids at a number, and return the next id.
-
-        The next id is that number, or a higher one if it was not certain that the counter stood there already.
+        """Continue the ids at a number, and return the next id: that number, or a higher one after an unknown outcome.
 
         Raises:
             InvalidName: the number is not an id, or it was handed out before and must not come twice.
@@ -223,17 +208,15 @@ class Checkpoints:
             )
 
     def _gives_way(self, found: CheckpointList, entry: CheckpointEntry) -> CheckpointEntry | None:
-        """Return the entry to rename: that of the same checkpoint, or the oldest if no more may be kept; else None."""
+        """Return the entry to rename: that of the same checkpoint, or the oldest if all places are taken; else None."""
         entries = found.entries.get(entry.checkpoint.query, ())
         if entries and entries[-1].checkpoint.order == entry.checkpoint.order:
             return entries[-1]
         return entries[0] if len(entries) >= self._most else None
 
     def _drop(self, entries: list[CheckpointEntry]) -> list[CheckpointEntry]:
-        """Delete the oldest surplus entries, left by a lower limit or by a change that was executed late.
-
-        An entry that cannot be deleted now is deleted with a later batch; the new checkpoint counts all the same.
-        """
+        """Delete the oldest surplus entries, left by a lower limit or by a change that was executed late."""
+        # An entry that cannot be deleted now is deleted with a later batch; the new checkpoint counts all the same.
         while len(entries) > self._most:
             dropped = self._delete(entries[0].name)
             if not dropped.done and not isinstance(dropped.error, NotFound):
@@ -252,7 +235,7 @@ class Checkpoints:
         for last in _attempts():
             found = self._fresh()
             old, new = found.next_id, target(found.next_id)
-            if new > MAX_ID:  # could not be read back, and the ids would begin anew
+            if new > MAX_ID:  # could not be read back, and the ids would start at zero
                 raise InvalidName(
                     f"The checkpoint ids of job {self._directory.job!r} end at {MAX_ID:,}: rename its counter by hand."
                 )

@@ -2,7 +2,7 @@
 
 A cleanup begins with a mark on the job's state, by one rename. So it begins only from a state that ends a job for good,
 and a process that wants to run the job again either finds the mark or comes first. Every step is a rename to a place
-that the mark names. So any process can go on after a crash, and the store refuses a step that it executes late.
+that the mark names. So any process can continue after a crash, and the store refuses a step that comes late.
 """
 
 import re
@@ -19,8 +19,8 @@ from leader.job.versioned_files import NumberedEntry, newest, numbered
 from leader.layout.names import BLOBS, GRAPH, OUT, REWINDING, REWOUND, SEQUENCE, SPARK, TRASH
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
 
+# Cleaned up in this order: a folder that points to another one goes first.
 FOLDERS = (GRAPH, BLOBS, SPARK, OUT, REWINDING)
-"""The folders that are cleaned up, in order: a folder that points to another one goes first."""
 
 _TRASH = re.compile(r"[0-9a-f]{8}")
 _MOVED = re.compile(rf"({'|'.join(FOLDERS)})(){SEQUENCE}")
@@ -28,30 +28,21 @@ _MOVED = re.compile(rf"({'|'.join(FOLDERS)})(){SEQUENCE}")
 
 @dataclass(frozen=True, slots=True)
 class Trashed:
-    """The entries that one cleanup, or one replacement of a query's checkpoint, has moved to the trash.
+    """The entries that one cleanup, or one replacement of a query's checkpoint, has moved to the trash."""
 
-    Attributes:
-        name: of the folder in the trash.
-        folders: former paths in the leader directory.
-        restorable: whether the job has not run again since; always true for a query's checkpoint.
-        at_ms: last change, in milliseconds since 1970 by the store's wall clock; for display only.
-    """
-
-    name: str
-    folders: tuple[str, ...]
-    restorable: bool
-    at_ms: int
+    name: str  # of the folder in the trash
+    folders: tuple[str, ...]  # former paths in the leader directory
+    restorable: bool  # whether the job has not run again since; always true for a query's checkpoint
+    at_ms: int  # last change, in milliseconds since 1970 by the store's wall clock; for display only
 
 
 class Cleanup:
     """The leftovers of a job, for its leader, or for an operator while the job has no leader.
 
-    Every method raises :class:`leader.errors.Fenced` once a leader has taken over, and :class:`store.errors.StoreError`
-    if the store refuses a call or its outcome stays unknown. In that case call the method again.
+    After an unknown outcome call the method again.
     """
 
     def __init__(self, directory: FencedDirectory) -> None:
-        """Connect to nothing yet; ``directory`` is the leader directory."""
         self._directory = directory
         self._status = JobStatus(directory)
         self._results = Results(directory)
@@ -60,10 +51,8 @@ class Cleanup:
     def clean(self) -> str:
         """Move the graph, the blobs, Spark's checkpoints and output to the trash, then mark the dirty results clean.
 
-        After a crash it goes on where it stopped. If everything is clean, it changes nothing.
-
-        Returns:
-            Name of the folder in the trash.
+        It returns the name of the folder in the trash. After a crash it continues where it stopped; if everything is
+        clean, it changes nothing.
 
         Raises:
             Conflict: another process changed the state at the same moment.
@@ -88,10 +77,7 @@ class Cleanup:
         return marked.trash
 
     def restore(self) -> str:
-        """Undo the last cleanup, even an incomplete one; results stay clean.
-
-        Returns:
-            Name of the folder in the trash.
+        """Undo the last cleanup, even an incomplete one, and return its folder in the trash; results stay clean.
 
         Raises:
             Conflict: another process changed the state at the same moment, or the job has a new folder of that name.
@@ -139,8 +125,7 @@ class Cleanup:
     def empty(self, older_than_ms: int = 0) -> list[str]:
         """Delete the contents of the trash for good, except an incomplete cleanup; return the deleted names.
 
-        Args:
-            older_than_ms: only what was changed so long ago, by the store's clock.
+        With ``older_than_ms``, only what was changed so long ago, by the store's clock.
         """
         marked = self._status.entry()
         kept = marked.trash if marked.cleaning == "cleaning" else ""
@@ -164,7 +149,6 @@ class Cleanup:
         return found
 
     def _ended(self) -> StatusEntry:
-        """Return the state of a job that has ended for good."""
         found = self._status.certain()
         if not found.status.globally_terminal:
             raise Invalid(

@@ -1,11 +1,11 @@
-"""Exceptions: the newest failures of a job, whoever led it, behind the fence. Each is one file, moved into its name.
+"""Exceptions: the newest failures of a job, of all leaders, behind the fence. Each is one file, moved into its name.
 
     exceptions/<number>-<eight hex digits>[~<sequence>]
     exceptions/<number>-<eight hex digits>=<packed>     a short one is the name of an empty folder
 
-A file takes half a second in HDFS, and a leader that gives its lease back because of the failure has not so much time.
-The number is one higher than the newest one's, so it says the order of the failures as their writers saw it. Two
-writers of one leadership, the sidecar and its driver, may take the same number: the digits keep their files apart.
+A file takes half a second in HDFS: too long for a leader that gives its lease back because of the failure. The number,
+one higher than the newest one's, is the order of the failures as their writers saw it. Sidecar and driver of one
+leadership may take the same number: the digits keep their files apart.
 """
 
 import re
@@ -26,12 +26,8 @@ from store.errors import Invalid, NotFound, StoreError
 from store.files import Entry
 
 MESSAGE_BYTES = 1_000
-TRACE_BYTES = 4_000
-"""A longer trace loses its middle: the error stands at one end, and its root cause at the other."""
-
-DUMP_BYTES = 64_000
-"""Of the thread dumps of a program that did not answer."""
-
+TRACE_BYTES = 4_000  # a longer trace loses its middle: the error stands at one end, and its root cause at the other
+DUMP_BYTES = 64_000  # of the thread dumps of a program that did not answer
 UNSAID = "The failure came without an exception."
 
 _CUT = "\n[...]\n"
@@ -39,27 +35,16 @@ _ENTRY = re.compile(rf"([1-9][0-9]{{0,15}})-[0-9a-f]{{8}}(?:=([A-Za-z0-9_-]+))?{
 
 
 class JobException(msgspec.Struct, frozen=True, kw_only=True):
-    """One failure of a job.
+    """One failure of a job."""
 
-    Attributes:
-        kind: class of the exception; or in one word how a program has ended, ``exit-3`` for example.
-        message: its text.
-        query: of which query; empty if it is no query's.
-        trace: stack trace.
-        dump: thread dumps of a program that did not answer.
-        epoch: of the leadership.
-        host: name of the host.
-        at_ms: milliseconds since 1970 by the file system's wall clock; for display only.
-    """
-
-    kind: str
-    message: str
-    query: str = ""
-    trace: str = ""
-    dump: str = ""
-    epoch: int = 0
-    host: str = ""
-    at_ms: int = 0
+    kind: str  # class of the exception; or in one word how a program has ended, `exit-3` for example
+    message: str  # its text
+    query: str = ""  # the query that failed; empty if it is no query's failure
+    trace: str = ""  # stack trace
+    dump: str = ""  # thread dumps of a program that did not answer
+    epoch: int = 0  # of the leadership
+    host: str = ""  # name of the host
+    at_ms: int = 0  # milliseconds since 1970 by the file system's wall clock; for display only
 
 
 class _Wire(JobException, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,19 +55,10 @@ _decoder = msgspec.json.Decoder(_Wire)
 
 
 class Exceptions:
-    """The failures of a job; only its leader adds some.
-
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over, and
-    :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
-    """
+    """The failures of a job; only its leader adds some."""
 
     def __init__(self, directory: FencedDirectory, retained: int = EXCEPTIONS_RETAINED) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            directory: the leader directory.
-            retained: number of failures that are kept; at least 1.
-        """
+        """Connect to nothing yet; ``retained`` failures are kept, at least 1."""
         self._directory = directory
         self._retained = retained
 
@@ -146,12 +122,10 @@ class _Kept(NamedTuple):
     number: int
     name: str
     at_ms: int
-    packed: str
-    """The text in a folder's name; empty for a file."""
+    packed: str  # the text in a folder's name; empty for a file
 
 
 def _numbered(entries: Sequence[Entry]) -> list[_Kept]:
-    """Return the failures among the entries, oldest first."""
     found = ((entry, _ENTRY.fullmatch(entry.name)) for entry in entries)
     return sorted(
         _Kept(int(match[1]), entry.name, entry.modified_ms, match[2] or "")

@@ -1,4 +1,4 @@
-"""ExcludedHosts: the hosts that a job's executors keep off from its next start, as operators say. Behind the fence.
+"""ExcludedHosts: the hosts that a job's executors keep off from its next start. Behind the fence.
 
     graph/excluded=<host>
 
@@ -16,21 +16,14 @@ from store.errors import NotFound
 
 EXCLUDED = "excluded="
 
-MOST_HOSTS = 100
-"""More are a matter of the cluster's own configuration."""
-
+MOST_HOSTS = 100  # more are a matter of the cluster's own configuration
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,198}[A-Za-z0-9])?")
 
 
 class ExcludedHosts:
-    """Of one job; only its leader changes them.
-
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over, and
-    :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
-    """
+    """Of one job; only its leader changes them."""
 
     def __init__(self, directory: FencedDirectory) -> None:
-        """Connect to nothing yet."""
         self._directory = directory
 
     def load(self) -> list[str]:
@@ -58,11 +51,7 @@ def text_of(hosts: Sequence[str]) -> str:
 
 
 def hosts_of(text: str) -> list[str]:
-    """Read hosts that are separated by commas: sorted, and each once.
-
-    Raises:
-        InvalidName: one of them can be no host, or there are too many.
-    """
+    """Read hosts that are separated by commas: sorted, and each once. InvalidName says what is wrong with them."""
     found = sorted({each.strip() for each in text.split(",") if each.strip()})
     for each in found:
         if not _HOST.fullmatch(each):

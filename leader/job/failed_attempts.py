@@ -1,13 +1,12 @@
-"""FailedAttempts: how often in a row a job's command has failed without progress, whoever led it. Behind the fence.
+"""FailedAttempts: counts a job's failures in a row without progress, across all leaders. Behind the fence.
 
     graph/attempts=<failures>~<hopeless>~<batches>~<cause>~<host>~<0|1>[~<sequence>]
     graph/waits=<sequence>~<milliseconds>
 
-The first folder counts: one rename of it is one failure more. A file would cost half a second, for which the job's next
-leader would have to wait. It is renamed after a failure, and at no other time. It moves with the leader directory, so a
-change of leader forgets no failure. Progress is a completed batch of any query. A remedy, if the last number says that
-there is one, lies in the folder, as packed names. The second folder is there while a leader waits because of the
-failures with that sequence, for people.
+The first folder counts: a failure renames it once, and nothing else does. A file would cost half a second, for which
+the next leader would have to wait. It moves with the leader directory, so a change of leader forgets no failure.
+Progress is a completed batch of any query. A remedy, if the last number says that there is one, lies in the folder, as
+packed names. The second folder shows people that a leader waits because of the failures with that sequence.
 """
 
 import hashlib
@@ -29,12 +28,8 @@ from store.files import Entry
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0
 """Between two tries. A command that has run for the longest pause is not failing at its start: that is progress too."""
 
-TRIES = 4
-"""Of one change, while changes that the store executes late come before it."""
-
-LONGEST_CAUSE, LONGEST_HOST = 40, 100
-"""Bytes of them in a name. It has 255, and its numbers take less than 100."""
-
+TRIES = 4  # of one change, while changes that the store executes late come before it
+LONGEST_CAUSE, LONGEST_HOST = 40, 100  # bytes of them in a name. It has 255, and its numbers take less than 100
 _REMEDY = "remedy"
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _TEXT = "([A-Za-z0-9._-]*)"
@@ -43,23 +38,14 @@ _WAITS = re.compile(rf"waits={_NUMBER}~{_NUMBER}")
 
 
 class Attempts(msgspec.Struct, frozen=True):
-    """Failures in a row.
+    """Failures in a row."""
 
-    Attributes:
-        failures: their number.
-        cause: how the last one has ended, in one word.
-        host: where that was.
-        batches: digest of the newest completed batch of each query at the last one; empty if there was none.
-        hopeless: how many of them no restart could mend; they use up no attempts.
-        remedy: what to do about the last one, because no restart mends it; empty if one may.
-    """
-
-    failures: int = 0
-    cause: str = ""
-    host: str = ""
-    batches: str = ""
-    hopeless: int = 0
-    remedy: str = ""
+    failures: int = 0  # their number
+    cause: str = ""  # how the last one has ended, in one word
+    host: str = ""  # where that was
+    batches: str = ""  # digest of the newest completed batch of each query at the last one; empty if there was none
+    hopeless: int = 0  # how many of them no restart could mend; they use up no attempts
+    remedy: str = ""  # what to do about the last one, because no restart mends it; empty if one may
 
     @property
     def used(self) -> int:
@@ -69,47 +55,34 @@ class Attempts(msgspec.Struct, frozen=True):
     @property
     def pause(self) -> float:
         """Seconds before the next try: none after the first failure, then 1, 2, 4 and so on to 300."""
+        # One that no restart mends is tried once on the next host, and then at the longest pause.
         if self.failures <= 1:
             return 0.0
+        if self.remedy:
+            return LONGEST_PAUSE_S
         return min(LONGEST_PAUSE_S, SHORTEST_PAUSE_S * 2.0 ** min(self.failures - 2, 20))
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One listing of the folder.
+    """One listing of the folder."""
 
-    Attributes:
-        attempts: the failures so far, without the remedy.
-        name: of the folder that counts; empty if there is none yet.
-        sequence: its sequence; 0 if there is none.
-        has_remedy: whether a remedy lies in it.
-        older: other folders that counted once.
-        waits: names of the folders that say that a leader waits.
-        next_try_ms: when it tries again, by the store's clock; 0 if none waits.
-    """
-
+    # The failures so far, without the remedy.
     attempts: Attempts = Attempts()  # noqa: RUF009  # it is frozen
-    name: str = ""
-    sequence: int = 0
-    has_remedy: bool = False
-    older: tuple[str, ...] = ()
-    waits: tuple[str, ...] = ()
-    next_try_ms: int = 0
+    name: str = ""  # of the folder that counts; empty if there is none yet
+    sequence: int = 0  # its sequence; 0 if there is none
+    has_remedy: bool = False  # whether a remedy lies in it
+    older: tuple[str, ...] = ()  # other folders that counted once
+    waits: tuple[str, ...] = ()  # names of the folders that say that a leader waits
+    next_try_ms: int = 0  # when it tries again, by the store's clock; 0 if none waits
 
 
 class FailedAttempts:
-    """The failures of one job; only its leader changes them.
-
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over,
-    :class:`leader.errors.Unreadable` if somebody has damaged what is said of them, and
-    :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
-    """
+    """The failures of one job; only its leader changes them. Unreadable if somebody has damaged their entries."""
 
     def __init__(self, directory: FencedDirectory) -> None:
-        """Connect to nothing yet."""
         self._directory = directory
-        self._doubted: Attempts | None = None
-        """The last ones written, while it is not known whether they are."""
+        self._doubted: Attempts | None = None  # the last ones written, while it is not known whether they are
 
     def load(self) -> Attempts:
         """Return the failures so far: none if a batch has been completed since the last one."""
@@ -117,10 +90,7 @@ class FailedAttempts:
         return Attempts() if found.failures and self._batches() != found.batches else found
 
     def shown(self) -> tuple[Attempts, int]:
-        """Return the last failures, and when the next try is, for display.
-
-        That is in milliseconds since 1970 by the store's wall clock; 0 if no leader waits.
-        """
+        """Return the last failures, and when the next try is, in milliseconds by the store's clock; 0 if none waits."""
         found = self._find()
         if not found.has_remedy:
             return found.attempts, found.next_try_ms
@@ -137,16 +107,8 @@ class FailedAttempts:
             self._directory.make_folder(f"{GRAPH}/waits={found.sequence}~{round(seconds * 1000)}")
 
     def add(self, cause: str, host: str, seconds: float, remedy: str = "") -> Attempts:
-        """Count a failure, unless there was progress; return the failures in a row.
-
-        It is called again after an unknown outcome, on the same object, and the failure counts once.
-
-        Args:
-            cause: how the command has ended, in one word.
-            host: of this process.
-            seconds: for how long the command has run.
-            remedy: what to do about it, if no restart mends it.
-        """
+        """Count a failure, unless there was progress; return the failures in a row. Called again, it counts once."""
+        # Again: on the same object, after an unknown outcome.
         if seconds >= LONGEST_PAUSE_S:
             self.forget()
             return Attempts()
@@ -163,7 +125,7 @@ class FailedAttempts:
         return self._change(after)
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Reset the count."""
         if self._find().name:
             self._change(lambda _: Attempts())
 
@@ -237,7 +199,6 @@ def _name(attempts: Attempts) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    """Escape a text, without its end if it is too long."""
     while len(escaped := escape(text)) > most:
         text = text[:-1]
     return escaped

@@ -1,9 +1,9 @@
 """FencedDirectory: a job's leader directory as a store, for the leader that owns it.
 
-Every call has a deadline, and every change is acknowledged or raises an error. :meth:`FencedDirectory.commit` makes a
-change: it renames an entry to a name that never existed before. So a change is a compare-and-set. A change that the
-store executes late finds its source gone or its destination taken. The next leader claims the job by renaming the
-whole directory, which fences every later change. See decision 16.
+Every call has a deadline, and every change is acknowledged or raises an error. :meth:`FencedDirectory.commit` renames
+an entry to a name that never existed before. So a change is a compare-and-set, and one that the store executes late
+finds its source gone or its destination taken. The next leader claims the job by renaming the whole directory, which
+fences every later change. See decision 16.
 """
 
 import uuid
@@ -22,43 +22,27 @@ from store.paths import parent
 
 T = TypeVar("T")
 
-ATTEMPTS = 6
-"""Tries of one change whose outcome stays unknown, each within the call time-out."""
+ATTEMPTS = 6  # tries of one change whose outcome stays unknown, each within the call time-out
+LOOKS = 3  # lists before a name counts as absent: `file://` may miss an entry that is renamed during the list
+MAX_BYTES = 1 << 20  # of a file: one call must move it within its time-out. Bigger data belongs below `path()`
+FILE_TIMEOUTS = 4  # call time-outs for the content of a file: HDFS opens a pipeline of DataNodes for it, in about 0.4 s
 
-LOOKS = 3
-"""Lists before a name counts as absent: ``file://`` may miss an entry that is renamed during the list."""
-
-MAX_BYTES = 1 << 20
-"""Longest content of a file, because one call must move it within its time-out. Bigger data belongs below ``path()``.
-"""
-
-FILE_TIMEOUTS = 4
-"""Call time-outs for the content of a file: HDFS opens a pipeline of DataNodes for it, which takes about 0.4 s."""
-
+# Only the protocol creates these: where one is missing, this is no longer the leader directory.
 PROOFS = (RECORD, CHECKPOINTS)
-"""Folders that only the protocol creates: where one is missing, this is not the leader directory any more."""
 
 
 class FencedDirectory:
-    """One leader directory; safe to use from several threads.
+    """One leader directory; safe to use from several threads. Paths are relative to it.
 
-    Paths are relative to the leader directory. Every method that calls the store raises :class:`leader.errors.Fenced`
-    once another leader has taken over, and :class:`store.errors.StoreError` if the store refuses the call
-    (``Refused``: nothing has changed) or if its outcome stays unknown (``Unknown``). Methods list only other errors.
+    Every method that calls the store raises :class:`leader.errors.Fenced` once another leader has taken over, and
+    :class:`store.errors.StoreError` if the store refuses the call (``Refused``: nothing has changed) or its outcome
+    stays unknown (``Unknown``). Methods list only other errors.
     """
 
     def __init__(
         self, files: BoundedFiles, job: str, leader: LeaderDirectory, call_timeout: float, home: str = ""
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            files: the store; whoever opened it closes it.
-            job: name of the job.
-            leader: epoch and session id of the leader that owns the directory.
-            call_timeout: seconds for each call of the store.
-            home: the directory's path below the root of ``files``; default: that of a job below its usual root.
-        """
+        """Connect to nothing yet; the caller closes the store. ``home``: path below its root, if not the usual one."""
         self.job = job
         self.leader = leader
         self._home = home or f"{job}/{leader.name}"
@@ -87,10 +71,8 @@ class FencedDirectory:
         return next((found for _ in range(LOOKS) if (found := pick(self.list(folder))) is not None), None)
 
     def check(self) -> None:
-        """Raise ``Fenced`` unless the directory still exists with its record.
-
-        Spark may bring an old leader directory back to life, but never its record.
-        """
+        """Raise ``Fenced`` unless the directory still exists with its record."""
+        # Spark may bring an old leader directory back to life, but never its record.
         self.list(RECORD)
 
     def fenced_by(self) -> Fenced | None:
@@ -106,37 +88,23 @@ class FencedDirectory:
         )
 
     def read(self, path: str, most: int = MAX_BYTES) -> bytes:
-        """Return a file's content, at most that many bytes.
-
-        Raises:
-            NotFound: there is no such file.
-        """
+        """Return a file's content, at most that many bytes; NotFound without a file."""
         return self._checked("own_read", lambda files: files.read(self.at(path), most), _timeouts(most))
 
     # --- changes
 
     def make_folder(self, path: str) -> None:
-        """Create a folder unless it exists.
-
-        This proves nothing about the fence; the rename of an entry into the folder does.
-        """
+        """Create a folder unless it exists. Proves nothing about the fence; the rename of an entry into it does."""
         self._checked("own_make", lambda files: files.make_directory(self.at(path)))
 
     def delete(self, path: str) -> None:
-        """Delete an entry with everything below it; no error if there is none.
-
-        A NameNode may forget a deletion that it never acknowledged, so delete only entries that no reader needs.
-        """
+        """Delete an entry with everything below it; no error if there is none."""
+        # A NameNode may forget a deletion that it never acknowledged, so delete only entries that no reader needs.
         with suppress(NotFound):
             self._checked("own_delete", lambda files: files.delete(self.at(path), recursive=True))
 
     def rename(self, source: str, target: str) -> None:
-        """Rename an entry once, to exactly this name.
-
-        Raises:
-            AlreadyExists: the target exists.
-            NotFound: the source does not exist.
-        """
+        """Rename an entry once, to exactly this name; AlreadyExists or NotFound if that is so."""
         self._checked("own_rename", lambda files: files.rename(self.at(source), self.at(target)))
 
     def attempt(self, call: str, change: Callable[[Files], None]) -> Outcome[None]:
@@ -144,20 +112,9 @@ class FencedDirectory:
         return self._files.outcome(call, change, self._timeout)
 
     def put(self, data: bytes | None, entry: str, most: int = MAX_BYTES) -> None:
-        """Store a file under a name that never existed before; an empty directory if ``data`` is None.
-
-        The file is written elsewhere and moved to its name as a whole, by :meth:`commit`. A refusal leaves nothing
-        behind.
-
-        Args:
-            data: content of the file.
-            entry: its path; a missing folder is created.
-            most: longest content.
-
-        Raises:
-            AlreadyExists: another process has taken the name.
-            Invalid: the content is longer than that.
-        """
+        """Store a file under a name that never existed before; an empty directory if ``data`` is None."""
+        # It is written elsewhere and moved to its path, into a folder that is made if need be. A refusal leaves nothing
+        # behind: AlreadyExists if another process has taken the name, Invalid if the content is too long.
         staged = self.stage(data, most)
         try:
             self.make_folder(parent(entry))
@@ -169,16 +126,17 @@ class FencedDirectory:
 
     def staging(self) -> str:
         """Return an unused path for incomplete files; the next leader sweeps it away."""
-        self.make_folder(STAGED)
+        own = f"{STAGED}/{self.leader.epoch}"
+        try:
+            self.make_folder(own)
+        except NotFound:
+            self.make_folder(STAGED)
+            self.make_folder(own)
         self._sweep()
-        return f"{STAGED}/{self.leader.epoch}-{uuid.uuid4().hex}"
+        return f"{own}/{uuid.uuid4().hex}"
 
     def stage(self, data: bytes | None, most: int = MAX_BYTES) -> str:
-        """Write a file, or make a directory if ``data`` is None, at a :meth:`staging` path, and return that path.
-
-        Raises:
-            Invalid: the content is longer than ``most``.
-        """
+        """Write a file, or make a directory if ``data`` is None, at a :meth:`staging` path, and return that path."""
         if data is not None and len(data) > most:
             raise Invalid(
                 f"The content has {len(data):,} bytes, and {most:,} are allowed: write it below leadership.path()."
@@ -193,8 +151,7 @@ class FencedDirectory:
     def commit(self, source: str, entry: str, sequence: int = 1) -> str:
         """Rename an entry, and return its name once the store has acknowledged it: no crash of a NameNode undoes it.
 
-        After an unknown outcome, the entry is renamed from wherever it is, to ``entry`` or to the next name that says
-        the same.
+        After an unknown outcome, the entry is renamed from where it is, to ``entry`` or to the next equal name.
 
         Args:
             source: present path.
@@ -233,13 +190,13 @@ class FencedDirectory:
 
     def _sweep(self) -> None:
         """Delete, once, the incomplete files of earlier leaders: those leaders are fenced and cannot complete them."""
+        # They go with the folder of their leader: a store hides files on their way.
         if self._swept:
             return
         self._swept = True
-        mine = f"{self.leader.epoch}-"
         with suppress(StoreError):  # leftovers do no harm
             for entry in self.list(STAGED):
-                if not entry.name.startswith(mine):
+                if entry.name != f"{self.leader.epoch}":
                     self.delete(f"{STAGED}/{entry.name}")
 
     def _checked(self, name: str, operation: Callable[[Files], T], timeouts: int = 1) -> T:

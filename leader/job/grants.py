@@ -5,9 +5,8 @@
     history/<epoch>-<session id>~end.<cause>~<contender>  by the leader, before it gives the lease back
     history/<epoch>-<session id>~by.<operator>~<contender>  by the operator who asked it to
 
-Each is one try: a leader does not wait for a line of history. So a line can be missing, above all that of the end of a
-leader that was killed; the next grant's reason says then what its successor saw. An epoch is never missing here: it is
-in the list even if nobody wrote a line.
+Each is tried once: a leader does not wait for a line of history. So a line can be missing, above all the end of a
+leader that was killed; the next grant's reason then says what its successor saw. No epoch is missing in the list.
 """
 
 import re
@@ -19,41 +18,28 @@ from store.bounded import BoundedFiles
 from store.files import Entry
 from store.outcome import Outcome
 
-UNRECORDED = "unrecorded"
-"""The reason and the end of a leadership of which nobody wrote a line."""
+UNRECORDED = "unrecorded"  # the reason and the end of a leadership without a line
 
 _LINE = re.compile(
     r"([0-9]{10})-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
     r"~(?:([a-z-]+)|end\.([A-Za-z0-9.-]{1,64})|by\.([A-Za-z0-9.-]{1,64}))~([A-Za-z0-9][A-Za-z0-9._-]{0,63})"
 )
 
-MOST_MISSING = 1000
-"""Epochs without a line that are listed in a row; a longer gap is not one of leaders that ended early."""
+MOST_MISSING = 1000  # epochs without a line that are listed in a row; a longer gap is not one of short leaderships
 
 
 @dataclass(frozen=True, slots=True)
 class PastGrant:
-    """One grant of the past.
+    """One grant of the past."""
 
-    Attributes:
-        epoch: of the grant.
-        session_id: of the grant; empty if nobody wrote it down.
-        reason: why the lease could be seized, in one word.
-        contender: name of the leader; empty if nobody wrote it down.
-        ended: how the leadership ended, in one word; empty for the newest one, which may still last.
-        by: the operator who asked for that end; empty if nobody did.
-        at_ms: time of the grant, in milliseconds since 1970 by the file system's wall clock; for display only.
-        adopted_by: the contender that has taken the leadership up after its process had died; empty if none has.
-    """
-
-    epoch: int
-    session_id: str
-    reason: str
-    contender: str
-    ended: str = ""
-    by: str = ""
-    at_ms: int = 0
-    adopted_by: str = ""
+    epoch: int  # of the grant
+    session_id: str  # of the grant; empty if unrecorded
+    reason: str  # why the lease could be seized, in one word
+    contender: str  # name of the leader; empty if unrecorded
+    ended: str = ""  # how the leadership ended, in one word; empty for the newest one, which may still last
+    by: str = ""  # the operator who asked for that end; empty if none did
+    at_ms: int = 0  # time of the grant, in milliseconds since 1970 by the file system's wall clock; for display only
+    adopted_by: str = ""  # the contender that has taken the leadership up after its process had died; empty if none has
 
     @classmethod
     def parse(cls, name: str, at_ms: int) -> "PastGrant | None":
@@ -84,24 +70,14 @@ def read(entries: Iterable[Entry]) -> list[PastGrant]:
 
 
 def began_after_ms(entries: Iterable[Entry], epoch: int) -> int:
-    """Return a time before which the leader of this epoch had not begun, by the file system's clock.
-
-    Lines of earlier epochs were written before its claim, because that took the place away in which they are.
-    Its own line says nothing of the kind: it is written some time after the grant.
-
-    Args:
-        entries: of the job's history.
-        epoch: of the leader.
-
-    Returns:
-        milliseconds since 1970; 0 if there is no earlier line.
-    """
+    """Return a time before which this epoch had not begun, in milliseconds by the file system's clock; 0 if unknown."""
+    # Lines of earlier epochs were written before its claim, which took their place away; its own after the grant.
     lines = (PastGrant.parse(entry.name, entry.modified_ms) for entry in entries)
     return max((line.at_ms for line in lines if line is not None and line.epoch < epoch), default=0)
 
 
 def _complete(grants: list[PastGrant]) -> list[PastGrant]:
-    """Add the epochs without a line, and what the next grant's reason says of an end that nobody wrote down."""
+    """Add the epochs without a line, and unrecorded ends as the next grant's reason tells them."""
     complete: list[PastGrant] = []
     for grant in grants:
         before = complete[-1].epoch if complete else 0
@@ -118,16 +94,8 @@ def _complete(grants: list[PastGrant]) -> list[PastGrant]:
 def record_end(
     files: BoundedFiles, job: str, leader: LeaderDirectory, cause: str, contender: str, timeout: float
 ) -> None:
-    """Write down how a leadership ends: one try in the background, while its directory is still its own.
-
-    Args:
-        files: the file system.
-        job: the job's name.
-        leader: the leadership.
-        cause: one word of letters, digits, dots and hyphens.
-        contender: the leader's name.
-        timeout: seconds for the try.
-    """
+    """Write down how a leadership ends: one try in the background, while its directory is still its own."""
+    # The cause is one word of letters, digits, dots and hyphens.
     _write(files, f"{job}/{leader.name}/{HISTORY}/{leader.name}~end.{cause}~{contender}", timeout)
 
 

@@ -1,4 +1,4 @@
-"""Pausing a job, for operators: while it is paused nobody takes over, and its leader stays. See decision 48.
+"""Pausing a job, for operators: while it is paused its leader stays, and no process takes over. See decision 48.
 
 The lease gets another name. So a standby that has decided to seize it is refused, looks, and finds the pause.
 """
@@ -20,15 +20,10 @@ T = TypeVar("T")
 
 
 def pause(admin: JobAdmin, job: str, wanted: Pause) -> tuple[LeaderDirectory, Lease, bool]:
-    """Pause a job, or give another reason for its pause. Once is enough: asking again for the same changes nothing.
+    """Pause a job, or give another reason for its pause. Asking again for the same changes nothing.
 
-    Returns:
-        its leader directory, its lease as it was, and whether the job was not paused before.
-
-    Raises:
-        InvalidName: the reason is too long.
-        NoLeader: there is no such job.
-        StoreError: the store refuses, or does not answer. In the second case pause it again.
+    Returns its leader directory, its lease as it was, and whether the job was not paused before. After a StoreError,
+    pause it again.
     """
     entry = wanted.name
 
@@ -38,7 +33,7 @@ def pause(admin: JobAdmin, job: str, wanted: Pause) -> tuple[LeaderDirectory, Le
             admin.directory(job, leader).make_folder(f"{RECORD}/{entry}")  # first: the lease alone pauses the job
             admin.rename_lease(job, leader, lease, lease.as_paused())
             _forget(admin, job, leader, record.pauses - {entry})
-        return leader, lease, known is None
+        return leader, lease, known in (None, wanted)  # its own, if the answer to an earlier try was lost
 
     return _changed(admin, job, "paused", attempt)
 
@@ -46,20 +41,18 @@ def pause(admin: JobAdmin, job: str, wanted: Pause) -> tuple[LeaderDirectory, Le
 def resume(admin: JobAdmin, job: str) -> tuple[LeaderDirectory, Lease, Pause | None]:
     """End the pause of a job, if it is paused.
 
-    Returns:
-        its leader directory, its lease as it was, and the pause that is over; None if it was not paused.
-
-    Raises:
-        NoLeader: there is no such job.
-        StoreError: the store refuses, or does not answer. In the second case resume it again.
+    Returns its leader directory, its lease as it was, and the pause that is over; None if it was not paused. After a
+    StoreError, resume it again.
     """
+    over: Pause | None = None
 
     def attempt(leader: LeaderDirectory, record: Record, lease: Lease) -> tuple[LeaderDirectory, Lease, Pause | None]:
-        known = present(record)
-        if known is not None:
+        nonlocal over
+        if (known := present(record)) is not None:
+            over = known
             admin.rename_lease(job, leader, lease, lease.as_resumed())
             _forget(admin, job, leader, record.pauses)
-        return leader, lease, known
+        return leader, lease, over
 
     return _changed(admin, job, "resumed", attempt)
 
@@ -79,7 +72,6 @@ def _changed(admin: JobAdmin, job: str, what: str, attempt: Callable[[LeaderDire
 
 
 def _forget(admin: JobAdmin, job: str, leader: LeaderDirectory, entries: frozenset[str]) -> None:
-    """Delete what was said of earlier pauses; it counts no more."""
     with suppress(StoreError, Fenced):
         for each in entries:
             admin.directory(job, leader).delete(f"{RECORD}/{each}")

@@ -1,8 +1,8 @@
-"""Programs: what a job runs, as numbered versions in the leader directory. The newest one counts.
+"""Programs: a job's command and files, as numbered versions in the leader directory. The newest one counts.
 
 A version never changes: its number is a name that is taken once. It names its files by their SHA-256, and they are
-there before it is, so whoever reads a version finds all of it. A roll-back is a new version that says the same as an
-old one. Operators write versions and sidecars read them; a claim moves both along.
+stored before it, so a reader of a version finds all of it. A roll-back is a new version with an old one's content.
+Operators write versions and sidecars read them; a claim moves both along.
 """
 
 import hashlib
@@ -19,56 +19,34 @@ from store.errors import Conflict, Invalid, StoreError
 
 MIB = 1 << 20
 
-MOST_BYTES = 64 * MIB
-"""Longest file of a program: it is moved by one call. Bigger ones belong into a package or an image of the host."""
+MOST_BYTES = 64 * MIB  # of a file, which one call moves; bigger ones belong into a package or an image of the host
 
 MOST_FILES = 100
 
-KEPT = 10
-"""Newest versions that stay."""
-
-ATTEMPTS = 5
-"""Tries to take the next number while other operators do."""
+KEPT = 10  # newest versions that stay
+ATTEMPTS = 5  # tries to take the next number while other operators do
 
 
 class ProgramFile(msgspec.Struct, frozen=True):
-    """One file of a program.
+    """One file of a program."""
 
-    Attributes:
-        name: in the working directory of the command.
-        sha256: of its content, in hexadecimal digits.
-        size: in bytes.
-        executable: whether it can be executed.
-    """
-
-    name: str
-    sha256: str
-    size: int
-    executable: bool = False
+    name: str  # in the working directory of the command
+    sha256: str  # of its content, in hexadecimal digits
+    size: int  # in bytes
+    executable: bool = False  # whether it can be executed
 
 
 class Program(msgspec.Struct, frozen=True):
-    """One version of what a job runs.
+    """One version of what a job runs."""
 
-    Attributes:
-        command: program and arguments.
-        environment: variables for the command, beside those of its host.
-        files: in the command's working directory.
-        version: its number; 0 for a command that was never stored.
-        by: who has stored it, for people.
-        at: when, in seconds since 1970 by that one's wall clock, for people.
-        same_as: the version to which this one rolls back; 0 if it is none that does.
-        checked: whether a dry run has shown that it fits the job's checkpoints, before it was stored.
-    """
-
-    command: list[str]
-    environment: dict[str, str] = {}
-    files: list[ProgramFile] = []
-    version: int = 0
-    by: str = ""
-    at: int = 0
-    same_as: int = 0
-    checked: bool = False
+    command: list[str]  # program and arguments
+    environment: dict[str, str] = {}  # variables for the command, beside those of its host
+    files: list[ProgramFile] = []  # in the command's working directory
+    version: int = 0  # its number; 0 for a command that was never stored
+    by: str = ""  # who has stored it, for people
+    at: int = 0  # when, in seconds since 1970 by that one's wall clock, for people
+    same_as: int = 0  # the version to which this one rolls back; 0 if it is none that does
+    checked: bool = False  # whether a dry run has shown that it fits the job's checkpoints, before it was stored
 
     def runs_like(self, other: "Program") -> bool:
         """Whether the other one is the same but for who has stored it."""
@@ -81,14 +59,11 @@ def digest(data: bytes) -> str:
 
 
 class Programs:
-    """The stored programs of one job.
+    """The stored programs of one job."""
 
-    Every method raises :class:`leader.errors.Fenced` once another leader has claimed the directory, so that it is to be
-    looked for again, and :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
-    """
+    # Fenced: another leader has claimed the directory, so it has to be looked for again.
 
     def __init__(self, directory: FencedDirectory) -> None:
-        """Connect to nothing yet; ``directory`` is the leader directory as the caller last saw it."""
         self._directory = directory
         self._versions = VersionedFiles(directory, PROGRAMS, "a program")
         self._files = VersionedFiles(directory, FILES, "a file of a program", MOST_BYTES)
@@ -107,8 +82,7 @@ class Programs:
     def load(self, number: int) -> Program | None:
         """Return a version; None if there is none of that number (any more).
 
-        Raises:
-            Unreadable: it is damaged, or another version of this package has written it.
+        Unreadable if it is damaged, or from another version.
         """
         found = self._versions.load(f"{number}")
         try:
@@ -116,32 +90,24 @@ class Programs:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(
                 f"Version {number} of the program of job {self._directory.job!r} cannot be read: {error}. Store it "
-                "again with `ha submit`."
+                f"again with `ha job submit {self._directory.job} -- COMMAND`."
             ) from error
 
     def read(self, program: Program, file: ProgramFile) -> bytes:
-        """Return a file's content as it was stored.
-
-        Raises:
-            Unreadable: it is damaged, or gone.
-        """
+        """Return a file's content as it was stored; Unreadable if it is damaged, or gone."""
         found = self._files.load(file.sha256)
         if found is None or digest(found.data) != file.sha256:
             raise Unreadable(
                 f"File {file.name} of version {program.version} of the program of job {self._directory.job!r} is "
-                f"{'damaged' if found is not None else 'missing'}: store the program again with `ha submit`."
+                f"{'damaged' if found is not None else 'missing'}: store the program again "
+                f"with `ha job submit {self._directory.job} -- COMMAND`."
             )
         return found.data
 
     def add(self, program: Program, contents: Mapping[str, bytes]) -> Program:
-        """Store the next version; returns the newest one in its place if that is the same.
+        """Store the next version; returns the newest one instead if that is the same. Invalid if there is too much.
 
-        Args:
-            program: without a number.
-            contents: of its files, by their SHA-256; not needed for those that are stored, unless they are damaged.
-
-        Raises:
-            Invalid: a file is too long, or there are too many.
+        ``contents`` are files by their SHA-256; not needed for those that are stored, unless they are damaged.
         """
         if len(program.files) > MOST_FILES:
             raise Invalid(f"The program has {len(program.files)} files, and {MOST_FILES} are allowed: make an archive.")
@@ -169,7 +135,6 @@ class Programs:
                 self._files.put(sha256, data)
 
     def _forget(self, numbers: list[int]) -> None:
-        """Delete versions beyond those that are kept, and the files that only they name."""
         old, kept = numbers[:-KEPT], numbers[-KEPT:]
         with suppress(StoreError, Fenced, Unreadable):
             if not old:

@@ -10,19 +10,13 @@ from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import SPARK, TRASH
 from store.errors import NotFound
 
-PREFIX = "query="
-"""Before the query's name in the name of its directory in the trash."""
+PREFIX = "query="  # before the query's name in the name of its directory in the trash
 
 
 class QueryCheckpoints:
-    """The checkpoint directories of a job's queries, for its leader.
-
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over, and
-    :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
-    """
+    """The checkpoint directories of a job's queries, for its leader."""
 
     def __init__(self, directory: FencedDirectory) -> None:
-        """Connect to nothing yet; ``directory`` is the leader directory."""
         self._directory = directory
 
     def has(self, query: str) -> bool:
@@ -30,11 +24,7 @@ class QueryCheckpoints:
         return any(each.name == query for each in self._directory.list(SPARK))
 
     def show(self, source: str, query: str) -> None:
-        """Move a complete directory to the place of the query's checkpoint.
-
-        Args:
-            source: its path in the leader directory.
-            query: name of the query.
+        """Move a complete directory, a path in the leader directory, to the place of the query's checkpoint.
 
         Raises:
             AlreadyExists: the query has a checkpoint directory.
@@ -56,9 +46,7 @@ class QueryCheckpoints:
         return name
 
     def restore(self, query: str) -> str:
-        """Put the directory that was discarded last back, and return its name in the trash.
-
-        The present directory goes to the trash, so a restore can be undone.
+        """Put back the directory that was discarded last, and return its name in the trash; the present one goes there.
 
         Raises:
             NotFound: the trash holds no directory of this query.

@@ -1,6 +1,6 @@
 """Results: how a job or a part of it has ended. A result is stored once, as dirty. Cleaning up makes it clean.
 
-A leader that crashes in between leaves a dirty result. It tells the next leader that there is something to clean up.
+A dirty result of a leader that crashed in between tells the next one that there is something to clean up.
 """
 
 import re
@@ -18,26 +18,18 @@ from leader.layout.names import RESULTS, SEQUENCE, check_word
 from store.errors import AlreadyExists, Invalid, NotFound
 from store.files import Entry
 
-ATTEMPTS = 4
-"""Tries to read a result that another process marks at the same time."""
-
+ATTEMPTS = 4  # tries to read a result that another process marks at the same time
 _ENTRY = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)=(dirty|clean){SEQUENCE}")
 _RANK = {"dirty": 0, "clean": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How something has ended.
+    """How something has ended."""
 
-    Attributes:
-        status: a state that ends a job for good.
-        data: the program's own words about the end.
-        dirty: whether leftovers still have to be cleaned up.
-    """
-
-    status: Status
-    data: bytes = b""
-    dirty: bool = True
+    status: Status  # a state that ends a job for good
+    data: bytes = b""  # the program's own words about the end
+    dirty: bool = True  # whether leftovers still have to be cleaned up
 
 
 class _Wire(msgspec.Struct, frozen=True):
@@ -55,11 +47,7 @@ def encode(result: Result) -> bytes:
 
 
 def decode(data: bytes, *, dirty: bool) -> Result:
-    """Decode a result.
-
-    Raises:
-        Invalid: the data is not a result in a format that this version knows.
-    """
+    """Decode a result; Invalid if the data is none in a format that this version knows."""
     try:
         wire = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -74,13 +62,10 @@ def decode(data: bytes, *, dirty: bool) -> Result:
 class Results:
     """The results of a job, for its leader; safe to use from several threads.
 
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over,
-    :class:`leader.errors.InvalidName` if the name cannot be stored, and :class:`store.errors.StoreError` if the store
-    refuses the call or its outcome stays unknown.
+    Every method also raises :class:`leader.errors.InvalidName` if the name cannot be stored.
     """
 
     def __init__(self, directory: FencedDirectory) -> None:
-        """Connect to nothing yet; ``directory`` is the leader directory."""
         self._directory = directory
         self._lock = threading.Lock()
 

@@ -19,19 +19,15 @@ _ENTRY = re.compile(rf"{STATUS}([A-Z]+)(?:~(cleaning|cleaned)-([0-9a-f]{{8}}))?{
 class Status(Enum):
     """State of a job, in the order in which jobs get there."""
 
-    INITIALIZING = "INITIALIZING"
-    """The program has started and has no graph yet."""
+    INITIALIZING = "INITIALIZING"  # the program has started and has no graph yet
     CREATED = "CREATED"
-    RECONCILING = "RECONCILING"
-    """A new leader finds out what still runs."""
+    RECONCILING = "RECONCILING"  # a new leader finds out what still runs
     RUNNING = "RUNNING"
     RESTARTING = "RESTARTING"
-    SUSPENDED = "SUSPENDED"
-    """The job has ended for this leader; the next leader goes on."""
+    SUSPENDED = "SUSPENDED"  # the job has ended for this leader; the next leader goes on
     FAILING = "FAILING"
     CANCELLING = "CANCELLING"
-    FAILED = "FAILED"
-    """The job has ended for good and must not run again; so it has in the next two states."""
+    FAILED = "FAILED"  # the job has ended for good and must not run again; so it has in the next two states
     CANCELED = "CANCELED"
     FINISHED = "FINISHED"
 
@@ -68,19 +64,12 @@ _NEXT: dict[Status, frozenset[Status]] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusEntry:
-    """The entry that holds a job's state.
+    """The entry that holds a job's state."""
 
-    Attributes:
-        status: the state.
-        cleaning: ``cleaning`` while the job's leftovers are cleaned up, ``cleaned`` afterwards, else empty.
-        trash: name of the folder in the trash that receives the leftovers; empty without a cleanup.
-        sequence: one higher with every change, from 1; 0 if there is no entry because somebody has deleted it.
-    """
-
-    status: Status
-    cleaning: str = ""
-    trash: str = ""
-    sequence: int = 1
+    status: Status  # the state
+    cleaning: str = ""  # `cleaning` while the job's leftovers are cleaned up, `cleaned` afterwards, else empty
+    trash: str = ""  # name of the folder in the trash that receives the leftovers; empty without a cleanup
+    sequence: int = 1  # one higher with every change, from 1; 0 if there is no entry because somebody has deleted it
 
     @property
     def base(self) -> str:
@@ -102,24 +91,17 @@ class StatusEntry:
 
 
 def pick(names: Iterable[str]) -> StatusEntry | None:
-    """Return the valid state entry among the names of a leader directory; None if there is none.
-
-    There is only one, unless somebody has made more by hand. Then the highest number counts, next the furthest state.
-    """
+    """Return the valid state entry among the names of a leader directory; None if there is none."""
+    # There is only one, unless somebody has made more by hand. Then the highest number counts, next the furthest state.
     order = list(Status)
     found = filter(None, map(StatusEntry.parse, names))
     return max(found, key=lambda each: (each.sequence, order.index(each.status)), default=None)
 
 
 class JobStatus:
-    """The state of a job, for its leader.
-
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over, and
-    :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
-    """
+    """The state of a job, for its leader."""
 
     def __init__(self, directory: FencedDirectory) -> None:
-        """Connect to nothing yet; ``directory`` is the leader directory."""
         self._directory = directory
 
     def read(self) -> Status:

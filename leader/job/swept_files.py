@@ -1,11 +1,11 @@
-"""SweptFiles: what a sweep moves out of a checkpoint into a trash, each file by one rename, and back.
+"""SweptFiles: moves swept files from a checkpoint into a trash, each by one rename, and back.
 
     <trash>/<name>/swept=<query>/<escaped path>    a file of a query's checkpoint
-    <trash>/<name>/adopting=<query>                an unfinished copy
+    <trash>/<name>/importing=<query>                an unfinished copy
     <trash>/<name>/revived=<directory>             a leader directory that a fenced Spark brought back to life
 
-The name in the trash says where it came from, so nothing else has to be remembered. The trash is that of a job; a
-checkpoint outside of jobs has one beside it.
+The name in the trash says where it came from; nothing else is remembered. A checkpoint outside of jobs has its trash
+beside it.
 """
 
 import uuid
@@ -19,7 +19,7 @@ from store.errors import AlreadyExists, NotFound
 from store.files import Entry
 
 SWEPT = "swept="
-ADOPTING = "adopting="
+IMPORTING = "importing="
 REVIVED = "revived="
 
 
@@ -40,20 +40,10 @@ class Place(Protocol):
 
 
 class SweptFiles:
-    """The swept files of one job, or of one checkpoint.
-
-    Every method raises :class:`store.errors.StoreError` if the store refuses a call or its outcome stays unknown; in a
-    leader directory :class:`leader.errors.Fenced` once another leader has taken over.
-    """
+    """The swept files of one job, or of one checkpoint."""
 
     def __init__(self, place: Place, checkpoints: str = SPARK, trash: str = TRASH) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            place: contains the checkpoints and the trash.
-            checkpoints: path of the directory of the checkpoints; empty if that is the place itself.
-            trash: path of the trash.
-        """
+        """``place`` contains checkpoints (empty path: it is them itself) and trash."""
         self._place, self._checkpoints, self._trash = place, checkpoints, trash
 
     def begin(self) -> str:
@@ -87,12 +77,8 @@ class SweptFiles:
         return max(found)[1] if found else None
 
     def undo(self, name: str) -> tuple[int, list[str]]:
-        """Put back what one sweep has moved.
-
-        Returns:
-            the number of entries that were put back, and the paths of those that stay in the trash: where they came
-            from if that place is taken or gone, and where they are if no sweep has moved them.
-        """
+        """Put back what one sweep has moved; return how many entries, and the paths of those that stay in the trash."""
+        # A path is where an entry came from if that place is taken or gone, and where it is if no sweep has moved it.
         back, taken = 0, []
         folder = f"{self._trash}/{name}"
         for entry in self._place.list(folder):
@@ -133,7 +119,7 @@ def swept_from(names: Iterable[str]) -> list[str]:
     for name in names:
         if name.startswith(SWEPT):
             found.append(f"{SPARK}/{name.removeprefix(SWEPT)}/...")
-        elif name.startswith((ADOPTING, REVIVED)):
+        elif name.startswith((IMPORTING, REVIVED)):
             found.append(_home_of(name))
     return sorted(found)
 
@@ -142,4 +128,4 @@ def _home_of(name: str) -> str:
     """Return the path of a whole directory in the trash, relative to the leader directory; empty if it is another's."""
     if name.startswith(REVIVED):
         return f"../{name.removeprefix(REVIVED)}"
-    return f"adopting/{name.removeprefix(ADOPTING)}" if name.startswith(ADOPTING) else ""
+    return f"importing/{name.removeprefix(IMPORTING)}" if name.startswith(IMPORTING) else ""

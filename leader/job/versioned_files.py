@@ -1,8 +1,7 @@
 """VersionedFiles: small files by name, each with a version. A change is the next version, moved to its name.
 
 A rename refuses a name that exists, so of two processes that replace version 3, one makes version 4. A removal is a
-version, too: an empty directory. So versions only grow. A change that the store executes late is refused, or is older
-than the version that counts.
+version, too: an empty directory. So versions only grow. A change that is executed late is refused, or is outdated.
 """
 
 import re
@@ -18,9 +17,7 @@ from leader.layout.names import GRAPH, SEQUENCE, check_word
 from store.errors import AlreadyExists, Conflict, NotFound, StoreError, Unknown
 from store.files import Entry
 
-ATTEMPTS = 4
-"""Tries to make the next version, or to read the present one, while other processes make new ones."""
-
+ATTEMPTS = 4  # tries to make the next version, or to read the present one, while other processes make new ones
 MAX_VERSION = 10**18 - 1
 
 _ENTRY = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})=([1-9][0-9]{{0,17}}){SEQUENCE}")
@@ -28,49 +25,30 @@ _ENTRY = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})=([1-9][0-9]{{0,17}}){
 
 @dataclass(frozen=True, slots=True)
 class VersionedBlob:
-    """One version of a file, with its content.
+    """One version of a file, with its content."""
 
-    Attributes:
-        version: 1 for the first content of a name, one higher with each change.
-        data: the content.
-        at_ms: when it was stored, in milliseconds since 1970 by the store's wall clock; for display only.
-    """
-
-    version: int
-    data: bytes
+    version: int  # 1 for the first content of a name, one higher with each change
+    data: bytes  # the content
+    # when it was stored, in milliseconds since 1970 by the store's wall clock; for display only
     at_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class NumberedEntry:
-    """One entry of a name. A crash may leave several; the greatest counts.
+    """One entry of a name. A crash may leave several; the greatest counts."""
 
-    Attributes:
-        rank: number of the version, or of the state that the entry's name says.
-        sequence: how often the entry was written.
-        is_directory: whether it is a directory.
-        path: its path in the leader directory.
-        at_ms: see :class:`VersionedBlob`.
-    """
-
-    rank: int
-    sequence: int = 1
-    is_directory: bool = False
-    path: str = ""
-    at_ms: int = field(default=0, compare=False)
+    rank: int  # number of the version, or of the state that the entry's name says
+    sequence: int = 1  # how often the entry was written
+    is_directory: bool = False  # whether it is a directory
+    path: str = ""  # its path in the leader directory
+    at_ms: int = field(default=0, compare=False)  # see `VersionedBlob`
 
 
 def numbered(
     entries: Iterable[Entry], folder: str, pattern: re.Pattern[str], rank: Callable[[str], int] = int
 ) -> list[tuple[str, NumberedEntry]]:
-    """Read the entries of a folder: those that match, with their names.
-
-    Args:
-        entries: of the folder.
-        folder: path of the folder.
-        pattern: of an entry; its groups are the name, the text of the rank, and :data:`leader.layout.names.SEQUENCE`.
-        rank: reads the text of the rank.
-    """
+    """Read the entries of a folder: those that match, with their names."""
+    # The groups of the pattern are the name, the text that `rank` reads, and leader.layout.names.SEQUENCE.
 
     def read(entry: Entry, match: re.Match[str]) -> tuple[str, NumberedEntry]:
         path = f"{folder}/{entry.name}"
@@ -95,20 +73,11 @@ _NONE: Final = NumberedEntry(0, is_directory=True)
 class VersionedFiles:
     """The versioned files in one folder of the leader directory; safe to use from several threads.
 
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over,
-    :class:`leader.errors.InvalidName` if the name cannot be stored, and :class:`store.errors.StoreError` if the store
-    refuses the call or its outcome stays unknown.
+    Every method also raises :class:`leader.errors.InvalidName` if the name cannot be stored.
     """
 
     def __init__(self, directory: FencedDirectory, folder: str, what: str, most: int = MAX_BYTES) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            directory: the leader directory.
-            folder: name of the folder in it.
-            what: noun for its files, for messages.
-            most: longest content in bytes.
-        """
+        """Connect to nothing yet. Messages call the files ``what``; ``most`` is their length in bytes."""
         self._most = most
         self._directory = directory
         self._folder = folder
@@ -120,10 +89,7 @@ class VersionedFiles:
         return {name: entry.rank for name, entry in newest(self._entries()).items() if not entry.is_directory}
 
     def load(self, name: str) -> VersionedBlob | None:
-        """Return a file's newest version; None if there is no file.
-
-        A version that cannot be read is an error: no older one is read in its place.
-        """
+        """Return a file's newest version; None if there is none. One that is damaged is an error."""
         check_word(name, self._what)
         for _ in range(ATTEMPTS):
             present = self._find(name)
@@ -155,18 +121,16 @@ class VersionedFiles:
                 self._change(name, None, None)
 
     def delete(self, name: str) -> None:
-        """Delete every version of a file of whose name no reader needs to know that it was there."""
+        """Delete every version of a file, and leave no trace of its name for readers."""
         for each, entry in self._entries():
             if each == name:
                 self._directory.delete(entry.path)
 
     def forget_removals(self, before_ms: int, most: int) -> None:
-        """Delete what says that files were removed, if nothing can bring them back.
+        """Delete what says that files were removed, if nothing can bring them back: at most so many names.
 
-        Args:
-            before_ms: the present leader had not begun by then, by the store's clock: what was sent before its claim
-                finds no path any more.
-            most: names that are forgotten at once.
+        ``before_ms`` is a time, by the store's clock, before the present leader began: what was sent before its claim
+        finds no path any more.
         """
         entries = sorted(self._entries(), key=lambda each: each[1])
         present = newest(entries)
@@ -207,22 +171,14 @@ class VersionedFiles:
 
 
 class VersionedFile:
-    """One versioned file; safe to use from several threads.
-
-    Every method raises :class:`leader.errors.Fenced` once another leader has taken over, and
-    :class:`store.errors.StoreError` if the store refuses the call or its outcome stays unknown.
-    """
+    """One versioned file; safe to use from several threads."""
 
     def __init__(self, files: VersionedFiles, name: str) -> None:
-        """Connect to nothing yet."""
         self._files = files
         self._name = name
 
     def load(self) -> VersionedBlob | None:
-        """Return the file's newest version; None if there is no file.
-
-        A version that cannot be read is an error: no older one is read in its place.
-        """
+        """Return the file's newest version; None if there is none. One that is damaged is an error."""
         return self._files.load(self._name)
 
     def put(self, data: bytes, expected: int = 0) -> int:

@@ -1,7 +1,6 @@
 """Bar: a contender that is not to take a job over for a while, as the name of one entry of the record. Pure.
 
-Every standby lists the record before it seizes the lease, and a claim takes the entry along. So a bar costs nothing,
-and survives every change of leader.
+Every standby lists the record before a seizure, and a claim takes the bar along: it costs no call and lasts.
 """
 
 import re
@@ -19,19 +18,12 @@ _ENTRY = re.compile(rf"{BAR}([^~]+)~(0|[1-9][0-9]{{0,10}})~([A-Za-z0-9._-]*)~([A
 
 
 class Bar(msgspec.Struct, frozen=True, order=True):
-    """One contender that is barred.
+    """One contender that is barred."""
 
-    Attributes:
-        contender: its name.
-        until: seconds since 1970 by the wall clock, when the bar ends by itself.
-        by: who has barred it; may be empty.
-        reason: as that one has given it; may be empty.
-    """
-
-    contender: str
-    until: int
-    by: str = ""
-    reason: str = ""
+    contender: str  # its name
+    until: int  # seconds since 1970 by the wall clock, when the bar ends by itself
+    by: str = ""  # who has barred it; may be empty
+    reason: str = ""  # as that one has given it; may be empty
 
     def __str__(self) -> str:
         by = f" by {self.by}" if self.by else ""
@@ -40,11 +32,7 @@ class Bar(msgspec.Struct, frozen=True, order=True):
 
     @property
     def name(self) -> str:
-        """The entry's name.
-
-        Raises:
-            InvalidName: the contender has no valid name, or the reason is too long or cannot be shown.
-        """
+        """The entry's name; InvalidName if the contender has no valid name, or the reason cannot be shown."""
         return names.with_reason(
             f"{BAR}{check_contender(self.contender)}~{self.until}~{names.escape(self.by)}~", self.reason
         )
@@ -63,19 +51,13 @@ class Bar(msgspec.Struct, frozen=True, order=True):
 
 
 def bars(record: Record) -> dict[str, Bar]:
-    """All bars of a job by contender, those that are over included; of several for one contender the last to end."""
+    """All bars of a job by contender, past ones too; of several for one contender the last to end."""
     return {each.contender: each for each in sorted(filter(None, map(Bar.parse, record.bars)))}
 
 
 def barred_until(record: Record, contender: str, now: float, wall: float) -> float:
-    """When a contender may take over again: seconds of the clock of ``now``; the distant past if it is not barred.
-
-    Args:
-        record: the job's record.
-        contender: the contender's name.
-        now: boot-clock seconds.
-        wall: seconds since 1970 at that moment. A bar is an order of an operator and no promise to anybody, so it is
-            enough that the clocks of the hosts are right to a minute or so.
-    """
+    """When a contender may take over again: seconds of the clock of ``now``; the distant past if it is not barred."""
+    # `wall` is seconds since 1970 at that moment. A bar is an operator's order and no promise to anybody, so it is
+    # enough that the clocks of the hosts are right to a minute or so.
     bar = bars(record).get(contender)
     return PAST if bar is None or bar.until <= wall else now + bar.until - wall

@@ -15,20 +15,16 @@ from leader.layout import names
 from store.files import MAX_COMPONENT_BYTES
 from store.paths import STAGING
 
-MAX_ID = 10**18 - 1
-"""Numbers in names have at most 18 digits; Spark's own ids are 64-bit integers from 0."""
-
+MAX_ID = 10**18 - 1  # numbers in names have at most 18 digits; Spark's own ids are 64-bit integers from 0
 _NUMBER = r"(0|[1-9][0-9]{0,17})"
 _ID = r"([1-9][0-9]{0,17})"
 _WRITING = r"([1-9][0-9]{0,3})"
 _ENTRY = re.compile(rf"([A-Za-z0-9._-]+)={_NUMBER}~{_ID}~{_WRITING}" + rf"~(?:{_NUMBER})?" * 4 + r"~([A-Za-z0-9._-]*)")
-_FIRST_LETTERS = {"_6e": "n", "_2e": "."}
-"""Escaped only at the start of names that mean something else as they are; see :func:`_escape`."""
+_FIRST_LETTERS = {"_6e": "n", "_2e": "."}  # only at the start of names that mean something else; see `_escape`
 
 _CUT = "..."
 
-_PARSED = 4096
-"""Names whose entries are remembered: leaders and readers list the same ones again and again."""
+_PARSED = 4096  # names whose entries are remembered: leaders and readers list the same ones again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +113,7 @@ class CheckpointEntry:
 
 
 def fit(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with as much of its metadata as its entry's name can hold.
-
-    Raises:
-        InvalidName: the query has no name, or one that is too long, or a number is out of range; it says which.
-    """
+    """Return the checkpoint with as much of its metadata as its entry's name can hold; InvalidName if nothing helps."""
     if not checkpoint.query:
         raise InvalidName("A query needs a name to have its checkpoints published: set queryName.")
     if not 0 <= checkpoint.batch <= MAX_ID:

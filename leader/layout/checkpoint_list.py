@@ -19,15 +19,10 @@ _NEXT = re.compile(r"next=([1-9][0-9]{0,17})")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointList:
-    """The counter and the entries.
+    """The counter and the entries."""
 
-    Attributes:
-        next_id: the checkpoint id that will be handed out next.
-        entries: of each query, the newest one last.
-    """
-
-    next_id: int
-    entries: Mapping[str, tuple[CheckpointEntry, ...]]
+    next_id: int  # the checkpoint id that will be handed out next
+    entries: Mapping[str, tuple[CheckpointEntry, ...]]  # of each query, the newest one last
 
     def newest(self, query: str) -> CheckpointEntry | None:
         """The entry that counts."""
@@ -50,12 +45,7 @@ class CheckpointList:
 
 
 def names(files: Files, job: str, directory: LeaderDirectory) -> list[str]:
-    """Return the names of a job's checkpoints, for :func:`parse`: one list.
-
-    Raises:
-        NotFound: the directory is no longer the leader directory.
-        StoreError: the store did not answer.
-    """
+    """Return the names of a job's checkpoints, for :func:`parse`: one list. NotFound if the leader has changed."""
     return [entry.name for entry in files.list(folder(job, directory))]
 
 
@@ -65,11 +55,7 @@ def folder(job: str, directory: LeaderDirectory) -> str:
 
 
 def parse(names: Iterable[str], job: str, directory: LeaderDirectory) -> CheckpointList:
-    """Read the names, which are in no particular order.
-
-    Raises:
-        Unreadable: one is neither a checkpoint's nor the counter's.
-    """
+    """Read the names, which are in no particular order; Unreadable if one is no checkpoint's nor the counter's."""
     next_id = 1
     found: dict[str, list[CheckpointEntry]] = {}
     for name in names:

@@ -10,26 +10,18 @@ from leader.layout import names
 from leader.layout.checkpoint import MAX_ID, Checkpoint, Metadata
 from leader.layout.information import MAX_RECORD_BYTES
 
-FORMAT = 2
-"""Version of the record in ZooKeeper. Readers ignore fields they do not know, and records of another format."""
+FORMAT = 2  # version of the record in ZooKeeper. Readers ignore fields they do not know, and records of another format
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """A job's checkpoints.
+    """A job's checkpoints."""
 
-    Attributes:
-        job: the job's name.
-        epoch: of the leader that wrote them.
-        session_id: of the same leader.
-        next_id: the checkpoint id that will be handed out next.
-        latest: the newest completed checkpoint by query.
-    """
-
-    job: str
-    epoch: int
-    session_id: str
-    next_id: int = 1
+    job: str  # the job's name
+    epoch: int  # of the leader that wrote them
+    session_id: str  # of the same leader
+    next_id: int = 1  # the checkpoint id that will be handed out next
+    # the newest completed checkpoint by query
     latest: Mapping[str, Checkpoint] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -61,10 +53,7 @@ _decoder = msgspec.json.Decoder(_Wire)
 
 
 def encode(state: CheckpointState) -> bytes | None:
-    """Write the record for ZooKeeper, without metadata if there are too many queries for them.
-
-    None if there are too many queries for any record; readers then ask HDFS.
-    """
+    """Write the record for ZooKeeper; for many queries without metadata, for too many None: readers then ask HDFS."""
     for told in (_with_metadata, _without):
         latest = {query: told(checkpoint) for query, checkpoint in sorted(state.latest.items())}
         data = msgspec.json.encode(_Wire(FORMAT, state.job, state.epoch, state.session_id, state.next_id, latest))

@@ -1,11 +1,9 @@
-"""Contact: where the process of a leader can be asked whether it lives, and what it says there.
-
-Its leader writes it beside the lease, in HDFS.
+"""Contact: the address where a leader's process answers that it lives, and that answer.
 
     contact~<epoch>~<session id>~<escaped address>~<port>~<process>
 
-It counts for the lease of that session id and for no other. So nobody gives a leader another address who cannot write
-into the job's directory: nothing here comes from ZooKeeper.
+Its leader writes it beside the lease, in HDFS. It counts for the lease of that session id and for no other. Nothing
+here comes from ZooKeeper, so only users that can write into the job's directory can give a leader another address.
 """
 
 import ipaddress
@@ -23,26 +21,17 @@ MAX_PORT = 65535
 _ENTRY = re.compile(CONTACT + r"([0-9]{10})~([0-9a-f-]{36})~([A-Za-z0-9._-]{2,128})~([1-9][0-9]{0,4})~([0-9a-f]{32})")
 _GREETING = re.compile(rb"hybrid-ha ([0-9a-f]{32})\n")
 
-GREETING_BYTES = len("hybrid-ha ") + 32 + 1
-"""Every greeting has this length."""
-
-MOST_NOTICE_BYTES = 1024
-"""No notice is longer."""
+GREETING_BYTES = len("hybrid-ha ") + 32 + 1  # every greeting has this length
+MOST_NOTICE_BYTES = 1024  # no notice is longer
 
 
 @dataclass(frozen=True, slots=True)
 class ContactAddress:
-    """Where a process listens, and which process it is.
+    """Where a process listens, and which process it is."""
 
-    Attributes:
-        host: an IP address and never a name, because a probe cannot wait for a name server.
-        port: from 1 to 65535.
-        process: 32 random hexadecimal digits, the same for as long as the process lives, whatever its sessions do.
-    """
-
-    host: str
-    port: int
-    process: str
+    host: str  # an IP address and never a name, because a probe cannot wait for a name server
+    port: int  # from 1 to 65535
+    process: str  # 32 random hexadecimal digits, the same for as long as the process lives, whatever its sessions do
 
     @property
     def greeting(self) -> bytes:
@@ -58,15 +47,10 @@ def greeted_by(greeting: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseNotice:
-    """A process says that it has released its lease of a job: a hint, since only the store knows.
+    """A process says that it has released its lease of a job: a hint, since only the store knows."""
 
-    Attributes:
-        job: the job's name.
-        lease: the lease as it was released.
-    """
-
-    job: str
-    lease: Lease
+    job: str  # the job's name
+    lease: Lease  # the lease as it was released
 
     @property
     def line(self) -> bytes:
@@ -118,11 +102,9 @@ def entries(record: Record) -> frozenset[ContactEntry]:
 
 
 def holders(record: Record, directory: names.LeaderDirectory) -> ContactAddress | None:
-    """Where the process of the lease's holder listens; None if it does not say so.
-
-    It counts only if the leader of this directory has written it, and still holds the lease. Of two that contradict
-    each other neither counts: only damage from outside makes them.
-    """
+    """Where the process of the lease's holder listens; None if it does not say so."""
+    # It counts only if the leader of this directory has written it, and still holds the lease. Two that contradict each
+    # other are damage from outside: neither counts.
     if record.lease is None or record.lease.owner != directory.session_id:
         return None
     theirs = (directory.epoch, directory.session_id)

@@ -11,17 +11,10 @@ from leader.errors import InvalidName
 from leader.layout import names
 from leader.layout.lease import Lease, Mode
 
-FORMAT = 1
-"""Version of the record in ZooKeeper. Readers ignore fields they do not know, and records of another format."""
-
-MAX_RECORD_BYTES = 65_536
-"""Larger data in ZooKeeper is not ours and is not parsed; 250 endpoints of the greatest length fit."""
-
-MAX_VERSION = 999_999_999
-"""Publications within one session: one a second for thirty years."""
-
-MAX_ENDPOINTS = 64
-"""More endpoints than that in one job is a mistake of the caller."""
+FORMAT = 1  # version of the record in ZooKeeper. Readers ignore fields they do not know, and records of another format
+MAX_RECORD_BYTES = 65_536  # larger data in ZooKeeper is not ours and is not parsed; 250 of the longest endpoints fit
+MAX_VERSION = 999_999_999  # publications within one session: one a second for thirty years
+MAX_ENDPOINTS = 64  # more endpoints than that in one job is a mistake of the caller
 
 _ENDPOINT = re.compile(
     r"endpoint~([0-9]{10})~([1-9][0-9]{0,8})~(0|[1-9][0-9]?)~([A-Za-z0-9][A-Za-z0-9._-]{0,63}|)=([A-Za-z0-9._-]*)"
@@ -29,29 +22,18 @@ _ENDPOINT = re.compile(
 
 
 class LeaderInformation(msgspec.Struct, frozen=True):
-    """The leader of a job, and its addresses.
+    """The leader of a job, and its addresses."""
 
-    Attributes:
-        job: the job's name.
-        epoch: orders versions; a later leader has a higher one.
-        session_id: the leader session's UUID, the version of this information.
-        endpoints: address by name; addresses are opaque.
-        version: counts the publications within the session, from 1.
-    """
-
-    job: str
-    epoch: int
-    session_id: str
+    job: str  # the job's name
+    epoch: int  # orders versions; a later leader has a higher one
+    session_id: str  # the leader session's UUID, the version of this information
+    # address by name; addresses are opaque
     endpoints: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
-    version: int = 1
+    version: int = 1  # counts the publications within the session, from 1
 
 
 def check_endpoints(endpoints: Mapping[str, str]) -> dict[str, str]:
-    """Return the endpoints if they can be published.
-
-    Raises:
-        InvalidName: a name or an address cannot be stored; the message says which.
-    """
+    """Return the endpoints if they can be published; InvalidName says which name or address cannot be stored."""
     if len(endpoints) > MAX_ENDPOINTS:
         raise InvalidName(f"{len(endpoints)} endpoints are too many: at most {MAX_ENDPOINTS} are allowed.")
     for name, address in endpoints.items():
@@ -68,20 +50,17 @@ def _check_endpoint(name: str, address: str, count: int) -> None:
     names.check_component(entry, f"The address of endpoint {name!r}")
 
 
-CONTACT = "contact~"
-"""Begins the name of an entry that says where the leader's process listens."""
+CONTACT = "contact~"  # begins the name of an entry that says where the leader's process listens
 PAUSE = "paused~"
 BAR = "barred~"
 
-REMEMBERED = 1024
-"""Parsed names that are kept: a reader of a record has read most of its names before."""
+REMEMBERED = 1024  # parsed names that are kept: a reader of a record has read most of its names before
 
 
 class EndpointEntry(msgspec.Struct, frozen=True, order=True):
-    """One entry of a publication. A publication counts only when all its ``count`` entries are there.
+    """One entry of a publication, which counts only when all its ``count`` entries are there."""
 
-    A leader without endpoints publishes one entry with an empty name and the count 0.
-    """
+    # Without endpoints: one entry with an empty name and the count 0.
 
     epoch: int
     version: int
@@ -122,21 +101,15 @@ def endpoint_entries(information: LeaderInformation) -> frozenset[EndpointEntry]
 
 
 class Record(msgspec.Struct, frozen=True, cache_hash=True):
-    """One listing of the record directory.
+    """One listing of the record directory."""
 
-    Attributes:
-        lease: the lease entry; None if somebody outside the protocol has deleted it.
-        entries: all endpoint entries, including those of earlier epochs.
-        contacts: names of all contact entries, likewise; :mod:`leader.layout.contact` reads them, for standbys only.
-        pauses: names of what operators have said of pauses; :mod:`leader.layout.pause` reads them.
-        bars: names of entries that bar a contender; :mod:`leader.layout.bar` reads them.
-    """
-
-    lease: Lease | None
-    entries: frozenset[EndpointEntry]
+    lease: Lease | None  # the lease entry; None if somebody outside the protocol has deleted it
+    entries: frozenset[EndpointEntry]  # all endpoint entries, including those of earlier epochs
+    # names of all contact entries, old ones too; `leader.layout.contact` reads them, for standbys
     contacts: frozenset[str] = frozenset()
+    # names of what operators have said of pauses; `leader.layout.pause` reads them
     pauses: frozenset[str] = frozenset()
-    bars: frozenset[str] = frozenset()
+    bars: frozenset[str] = frozenset()  # names of entries that bar a contender; `leader.layout.bar` reads them
 
     @classmethod
     def parse(cls, entry_names: Iterable[str]) -> "Record":
@@ -164,10 +137,8 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
 
     @lru_cache(maxsize=REMEMBERED)  # noqa: B019  # records are values, and few
     def published(self, job: str, directory: names.LeaderDirectory) -> LeaderInformation | None:
-        """The newest complete publication of the directory's own epoch; None before the first.
-
-        Also None if another session holds the lease: it has seized the lease but not yet claimed the directory.
-        """
+        """The newest complete publication of the directory's own epoch; None before the first."""
+        # Also None if another session holds the lease: it has seized the lease but not yet claimed the directory.
         if self.lease is not None and self.lease.owner != directory.session_id:
             return None
         versions: dict[int, list[EndpointEntry]] = {}
@@ -183,7 +154,7 @@ class Record(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def released(self) -> bool:
-        """Whether the lease says that nobody holds it."""
+        """Whether the lease says that it has no holder."""
         return self.lease is not None and self.lease.mode is Mode.RELEASED
 
 

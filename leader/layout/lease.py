@@ -14,29 +14,23 @@ import msgspec
 
 from leader.layout import names
 
-ANYBODY = "_any"
-"""The successor in a request to hand over to the first contender that comes; no contender can have this name."""
+ANYBODY = "_any"  # the successor in a request to hand over to the first contender that comes; no contender's name
+LOOK = "_look"  # in the successor's place: an operator has left a request, and the leader is to look; no handover
 
-LOOK = "_look"
-"""In the place of the successor: an operator has left a request for the leader, who is to look; nobody hands over."""
-
+# In the successor's place: an operator has paused the job. Its leader stays; nobody seizes the lease.
 PAUSED = "_paused"
-"""In the place of the successor: an operator has paused the job. Its leader stays, and nobody seizes the lease."""
 
 
 class Mode(Enum):
     """How a holder shows that it is alive."""
 
+    # An ephemeral node attests it; it is renewed seldom, in case holder and ZooKeeper fall silent.
     ZOOKEEPER = "zookeeper"
-    """An ephemeral ZooKeeper node attests it. It is renewed seldom, in case its holder and ZooKeeper both go silent."""
-    HDFS = "hdfs"
-    """It is renewed often."""
-    RELEASED = "released"
-    """Nobody holds it."""
+    HDFS = "hdfs"  # it is renewed often
+    RELEASED = "released"  # it has no holder
 
 
-LEASE = "lease~"
-"""The names of leases begin like this."""
+LEASE = "lease~"  # the names of leases begin like this
 
 _LEASE = re.compile(
     r"lease~(0[0-9]{9})~(zookeeper|hdfs|released)~(0|[1-9][0-9]{0,8})"
@@ -47,28 +41,18 @@ _LEASE = re.compile(
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """One lease entry.
+    """One lease entry."""
 
-    Attributes:
-        sequence: one higher at every change.
-        mode: how its holder shows that it is alive.
-        ttl_ms: milliseconds after which it may be seized if it was not changed.
-        owner: session id of the holder, or of the one that released it.
-        attestation: names the ephemeral node that attests it; empty unless the mode is ``zookeeper``.
-        contender: the holder's name, for people and for switch-overs.
-        successor: the contender to which the holder is asked to hand over, or for which the released lease is reserved;
-            :data:`LOOK` if the holder is asked for something else; :data:`PAUSED`; mostly empty.
-        marks: how many of the last changes were operators': they are no sign of life of the holder.
-    """
-
-    sequence: int
-    mode: Mode
-    ttl_ms: int
-    owner: str
-    attestation: str
-    contender: str
+    sequence: int  # one higher at every change
+    mode: Mode  # how its holder shows that it is alive
+    ttl_ms: int  # milliseconds after which it may be seized if it was not changed
+    owner: str  # session id of the holder, or of the one that released it
+    attestation: str  # names the ephemeral node that attests it; empty unless the mode is `zookeeper`
+    contender: str  # the holder's name, for people and for switch-overs
+    # the contender to which the holder is asked to hand over, or for which the released lease is reserved; `LOOK` if
+    # the holder is asked for something else; `PAUSED`; mostly empty
     successor: str = ""
-    marks: int = 0
+    marks: int = 0  # how many of the last changes were operators': they are no sign of life of the holder
 
     @property
     def name(self) -> str:
@@ -85,7 +69,7 @@ class Lease(msgspec.Struct, frozen=True):
 
     @property
     def paused(self) -> bool:
-        """Whether an operator has paused the job: the holder stays, and nobody else seizes it."""
+        """Whether an operator has paused the job: the holder stays, and no other seizes it."""
         return self.successor == PAUSED
 
     @classmethod
@@ -109,7 +93,7 @@ class Lease(msgspec.Struct, frozen=True):
         return self.asked_to(self.successor or LOOK)
 
     def as_paused(self) -> "Lease":
-        """The entry by which an operator pauses the job. One to hand over is forgotten: nobody is to take over."""
+        """The entry by which an operator pauses the job. It drops a request to hand over."""
         return self.asked_to(PAUSED)
 
     def as_resumed(self) -> "Lease":
@@ -128,27 +112,19 @@ def first_lease(session_id: str) -> Lease:
 
 
 def lost_lease(session_id: str, long_ttl_ms: int) -> Lease:
-    """The entry that an operator puts into a record without one: nobody's, for as long as the longest lease lasts.
-
-    A leader whose lease was taken away may believe in it for that long. If the entry is made late, beside another one,
-    the lowest sequence sees to it that it does not count.
-    """
+    """The entry that an operator puts into a record without one. It has no holder, and lasts like the longest lease."""
+    # A leader whose lease was taken away may believe in it for that long. If the entry is made late, beside another
+    # one, the lowest sequence makes sure that it does not count.
     return Lease(0, Mode.HDFS, long_ttl_ms, session_id, "", "doctor")
 
 
 class Attestation(msgspec.Struct, frozen=True):
-    """ZooKeeper's confirmation of this process's session.
+    """ZooKeeper's confirmation of this process's session."""
 
-    Attributes:
-        token: names the ephemeral node; None while there is none.
-        until: boot-clock seconds until which no server can have declared that session dead.
-        usable: whether a lease may rely on it now; when it may not, ``until`` still holds.
-        answers: whether ZooKeeper answers now, so that it can be asked about others' sessions; true if ``usable`` is.
-    """
-
-    token: str | None = None
-    until: float = float("-inf")
-    usable: bool = False
+    token: str | None = None  # names the ephemeral node; None while there is none
+    until: float = float("-inf")  # boot-clock seconds until which no server can have declared that session dead
+    usable: bool = False  # whether a lease may rely on it now; when it may not, `until` still holds
+    # whether ZooKeeper answers now, so that it can be asked about others' sessions; true if `usable` is
     answers: bool = False
 
     def __post_init__(self) -> None:
@@ -156,9 +132,5 @@ class Attestation(msgspec.Struct, frozen=True):
 
 
 def check_contender(name: str) -> str:
-    """Return a contender's name if it is valid.
-
-    Raises:
-        InvalidName: the name is not valid.
-    """
+    """Return a contender's name if it is valid, else raise InvalidName."""
     return names.check_word(name, "a contender")

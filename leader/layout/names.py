@@ -11,6 +11,7 @@
             checkpoints/next=<id>         counter
             checkpoints/<query>=<batch>~<id>~<writing>~<duration ms>~<rows>~<state rows>~<state bytes>~<offsets>
             status=<state>[~cleaning-<trash>|~cleaned-<trash>][~<sequence>]
+            unguarded=<number>~<number>   queries that no takeover goes on with, and those that then repeat rows
             history/<epoch>-<session id>~<reason>~<contender>
             spark/<query>/
             graph/graph=<version>[~<sequence>]
@@ -24,13 +25,13 @@
             requests/<id>=<version>[~<sequence>]
             programs/<number>=<version>[~<sequence>]
             files/<SHA-256>=<version>[~<sequence>]
-            staged/<epoch>-<uuid>         a file on its way into one of these
+            staged/<epoch>/<uuid>         a file on its way into one of these
             trash/<trash>/<graph|blobs|spark|out>
             out/<output>/                 journal of an output: see ha/outputs/layout.py
             trash/<trash>/query=<query>
-            trash/<trash>/swept=<query>/<escaped path>, trash/<trash>/adopting=<query>
+            trash/<trash>/swept=<query>/<escaped path>, trash/<trash>/importing=<query>
             trash/<trash>/revived=<old leader directory>
-            adopting/<query>/<source>/
+            importing/<query>/<source>/
 
 Lease, endpoints and contact share one directory so that one list of it is one consistent read of the whole record.
 Only ``[A-Za-z0-9._~=-]`` and the escape character ``_`` occur: Hadoop forbids ``:`` in a component, Spark mangles ``%``
@@ -39,6 +40,7 @@ way to write the same (other digits, leading zeros) does not parse either: such 
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -48,8 +50,7 @@ from store.files import MAX_COMPONENT_BYTES
 
 RECORD = "record"
 HISTORY = "history"
-ADOPTED = "adopted"
-"""The reason of a grant by which a process takes up the leadership of another one: its epoch is not a new one."""
+ADOPTED = "adopted"  # the reason of a grant that takes up another process's leadership: its epoch is not a new one
 CHECKPOINTS = "checkpoints"
 SPARK = "spark"
 GRAPH = "graph"
@@ -64,47 +65,44 @@ RESTORING = "restoring"
 REWINDING = "rewinding"
 STAGED = "staged"
 TRASH = "trash"
-REWOUND = "rewound="
-"""Before a query's name in the name of its folder in the trash, after a rewind."""
+REWOUND = "rewound="  # before a query's name in the name of its folder in the trash, after a rewind
 OUT = "out"
 STATUS = "status="
+UNGUARDED = "unguarded="
 FIRST_CHECKPOINT = "next=1"
 
-MAX_WRITING = 9_999
-"""How often an entry can be written until that is acknowledged; see :func:`written`."""
+MAX_WRITING = 9_999  # how often an entry can be written until that is acknowledged; see `written`
+RETAINED = 10  # completed checkpoints of a query that are kept, unless a setting says otherwise
+EXCEPTIONS_RETAINED = 20  # newest failures of a job that are kept, unless a setting says otherwise
 
-RETAINED = 10
-"""Completed checkpoints of a query that are kept, unless a setting says otherwise."""
-
-EXCEPTIONS_RETAINED = 20
-"""Newest failures of a job that are kept, unless a setting says otherwise."""
-
+# The number at the end of a name that grows with every change; see `written`.
 SEQUENCE = r"(?:~([2-9]|[1-9][0-9]{1,17}))?"
-"""The number at the end of a name that grows with every change, and never begins anew; see :func:`written`."""
 
 MAX_SEQUENCE = 10**18 - 1
 
-MAX_EPOCH = 9_999_999_999
-"""Ten digits, so that names sort as numbers: one grant a second for three centuries."""
+MAX_EPOCH = 9_999_999_999  # ten digits, so that names sort as numbers: one grant a second for three centuries
 
+# No job reaches a higher epoch (a grant a second for three decades): such a directory is made by hand.
 MAX_REACHED = 999_999_999
-"""No job ever reaches a higher epoch: one grant a second for three decades. A directory above it was made by hand."""
 
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SESSION_ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _LEADER_DIRECTORY = re.compile(rf"([0-9]{{10}})-({_SESSION_ID})")
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")
+_UNGUARDED = re.compile(rf"{UNGUARDED}([0-9]{{1,9}})~([0-9]{{1,9}})")
 _ESCAPED = re.compile(r"(?:[A-Za-z0-9.-]|_[0-9a-f]{2})*")
+
+
+def unguarded_in(names: Iterable[str]) -> tuple[int, int]:
+    """Return how many queries are not guarded, and not exactly once, by the names in a leader directory."""
+    found = (_UNGUARDED.fullmatch(each) for each in names)
+    return max(((int(match[1]), int(match[2])) for match in found if match), default=(0, 0))
 
 
 @lru_cache(maxsize=1024)
 def check_job(name: str) -> str:
-    """Return a job's name if it is valid.
-
-    Raises:
-        InvalidName: the name is not valid.
-    """
+    """Return a job's name if it is valid, else raise InvalidName."""
     if not _JOB.fullmatch(name):
         raise InvalidName(
             f"{name!r} is not a job name: use 1 to 128 letters, digits, dots, underscores and hyphens, "
@@ -114,11 +112,7 @@ def check_job(name: str) -> str:
 
 
 def check_word(name: str, what: str) -> str:
-    """Return the name of an endpoint or a contender if it is valid; ``what`` says which, for the error.
-
-    Raises:
-        InvalidName: the name is not valid.
-    """
+    """Return a valid name of an endpoint or a contender (``what``, for the message), else raise InvalidName."""
     if not _WORD.fullmatch(name):
         raise InvalidName(
             f"{name!r} is not a name of {what}: use 1 to 64 letters, digits, dots, underscores and hyphens, "
@@ -128,11 +122,7 @@ def check_word(name: str, what: str) -> str:
 
 
 def check_component(name: str, what: str) -> str:
-    """Return the name of an entry if HDFS can hold it; ``what`` says what it stands for.
-
-    Raises:
-        InvalidName: it is too long.
-    """
+    """Return the name of an entry if HDFS can hold it, else raise InvalidName, which says ``what`` it stands for."""
     if len(name.encode()) > MAX_COMPONENT_BYTES:
         raise InvalidName(
             f"{what} is too long: its name in the file system takes {len(name.encode())} bytes and "
@@ -142,28 +132,20 @@ def check_component(name: str, what: str) -> str:
 
 
 def with_reason(fixed: str, reason: str) -> str:
-    """Return the name of an entry that ends with what an operator has given as a reason.
-
-    Raises:
-        InvalidName: the reason is too long, or has characters that cannot be shown.
-    """
+    """Return the name of an entry that ends with an operator's reason; InvalidName if it is too long or unprintable."""
     if not reason.isprintable():
         raise InvalidName("The reason has characters that cannot be shown: give it in one line.")
     escaped = escape(reason)
     if len(fixed) + len(escaped) > MAX_COMPONENT_BYTES:
         raise InvalidName(
-            f"The reason is too long: it takes {len(escaped)} bytes, of which a letter takes one and any other "
-            f"character three or more, and {MAX_COMPONENT_BYTES - len(fixed)} are allowed."
+            f"The reason is too long: it takes {len(escaped)} bytes, and {MAX_COMPONENT_BYTES - len(fixed)} are "
+            "allowed. A letter takes one byte, any other character three or more."
         )
     return fixed + escaped
 
 
 def escape(text: str) -> str:
-    """Write any text with ``[A-Za-z0-9._-]`` only; :func:`unescape` gives it back.
-
-    Raises:
-        InvalidName: the text holds a lone surrogate, which no encoding can carry.
-    """
+    """Write any text with ``[A-Za-z0-9._-]`` only, for :func:`unescape`; InvalidName for a lone surrogate."""
     try:
         raw = text.encode()
     except UnicodeEncodeError as error:
@@ -172,11 +154,7 @@ def escape(text: str) -> str:
 
 
 def unescape(escaped: str) -> str:
-    """Undo :func:`escape`.
-
-    Raises:
-        InvalidName: it was not written by :func:`escape`.
-    """
+    """Undo :func:`escape`; InvalidName for any other text."""
     if not _ESCAPED.fullmatch(escaped):
         raise InvalidName(f"{escaped!r} is not an escaped name.")
     raw = re.sub(rb"_([0-9a-f]{2})", lambda match: bytes([int(match[1], 16)]), escaped.encode())
@@ -193,11 +171,8 @@ def written(entry: str, writing: int) -> str:
     """The name of an entry that says the same as ``entry``, but was written once more.
 
     A NameNode can list what its journal will never have. An entry that is listed but was never acknowledged is
-    confirmed by a rename to another name for it: that is acknowledged only if the entry is there to stay.
-
-    Args:
-        entry: its name when it is written for the first time.
-        writing: how often it was written, from 1 to :data:`MAX_WRITING`, after which it begins anew; or its sequence.
+    confirmed by a rename to another name for it: that is acknowledged only if the entry is there to stay. ``writing``
+    goes from 1 to :data:`MAX_WRITING`, then from 1 again; or it is the entry's sequence.
     """
     return f"{entry}~{writing}" if writing > 1 else entry
 
@@ -226,10 +201,8 @@ class LeaderDirectory(msgspec.Struct, frozen=True, order=True):
 
 
 def candidates(names: "list[str]") -> list[LeaderDirectory]:
-    """Return what may be the leader directory, the highest epoch first, among the names in a job's directory.
-
-    There is one, unless somebody made others by hand: a claim renames the leader directory and leaves nothing behind.
-    """
+    """Return what may be the leader directory, the highest epoch first, among the names in a job's directory."""
+    # There is one, unless somebody made others by hand: a claim renames the leader directory and leaves nothing behind.
     found = (directory for name in names if (directory := LeaderDirectory.parse(name)) is not None)
     return sorted((each for each in found if each.epoch <= MAX_REACHED), reverse=True)
 

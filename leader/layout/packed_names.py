@@ -1,7 +1,7 @@
 """Packed names: values of any length, compressed and cut into the names of empty folders. Pure.
 
 A folder costs one request to the NameNode, and is there at once or not at all; a file costs four or more, and half a
-second. A long value takes several names, ``<word>=<part>~<of>~<text>``, which one rename of their folder moves. See
+second. A long value takes several names, ``<word>=<part>~<of>~<text>``, which one rename of their folder moves:
 decision 51.
 """
 
@@ -16,12 +16,8 @@ import msgspec
 
 from leader.errors import Unreadable
 
-TEXT = 220
-"""Characters of text in one name: a name may have 255 bytes."""
-
-MOST = 64 << 20
-"""Longest value: about a million files. A longer one is not what this module has written."""
-
+TEXT = 220  # characters of text in one name: a name may have 255 bytes
+MOST = 64 << 20  # longest value: about a million files. A longer one is not what this module has written
 _PART = re.compile(r"([a-z]+)=([1-9][0-9]{0,4})~([1-9][0-9]{0,4})~([A-Za-z0-9_-]+)")
 
 T = TypeVar("T")
@@ -33,11 +29,7 @@ def pack(value: Any) -> str:
 
 
 def unpack(text: str, kind: type[T]) -> T:
-    """Return the value that was packed.
-
-    Raises:
-        Unreadable: it was not packed here, or is no such value.
-    """
+    """Return the value that was packed; Unreadable if it was not packed here, or is no such value."""
     try:
         inflating = zlib.decompressobj()
         plain = inflating.decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), MOST)
@@ -56,11 +48,7 @@ def written(word: str, value: Any) -> list[str]:
 
 
 def read(word: str, kind: type[T], names: Iterable[str]) -> T | None:
-    """Return the value in these names; None if no name is of that word.
-
-    Raises:
-        Unreadable: some of its names are missing, or somebody else has made some.
-    """
+    """Return the value in these names; None if no name is of that word, Unreadable if a name is missing or foreign."""
     parts = [(int(found[2]), int(found[3]), found[4]) for name in names if (found := _PART.fullmatch(name)) is not None
              and found[1] == word]  # fmt: skip
     if not parts:

@@ -1,4 +1,4 @@
-"""Pause: who has paused a job, when and why, as the name of one entry of the record. Pure.
+"""Pause: the name of the record's entry that says who has paused a job, when and why. Pure.
 
 The lease alone says *that* a job is paused (:data:`leader.layout.lease.PAUSED`), because only a change of its name
 refuses every seizure that was decided before. This entry is for people, and says nothing while the lease does not.
@@ -17,17 +17,11 @@ _ENTRY = re.compile(rf"{PAUSE}(0|[1-9][0-9]{{0,10}})~([A-Za-z0-9._-]*)~([A-Za-z0
 
 
 class Pause(msgspec.Struct, frozen=True, order=True):
-    """One pause.
+    """One pause."""
 
-    Attributes:
-        at: seconds since 1970 by the operator's wall clock, for display only; 0 if nobody has said it.
-        by: who has paused the job; empty if nobody has said it.
-        reason: as the operator has given it; may be empty.
-    """
-
-    at: int = 0
-    by: str = ""
-    reason: str = ""
+    at: int = 0  # seconds since 1970 by the operator's wall clock, for display only; 0 if unknown
+    by: str = ""  # who has paused the job; empty if unknown
+    reason: str = ""  # as the operator has given it; may be empty
 
     def __str__(self) -> str:
         since = f" since {datetime.fromtimestamp(self.at, UTC):%Y-%m-%dT%H:%M:%SZ}" if self.at else ""
@@ -36,11 +30,7 @@ class Pause(msgspec.Struct, frozen=True, order=True):
 
     @property
     def name(self) -> str:
-        """The entry's name.
-
-        Raises:
-            InvalidName: the reason is too long, or has characters that cannot be shown.
-        """
+        """The entry's name; InvalidName if the reason is too long or cannot be shown."""
         return names.with_reason(f"{PAUSE}{self.at}~{names.escape(self.by)}~", self.reason)
 
     @classmethod

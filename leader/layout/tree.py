@@ -7,26 +7,17 @@ from leader.layout import names
 from leader.layout.information import Record
 from leader.layout.lease import first_lease
 from leader.layout.names import CHECKPOINTS, FIRST_CHECKPOINT, HISTORY, RECORD, SPARK, STATUS, LeaderDirectory
-from store.errors import NotFound, StoreError
+from store.errors import AlreadyExists, NotFound, StoreError
 from store.files import Files
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
-"""Session id of epoch 0, which nobody ever led."""
-
-CREATING = ".creating-"
-"""Begins the name of a tree that becomes a job; the job's name is its end, so that it is staged where that will be."""
-
-READ_ATTEMPTS = 5
-"""A leader directory can be renamed between two lists. If that happens so often in a row, something else is wrong."""
+NOBODY = "00000000-0000-0000-0000-000000000000"  # session id of epoch 0, which never had a leader
+CREATING = ".creating-"  # begins the name of a tree that becomes a job; ends with the job's name, for the same mount
+READ_ATTEMPTS = 5  # a leader directory can be renamed between two lists; so often in a row, something else is wrong
 
 
 def create(files: Files, job: str) -> None:
-    """Create a job's directory, complete or not at all: by one rename of a staged tree.
-
-    Raises:
-        AlreadyExists: the job exists.
-        StoreError: it was refused, or nobody knows; the staged tree may be left behind under ``.creating-...``.
-    """
+    """Create a job's directory by one rename of a staged tree, or not at all; AlreadyExists if it is there."""
+    # After an unknown outcome the staged tree may be left behind.
     first = LeaderDirectory(0, NOBODY)
     staging = f"{CREATING}{uuid.uuid4()}~{job}"
     files.make_root()
@@ -53,12 +44,7 @@ def create(files: Files, job: str) -> None:
 
 
 def find(files: Files, job: str) -> LeaderDirectory:
-    """Return the job's leader directory: one list, and one more for each directory that somebody made by hand.
-
-    Raises:
-        NotFound: there is no such job, or it holds no leader directory.
-        StoreError: the store did not answer.
-    """
+    """Return the job's leader directory, else NotFound: one list, and one more for each that was made by hand."""
     try:
         found = names.candidates([entry.name for entry in files.list(job)])
     except NotFound:
@@ -72,11 +58,7 @@ def find(files: Files, job: str) -> LeaderDirectory:
 
 
 def holds_a_lease(files: Files, job: str, directory: LeaderDirectory) -> bool:
-    """Whether a leader directory has a lease: one that was made by hand, or by a driver that writes late, has none.
-
-    Raises:
-        StoreError: the store did not answer.
-    """
+    """Whether a leader directory has a lease: one that was made by hand, or by a driver that writes late, has none."""
     try:
         return _record(files, job, directory).lease is not None
     except NotFound:
@@ -88,14 +70,8 @@ def _record(files: Files, job: str, directory: LeaderDirectory) -> Record:
 
 
 def read(files: Files, job: str, known: LeaderDirectory | None = None) -> tuple[LeaderDirectory, Record]:
-    """Return the job's leader directory and its record.
-
-    This takes one list if ``known`` still is the leader directory: a claim renames it, so if it exists, it is current.
-
-    Raises:
-        NotFound: there is no such job, or it holds no record.
-        StoreError: the store did not answer.
-    """
+    """Return the job's leader directory and its record, else NotFound: one list if ``known`` still is it."""
+    # A claim renames it, so if it exists, it is current.
     directory = known
     for _ in range(READ_ATTEMPTS):
         directory = directory or find(files, job)
@@ -109,22 +85,24 @@ def read(files: Files, job: str, known: LeaderDirectory | None = None) -> tuple[
 def check_writable(files: Files, job: str) -> None:
     """Check that this process may rename what a leader renames in a job; leaves nothing behind.
 
-    A name that does not exist is renamed: a store that allows that says that it is not there. In a job that does not
-    exist yet, the right to create it is checked.
+    It renames leader directory and lease to their own names: a store that allows that answers that they exist. For a
+    new job it checks the right to create it, by renaming what is not there.
 
     Raises:
         PermissionDenied: it may not.
+        HasSnapshots: the leader directory cannot be moved.
         StoreError: the store did not answer, or takes no writes from anybody now.
     """
     try:
         directory = find(files, job)
     except NotFound:
-        _probe(files, "")
+        with suppress(NotFound):
+            files.rename(f".probe-{uuid.uuid4()}", f".probe-{uuid.uuid4()}")
         return
-    _probe(files, f"{job}/")
-    _probe(files, f"{job}/{directory.name}/{RECORD}/")
-
-
-def _probe(files: Files, folder: str) -> None:
-    with suppress(NotFound):
-        files.rename(f"{folder}.probe-{uuid.uuid4()}", f"{folder}.probe-{uuid.uuid4()}")
+    home = f"{job}/{directory.name}"
+    with suppress(AlreadyExists, NotFound):  # the second if a claim or a renewal has moved it meanwhile
+        lease = _record(files, job, directory).lease
+        if lease is not None:
+            with suppress(AlreadyExists):
+                files.rename(f"{home}/{RECORD}/{lease.name}", f"{home}/{RECORD}/{lease.name}")
+        files.rename(home, home)

@@ -7,7 +7,7 @@
     <chroot>/jobs/<job>/contenders/<contender>   ephemeral: a contender that would take over
 
 One node attests and another one informs, so that damage to the mirror moves no leader. A token holds the incarnation
-and the ZooKeeper session id: after a wipe every node is missing, and nobody takes that for a death.
+and the ZooKeeper session id: after a wipe every node is missing, and that does not count as a death.
 """
 
 import msgspec
@@ -36,11 +36,8 @@ def contenders_path(job: str) -> str:
 
 
 def make_token(incarnation: str, session: int, again: int) -> str:
-    """Name an ephemeral node after the ensemble's life, the session's id, and how often it was made again.
-
-    So no name comes back, not even that of a node that a stranger has deleted: a process that saw it gone may rely on
-    that.
-    """
+    """Name an ephemeral node after the ensemble's life, the session's id, and how often it was made again."""
+    # So no name comes back, even if a stranger has deleted the node: a process that saw it gone may rely on that.
     return f"{incarnation}-{session & 0xFFFFFFFFFFFFFFFF:x}" + (f"-{again:x}" if again else "")
 
 
@@ -55,17 +52,11 @@ def incarnation_of(token: str) -> str:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A node as it was read.
+    """A node as it was read."""
 
-    Attributes:
-        data: its content.
-        owner: id of the session it ends with; 0 if it is not ephemeral.
-        version: how often its data was changed.
-    """
-
-    data: bytes
-    owner: int
-    version: int
+    data: bytes  # its content
+    owner: int  # id of the session it ends with; 0 if it is not ephemeral
+    version: int  # how often its data was changed
 
 
 class Sync(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
+from leader.timing import NEVER
 
 
 class Source(Enum):
@@ -20,27 +21,17 @@ class Source(Enum):
 
 
 class Known(NamedTuple):
-    """A reader's knowledge of a job's leader.
+    """A reader's knowledge of a job's leader."""
 
-    Attributes:
-        epoch: the highest epoch that counts.
-        session_id: the session id of that epoch.
-        information: None if the leader of that epoch cannot be reached: it has not confirmed yet, or it has released.
-        source: where this comes from.
-        since: boot-clock seconds when the reader first heard of this epoch and session id.
-        published: boot-clock seconds when the reader first heard of this information.
-        at: boot-clock seconds before the last question whose answer was this.
-        verified: whether HDFS has said the same.
-    """
-
-    epoch: int
-    session_id: str
+    epoch: int  # the highest epoch that counts
+    session_id: str  # the session id of that epoch
+    # none if the leader of that epoch cannot be reached: it has not confirmed yet, or it has released
     information: LeaderInformation | None
-    source: Source
-    since: float
-    published: float
-    at: float
-    verified: bool
+    source: Source  # where this comes from
+    since: float  # boot-clock seconds when the reader first heard of this epoch and session id
+    published: float  # boot-clock seconds when the reader first heard of this information
+    at: float  # boot-clock seconds before the last question whose answer was this
+    verified: bool  # whether HDFS has said the same
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -68,19 +59,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """The outcome of one look of a watch.
+    """The outcome of one look of a watch."""
 
-    Attributes:
-        started: boot-clock seconds before any store was asked.
-        answer: None if there is no leader, or if no store answered.
-        reached: whether a store or an agent answered.
-        known: the reader's knowledge after the look; None if it knows nothing of the job.
-    """
-
-    started: float
-    answer: Answer | None
-    reached: bool
-    known: Known | None
+    started: float  # boot-clock seconds before any store was asked
+    answer: Answer | None  # none if there is no leader, or if no store answered
+    reached: bool  # whether a store or an agent answered
+    known: Known | None  # the reader's knowledge after the look; None if it knows nothing of the job
+    # boot-clock seconds before the last question that HDFS answered. A look may repeat that answer
+    asked: float = NEVER
 
 
 class Looks(Protocol):
@@ -106,29 +92,19 @@ class Lookups(Looks, Protocol):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One answer that the agent of this host received, and how long other processes may use it.
+    """One answer that the agent of this host received, and how long other processes may use it."""
 
-    Attributes:
-        job: the job's name.
-        epoch: the highest epoch that the agent knows; 0 if the job never had a leader, or does not exist.
-        session_id: the session id of that epoch; empty for epoch 0.
-        information: None if nobody leads.
-        at: boot-clock seconds when the agent received it.
-        good_until: boot-clock seconds after which the snapshot is worthless, counted from before the agent asked.
-        verified: whether HDFS had said the same.
-    """
-
-    job: str
-    epoch: int
-    session_id: str
-    information: LeaderInformation | None
-    at: float
-    good_until: float
-    verified: bool
+    job: str  # the job's name
+    epoch: int  # the highest epoch that the agent knows; 0 if the job never had a leader, or does not exist
+    session_id: str  # the session id of that epoch; empty for epoch 0
+    information: LeaderInformation | None  # none if there is no leader
+    at: float  # boot-clock seconds when the agent received it
+    good_until: float  # boot-clock seconds after which the snapshot is worthless, counted from before the agent asked
+    verified: bool  # whether HDFS had said the same
 
 
 class Processes(Protocol):
-    """Says when a leader's process has ended; :mod:`leader.election.suspicion` defines that."""
+    """Reports when a leader's process has ended; :mod:`leader.election.suspicion` defines that."""
 
     def follow(self, contact: ContactAddress, on_gone: Callable[[ContactAddress], None]) -> None:
         """Call ``on_gone`` once, on another thread, if that process is gone."""
@@ -137,7 +113,7 @@ class Processes(Protocol):
         """Undo :meth:`follow`; a report that is under way still comes."""
 
     def forked(self) -> None:
-        """Begin anew in a forked child."""
+        """Reset in a forked child."""
 
 
 class Snapshots(Protocol):

@@ -9,14 +9,9 @@ from store.clock import BOOT_CLOCK, Clock
 
 T = TypeVar("T")
 
-WATCH_TIMEOUT_S = 0.3
-"""Seconds of a lookup for setting a watch; without a watch the answer is merely not kept as long."""
-
-UNWATCHED_S = 1.0
-"""Seconds for which an answer is kept if no watch guards it, or if no store has just given it."""
-
-REFRESHES_PER_AUDIT = 10
-"""A watched answer is asked for again so often, because the result of an audit shows only in the next answer."""
+WATCH_TIMEOUT_S = 0.3  # seconds of a lookup for setting a watch; without a watch the answer is merely not kept as long
+UNWATCHED_S = 1.0  # seconds for which an answer is kept if no watch guards it, or if no store has just given it
+REFRESHES_PER_AUDIT = 10  # of a watched answer, because the result of an audit shows only in the next answer
 
 
 class CachedAnswer(Generic[T]):
@@ -24,24 +19,15 @@ class CachedAnswer(Generic[T]):
 
     def __init__(
         self,
-        stores: StoreClients,
-        path: str,
-        ask: Callable[[float], T],
+        stores: StoreClients,  # the clients that set the watch
+        path: str,  # the ZooKeeper node that changes when the answer does
+        ask: Callable[[float], T],  # gets a new answer, within the seconds it is given
         *,
-        audit: float,
+        audit: float,  # seconds; see `leader.lookup.reader.Reader`
+        # Returns the seconds since a store gave an answer. The same object as before counts as older.
         age: Callable[[T], float] = lambda _: 0.0,
-        clock: Clock = BOOT_CLOCK,
+        clock: Clock = BOOT_CLOCK,  # the host's boot clock, unless in a test
     ) -> None:
-        """Ask nothing yet.
-
-        Args:
-            stores: the clients that set the watch.
-            path: the ZooKeeper node that changes when the answer does.
-            ask: gets a new answer, within the seconds it is given.
-            audit: seconds; see :class:`leader.lookup.reader.Reader`.
-            age: returns the seconds since a store gave an answer. The same object as before counts as older.
-            clock: the host's boot clock, unless in a test.
-        """
         self._stores = stores
         self._path = path
         self._ask = ask
@@ -72,7 +58,7 @@ class CachedAnswer(Generic[T]):
         end = self._clock.now() + timeout
         with self._asking:
             if self._clock.now() < self._good_until:
-                return self._value  # type: ignore[return-value]  # likewise
+                return self._value  # type: ignore[return-value]  # as above
             changes = self._changes  # the answer may miss any change from here on
             watched = self._stores.watch_node(self._path, self, min(WATCH_TIMEOUT_S, timeout / 4))
             asked = self._clock.now()

@@ -1,6 +1,6 @@
 """CheckpointReader: finds a job's newest checkpoints, in ZooKeeper or else in HDFS.
 
-HDFS is asked less and less often about one job, as for its leader. In between, the reader repeats the last answer.
+HDFS is asked about one job at growing intervals, as for its leader. In between, the reader repeats the last answer.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from leader.layout import checkpoint_list, checkpoint_state
 from leader.layout.checkpoint import Checkpoint
 from leader.layout.checkpoint_list import CheckpointList
 from leader.layout.checkpoint_state import CheckpointState
-from leader.layout.names import LeaderDirectory, check_job
+from leader.layout.names import HISTORY, LeaderDirectory, check_job
 from leader.layout.tree import READ_ATTEMPTS, find
 from leader.layout.znodes import checkpoints_path
 from leader.lookup.job_lookup import ZOOKEEPER_SHARE
@@ -27,37 +27,24 @@ from store.errors import NotFound, StoreError
 from store.files import Files
 from store.zookeeper import Connection, Get, ZooKeeper
 
+# That are remembered: a directory that comes back after a forgotten claim is one of them, or has one in its history.
 SESSIONS_PER_JOB = 4
-"""Sessions of each job: a leader directory that comes back, because a claim was forgotten, is one of the last."""
 
 
 class CheckpointReader:
     """Answers for any number of jobs, from any thread. No answer is older than the one before.
 
-    Raises:
-        InvalidName: the argument is not a job's name.
-        NoLeader: there is no such job.
-        Unreachable: no store answered in time.
-        Unreadable: HDFS holds a name among the checkpoints that cannot be read.
+    Raises what :class:`Reader` raises, and Unreadable if HDFS holds a name among the checkpoints that cannot be read.
     """
 
     def __init__(
         self,
-        files: BoundedFiles,
-        zookeeper: ZooKeeper | None,
-        reader: Reader,
-        clock: Clock = BOOT_CLOCK,
-        observer: Observer | None = None,
+        files: BoundedFiles,  # closed by the caller
+        zookeeper: ZooKeeper | None,  # closed by the caller; None if the file system carries everything
+        reader: Reader,  # knows the present epoch, and when HDFS may be asked
+        clock: Clock = BOOT_CLOCK,  # the host's boot clock, unless in a simulation
+        observer: Observer | None = None,  # learns of every answer
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            files: closed by the caller.
-            zookeeper: likewise; None if the file system carries everything.
-            reader: knows the present epoch, and when HDFS may be asked.
-            clock: the host's boot clock, unless in a simulation.
-            observer: learns of every answer.
-        """
         self._observer = observer
         self._clock = clock
         self._files = files
@@ -83,9 +70,12 @@ class CheckpointReader:
                 return known
             state = self._from_files(job, known, deadline - self._clock.now())
         # A NameNode lists changes that its journal may lose, so HDFS itself can go back by unacknowledged changes.
-        state = self._floor(known, state) if known is not None else state
+        if known is not None and self._is_same_job(known, state, deadline - self._clock.now()):
+            state = _floor(known, state)
         self._newest[job] = state
-        self._sessions.setdefault(job, deque(maxlen=SESSIONS_PER_JOB)).append(state.session_id)
+        sessions = self._sessions.setdefault(job, deque(maxlen=SESSIONS_PER_JOB))
+        if state.session_id not in sessions:
+            sessions.append(state.session_id)
         return state
 
     def retained(self, job: str, timeout: float = 2.0) -> dict[str, list[Checkpoint]]:
@@ -93,17 +83,19 @@ class CheckpointReader:
         found, _ = self._list(check_job(job), None, timeout)
         return {query: found.retained(query) for query in found.entries}
 
-    def _floor(self, known: CheckpointState, state: CheckpointState) -> CheckpointState:
-        """Return the state, raised to what is already known, unless the job is another one of the same name."""
-        forgotten = state.session_id in self._sessions[state.job]  # a claim was listed and has been forgotten
-        if state.epoch < known.epoch and not forgotten:
-            return state
-        if state.epoch == known.epoch and state.session_id != known.session_id:
-            return state
-        behind = {query: newest for query, newest in known.latest.items() if _is_behind(state.latest, newest)}
-        return replace(
-            state, next_id=max(state.next_id, known.next_id), latest=MappingProxyType({**state.latest, **behind})
-        )
+    def _is_same_job(self, known: CheckpointState, state: CheckpointState, timeout: float) -> bool:
+        """Whether the state is not that of another job of the same name, which somebody has created since."""
+        # An epoch that is no higher, with another session, comes of a claim that was listed and then forgotten, too.
+        # The history of the leader directory then has a session that was known.
+        job, sessions = state.job, self._sessions[state.job]
+        if state.epoch > known.epoch or state.session_id in sessions:
+            return True
+        place = f"{job}/{LeaderDirectory(state.epoch, state.session_id).name}/{HISTORY}"
+        try:
+            lines = self._files.call("history", lambda files: files.list(place), timeout)
+        except StoreError as error:
+            raise Unreachable(f"The history of job {job!r} cannot be read: {error}") from error
+        return any(session in each.name for each in lines for session in sessions)
 
     def _from_zookeeper(self, job: str, timeout: float) -> CheckpointState | None:
         if self._zookeeper is None or self._zookeeper.state is not Connection.CONNECTED:
@@ -149,6 +141,14 @@ class CheckpointReader:
         except StoreError as error:
             raise Unreachable(f"The checkpoints of job {job!r} cannot be read: {error}") from error
         return checkpoint_list.parse(names, job, directory), directory
+
+
+def _floor(known: CheckpointState, state: CheckpointState) -> CheckpointState:
+    """Return the state, raised to what is already known."""
+    behind = {query: newest for query, newest in known.latest.items() if _is_behind(state.latest, newest)}
+    return replace(
+        state, next_id=max(state.next_id, known.next_id), latest=MappingProxyType({**state.latest, **behind})
+    )
 
 
 def _is_behind(latest: Mapping[str, Checkpoint], newest: Checkpoint) -> bool:

@@ -1,6 +1,6 @@
 """JobLookup: one job's lookup from top to bottom. It asks the host's agent, then ZooKeeper, then HDFS.
 
-All their answers are merged into one :class:`leader.lookup.leader_view.LeaderView`, which gives the lookup's answer.
+:class:`leader.lookup.leader_view.LeaderView` merges all their answers into the lookup's.
 """
 
 import threading
@@ -11,63 +11,41 @@ from leader.errors import NoLeader, Unreachable
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation, decode
 from leader.lookup.answers import Answer, Known, Snapshot, Snapshots, nobody_leads
-from leader.lookup.hdfs_lookup import TOO_OFTEN, HdfsLookup
+from leader.lookup.hdfs_lookup import HdfsLookup, NoAnswer
 from leader.lookup.leader_view import LeaderView, Verdict
 from leader.lookup.rate_limit import LEAST_ASKED, SPREAD_S, HdfsRateLimit
-from leader.lookup.single_flight import SingleFlight
+from leader.lookup.single_flight import SingleFlight, StillAsking
 from leader.lookup.store_clients import Candidate, Fallback, LookupContext, StoreClients, Waker
 from leader.timing import NEVER
 
-AGENT_SHARE = 0.2
-"""The share of a lookup's time in which the agent may find out about a job that nobody has asked it about lately."""
-
-AGENT_PATIENCE_S = 0.3
-"""Seconds at most for the same."""
-
-ZOOKEEPER_SHARE = 0.4
-"""The share of a lookup's time for ZooKeeper; the rest is left for HDFS."""
-
-VERIFICATION_SHARE = 0.9
-"""The share of the rest in which HDFS may confirm a record of ZooKeeper. If it is silent, the record is the answer."""
-
-SUCCESSOR_GRACE_S = 0.3
-"""Seconds for which a reader that knew a leader waits for ZooKeeper's next record before it asks HDFS. As a rule a
-successor is there sooner, and then a failover costs the NameNode nothing."""
-
-ZOOKEEPER_PAUSE_S = 0.05
-"""Seconds, on average, between two looks at a snapshot for a successor; the least in which ZooKeeper is asked."""
-
-HDFS_PAUSE_S = 0.5
-"""Seconds, on average, between two looks at HDFS for a successor."""
+AGENT_SHARE = 0.2  # of a lookup's time, in which the agent may find out about a job that is new to it
+AGENT_PATIENCE_S = 0.3  # seconds at most for the same
+ZOOKEEPER_SHARE = 0.4  # the share of a lookup's time for ZooKeeper; the rest is left for HDFS
+VERIFICATION_SHARE = 0.9  # the share of the rest for HDFS, if ZooKeeper may have the answer in case HDFS is silent
+LONGEST_PAUSE_SHARE = 0.5  # the share of the rest that a lookup sleeps at most: the next look needs time, too
+SUCCESSOR_GRACE_S = 0.3  # a reader that knew a leader waits so long for ZooKeeper's next record before it asks HDFS
+ZOOKEEPER_PAUSE_S = 0.05  # on average, between two looks at a snapshot for a successor; ZooKeeper gets at least that
+HDFS_PAUSE_S = 0.5  # seconds, on average, between two looks at HDFS for a successor
 
 
 class NoLeaderByAgent(NoLeader):
-    """The host's agent knows that nobody leads; looking again costs no store anything."""
+    """The host's agent knows that there is no leader; looking again costs no call of a store."""
 
 
-class _TooOften(Unreachable):
-    """HDFS answers, but must not be asked now."""
+class _NotSilent(Unreachable):
+    """HDFS was not asked, or not for long enough to say that it does not answer."""
 
 
 class _State(msgspec.Struct):
-    """State that earlier looks leave for later ones.
+    """State that earlier looks leave for later ones; all combinations are legal."""
 
-    The five are independent, and all combinations are legal. The last two cover the time since ZooKeeper last gave a
-    record that was believed; such an answer clears both.
+    # The last two cover the time since ZooKeeper last gave a record that was believed; such an answer clears both.
 
-    Attributes:
-        led: the last look found a leader.
-        watch_unanswered: ZooKeeper did not answer a watch's last question, so its watch may not be set.
-        unverified: ZooKeeper's last record was not used, because HDFS must not be asked about it yet.
-        waited_for_successor: the grace for a successor is used up.
-        fell_back: HDFS was asked in ZooKeeper's place.
-    """
-
-    led: bool = False
-    watch_unanswered: bool = False
-    unverified: bool = False
-    waited_for_successor: bool = False
-    fell_back: bool = False
+    led: bool = False  # the last look found a leader
+    watch_unanswered: bool = False  # ZooKeeper did not answer a watch's last question, so its watch may not be set
+    unverified: bool = False  # ZooKeeper's last record was not used, because HDFS must not be asked about it yet
+    waited_for_successor: bool = False  # the grace for a successor is used up
+    fell_back: bool = False  # HDFS was asked in ZooKeeper's place
 
     def zookeeper_answered(self) -> None:
         self.waited_for_successor = self.fell_back = False
@@ -95,15 +73,14 @@ class JobLookup:
         self._view = LeaderView()
         self._hdfs = HdfsLookup(job, self._view, self._lock, stores, limit, verifications, context)
         self._flight = SingleFlight(job, context.clock)
+        # Watches ask ZooKeeper themselves, but each record is verified once.
         self._verifying = SingleFlight(job, context.clock)
-        """Watches ask ZooKeeper themselves, but each of its records is verified once."""
         self._state = _State()
-        self._watch_relied_on_at = float("-inf")
-        """Boot-clock seconds when a watch last had no reason to ask ZooKeeper again."""
+        self._watch_relied_on_at = float("-inf")  # boot-clock seconds; then a watch had no reason to ask ZooKeeper
+        # The one that was believed last, and what was known after it.
         self._merged_snapshot: tuple[Snapshot | None, Known | None] = None, None
-        """The snapshot that was believed last, and what was known after it: as a rule nothing has changed since."""
+        # ZooKeeper's last record: mostly the next is the same.
         self._decoded: tuple[bytes, LeaderInformation | None] = b"", None
-        """ZooKeeper's last record: as a rule the next one is the same."""
 
     @property
     def known(self) -> Known | None:
@@ -113,12 +90,7 @@ class JobLookup:
     # --- one lookup
 
     def leader(self, timeout: float, *, stale: bool = False) -> Answer:
-        """Return the leader, or wait for the next one; see :meth:`leader.lookup.reader.Reader.leader`.
-
-        Raises:
-            NoLeader: nobody leads.
-            Unreachable: no store answered in time.
-        """
+        """Return the leader, or wait for the next one; see :meth:`leader.lookup.reader.Reader.leader`."""
         deadline = self._clock.now() + timeout
         said: NoLeader | None = None
         while True:
@@ -126,11 +98,12 @@ class JobLookup:
                 return self.look(deadline - self._clock.now(), stale=stale)
             except NoLeader as error:
                 pause = ZOOKEEPER_PAUSE_S if isinstance(error, NoLeaderByAgent) else HDFS_PAUSE_S
-                if not self._state.led or deadline - self._clock.now() <= pause:
+                rest = deadline - self._clock.now()
+                if not self._state.led or rest <= pause:
                     self._state.led = False
                     raise
                 said = error
-                self._clock.sleep(self._context.jitter.around(pause))
+                self._clock.sleep(min(self._context.jitter.around(pause), rest * LONGEST_PAUSE_SHARE))
             except Unreachable:
                 if said is not None:  # a store did say so a moment ago; there was only no time to ask again
                     raise said from None
@@ -145,20 +118,16 @@ class JobLookup:
         self._hdfs.hurry()
         cause = self._hdfs.ask(deadline - self._clock.now())
         if cause is not None:
-            raise Unreachable(f"The leader of job {self.job!r} cannot be verified: {cause}")
-        return self.leader(deadline - self._clock.now())
+            raise Unreachable(f"The leader of job {self.job!r} cannot be verified: {cause.sentence}")
+        try:
+            return self.leader(deadline - self._clock.now())
+        except Unreachable:  # HDFS has just answered; there was only no time to ask again
+            return self._answer()
 
     def look(self, timeout: float, watcher: Waker | None = None, *, stale: bool = False) -> Answer:
-        """Ask the agent, or else the stores, once; do not wait for a leader.
-
-        Args:
-            timeout: seconds.
-            watcher: woken by the next change of ZooKeeper's record.
-            stale: if no store answers, return the last known answer.
-
-        Raises:
-            NoLeader, Unreachable: as in :meth:`leader`.
-        """
+        """Ask the agent, or else the stores, once; do not wait for a leader. It raises as :meth:`leader` does."""
+        # The next change of ZooKeeper's record wakes the watcher. With `stale`, the last known answer is returned if no
+        # store answers.
         started = self._clock.now()
         try:
             answer = self.ask_agent(timeout)
@@ -176,11 +145,7 @@ class JobLookup:
         return answer
 
     def ask_agent(self, timeout: float) -> Answer | None:
-        """Answer from the agent's snapshot; None without a snapshot that can be believed.
-
-        Raises:
-            NoLeaderByAgent: the agent says that nobody leads.
-        """
+        """Answer from the agent's snapshot, or raise NoLeaderByAgent; None without a snapshot that can be believed."""
         if self._snapshots is None:
             return None
         snapshot = self._snapshots.find(self.job)
@@ -198,12 +163,12 @@ class JobLookup:
 
     def _merge_snapshot(self, snapshot: Snapshot) -> bool:
         with self._lock:
-            if self._view.merge_snapshot(snapshot):
+            believed = self._view.merge_snapshot(snapshot)
+            if believed:
                 self._merged_snapshot = snapshot, self._view.known
-                return True
             if self._view.contradicted_by(snapshot):
                 self._hdfs.audit_soon()
-            return False
+            return believed
 
     def _ask_stores(self, timeout: float, watcher: Waker | None = None) -> Answer:
         deadline = self._clock.now() + timeout
@@ -213,14 +178,13 @@ class JobLookup:
         self._stores.count_fallback(fallback.reason)
         if fallback.candidate is not None:
             cause = self._verify(fallback.candidate, (deadline - self._clock.now()) * VERIFICATION_SHARE)
-        else:
-            self._fall_back(fallback)
-            cause = self._hdfs.ask(deadline - self._clock.now())
+        elif (cause := self._ask_files(fallback, deadline)) is not None and fallback.reason == "error":
+            fallback, cause = self._ask_zookeeper_again(cause, deadline, watcher)
         if cause is None:
             return self._answer()
         raise Unreachable(
             f"No store said within {round(timeout, 3):g} s who leads job {self.job!r}. "
-            f"ZooKeeper: {fallback.sentence} File system: {cause}"
+            f"ZooKeeper: {fallback.sentence} File system: {cause.sentence}"
         )
 
     def _ask_zookeeper(self, timeout: float, watcher: Waker | None) -> Fallback | None:
@@ -236,10 +200,10 @@ class JobLookup:
         return fallback
 
     def _merge_zookeeper(
-        self, timeout: float, watcher: Waker | None = None, *, short_deadline: bool = False
+        self, timeout: float, watcher: Waker | None = None, *, last_resort: bool = False
     ) -> Fallback | None:
         started = self._clock.now()
-        data = self._stores.read_zookeeper(self.job, timeout, watcher, short_deadline=short_deadline)
+        data = self._stores.read_zookeeper(self.job, timeout, watcher, last_resort=last_resort)
         if isinstance(data, Fallback):
             return data
         if data != self._decoded[0]:
@@ -257,32 +221,53 @@ class JobLookup:
             return None
         return Fallback("mismatch", "its record is older than what is known, or of another session.")
 
-    def _verify(self, candidate: Candidate, timeout: float) -> str | None:
-        """Have HDFS confirm ZooKeeper's record. Returns None if the view is good enough now, else the reason why not.
-
-        HDFS decides what is true. If it is silent, the record is believed, so that one store is enough for a lookup. If
-        it must not be asked, its last answer counts.
-        """
+    def _verify(self, candidate: Candidate, timeout: float) -> NoAnswer | None:
+        """Have HDFS confirm ZooKeeper's record. Returns None if the view is good enough now, else why it is not."""
+        cause: NoAnswer | None = None
         try:
             self._verifying.run(lambda rest: self._ask_about(candidate.information, rest), lambda: None, timeout)
         except Unreachable as error:
-            with self._lock:
-                silent = not isinstance(error, _TooOften)
-                if not (silent and self._view.believe_unverified(*candidate, self._clock.now())):
-                    return f"{error}"
-            self._hdfs.verify_later()
+            silent = self._hdfs.is_silent or not isinstance(error, _NotSilent | StillAsking)
+            cause = NoAnswer(f"{error}", silent)
+        return self._settle(candidate, cause)
+
+    def _ask_about(self, candidate: LeaderInformation, timeout: float) -> None:
+        cause = self._hdfs.ask(timeout, candidate)
+        if cause is not None:
+            raise Unreachable(cause.sentence) if cause.silent else _NotSilent(cause.sentence)
+
+    def _settle(self, candidate: Candidate, cause: NoAnswer | None) -> NoAnswer | None:
+        """Decide about a record that HDFS did not confirm for that cause; returns as :meth:`_verify` does."""
+        # HDFS decides what is true. If it is silent, the record is believed, so that one store is enough for a lookup.
+        # If it was not asked, or not for long enough, what is known counts.
         with self._lock:
+            if cause is not None and cause.silent:
+                self._view.believe_unverified(*candidate, self._clock.now())
+            if cause is not None and (self._view.known is None or self._view.doubted):
+                return cause
             verdict = self._view.merge_zookeeper(*candidate, self._clock.now())
+        if cause is not None and cause.silent:
+            self._hdfs.verify_later()
         self._state.unverified = verdict is Verdict.UNVERIFIED
         if verdict is Verdict.BELIEVED:
             self._state.zookeeper_answered()
             self._hdfs.audit_if_due()
         return None
 
-    def _ask_about(self, candidate: LeaderInformation, timeout: float) -> None:
-        cause = self._hdfs.ask(timeout, candidate)
-        if cause is not None:
-            raise _TooOften(cause) if cause is TOO_OFTEN else Unreachable(cause)
+    def _ask_files(self, fallback: Fallback, deadline: float) -> NoAnswer | None:
+        """Ask HDFS in ZooKeeper's place; returns as :meth:`_verify` does."""
+        self._fall_back(fallback)
+        share = VERIFICATION_SHARE if fallback.reason == "error" else 1.0
+        return self._hdfs.ask((deadline - self._clock.now()) * share)
+
+    def _ask_zookeeper_again(
+        self, cause: NoAnswer, deadline: float, watcher: Waker | None
+    ) -> tuple[Fallback, NoAnswer | None]:
+        """Ask ZooKeeper again, which did not answer before HDFS did not either; returns what each of them says."""
+        fallback = self._merge_zookeeper(deadline - self._clock.now(), watcher, last_resort=True)
+        if fallback is None:
+            return Fallback("none", ""), None
+        return fallback, cause if fallback.candidate is None else self._settle(fallback.candidate, cause)
 
     def _wait_for_successor(self, no_node: Fallback, timeout: float, watcher: Waker | None) -> Fallback | None:
         """Wait until ZooKeeper has a record again, once after each disappearance; return what it says of that."""
@@ -296,7 +281,7 @@ class JobLookup:
                 self._clock.wait(waker.changed, rest)
                 waker.changed.clear()
             watched = True
-            fallback = self._merge_zookeeper(max(rest, ZOOKEEPER_PAUSE_S), waker, short_deadline=True)
+            fallback = self._merge_zookeeper(max(rest, ZOOKEEPER_PAUSE_S), waker)
             if fallback is None or fallback.candidate is not None:
                 return fallback
             if fallback.reason != "no_node":
@@ -307,7 +292,8 @@ class JobLookup:
         """Trust ZooKeeper's last answer briefly: readers lose ZooKeeper together, and must not ask HDFS together."""
         known, first = self._view.known, not self._state.fell_back
         self._state.fell_back = True
-        if fallback.reason != "error" or not first or known is None or known.information is None:
+        knows = known is not None and known.information is not None and not self._view.doubted
+        if known is None or fallback.reason != "error" or not first or not knows:
             return
         now = self._clock.now()
         spread = min(SPREAD_S, self._context.audit / LEAST_ASKED)
@@ -315,11 +301,6 @@ class JobLookup:
             self._hdfs.trust_view(now + self._context.jitter.within(spread))
 
     def _answer(self, *, stale: bool = False) -> Answer:
-        """Return the answer that the view gives.
-
-        Raises:
-            NoLeader: nobody leads.
-        """
         known = self._view.known
         if known is None or known.information is None:
             raise NoLeader(nobody_leads(self.job, known.epoch if known is not None else 0))
@@ -347,6 +328,11 @@ class JobLookup:
             return self._answer()
         except NoLeader:  # HDFS said so at the last audit
             return None
+
+    @property
+    def asked_at(self) -> float:
+        """See :attr:`leader.lookup.hdfs_lookup.HdfsLookup.asked_at`."""
+        return self._hdfs.asked_at
 
     @property
     def watch_unanswered(self) -> bool:
@@ -384,7 +370,7 @@ class JobLookup:
         return self._hdfs.verification_in if self._state.unverified else NEVER
 
     def forked(self) -> None:
-        """Go on in a forked child: a thread that does not exist here may hold any lock."""
+        """Reset in a forked child: a thread that does not exist here may hold any lock."""
         self._lock = threading.Lock()
         self._hdfs.forked(self._lock)
         self._flight.forked()

@@ -12,53 +12,40 @@ from leader.layout.information import LeaderInformation, Record
 from leader.layout.names import LeaderDirectory
 from leader.lookup.answers import Known, Snapshot, Source
 
-REMEMBERED_FORGERIES = 8
-"""Versions that HDFS contradicted: forgeries in ZooKeeper, or claims that a NameNode showed and then forgot. More than
-one is remembered, because both can come in a row, and the one that is still in ZooKeeper would be believed again."""
-
-Version = tuple[int, str]
-"""An epoch and its session id."""
+REMEMBERED_FORGERIES = 8  # versions that HDFS contradicted: forged in ZooKeeper, or claims that a NameNode forgot
+Version = tuple[int, str]  # an epoch and its session id
 
 
 class Verdict(Enum):
     """The verdict of a view on a record from ZooKeeper."""
 
-    BELIEVED = "believed"
-    """It is what the view knows."""
-    UNVERIFIED = "unverified"
-    """It is news, or HDFS has not said the same: HDFS must be asked before it is used."""
-    CONTRADICTED = "contradicted"
-    """It is older than the view, or HDFS has contradicted it."""
+    BELIEVED = "believed"  # it is what the view knows
+    UNVERIFIED = "unverified"  # it is news, or HDFS has not said the same: HDFS must be asked before it is used
+    CONTRADICTED = "contradicted"  # it is older than the view, or HDFS has contradicted it
 
 
 class LeaderView:
-    """One reader's knowledge of one job. Only methods named ``merge``, ``believe`` and ``mark`` change it.
-
-    Attributes:
-        known: the present state of knowledge; None before a store or an agent has named an epoch.
-        directory: the leader directory that ZooKeeper or HDFS named last; reading it first saves HDFS a list.
-    """
+    """One reader's knowledge of one job. Only methods named ``merge``, ``believe`` and ``mark`` change it."""
 
     def __init__(self) -> None:
-        self.known: Known | None = None
+        self.known: Known | None = None  # None before a store or an agent has named an epoch
+        # The one that ZooKeeper or HDFS named last; reading it first saves HDFS a list.
         self.directory: LeaderDirectory | None = None
         self._forged: deque[Version] = deque(maxlen=REMEMBERED_FORGERIES)
         self._released: Version | None = None
+        # The last endpoints that were believed; a leader that was found dead may live on, but not under older ones.
         self._newest: LeaderInformation | None = None
-        """The last endpoints that were believed; a leader that was found dead may go on, but not under older ones."""
+        self.doubted = False  # an agent that HDFS has answered says otherwise: what HDFS has not said must be asked
 
     def merge_zookeeper(self, information: LeaderInformation, started: float, at: float) -> Verdict:
-        """Merge ZooKeeper's record, read between two boot-clock times, if it says what HDFS has said.
-
-        Unless it is believed, HDFS must be asked.
-        """
+        """Merge ZooKeeper's record, read between two boot-clock times, if it says what HDFS has said."""
         known, version = self.known, (information.epoch, information.session_id)
         contradicted = version in self._forged or version == self._released
         if contradicted or not (known is None or self._supersedes(information, known)):
             return Verdict.CONTRADICTED
         if known is None or known.information != information:
             return Verdict.UNVERIFIED
-        if not known.verified and known.source is not Source.ZOOKEEPER:
+        if not known.verified and (known.source is not Source.ZOOKEEPER or self.doubted):
             return Verdict.UNVERIFIED
         self._learn_from_zookeeper(information, started, at, verified=known.verified)
         return Verdict.BELIEVED
@@ -77,11 +64,9 @@ class LeaderView:
             self._contradict(version)
 
     def merge_files(self, directory: LeaderDirectory, record: Record, job: str, started: float, at: float) -> bool:
-        """Merge the record that HDFS holds, read between two boot-clock times; returns whether it is believed.
-
-        It is not believed if the view became newer after the read had begun: then the read is merely older. A view that
-        dates from before the read and is still ahead of HDFS never came from a claim.
-        """
+        """Merge the record that HDFS holds, read between two boot-clock times; returns whether it is believed."""
+        # It is not if the view became newer after the read had begun: then the read is merely older. A view from before
+        # the read that is still ahead of HDFS never came from a claim.
         known, version = self.known, (directory.epoch, directory.session_id)
         if known is not None and known.epoch > directory.epoch:
             if started <= known.since:
@@ -101,12 +86,10 @@ class LeaderView:
         return True
 
     def merge_snapshot(self, snapshot: Snapshot) -> bool:
-        """Merge an agent's snapshot; returns whether it is believed. If not, the stores must be asked.
-
-        It must not be older than the view, and this reader must not have heard something else since. The agent has
-        asked HDFS, or could not. "Nobody leads" is believed but not learnt: the next leader must still exceed the known
-        epoch.
-        """
+        """Merge an agent's snapshot; returns whether it is believed. If not, the stores must be asked."""
+        # It must not be older than the view, and this reader must not have heard something else since. The agent has
+        # asked HDFS, or could not. "No leader" is believed but not learnt: the known epoch remains the least.
+        self.doubted = self.doubted or self.contradicted_by(snapshot)
         known, information = self.known, snapshot.information
         version = (snapshot.epoch, snapshot.session_id)
         if known is not None and snapshot.at < known.at and information != known.information:
@@ -129,7 +112,7 @@ class LeaderView:
         return snapshot.verified and known.since < snapshot.at
 
     def mark_dead(self, at: float) -> None:
-        """Record that the known leader leads no more, as HDFS and ZooKeeper agree."""
+        """Record that the known leader has ended, as HDFS and ZooKeeper agree."""
         if self.known is not None:
             self.known = self.known._replace(information=None, at=at)
 
@@ -162,16 +145,15 @@ class LeaderView:
         *,
         verified: bool,
     ) -> None:
-        """Replace the knowledge. Its age counts from before the question: the reader may have been frozen since.
-
-        ``since`` and ``published`` stay if the knowledge stays the same. Otherwise a forgery that is looked up often
-        would always seem newer than the audit that contradicts it.
-        """
+        """Replace the knowledge. Its age counts from before the question: the reader may have been frozen since."""
+        # `since` and `published` stay if the knowledge stays the same. Otherwise a forgery that is looked up often
+        # would always seem newer than the audit that contradicts it.
         known = self.known
         since = known.since if known is not None and (known.epoch, known.session_id) == version else at
         published = known.published if known is not None and known.information == information else at
         self.known = Known(*version, information, source, since, published, started, verified)
         self._newest = information or self._newest
+        self.doubted = False
 
     def _supersedes(self, information: LeaderInformation, known: Known) -> bool:
         if information.epoch != known.epoch:

@@ -16,21 +16,13 @@ if TYPE_CHECKING:
 
 
 class LookupEnded(msgspec.Struct, frozen=True):
-    """A lookup has ended, or a watch has yielded.
+    """A lookup has ended, or a watch has yielded."""
 
-    Attributes:
-        started: boot-clock seconds; of a watch, when it began to wait for this answer.
-        ended: boot-clock seconds.
-        timeout: seconds it was given; None for a watch, which may wait as long as it likes.
-        answer: None if there is no leader, or no store answered.
-        reached: whether a store answered.
-    """
-
-    started: float
-    ended: float
-    timeout: float | None
-    answer: Answer | None
-    reached: bool = True
+    started: float  # boot-clock seconds; of a watch, when it began to wait for this answer
+    ended: float  # boot-clock seconds
+    timeout: float | None  # seconds it was given; None for a watch, which may wait as long as it likes
+    answer: Answer | None  # none if there is no leader, or no store answered
+    reached: bool = True  # whether a store answered
 
 
 class CheckpointsRead(msgspec.Struct, frozen=True):

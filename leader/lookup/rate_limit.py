@@ -9,27 +9,16 @@ import threading
 
 from store.clock import Clock
 
-JOB_BURST = 4
-"""Lists of one job in a row."""
-
-JOB_PAUSE_S = 2.4
-"""Seconds until the next list after a burst. Together that is 29 lists in a minute: fewer than one in 2 s."""
-
-NEWS_SHARE = 1 / 6
-"""The pause is this share of the time since the last news."""
-
-PROCESS_RATE, PROCESS_BURST = 20.0, 100.0
-"""Lists a second, and lists in a row, of all jobs of one process."""
+JOB_BURST = 4  # lists of one job in a row
+JOB_PAUSE_S = 2.4  # seconds until the next list after a burst; together 29 lists in a minute, fewer than one in 2 s
+NEWS_SHARE = 1 / 6  # the pause is this share of the time since the last news
+PROCESS_RATE, PROCESS_BURST = 20.0, 100.0  # lists a second, and lists in a row, of all jobs of one process
 
 VERIFICATION_RATE, VERIFICATION_BURST = 100.0, 1000.0
-"""The same for records of ZooKeeper that HDFS has not confirmed yet. Those who ask about many jobs for the first time,
-or after a takeover of many, must not wait."""
+"""The same for records of ZooKeeper that HDFS has yet to confirm: a first look at many jobs must not wait."""
 
-LEAST_ASKED = 3
-"""HDFS is asked at least so many times in an audit interval about a job of which ZooKeeper says nothing."""
-
-SPREAD_S = 2.4
-"""Seconds over which readers spread a question to HDFS that they would otherwise ask together."""
+LEAST_ASKED = 3  # HDFS is asked at least this often in an audit interval about a job that ZooKeeper does not know
+SPREAD_S = 2.4  # seconds over which readers spread a question to HDFS that they would otherwise ask together
 
 
 class Jitter:
@@ -82,14 +71,10 @@ class TokenBucket:
 
 
 class JobRateLimit:
-    """The limit of one job: HDFS is asked less and less often while it says the same."""
+    """The limit of one job: HDFS is asked at growing intervals while it says the same."""
 
     def __init__(self, longest_pause: float) -> None:
-        """Begin with the whole burst.
-
-        Args:
-            longest_pause: seconds between two questions at most, once the burst is used up.
-        """
+        """Begin with the whole burst; later at most ``longest_pause`` seconds lie between two questions."""
         self._longest = longest_pause
         self._shortest = min(JOB_PAUSE_S, longest_pause)
         self._bucket = TokenBucket(1 / self._shortest, JOB_BURST)
@@ -105,11 +90,8 @@ class JobRateLimit:
         self._bucket.take(now)
 
     def answered(self, now: float, *, news: bool) -> None:
-        """Adapt the rate after an answer.
-
-        ``news`` means that the answer was new, or that nobody leads yet. Saved tokens are for news.
-        Otherwise all hosts that lost ZooKeeper together would each ask four times at once.
-        """
+        """Adapt the rate after an answer; ``news`` if it was new, or if there is no leader yet."""
+        # Saved tokens are for news. Otherwise all hosts that lost ZooKeeper together would each ask four times at once.
         if news or self._news_at is None:
             self._news_at = now
         if not news:
@@ -132,22 +114,13 @@ class HdfsRateLimit:
 
     def __init__(
         self,
-        clock: Clock,
-        longest_pause: float,
+        clock: Clock,  # the host's boot clock, unless in a simulation
+        longest_pause: float,  # seconds; see `JobRateLimit`
         *,
-        rate: float = PROCESS_RATE,
-        burst: float = PROCESS_BURST,
-        unlimited: bool = False,
+        rate: float = PROCESS_RATE,  # questions a second of all jobs together
+        burst: float = PROCESS_BURST,  # questions in a row of all jobs together
+        unlimited: bool = False,  # for a local directory, where no NameNode can be asked too often
     ) -> None:
-        """Begin with a full bucket.
-
-        Args:
-            clock: the host's boot clock, unless in a simulation.
-            longest_pause: seconds; see :class:`JobRateLimit`.
-            rate: questions a second of all jobs together.
-            burst: questions in a row of all jobs together.
-            unlimited: for a local directory, where no NameNode can be asked too often.
-        """
         self._clock = clock
         self._longest_pause = longest_pause
         self._unlimited = unlimited
@@ -186,9 +159,8 @@ class HdfsRateLimit:
 class AuditSchedule:
     """The times of background comparisons of HDFS with ZooKeeper. Its user holds a lock.
 
-    The first audit comes soon after the first answer, if that could not be compared with anything. The next comes at
-    a random time, so that hosts that began together do not ask together. From then on one comes every ``interval``, for
-    hosts that hear of a new leader together ask HDFS together, and must not do that again and again.
+    The first audit comes soon after the first answer, if that could not be compared with anything. The next comes at a
+    random time, so that hosts that began together do not ask together. From then on one comes every ``interval``.
     """
 
     def __init__(self, interval: float, jitter: Jitter) -> None:

@@ -28,12 +28,11 @@ from store.bounded import BoundedFiles
 from store.clock import BOOT_CLOCK, Clock
 from store.zookeeper import ZooKeeper
 
-STRANGERS = 1024
-"""Jobs of which nothing is known, and that are kept nevertheless because somebody asked for them lately."""
+STRANGERS = 1024  # most unknown jobs that are kept because a caller asked for them lately
 
 
 class Reader:
-    """Answers lookups for any number of jobs, from any thread; a forked child may go on using it.
+    """Answers lookups for any number of jobs, from any thread; a forked child may continue to use it.
 
     Raises:
         InvalidName: the argument is not a job's name.
@@ -43,28 +42,18 @@ class Reader:
 
     def __init__(
         self,
-        files: BoundedFiles,
-        zookeeper: ZooKeeper | None,
-        timing: Timing,
+        files: BoundedFiles,  # closed by the caller
+        zookeeper: ZooKeeper | None,  # closed by the caller; None if the file system carries everything
+        timing: Timing,  # all durations of the protocol
         *,
-        audit: float = 30.0,
+        audit: float = 30.0,  # seconds after which an answer of ZooKeeper is compared with HDFS
+        # Access to the snapshots of this host's agent; None to ask the stores always.
         snapshots: Snapshots | None = None,
+        # Tells watches of a leader's end while ZooKeeper is away; None to ask HDFS from time to time.
         processes: Processes | None = None,
-        clock: Clock = BOOT_CLOCK,
-        rng: random.Random | None = None,
+        clock: Clock = BOOT_CLOCK,  # the host's boot clock, unless in a simulation
+        rng: random.Random | None = None,  # spreads the readers of many hosts over time
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            files: closed by the caller.
-            zookeeper: likewise; None if the file system carries everything.
-            timing: all durations of the protocol.
-            audit: seconds after which an answer of ZooKeeper is compared with HDFS.
-            snapshots: access to the snapshots of this host's agent; None to ask the stores always.
-            processes: tells watches of a leader's end while ZooKeeper is away; None to ask HDFS from time to time.
-            clock: the host's boot clock, unless in a simulation.
-            rng: spreads the readers of many hosts over time.
-        """
         jitter = Jitter(rng or random.Random())  # noqa: S311  # to spread readers, not to hide anything
         self._context = LookupContext(timing, audit, clock, jitter)
         self.stores = StoreClients(self._context, files, zookeeper)
@@ -76,10 +65,9 @@ class Reader:
         )
         self._snapshots = snapshots
         self._processes = processes
-        self._jobs: dict[str, JobLookup] = {}
-        """The jobs of which something is known: they exist, so there are not too many."""
+        self._jobs: dict[str, JobLookup] = {}  # the known jobs: they exist, so their number is bounded
+        # The other jobs, for as long as somebody asks for them.
         self._strangers: weakref.WeakValueDictionary[str, JobLookup] = weakref.WeakValueDictionary()
-        """The other jobs, for as long as somebody asks for them."""
         self._lately: deque[JobLookup] = deque(maxlen=STRANGERS)
         self._lock = threading.Lock()
         _every.add(self)
@@ -90,14 +78,10 @@ class Reader:
         return self.stores.fallbacks
 
     def leader(self, job: str, timeout: float = 2.0, *, stale: bool = False) -> Answer:
-        """Return the leader of the job, within ``timeout`` seconds whatever is down.
+        """Return the leader of the job, within ``timeout`` seconds for all stores together.
 
-        If this reader knew a leader and there is none now, it waits for the next one within its time-out.
-
-        Args:
-            job: the job's name.
-            timeout: seconds, for all stores together.
-            stale: if no store can be reached, return the last known answer, marked as stale.
+        If this reader knew a leader and there is none now, it waits for the next one within its time-out. With
+        ``stale``, it returns the last known answer, marked as stale, if no store can be reached.
         """
         lookup = self._lookup(job)
         try:
@@ -105,7 +89,7 @@ class Reader:
         finally:
             self._keep(lookup)
 
-    def told(self, job: str, timeout: float = 2.0) -> Answer | None:
+    def cached_leader(self, job: str, timeout: float = 2.0) -> Answer | None:
         """Return the answer of this host's agent, without asking any store; None if it gives no credible one."""
         lookup = self._lookup(job)
         try:
@@ -114,10 +98,7 @@ class Reader:
             self._keep(lookup)
 
     def report(self, job: str, session_id: str, timeout: float = 2.0) -> Answer:
-        """Report that the leader of this session refused or did not answer, and return the present leader.
-
-        HDFS is asked, unless another leader is already known.
-        """
+        """Report that this leader refused or did not answer; return the present one, by HDFS unless one is known."""
         lookup = self._lookup(job)
         try:
             return lookup.report(session_id, timeout)
@@ -130,19 +111,13 @@ class Reader:
         return known is None or known.epoch < epoch or (known.epoch, known.session_id) == (epoch, session_id)
 
     def watch(self, job: str, stop: threading.Event, timeout: float = 2.0) -> Iterator[Answer | None]:
-        """Yield the leader, then every true change, with None when there is no leader; until ``stop`` is set.
-
-        Nothing is yielded while no store can be reached.
-        """
+        """Yield the leader, then every true change, None for no leader; nothing while no store can be reached."""
         return changes(self.looks(job, stop, timeout))
 
     def looks(
         self, job: str, stop: threading.Event, timeout: float = 2.0, *, every: float = float("inf")
     ) -> Iterator[Look]:
-        """Look now, after every change, and after ``every`` seconds at the latest.
-
-        Yields the outcome of each look, until ``stop`` is set.
-        """
+        """Look now, after every change, and after ``every`` seconds at the latest, until ``stop`` is set."""
         lookup = self._lookup(job)
         for look in Watch(lookup, self.stores, self._context, stop, timeout, every, self._processes).looks():
             self._keep(lookup)
@@ -161,7 +136,6 @@ class Reader:
         return lookup
 
     def _keep(self, lookup: JobLookup) -> None:
-        """Keep a known job for ever; forget the others when nobody asks for them."""
         if lookup.job not in self._jobs and lookup.known is not None:
             self._jobs[lookup.job] = lookup
 

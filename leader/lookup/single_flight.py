@@ -10,6 +10,10 @@ from store.clock import Clock
 T = TypeVar("T")
 
 
+class StillAsking(Unreachable):
+    """Another thread's question has not ended in time."""
+
+
 class Flight:
     """One question to the stores, and how it ended."""
 
@@ -18,8 +22,7 @@ class Flight:
     def __init__(self, started: float, deadline: float) -> None:
         self.started = started
         self.deadline = deadline
-        self.over: threading.Event | None = None
-        """Made by the first thread that waits: as a rule there is none."""
+        self.over: threading.Event | None = None  # made by the first thread that waits: as a rule there is none
         self.answered = False
         self.error: NoLeader | Unreachable | None = None
 
@@ -34,28 +37,19 @@ class SingleFlight:
         self.flight: Flight | None = None
 
     def run(self, ask: Callable[[float], T], found: Callable[[], T], timeout: float) -> T:
-        """Ask, or wait for another thread's question.
-
-        Args:
-            ask: asks the stores, within the seconds it is given.
-            found: returns the answer after another thread's question; it may be newer than that thread's result.
-            timeout: seconds.
-
-        Raises:
-            NoLeader, Unreachable: of this thread's question, or of another one that began no earlier than this call
-                and had as much time.
-        """
+        """Ask, or wait for another thread's question and return what ``found`` says then, perhaps something newer."""
+        # It raises the error of this thread's question, or of one that began no earlier and had as much time.
         started = began = self._clock.now()
         deadline = started + timeout
         while True:
             with self._lock:
                 other = self.flight
-                if other is None:
+                if other is None or other.deadline > deadline:  # that one may take longer than there is time
                     own = self.flight = Flight(began, deadline)
                     break
                 over = other.over = other.over or threading.Event()
             if not self._clock.wait(over, max(0.0, deadline - self._clock.now())):
-                raise Unreachable(
+                raise StillAsking(
                     f"No store said within {round(timeout, 3):g} s who leads job {self._job!r}: another thread is "
                     "waiting."
                 )
@@ -74,13 +68,14 @@ class SingleFlight:
             return answer
         finally:
             with self._lock:
-                self.flight = None
+                if self.flight is own:
+                    self.flight = None
                 waited_for = own.over
             if waited_for is not None:
                 waited_for.set()
 
     def forked(self) -> None:
-        """Go on in a forked child, where no other thread's question will ever end, and any lock may be held."""
+        """Reset in a forked child, where no other thread's question will ever end, and any lock may be held."""
         self._lock, self.flight = threading.Lock(), None
 
 

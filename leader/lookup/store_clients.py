@@ -16,33 +16,22 @@ from leader.timing import CONFIRMATIONS_PER_SESSION, Timing
 from store import zookeeper as zk  # lazy: an answer from an agent needs no kazoo
 from store.bounded import BoundedFiles
 from store.clock import Clock
-from store.errors import NotFound, NotSent, StoreError
+from store.errors import DeadlineExceeded, NotFound, NotSent, StoreError
 from store.outcome import Outcome
 
-FIRST_CONNECTION_S = 0.5
-"""Seconds that the first question waits for a connection to ZooKeeper."""
-
-ZOOKEEPER_BACK_OFF_S = 1.0
-"""Seconds for which ZooKeeper is not asked after it did not answer in time."""
-
-Reading = tuple[LeaderDirectory, Record]
-"""A reading of a job in HDFS."""
+FIRST_CONNECTION_S = 0.5  # seconds that the first question waits for a connection to ZooKeeper
+SHORT_DEADLINE_S = 0.3  # silence of a store for less than that many seconds is no evidence against it
+ZOOKEEPER_BACK_OFF_S = 1.0  # seconds for which ZooKeeper is not asked after it did not answer in time
+Reading = tuple[LeaderDirectory, Record]  # a reading of a job in HDFS
 
 
 class LookupContext(msgspec.Struct, frozen=True):
-    """Objects that all parts of one reader share.
+    """Objects that all parts of one reader share."""
 
-    Attributes:
-        timing: all durations of the protocol.
-        audit: seconds after which an answer of ZooKeeper is compared with HDFS.
-        clock: the host's boot clock, unless in a simulation.
-        jitter: spreads the readers of many hosts over time.
-    """
-
-    timing: Timing
-    audit: float
-    clock: Clock
-    jitter: Jitter
+    timing: Timing  # all durations of the protocol
+    audit: float  # seconds after which an answer of ZooKeeper is compared with HDFS
+    clock: Clock  # the host's boot clock, unless in a simulation
+    jitter: Jitter  # spreads the readers of many hosts over time
 
 
 class Waker(msgspec.Struct, frozen=True):
@@ -56,50 +45,32 @@ class Waker(msgspec.Struct, frozen=True):
 
 
 class Candidate(NamedTuple):
-    """A record of ZooKeeper that is to be believed once HDFS has said the same.
+    """A record of ZooKeeper that is to be believed once HDFS has said the same."""
 
-    Attributes:
-        information: what it says.
-        started: boot-clock seconds before ZooKeeper was asked.
-    """
-
-    information: LeaderInformation
-    started: float
+    information: LeaderInformation  # what it says
+    started: float  # boot-clock seconds before ZooKeeper was asked
 
 
 class Fallback(msgspec.Struct, frozen=True):
-    """The reason why a lookup asks HDFS in place of ZooKeeper.
+    """The reason why a lookup asks HDFS in place of ZooKeeper."""
 
-    Attributes:
-        reason: for counting: none, error, no_node, undecodable, mismatch or unverified.
-        sentence: for people.
-        candidate: ZooKeeper's record, if HDFS can confirm it.
-    """
-
-    reason: str
-    sentence: str
-    candidate: Candidate | None = None
+    reason: str  # for counting: none, error, no_node, undecodable, mismatch or unverified
+    sentence: str  # for people
+    candidate: Candidate | None = None  # ZooKeeper's record, if HDFS can confirm it
 
 
 class StoreClients:
     """The stores of one reader. After a silence of ZooKeeper it backs off for a second."""
 
     def __init__(self, context: LookupContext, files: BoundedFiles, zookeeper: "zk.ZooKeeper | None") -> None:
-        """Ask nothing yet.
-
-        Args:
-            context: shared by the whole reader.
-            files: closed by the caller.
-            zookeeper: likewise; None if the file system carries everything.
-        """
+        """Ask nothing yet; the caller closes the stores."""
         self._timing = context.timing
         self._clock = context.clock
         self._files = files
         self._zookeeper = zookeeper
         self._waited_for_connection = False
         self._zookeeper_back_off_until = float("-inf")
-        self.fallbacks: dict[str, int] = {}
-        """How often HDFS was asked in ZooKeeper's place, by reason."""
+        self.fallbacks: dict[str, int] = {}  # how often HDFS was asked in ZooKeeper's place, by reason
 
     def count_fallback(self, reason: str) -> None:
         """Count a lookup that asks HDFS in ZooKeeper's place."""
@@ -123,43 +94,36 @@ class StoreClients:
             self._zookeeper.remove_listener(listener)
 
     def connect(self, timeout: float) -> None:
-        """Connect to ZooKeeper; go on in the background if that takes longer than ``timeout`` seconds."""
+        """Connect to ZooKeeper; continue in the background if that takes longer than ``timeout`` seconds."""
         if self._zookeeper is not None:
             self._zookeeper.start()
             self._zookeeper.wait(timeout)
 
     def read_zookeeper(
-        self, job: str, timeout: float, watcher: Waker | None, *, short_deadline: bool = False
+        self, job: str, timeout: float, watcher: Waker | None, *, last_resort: bool = False
     ) -> bytes | Fallback:
-        """Read the job's record, or return why HDFS must be asked.
-
-        Args:
-            job: the job's name.
-            timeout: seconds.
-            watcher: woken by the next change, if the record is there.
-            short_deadline: the timeout is so short that silence says nothing about ZooKeeper.
-        """
+        """Read the job's record, or return why HDFS must be asked. Its next change wakes ``watcher``."""
+        # As a last resort even a ZooKeeper that did not answer a moment ago is asked: HDFS does not answer either.
         if self._zookeeper is None:
             return Fallback("none", "none is configured.")
+        deadline = self._clock.now() + timeout
         if not self._waited_for_connection:
             self.connect(min(timeout, FIRST_CONNECTION_S))
             self._waited_for_connection = True
-        if self._backs_off:
+        if self._backs_off and not last_resort:
             return Fallback("error", "it did not answer a moment ago.")
+        timeout = deadline - self._clock.now()
         try:
             return self._zookeeper.call(zk.Get(leader_path(job), watcher), timeout)[0]
         except NotFound:
             return Fallback("no_node", "it holds no record.")
         except StoreError as error:
-            if not short_deadline:
-                self._zookeeper_failed(error)
+            self._zookeeper_failed(error, timeout)
             return Fallback("error", f"{error}")
 
     def watch_node(self, path: str, watcher: "Callable[[zk.Event], None]", timeout: float) -> bool:
-        """Tell ``watcher`` of the node's next change; returns whether the watch is set.
-
-        An answer ends the back-off. Setting an equal watch again costs nothing: kazoo keeps equal watches once.
-        """
+        """Tell ``watcher`` of the node's next change; returns whether the watch is set. An answer ends the back-off."""
+        # Setting an equal watch again costs nothing: kazoo keeps equal watches once.
         if self._zookeeper is None or not self.connected:
             return False
         try:
@@ -195,15 +159,16 @@ class StoreClients:
             return Outcome(Node(data, stat.ephemeral_owner, stat.version), None, started, self._clock.now())
         except StoreError as error:
             if not isinstance(error, NotFound):
-                self._zookeeper_failed(error)
+                self._zookeeper_failed(error, timeout)
             return Outcome(None, error, started, self._clock.now())
 
     @property
     def _backs_off(self) -> bool:
         return self._clock.now() < self._zookeeper_back_off_until
 
-    def _zookeeper_failed(self, error: StoreError) -> None:
-        if not isinstance(error, NotSent):
+    def _zookeeper_failed(self, error: StoreError, timeout: float) -> None:
+        no_evidence = isinstance(error, DeadlineExceeded) and timeout <= SHORT_DEADLINE_S
+        if not no_evidence and not isinstance(error, NotSent):
             self._zookeeper_back_off_until = self._clock.now() + ZOOKEEPER_BACK_OFF_S
 
     # --- HDFS

@@ -12,26 +12,22 @@ from leader.errors import NoLeader, Unreachable
 from leader.layout.contact import ContactAddress
 from leader.lookup.answers import Answer, Look, Processes, Source
 from leader.lookup.job_lookup import JobLookup, NoLeaderByAgent
+from leader.lookup.rate_limit import JOB_PAUSE_S
 from leader.lookup.store_clients import ZOOKEEPER_BACK_OFF_S, LookupContext, StoreClients, Waker
+from leader.timing import NEVER
 
-SNAPSHOT_PAUSE_S = 0.1
-"""Seconds, on average, between two looks at the agent's snapshot, if none is reported."""
+SNAPSHOT_PAUSE_S = 0.1  # seconds, on average, between two looks at the agent's snapshot, if none is reported
+AUDITS_PER_QUESTION = 4  # ZooKeeper is asked at least once in so many audit intervals about a job that it watches
+SUCCESSOR_PAUSE_S = 0.25  # seconds, on average, between two looks after the leader's process has ended
 
-AUDITS_PER_QUESTION = 4
-"""ZooKeeper is asked at least once in so many audit intervals about a job that it watches."""
-
-SUCCESSOR_PAUSE_S = 0.25
-"""Seconds, on average, between two looks after the leader's process has ended; the limits of HDFS hold nevertheless."""
-
+# Until the next look if ZooKeeper did not answer: never before its back-off has ended.
 UNANSWERED_PAUSE_S = 1.25 * ZOOKEEPER_BACK_OFF_S
-"""Seconds, on average, until the next look if ZooKeeper did not answer, so that its watch may not be set. It is never
-before the back-off of ZooKeeper has ended."""
 
-POLLS_WITHOUT_ZOOKEEPER = 4
-"""Polls between two looks while there is no connection to ZooKeeper."""
+POLLS_WITHOUT_ZOOKEEPER = 4  # polls between two looks while there is no connection to ZooKeeper
+STOP_CHECK_S = 0.5  # seconds between two looks at the event that ends the watch
 
-STOP_CHECK_S = 0.5
-"""Seconds between two looks at the event that ends the watch."""
+SLEPT_S = 2 * STOP_CHECK_S
+"""Seconds without a look at the clock that mean sleep: ZooKeeper's session may be lost; silence proves nothing."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,14 +54,12 @@ class Watch:
         self._timeout = timeout
         self._every = every
         self._processes = processes
-        self._followed: ContactAddress | None = None
-        """The process that is followed now."""
+        self._followed: ContactAddress | None = None  # the process that is followed now
         self._changed = threading.Event()
         self._waker = Waker(self._changed)
-        self._watched_until: float | None = None
-        """Boot-clock seconds until which ZooKeeper's watch replaces a question; None while no watch is set."""
-        self._told_by_agent = False
-        """Whether the last question was answered by the host's agent."""
+        self._watched_until: float | None = None  # until then, a watch replaces a question; None without a watch
+        self._awake_at = self._clock.now()  # boot-clock seconds when the watch last saw its clock
+        self._told_by_agent = False  # whether the last question was answered by the host's agent
 
     def looks(self) -> Iterator[Look]:
         """Yield the outcome of each look, until the watch is stopped."""
@@ -83,11 +77,11 @@ class Watch:
             self._stores.remove_listener(self._waker)
 
     def _look(self) -> Look:
-        started = self._clock.now()
-        if self._changed.is_set() or self._watched_until is None or started >= self._watched_until:
+        slept, started = self._has_slept(), self._awake_at
+        if slept or self._changed.is_set() or self._watched_until is None or started >= self._watched_until:
             return self._ask(started)
-        self._told_by_agent = False
-        answer = self._lookup.answer_of_watch(started)
+        if (answer := self._lookup.answer_of_watch(started)) is None:
+            return self._ask(started)
         return Look(started, answer, reached=True, known=self._lookup.known)
 
     def _ask(self, started: float) -> Look:
@@ -107,7 +101,15 @@ class Watch:
         except Unreachable as error:
             _log.info("%s", error)
             reached = False
-        return Look(started, answer, reached, self._lookup.known)
+        self._awake_at = self._clock.now()
+        return Look(started, answer, reached, self._lookup.known, self._lookup.asked_at)
+
+    def _has_slept(self) -> bool:
+        before, self._awake_at = self._awake_at, self._clock.now()
+        if self._awake_at - before < SLEPT_S:
+            return False
+        self._watched_until = None
+        return True
 
     # --- the leader's process
 
@@ -130,13 +132,16 @@ class Watch:
         self._changed.set()
 
     def _wait(self, look: Look) -> None:
-        """Wait for a change, or until it is time for the next look."""
         if not look.reached:
             self._clock.wait(self._changed, self._context.timing.poll)
             return
-        end = self._clock.now() + self._context.jitter.around(min(self._every, self._pause()))
+        pause = self._context.jitter.around(min(self._every, self._pause()))
+        if look.answer is None and self._every < NEVER:  # an agent replaces that when HDFS can be asked again
+            again = look.asked + JOB_PAUSE_S - self._clock.now()
+            pause = min(pause, max(again, self._context.jitter.around(SUCCESSOR_PAUSE_S)))
+        end = self._clock.now() + pause
         while not self._stop.is_set() and (rest := end - self._clock.now()) > 0:
-            if self._clock.wait(self._changed, min(rest, STOP_CHECK_S)):
+            if self._clock.wait(self._changed, min(rest, STOP_CHECK_S)) or self._has_slept():
                 return
 
     def _pause(self) -> float:

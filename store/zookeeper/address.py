@@ -16,20 +16,15 @@ _REFUSED = re.compile("[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?")
 _IPV6 = re.compile(r"(?=[^%]*:)[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?")
 
-DEFAULT_CHROOT = "/hybrid-ha"
-"""Where the nodes are if an address names no other place."""
+DEFAULT_CHROOT = "/hybrid-ha"  # where the nodes are if an address names no other place
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A ZooKeeper ensemble, and our directory in it.
+    """A ZooKeeper ensemble, and our directory in it."""
 
-    Attributes:
-        servers: host and port of each server; one is picked at random at every attempt to connect.
-        chroot: the path that is put before all others; empty for ZooKeeper's own root.
-    """
-
+    # host and port of each server; one is picked at random at every attempt to connect
     servers: tuple[tuple[str, int], ...]
-    chroot: str
+    chroot: str  # the path that is put before all others; empty for ZooKeeper's own root
 
     def __str__(self) -> str:
         hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.servers)
@@ -37,14 +32,8 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def parse(text: str, default_chroot: str) -> Address:
-    """Read ``host:port,host:port/chroot``.
-
-    The port defaults to 2181 and the chroot to ``default_chroot``; a lone ``/`` at the end means ZooKeeper's own root.
-    IPv6 addresses stand in brackets.
-
-    Raises:
-        Invalid: the message says in one sentence how to correct it.
-    """
+    """Read ``host:port,host:port/chroot``; Invalid says in one sentence how to correct it."""
+    # The port defaults to 2181, the chroot to the given one; a final `/` is ZooKeeper's root; IPv6 in brackets.
     if not text.strip():
         raise Invalid("The list of ZooKeeper servers is empty: give it as host:port,host:port/chroot.")
     if re.search(r"\s", text):
@@ -87,11 +76,7 @@ def _chroot(path: str) -> str:
 
 
 def check_path(path: str, what: str = "path") -> None:
-    """Raise unless ZooKeeper accepts this absolute path.
-
-    Raises:
-        Invalid: the message says in one sentence how to correct it.
-    """
+    """Raise Invalid, which says how to correct it, unless ZooKeeper accepts this absolute path."""
     if not path.startswith("/"):
         raise Invalid(f"The ZooKeeper {what} {path!r} is not absolute: start it with a slash.")
     if path == "/":

@@ -21,11 +21,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Done = Callable[[Outcome[T]], None]
 
-MAX_OUTSTANDING = 1000
-"""Most unanswered requests; kazoo also keeps those whose callers have given up."""
-
-STALLED_PART = 2 / 3
-"""Part of the session time-out after which an unanswered request condemns the connection; kazoo's own for pings."""
+MAX_OUTSTANDING = 1000  # most unanswered requests; kazoo also keeps those whose callers have given up
+STALLED_PART = 2 / 3  # of the session time-out: an older request condemns the connection; kazoo's own for pings
 
 
 class _Request:
@@ -39,27 +36,17 @@ class _Request:
 
 
 class Calls:
-    """The operations under way over one kazoo client.
-
-    Args:
-        kazoo: the client.
-        dispatcher: runs every ``done``.
-        chroot: goes before every path.
-        gate: raises :class:`store.errors.Refused` if this operation must not be sent now.
-        session_timeout: returns the present one, in seconds.
-        not_allowed: told which operation an access list did not allow.
-        on_call: told the name and outcome of every operation, once, from whichever thread ends it.
-    """
+    """The operations under way over one kazoo client."""
 
     def __init__(
         self,
         kazoo: Kazoo,
-        dispatcher: Dispatcher,
-        chroot: str,
-        gate: Callable[[Operation[Any]], None],
-        session_timeout: Callable[[], float],
-        not_allowed: Callable[[str], None],
-        on_call: CallHook | None = None,
+        dispatcher: Dispatcher,  # runs every `done`
+        chroot: str,  # goes before every path
+        gate: Callable[[Operation[Any]], None],  # raises `store.errors.Refused` if this operation must not be sent now
+        session_timeout: Callable[[], float],  # returns the present one, in seconds
+        not_allowed: Callable[[str], None],  # told which operation an access list did not allow
+        on_call: CallHook | None = None,  # told every operation's name and outcome, once, from whichever thread ends it
     ) -> None:
         self._kazoo = kazoo
         self._dispatcher = dispatcher
@@ -131,7 +118,7 @@ class Calls:
             submitted.closed()
 
     def too_late(self, operation: Operation[Any], request: _Request, timeout: float) -> DeadlineExceeded:
-        """Give a request up, and the connection too if nothing comes through it any more."""
+        """Give a request up, and the connection too if it has gone silent."""
         request.wanted = False
         # Kazoo takes each request it sends for a sign of life, and looks for no answers meanwhile: a busy client would
         # never notice that the server is dead. Answers come in order, so the age of the oldest request tells.
@@ -139,12 +126,12 @@ class Calls:
             oldest = next(iter(self._outstanding), None)
         age = now() - oldest.sent if oldest is not None else 0.0
         if age >= STALLED_PART * self._session_timeout():
-            log.warning("ZooKeeper has not answered for %.1f s: connecting anew.", age)
+            log.warning("ZooKeeper has not answered for %.1f s: reconnecting.", age)
             self._kazoo.cut()
         return DeadlineExceeded(f"{operation}: no answer from ZooKeeper in {timeout} s.")
 
     def tell(self, operation: Operation[Any], outcome: Outcome[Any]) -> None:
-        """Tell those who count how an operation has ended."""
+        """Report an operation's outcome to the counters."""
         name = type(operation).__name__
         if isinstance(outcome.error, PermissionDenied):
             self._not_allowed(str(operation))
@@ -190,7 +177,7 @@ class Calls:
             raise Unknown(f"{operation}: {error!r}") from error
 
         def ended(_: Any) -> None:
-            # One callback, because kazoo calls all of them anew when one is added to a result that is there.
+            # One callback, because kazoo calls all of them again when one is added to a result that is there.
             if then is not None:
                 then()  # first: a caller waits for it
             self._settle(request)

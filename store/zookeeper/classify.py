@@ -4,9 +4,8 @@ from kazoo import exceptions as kazoo
 
 from store import errors
 
-# Unknown, since they are missing here: the errors of a server that is confused itself (SystemZookeeperError,
-# RuntimeInconsistency, DataInconsistency, MarshallingError, RequestTimeoutError), and SessionMovedError, which ends in
-# a reconnect.
+# Unknown, since they are missing here: the errors of a confused server (SystemZookeeperError, RuntimeInconsistency,
+# DataInconsistency, MarshallingError, RequestTimeoutError), and SessionMovedError, which ends in a reconnect.
 _REFUSALS: dict[type[Exception], type[errors.Refused]] = {
     kazoo.NoNodeError: errors.NotFound,
     kazoo.NodeExistsError: errors.AlreadyExists,

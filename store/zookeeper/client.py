@@ -23,49 +23,34 @@ CLOSE_TIMEOUT_S = 2.0
 
 
 class ZooKeeper:
-    """One ZooKeeper client.
+    """One ZooKeeper client; all methods are safe to call from several threads.
 
-    It does *not* promise that a session is alive because the state says so: the state is the last that ZooKeeper said,
-    and may be out of date by the time you read it. Nor does it promise that an operation whose outcome is unknown will
-    not be executed later.
+    It does *not* promise that a session is alive because the state says so: the state may be out of date by the time
+    you read it. Nor does it promise that an operation with an unknown outcome will not be executed later.
 
-    Callbacks (listeners, watches, ``done``) run in one dispatcher thread, in the order in which things happened. A
-    callback must not block, since it would hold up everything behind it, deadlines included. It may submit further
-    operations, but must neither ``call`` nor ``wait``.
+    Callbacks (listeners, watches, ``done``) run in one dispatcher thread, in the order in which things happened. They
+    must not block: that would hold up everything behind them, deadlines included. They may submit further operations,
+    but must neither ``call`` nor ``wait``.
 
-    A forked child may go on using the object: it notices the fork at the first use and makes a client of its own, with
-    a session of its own. Listeners, watches and submitted operations stay behind with the parent, undisturbed.
-
-    All methods are safe to call from several threads.
+    A forked child may continue to use the object: at the first use it makes a client and a session of its own.
+    Listeners, watches and submitted operations stay with the parent, undisturbed.
     """
 
     def __init__(
         self,
-        hosts: str,
+        hosts: str,  # `host:port,host:port/chroot`; see `store.zookeeper.address.parse`
         *,
-        session_timeout: float,
-        security: Security | None = None,
-        default_chroot: str = DEFAULT_CHROOT,
+        session_timeout: float,  # seconds to ask for; servers allow 2 to 20 ticks. `session.timeout` is the result
+        security: Security | None = None,  # how to log in, TLS, and access lists; None for an open ZooKeeper
+        default_chroot: str = DEFAULT_CHROOT,  # the chroot if `hosts` has none. It is created in every new session
+        # Whether a server that is cut off from its ensemble will do; see `Connection.READ_ONLY`. Such a server takes
+        # only clients without a session, so first the old one has to be LOST; and since ZooKeeper 3.5 it takes these
+        # only with `localSessionsEnabled=true` in its configuration.
         read_only: bool = False,
+        # Gets the name and outcome of every operation once, on the thread that ends it; must not block.
         on_call: CallHook | None = None,
     ) -> None:
-        """Make a client; nothing is connected before :meth:`start`.
-
-        Args:
-            hosts: ``host:port,host:port/chroot``; see :func:`store.zookeeper.address.parse`.
-            session_timeout: seconds to ask for; servers allow 2 to 20 of their ticks. ``session.timeout`` says what was
-                agreed on.
-            security: how to log in, TLS, and access lists; None for an open ZooKeeper.
-            default_chroot: the chroot if ``hosts`` has none. It is created in every new session.
-            read_only: whether a server that is cut off from its ensemble will do; see :attr:`Connection.READ_ONLY`.
-                Such a server takes only clients without a session, so first the old one has to be LOST; and since
-                ZooKeeper 3.5 it takes these only with ``localSessionsEnabled=true`` in its configuration.
-            on_call: told the name and outcome of every operation, once, from whichever thread ends it; it must not
-                block.
-
-        Raises:
-            Invalid: one of them makes no sense.
-        """
+        """Make a client; nothing is connected before :meth:`start`. Invalid if an argument makes no sense."""
         if not 0 < session_timeout <= MAX_SESSION_TIMEOUT_S:
             raise Invalid(
                 f"A session time-out of {session_timeout!r} s makes no sense: give seconds, at most"
@@ -101,21 +86,17 @@ class ZooKeeper:
         return self._started
 
     def start(self) -> None:
-        """Connect in the background, again and again, until closed. Returns at once; idempotent.
-
-        Attempts follow each other after 0.1 s to 1 s (jittered), after a refusal 30 s at most; each takes at most 2 s
-        for the TCP connection and the session time-out divided by the number of servers for ZooKeeper's greeting.
-        """
+        """Connect in the background, again and again, until closed. Returns at once; idempotent."""
+        # Attempts follow each other after 0.1 s to 1 s (jittered), after a refusal 30 s at most; each takes at most 2 s
+        # for the TCP connection and the session time-out divided by the number of servers for ZooKeeper's greeting.
         if not self._closed:
             self._started = True
             self._here().start()
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """End the session if that is possible within ``timeout`` seconds; idempotent, and for ever.
-
-        It returns within ``timeout`` + 1 s. Submitted operations that have not ended become :class:`ConnectionLost`.
-        In a forked child it ends the child's own session, if there is one, and never the parent's.
-        """
+        """End the session if that is possible within ``timeout`` seconds; idempotent, and for ever."""
+        # It returns within 1 s more. Submitted operations that have not ended become ConnectionLost. A forked child
+        # ends its own session, if there is one, and never the parent's.
         if self._client is None:
             self._closed = True
             return
@@ -139,23 +120,19 @@ class ZooKeeper:
         return self._here().refusals.counts
 
     def wait(self, timeout: float, *wanted: Connection) -> Connection:
-        """Wait until the state is one of ``wanted`` (default: CONNECTED or READ_ONLY), at most ``timeout`` seconds.
-
-        Returns:
-            The state, whatever it is then.
-        """
+        """Wait at most so long for a state of ``wanted`` (default: CONNECTED or READ_ONLY); return the state."""
         return self._here().wait(frozenset(wanted or (Connection.CONNECTED, Connection.READ_ONLY)), timeout)
 
     def add_listener(self, listener: "Listener") -> None:
         """Have this called with every new state, from the dispatcher thread.
 
-        It is not called with the present state: add it first, then read :attr:`state`. Whenever a session is replaced
-        by another one, LOST comes before CONNECTED; CONNECTED after LOST can be the old session nevertheless.
+        It is not called with the present state: add it first, then read :attr:`state`. Before a new session is
+        CONNECTED comes LOST; CONNECTED after LOST can be the old session nevertheless.
         """
         self._here().add_listener(listener)
 
     def remove_listener(self, listener: "Listener") -> None:
-        """Have this not called any more; a change that is on its way may still be delivered."""
+        """Stop calling this; a change that is on its way may still be delivered."""
         self._here().remove_listener(listener)
 
     def call(self, operation: "Operation[T]", timeout: float) -> T:
@@ -171,11 +148,8 @@ class ZooKeeper:
         return self._here().calls.call(operation, timeout)
 
     def submit(self, operation: "Operation[T]", timeout: float, done: "Done[T]") -> None:
-        """Do one operation and call ``done`` with its outcome, exactly once, after ``timeout`` seconds at the latest.
-
-        The outcome is as in :meth:`call`. ``done`` is called from the dispatcher thread; from this one if there is no
-        such thread, before ``start`` and after ``close``.
-        """
+        """Do one operation and call ``done`` with its outcome, exactly once, within ``timeout`` seconds."""
+        # `done` is called from the dispatcher thread; before `start` and after `close` from this one.
         self._here().calls.submit(operation, timeout, done)
 
     def _new_client(self) -> "SessionClient":

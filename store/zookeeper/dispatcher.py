@@ -31,10 +31,9 @@ class Timer:
 
 
 class Dispatcher:
-    """Runs work in the order it was posted, and timers when they are due, all in one daemon thread.
+    """Runs work in the order it was posted, and timers when they are due, all in one daemon thread."""
 
-    Work must not block: it delays everything behind it. An error that it raises is logged, and does no further harm.
-    """
+    # Work must not block: it delays everything behind it. An error that it raises is logged, and does no further harm.
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -43,11 +43,8 @@ from store.zookeeper.security import Security
 
 log = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_S = 2.0
-"""Longest time for one TCP connection: a server that cannot be reached must not cost the next one its chance."""
-
-FIND_WRITABLE_TIMEOUT_S = 0.5
-"""Longest time for asking one server whether it is writable; the connection thread does nothing else meanwhile."""
+CONNECT_TIMEOUT_S = 2.0  # for one TCP connection: a server that cannot be reached must not cost the next its chance
+FIND_WRITABLE_TIMEOUT_S = 0.5  # for asking one server; the connection thread does nothing else meanwhile
 
 NO_SECURITY = Security()
 
@@ -82,7 +79,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         return super()._connect_loop(retry)
 
     def _connect(self, host: str, hostip: str, port: int) -> Any:
-        """Connect and log in; nobody hears of a connection before the server has answered a request over it."""
+        """Connect and log in; a connection is reported only after the server has answered a request over it."""
         self.negotiated_s = 0.0
         try:
             self.client.auth_data = auth_data(self._security)
@@ -97,7 +94,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         return timeouts
 
     def _refused(self, error: Exception, host: str, hostip: str, port: int) -> None:
-        """Report a refusal, and raise what makes kazoo connect anew in the same session; return if it is none."""
+        """Report a refusal, and raise what makes kazoo reconnect in the same session; return if it is none."""
         client = self.client
         found = refusal_of(error, f"{host}:{port}", tls=client.use_ssl, sasl=self.sasl_options is not None)
         greeted, connected = self.negotiated_s > 0, self._socket is not None
@@ -130,9 +127,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         try:
             return super()._connect_attempt(host, hostip, port, retry)
         except Exception:  # it would end this thread, and the client, for good
-            log.exception(
-                "The connection to ZooKeeper at %s:%s ended in an unexpected way: connecting anew.", host, port
-            )
+            log.exception("The connection to ZooKeeper at %s:%s ended in an unexpected way: reconnecting.", host, port)
             self.client._session_callback(KeeperState.CONNECTING)  # noqa: SLF001
             return None
 
@@ -197,11 +192,8 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
 
     @property
     def writable(self) -> bool:
-        """Whether there is a connection to a server that takes writes.
-
-        This turns false before kazoo tells its listeners that the connection is gone, and before it fails what is
-        pending.
-        """
+        """Whether there is a connection to a server that takes writes."""
+        # This turns false before kazoo tells its listeners that the connection is gone, or fails pending requests.
         return bool(self._state == KeeperState.CONNECTED)
 
     @property
@@ -211,7 +203,7 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
-        """Tell of a new connection only at the end of this block, and not at all if it fails."""
+        """Report a new connection only at the end of this block, and not at all if it fails."""
         self._holding, self._held = True, []
         try:
             yield
@@ -227,12 +219,10 @@ class Kazoo(KazooClient):  # type: ignore[misc]  # kazoo has no types
         super()._session_callback(state)
 
     def forget(self) -> None:
-        """Reconnect with fewer demands, now that the session is over by our clock.
-
-        A server refuses clients that have seen more than it has: if it was wiped, for ever. And a read-only server
-        refuses every session that it has not made itself, so a client that accepts such a server must drop its session.
-        Any other client keeps it: servers that were away give it back, with its ephemeral nodes.
-        """
+        """Reconnect with fewer demands, now that the session is over by our clock."""
+        # A server refuses clients that have seen more than it has: if it was wiped, for ever. And a read-only server
+        # refuses every session that it has not made itself, so a client that accepts such a server must drop its
+        # session. Any other client keeps it: servers that were away give it back, with its ephemeral nodes.
         self.last_zxid = 0
         if self.read_only:
             self._reset_session()

@@ -1,7 +1,4 @@
-"""Handler: the threads, wake-ups and sockets that kazoo works with, replaced by ours.
-
-:mod:`store.zookeeper.driver` says what is wrong with kazoo's own.
-"""
+"""Handler: threads, wake-ups and sockets for kazoo in place of its own; see :mod:`store.zookeeper.driver`."""
 
 import errno
 import os
@@ -28,11 +25,7 @@ class Wakeup:
         return self._fd
 
     def send(self, data: bytes) -> int:
-        """Count one up.
-
-        Raises:
-            OSError: it is closed.
-        """
+        """Count one up; OSError if it is closed."""
         with self._lock:
             if self._fd < 0:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -79,7 +72,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no
         """There are no workers to stop."""
 
     def async_result(self) -> _Result:
-        """Return a result that nobody waits for in a worker."""
+        """Return a result that no worker waits for."""
         return _Result(self)
 
     def create_socket_pair(self) -> tuple[Wakeup, Wakeup]:

@@ -1,4 +1,4 @@
-"""Login: what kazoo is given for a connection, and what a failed attempt says about the login and about TLS."""
+"""Login: kazoo's arguments for a connection, and the meaning of a failed attempt for the login and for TLS."""
 
 import socket
 import ssl
@@ -12,41 +12,29 @@ from kazoo.security import CREATOR_ALL_ACL, Permissions, make_acl
 from store.zookeeper.refusals import Reason
 from store.zookeeper.security import DIGEST, KERBEROS, SASL_DIGEST, CredentialsError, Security, read_credentials
 
-PROBE_S = 0.5
-"""Longest time for asking one server whether it speaks TLS; the connection thread does nothing else meanwhile."""
-
+PROBE_S = 0.5  # for asking one server whether it speaks TLS; the connection thread does nothing else meanwhile
+SERVICE = "zookeeper"  # first part of the servers' Kerberos principal, as ZooKeeper's own client has it
 Refusal = tuple[Reason, str]
 
 
 def auth_data(security: Security) -> set[tuple[str, str]]:
-    """Return what is sent after a connection was made, without SASL.
-
-    Raises:
-        CredentialsError: the file with the password cannot be used.
-    """
+    """Return what is sent after a connection was made, without SASL; CredentialsError for a bad password file."""
     return {("digest", ":".join(read_credentials(security.credentials)))} if security.auth == DIGEST else set()
 
 
 def sasl_options(security: Security) -> dict[str, str] | None:
-    """Return how to log in with SASL; None without.
-
-    Raises:
-        CredentialsError: the file with the password cannot be used.
-    """
+    """Return how to log in with SASL, None without; CredentialsError for a bad password file."""
     if security.auth == KERBEROS:
-        return {"mechanism": "GSSAPI", "service": security.service}
+        return {"mechanism": "GSSAPI", "service": SERVICE}
     if security.auth != SASL_DIGEST:
         return None
     user, password = read_credentials(security.credentials)
-    return {"mechanism": "DIGEST-MD5", "service": security.service, "username": user, "password": password}
+    return {"mechanism": "DIGEST-MD5", "service": SERVICE, "username": user, "password": password}
 
 
 def tls_context(security: Security) -> ssl.SSLContext:
-    """Return how to speak TLS: only the authority that was named is trusted, and a server's name must be right.
-
-    Raises:
-        CredentialsError: a file cannot be used.
-    """
+    """Return how to speak TLS: only the named authority is trusted, and a server's name must be right."""
+    # CredentialsError: a file cannot be used.
     path = security.ca
     try:
         context = ssl.create_default_context(cafile=path)

@@ -15,29 +15,19 @@ from store.zookeeper.address import ancestors, check_path
 T = TypeVar("T")
 
 MAX_REQUEST_BYTES = 1_000_000
-"""Longest path and data together, in bytes.
-
-A server cuts the connection when a request is longer than its ``jute.maxbuffer`` (default 1,048,575 bytes, headers
-included), which would suspend all users of this client. So such a request is never sent.
-"""
+"""Longest path and data together, in bytes. A longer request is never sent: the server would cut the connection."""
+# Its jute.maxbuffer is 1,048,575 bytes by default, headers included; the cut would suspend all users of this client.
 
 
 class Stat(msgspec.Struct, frozen=True):
-    """The state of a node.
+    """The state of a node."""
 
-    Attributes:
-        version: how often its data changed; the compare of ``Set`` and ``Delete``.
-        ephemeral_owner: the id of the session that it ends with; 0 if it is not ephemeral.
-        created_zxid: the transaction that created it; two nodes of one path that differ in this are not the same node.
-        data_length: in bytes.
-        modified_ms: the server's wall clock, in milliseconds since 1970; for display only.
-    """
-
-    version: int
-    ephemeral_owner: int
+    version: int  # how often its data changed; the compare of `Set` and `Delete`
+    ephemeral_owner: int  # the id of the session that it ends with; 0 if it is not ephemeral
+    # the transaction that created it; two nodes of one path that differ in this are not the same node
     created_zxid: int
-    data_length: int
-    modified_ms: int
+    data_length: int  # in bytes
+    modified_ms: int  # the server's wall clock, in milliseconds since 1970; for display only
 
 
 class Kind(Enum):
@@ -47,20 +37,14 @@ class Kind(Enum):
     DELETED = "deleted"
     CHANGED = "changed"
     CHILDREN = "children"
-    LOST = "lost"
-    """The connection broke and the watch with it: anything may have happened, so read again."""
+    LOST = "lost"  # the connection broke and the watch with it: anything may have happened, so read again
 
 
 class Event(msgspec.Struct, frozen=True):
-    """A watch went off; it was its only time.
+    """A watch went off; it was its only time."""
 
-    Attributes:
-        kind: what happened.
-        path: of the node, as it was given to the operation that set the watch.
-    """
-
-    kind: Kind
-    path: str
+    kind: Kind  # what happened
+    path: str  # of the node, as it was given to the operation that set the watch
 
 
 Watcher = Callable[[Event], None]
@@ -74,11 +58,10 @@ _KINDS = {
 
 
 class _Watch(msgspec.Struct, frozen=True):
-    """A watcher as kazoo calls it.
+    """A watcher as kazoo calls it."""
 
-    Kazoo keeps watches in sets, where equal ones are one: repeated reads with the same function add no watch. Lambdas
-    made anew for every read would pile up until the node changes or the connection breaks.
-    """
+    # Kazoo keeps watches in sets, where equal ones are one: repeated reads with the same function add no watch. New
+    # lambdas for every read would pile up until the node changes or the connection breaks.
 
     path: str
     watcher: Watcher
@@ -89,17 +72,11 @@ class _Watch(msgspec.Struct, frozen=True):
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """The means by which an operation sends itself.
+    """The means by which an operation sends itself."""
 
-    Attributes:
-        kazoo: the client; only its ``*_async`` calls.
-        chroot: to be put before every path.
-        wanted: whether the caller still waits; a second request must not be sent after the deadline.
-    """
-
-    kazoo: Any
-    chroot: str
-    wanted: Callable[[], bool]
+    kazoo: Any  # the client; only its `*_async` calls
+    chroot: str  # to be put before every path
+    wanted: Callable[[], bool]  # whether the caller still waits; a second request must not be sent after the deadline
 
     def full(self, path: str) -> str:
         """Return the path as the server knows it."""
@@ -111,24 +88,16 @@ class _Abstract(msgspec.StructMeta, ABCMeta):
 
 
 class Operation(msgspec.Struct, Generic[T], frozen=True, metaclass=_Abstract):
-    """A request to ZooKeeper.
+    """A request to ZooKeeper."""
 
-    Attributes:
-        path: absolute, below the chroot.
-    """
-
-    path: str
+    path: str  # absolute, below the chroot
     writes: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"{type(self).__name__} {self.path}"
 
     def check(self) -> None:
-        """Raise unless the request makes sense.
-
-        Raises:
-            Invalid: a bad path, version or too much data.
-        """
+        """Raise Invalid for a bad path or version, or too much data."""
         check_path(self.path)
         _check_size(self.path, b"")
 
@@ -142,10 +111,9 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, metaclass=_Abstract):
 
 
 class Get(Operation[tuple[bytes, Stat]], frozen=True):
-    """Read a node's data; ``NotFound`` if there is none. The watch is set either way.
+    """Read a node's data; ``NotFound`` if there is none. The watch is set either way."""
 
-    With a watch that is one request if the node is there, and three if it is not.
-    """
+    # With a watch that is one request if the node is there, and three if it is not.
 
     watch: Watcher | None = None
 
@@ -293,10 +261,9 @@ class Delete(Operation[None], frozen=True):
 
 
 class Sync(Operation[None], frozen=True):
-    """Have the server catch up with the ensemble's leader before it answers later requests.
+    """Have the server catch up with the ensemble's leader before it answers later requests."""
 
-    It needs no quorum, but it does need the leader: a server that is cut off cannot answer it.
-    """
+    # It needs no quorum, but it does need the leader: a server that is cut off cannot answer it.
 
     def send(self, wire: Wire) -> Any:
         """See :meth:`Operation.send`."""

@@ -1,7 +1,7 @@
-"""Refusals: why ZooKeeper does not serve this process, said once, counted, and a pause before it is asked again.
+"""Refusals: logs once why ZooKeeper refuses this process, counts that, and pauses before the next attempt.
 
-A server that is away is asked again every second, because it may be back. A server that is there and refuses this
-process stays as it is until a person changes something, and thousands of processes would ask it for ever.
+A server that is away is asked again every second, because it may be back. One that refuses this process does so until a
+person changes something, and thousands of processes would ask it for ever.
 """
 
 import logging
@@ -14,31 +14,21 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
-LEAST_PART = 0.5
-"""Least part of a pause that the dice leave of it, so that the processes of a platform do not ask in step."""
+LEAST_PART = 0.5  # of a pause that the dice leave, so that the processes of a platform do not ask in step
 
 
 class Reason(Enum):
     """Why ZooKeeper refuses this process; the value is a label of a metric."""
 
-    LOGIN_REQUIRED = "login-required"
-    """It serves only who has logged in with SASL."""
-    LOGIN_FAILED = "login-failed"
-    """It does not accept what this process logs in with."""
-    CREDENTIALS = "credentials"
-    """A file with credentials, or a library for them, is missing or cannot be used."""
-    TLS = "tls"
-    """One side speaks TLS and the other does not, or one does not accept the other's certificate."""
-    NOT_ALLOWED = "not-allowed"
-    """A node's access list does not allow it."""
+    LOGIN_REQUIRED = "login-required"  # it serves only who has logged in with SASL
+    LOGIN_FAILED = "login-failed"  # it does not accept what this process logs in with
+    CREDENTIALS = "credentials"  # a file with credentials, or a library for them, is missing or cannot be used
+    TLS = "tls"  # one side speaks TLS and the other does not, or one does not accept the other's certificate
+    NOT_ALLOWED = "not-allowed"  # a node's access list does not allow it
 
 
 class Refusals:
-    """The refusals of one client, whose connection thread reports them.
-
-    Args:
-        dice: returns a random number from 0 to 1.
-    """
+    """The refusals of one client, whose connection thread reports them; ``dice`` are from 0 to 1."""
 
     def __init__(self, dice: Callable[[], float] = random.random) -> None:
         self._dice = dice

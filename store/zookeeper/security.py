@@ -1,7 +1,6 @@
 """Security: how a process logs in to ZooKeeper, whether it speaks TLS, and who may see and change its nodes.
 
-Passwords and keys are in files, and only their paths are here. A file is read for each connection, so a new content
-counts from the next connection on.
+Passwords and keys are in files, and only their paths are here. A file is read for each connection.
 """
 
 import importlib.util
@@ -27,48 +26,33 @@ class CredentialsError(Exception):
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach a ZooKeeper that wants to know who asks.
+    """How to reach a ZooKeeper that wants to know who asks."""
 
-    Attributes:
-        auth: ``none``, ``digest``, ``sasl-digest`` or ``kerberos``.
-        credentials: path of a file with ``user:password``, for the two digests.
-        service: first part of the servers' Kerberos principal.
-        ca: path of the certificates (PEM) of the authorities that sign the servers'; with it, TLS is spoken.
-        certificate: path of this process's own certificate (PEM), if the servers want one.
-        key: path of its key; empty if it is in the same file.
-        acl: ``open``, ``creator``, or empty for ``creator`` as soon as this process logs in.
-        readers: who else may read, as ``scheme:id,scheme:id``.
-    """
-
-    auth: str = NONE
-    credentials: str = ""
-    service: str = "zookeeper"
-    ca: str = ""
-    certificate: str = ""
-    key: str = ""
+    auth: str = NONE  # `none`, `digest`, `sasl-digest` or `kerberos`
+    credentials: str = ""  # path of a file with `user:password`, for the two digests
+    ca: str = ""  # path of the certificates (PEM) of the authorities that sign the servers'; with it, TLS is spoken
+    certificate: str = ""  # path of this process's own certificate (PEM), if the servers want one
+    key: str = ""  # path of its key; empty if it is in the same file
+    # `open`, `creator`, or empty for `creator` as soon as this process logs in. Who else may read follows `creator`, as
+    # `creator,scheme:id,scheme:id`
     acl: str = ""
-    readers: str = ""
 
     @property
     def logs_in(self) -> bool:
-        """Whether ZooKeeper is told who this process is."""
+        """Whether this process logs in to ZooKeeper."""
         return self.auth != NONE or bool(self.certificate)
 
     @property
     def closed(self) -> bool:
         """Whether only their creator may change the nodes that this process makes."""
-        return self.acl == CREATOR or (not self.acl and self.logs_in)
+        return self._acl[0] == CREATOR or (not self.acl and self.logs_in)
 
     def check(self) -> None:
-        """Raise unless these go together.
-
-        Raises:
-            Invalid: the message says in one sentence which do not, and what to do.
-        """
+        """Raise Invalid, with one sentence on what to do, unless these go together."""
         if self.auth not in (NONE, DIGEST, SASL_DIGEST, KERBEROS):
             raise Invalid(f"zookeeper_auth is {self.auth!r}: it must be 'none', 'digest', 'sasl-digest' or 'kerberos'.")
-        if self.acl not in ("", OPEN, CREATOR):
-            raise Invalid(f"zookeeper_acl is {self.acl!r}: it must be 'open' or 'creator'.")
+        if self._acl[0] not in ("", OPEN, CREATOR) or (self._acl[1:] and self._acl[0] != CREATOR):
+            raise Invalid(f"zookeeper_acl is {self.acl!r}: it must be 'open', 'creator', or 'creator,scheme:id'.")
         if self.auth in (DIGEST, SASL_DIGEST) and not self.credentials:
             raise Invalid(
                 f"zookeeper_auth is {self.auth!r} without a password: let zookeeper_credentials name a file "
@@ -83,22 +67,23 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         self._check_acl()
         self._check_libraries()
 
+    @property
+    def _acl(self) -> list[str]:
+        return [each.strip() for each in self.acl.split(",")]
+
     def reader_ids(self) -> list[tuple[str, str]]:
         """Return scheme and id of each reader."""
-        named = (each.strip() for each in self.readers.split(",") if each.strip())
-        return [(scheme, who) for scheme, _, who in (each.partition(":") for each in named)]
+        return [(scheme, who) for scheme, _, who in (each.partition(":") for each in self._acl[1:])]
 
     def _check_acl(self) -> None:
-        if self.acl == CREATOR and not self.logs_in:
+        if self._acl[0] == CREATOR and not self.logs_in:
             raise Invalid(
                 "zookeeper_acl is 'creator' and ZooKeeper is not told who creates: "
                 "set zookeeper_auth, or zookeeper_tls_certificate, or leave zookeeper_acl out."
             )
-        if self.readers and not self.closed:
-            raise Invalid("zookeeper_readers names readers of nodes that are open to everybody: leave it out.")
-        for each in self.readers.split(","):
-            if self.readers and not _READER.fullmatch(each.strip()):
-                raise Invalid(f"zookeeper_readers has {each!r}: write scheme:id, such as sasl:reports or world:anyone.")
+        for each in self._acl[1:]:
+            if not _READER.fullmatch(each):
+                raise Invalid(f"zookeeper_acl has {each!r}: write scheme:id, such as sasl:reports or world:anyone.")
 
     def _check_libraries(self) -> None:
         for library in _LIBRARIES.get(self.auth, ()):
@@ -107,11 +92,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_credentials(path: str) -> tuple[str, str]:
-    """Return user and password of a file.
-
-    Raises:
-        CredentialsError: it cannot be read, or has another form.
-    """
+    """Return user and password of a file; CredentialsError if it cannot be read, or has another form."""
     try:
         text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:

@@ -9,24 +9,17 @@ class Connection(Enum):
     """The state of the connection and the session."""
 
     CONNECTED = "connected"
+    # The server is cut off from its ensemble: it answers reads, from the past, and takes no writes.
     READ_ONLY = "read-only"
-    """Connected to a server that is cut off from its ensemble: it answers reads, from the past, and takes no writes."""
-    SUSPENDED = "suspended"
-    """There was a connection, and the session may still be alive."""
-    LOST = "lost"
-    """The session is over, as ZooKeeper or our own clock says, or there never was one."""
+    SUSPENDED = "suspended"  # there was a connection, and the session may still be alive
+    LOST = "lost"  # the session is over, as ZooKeeper or our own clock says, or there never was one
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One session with ZooKeeper.
+    """One session with ZooKeeper."""
 
-    Attributes:
-        id: 64 bits, signed, as in :attr:`Stat.ephemeral_owner`.
-        timeout: seconds that client and server agreed on.
-    """
-
-    id: int
-    timeout: float
+    id: int  # 64 bits, signed, as in `Stat.ephemeral_owner`
+    timeout: float  # seconds that client and server agreed on
 
     @property
     def hex(self) -> str:
@@ -46,8 +39,7 @@ class SessionClock:
     def __init__(self) -> None:
         self.state = Connection.LOST
         self.session: Session | None = None
-        self.lost_at: float | None = None
-        """When the session is over if no connection comes before that, in boot-clock seconds; None while connected."""
+        self.lost_at: float | None = None  # boot-clock seconds of the session's end without a connection
 
     def connected(self, session: Session) -> list[Connection]:
         """There is a connection to a server that takes writes."""

@@ -27,8 +27,7 @@ log = logging.getLogger(__name__)
 
 Listener = Callable[[Connection], None]
 
-DISPATCHER_STOP_S = 0.5
-"""Longest time that a close waits for callbacks that are running; they should not block, so this is plenty."""
+DISPATCHER_STOP_S = 0.5  # a close waits so long for running callbacks; they should not block, so this is plenty
 
 
 class SessionClient:
@@ -133,7 +132,7 @@ class SessionClient:
             self._listeners = [*self._listeners, listener]
 
     def remove_listener(self, listener: Listener) -> None:
-        """Have this not called any more; a change that is on its way may still be delivered."""
+        """Stop calling this; a change that is on its way may still be delivered."""
         with self._lock:
             self._listeners = [each for each in self._listeners if each != listener]
 
@@ -153,7 +152,6 @@ class SessionClient:
         return session.timeout if session is not None else self._session_timeout
 
     def _on_kazoo(self, state: str) -> None:
-        """Take a change of state from kazoo, in its connection thread."""
         at = now()
         self._kazoo.drop_queued()
         if state == KazooState.CONNECTED:
@@ -180,10 +178,8 @@ class SessionClient:
             self._tell(self._clock.connected(session))
 
     def _make_chroot(self, session: Session) -> None:
-        """Create the chroot in every new session (ZooKeeper may have been wiped), ahead of what our users send.
-
-        There is no need to wait: the server executes one client's requests in order.
-        """
+        """Create the chroot in every new session (ZooKeeper may have been wiped), ahead of what our users send."""
+        # There is no need to wait: the server executes one client's requests in order.
         chroot = self._address.chroot
 
         def made(result: Any) -> None:
@@ -202,7 +198,7 @@ class SessionClient:
             self._kazoo.get_acls_async(chroot).rawlink(self._check_chroot)
 
     def _check_chroot(self, result: Any) -> None:
-        """Warn, once, if whoever made the chroot left it open: anybody could make nodes in it first."""
+        """Warn, once, if the chroot was left open by its creator: anybody could make nodes in it first."""
         chroot = self._address.chroot
         if result.exception is None and is_open(result.value[0]):
             self._closed_nodes = False

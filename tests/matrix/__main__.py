@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import click
 
 from ha.sandbox import Sandbox, realm
-from tests.matrix.places import FOLDER, PYTHONS, ROOT, SPARKS, Cell, Missing, cell_of, extras, python_of
+from tests.matrix.places import FOLDER, PYTHONS, ROOT, SPARKS, WITH_TABLES, Cell, Missing, cell_of, extras, python_of
 
 SYSTEM, STORES = "tests/system/spark", "tests/system/secured/test_secured_stores.py"
 ABILITIES: Mapping[str, tuple[str, ...]] = {
@@ -26,7 +26,7 @@ ABILITIES: Mapping[str, tuple[str, ...]] = {
         f"{SYSTEM}/test_output.py::test_with_spark_on_hdfs",
         f"{SYSTEM}/test_output.py::test_partitions_in_each_format_with_spark_on_hdfs",
     ),
-    "`--spark`": (f"{SYSTEM}/test_supervised.py::test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm",),
+    "`--spark`": (f"{SYSTEM}/test_supervised.py::test_a_plain_program_is_led_and_ends_with_its_jvm",),
     "workers": (
         f"{SYSTEM}/test_worker.py::test_a_udf_learns_who_leads",
         f"{SYSTEM}/test_worker.py::test_a_worker_sees_the_next_job_master",
@@ -52,11 +52,14 @@ SECURED: Mapping[str, tuple[str, ...]] = {
 }
 """Further demands on the cell with the oldest packages: it has the other extras, and Kerberos's if it can."""
 
+TABLES: Mapping[str, tuple[str, ...]] = {"tables": (f"{SYSTEM}/test_tables.py",)}
+"""A further demand on the cells whose Spark has a Delta and an Iceberg."""
+
 QUICK: Mapping[str, tuple[str, ...]] = {
-    "lead": (f"{SYSTEM}/test_lead.py::test_any_number_of_queries_are_led_and_published",),
+    "lead": (f"{SYSTEM}/test_lead.py::test_many_queries_are_led_and_published",),
     "`Output`": (f"{SYSTEM}/test_output.py::test_with_spark_on_hdfs",),
     "`kill -9`": (f"{ABILITIES['`--spark`'][0]}[python]",),
-    "drills": ("tests/unit/ha/drill/report/test_tables.py", "tests/unit/ha/drill/report/test_writing.py"),
+    "drills": ("tests/unit/ha/drill/report/test_writing.py",),
 }
 """CI's demands on the oldest cell."""
 
@@ -71,7 +74,6 @@ GREEN, RED = "yes", "**no**"
 @click.option("--ability", "only", multiple=True, help="Run the tests of this ability alone.  [default: of all]")
 @click.option("--quick", is_flag=True, help="Run a few tests of each cell; the table stays as it is.")
 def main(sparks: tuple[str, ...], pythons: tuple[str, ...], only: tuple[str, ...], *, quick: bool) -> None:
-    """Run the cells, and write the table of all that were ever run."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     cells = [cell_of(python, spark) for python in pythons for spark in sparks]
     wanted = {cell: asked(cell, only, quick=quick) for cell in cells}
@@ -104,11 +106,12 @@ def asked(cell: Cell, only: Sequence[str] = (), *, quick: bool = False) -> Mappi
     found = QUICK if quick else ABILITIES
     if cell.oldest and not quick:
         found = {**found, **DRILLS, **({} if realm.missing() or "kerberos" not in extras(cell) else SECURED)}
+    if cell.spark == WITH_TABLES and not quick:
+        found = {**found, **TABLES}
     return {name: tests for name, tests in found.items() if not only or name.strip("`-") in only}
 
 
 def green(found: Mapping[str, str]) -> bool:
-    """Whether a cell was run to its end, and has every ability."""
     return set(found.values()) == {GREEN}
 
 

@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "matrix"
 
 SPARKS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
+WITH_TABLES = "4.1.4"
+"""The newest of them for which there are both Delta and Iceberg."""
+
 PYTHONS = ("3.11", "3.12", "3.13")
 
 TOOLS = ("greenlet", "hypothesis", "packaging", "pytest", "pytest-timeout", "pytest-xdist")
@@ -44,7 +47,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """A name for files."""
         return f"python{self.python}-spark{self.spark}-{'oldest' if self.oldest else 'newest'}"
 
 
@@ -59,7 +61,6 @@ def extras(cell: Cell) -> list[str]:
 
 
 def requirements(cell: Cell) -> list[str]:
-    """Return what pip is told to install, and to install with it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     chosen = extras(cell)
     given = [*project["dependencies"], *(line for extra in chosen for line in project["optional-dependencies"][extra])]

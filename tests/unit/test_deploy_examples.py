@@ -43,13 +43,13 @@ DROP_IN = FOLDER / "systemd" / "ha-run-adopt.conf"
 
 def test_a_pod_has_the_time_to_give_its_lease_back() -> None:
     grace = one("StatefulSet")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-    assert grace >= Settings().stop_grace + 2 * RELEASE_S
+    assert grace >= Settings().command.stop_grace + 2 * RELEASE_S
 
 
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.name)
 def test_a_service_has_the_time_to_give_its_lease_back(path: Path) -> None:
     service = unit(path)["Service"]
-    assert int(service["TimeoutStopSec"]) >= Settings().stop_grace + RELEASE_S
+    assert int(service["TimeoutStopSec"]) >= Settings().command.stop_grace + RELEASE_S
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert service["KillMode"] == "mixed", "TERM is for the sidecar, which ends its command itself"
 
@@ -60,6 +60,24 @@ def test_a_sidecar_that_was_killed_comes_back_while_its_command_waits() -> None:
     assert name in {each.variable for each in reference()}
     assert int(pause.removesuffix("ms")) / 1000 < float(within) / 2
     assert kill == "process", "systemd must not kill the guard"
+
+
+def test_a_pod_stays_when_its_job_has_ended() -> None:
+    """Kubernetes starts again whatever ends in a pod of a StatefulSet."""
+    (driver,) = one("StatefulSet")["spec"]["template"]["spec"]["containers"]
+    assert "--stay" in driver["command"]
+
+
+def test_a_pod_meets_the_restricted_standard() -> None:
+    pod = one("StatefulSet")["spec"]["template"]["spec"]
+    (driver,) = pod["containers"]
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert driver["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"name": "tmp", "mountPath": "/tmp"} in driver["volumeMounts"]  # noqa: S108  # of the pod
 
 
 def test_two_pods_never_share_a_node_and_never_leave_together() -> None:
@@ -82,9 +100,11 @@ def test_settings_and_commands_that_are_named_exist() -> None:
     commands = [each["command"] for each in containers if "command" in each]
     commands += [re.sub("^/opt/hybrid-ha/bin/", "", unit(path)["Service"]["ExecStart"]).split() for path in SERVICES]
     assert len(commands) == 4
-    for program, verb, *words in commands:
+    for program, *words in commands:
         assert program == "ha"
-        command = app.get_command(click.Context(app), verb)
+        command: click.Command | None = app
+        while isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), words.pop(0))
         assert command is not None
         options = {option for each in command.params for option in each.opts}
         given = words[: words.index("--")] if "--" in words else words
@@ -95,9 +115,9 @@ def test_probes_ask_for_what_is_served() -> None:
     (driver,) = one("StatefulSet")["spec"]["template"]["spec"]["containers"]
     ports = {each["name"]: each["containerPort"] for each in driver["ports"]}
     assert one("ConfigMap")["data"]["HA_LISTEN"] == f"0.0.0.0:{ports['http']}"
-    assert one("ConfigMap")["data"]["HA_SUSPICION_LISTEN"] == f"0.0.0.0:{ports['suspicion']}"
+    assert one("ConfigMap")["data"]["HA_SUSPICION_ADDRESS"] == f"0.0.0.0:{ports['suspicion']}"
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        assert driver[probe]["httpGet"] == {"path": "/health", "port": "http"}
+        assert driver[probe]["httpGet"] == {"path": "/livez", "port": "http"}
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")

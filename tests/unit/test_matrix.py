@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from ha.sandbox import realm
 from tests.matrix.__main__ import ABILITIES, DRILLS, GREEN, QUICK, RED, SECURED, abilities, asked, green, table
-from tests.matrix.places import PYTHONS, SPARKS, cell_of, extras, oldest, requirements
+from tests.matrix.places import PYTHONS, SPARKS, WITH_TABLES, cell_of, extras, oldest, requirements
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -77,9 +77,7 @@ def test_the_oldest_cell_has_the_oldest_packages_and_no_other_cell_has() -> None
 
 
 @pytest.mark.parametrize("headers", [None, "/usr/bin/krb5-config"])
-def test_the_oldest_cell_has_the_oldest_ends_of_all_extras_that_can_be_built(
-    headers: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_cell_has_the_oldest_ends_of_extras(headers: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", {"krb5-config": headers}.get)
     found = requirements(cell_of(PYTHONS[0], SPARKS[0]))
     assert {"docker==7.1", "requests==2.32.2", "pyarrow==20"} <= set(found)
@@ -100,6 +98,7 @@ def test_what_a_cell_is_asked_for() -> None:
     assert {"lead", "`Output`", "`kill -9`", "drills"} == asked(oldest_cell, quick=True).keys()
     assert asked(oldest_cell, ["engine", "drills"]).keys() == {"`--engine`", "drills"}
     assert not asked(another, ["drills"])
+    assert asked(cell_of(PYTHONS[1], WITH_TABLES)).keys() - ABILITIES == {"tables"}
 
 
 @pytest.mark.parametrize(("lacks", "secured"), [("", True), ("krb5kdc is not installed", False)])

@@ -24,7 +24,7 @@ function columns(queries) {
 }
 
 export function graph(queries) {
-  if (!queries.length) return el("p", { class: "soft" }, "The program has declared no queries with ha.spark.Job.");
+  if (!queries.length) return el("p", { class: "soft" }, "No declared queries are known: ha.spark.Job declares them.");
   const depth = columns(queries);
   const place = new Map();
   const picture = svg("svg", { role: "img", "aria-label": `${queries.length} queries` });

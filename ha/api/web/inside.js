@@ -3,10 +3,8 @@
 import { get } from "/api.js";
 import { age, bytes, count, el, table } from "/dom.js";
 
-const GOOD = ["restorable", "restorable with rebuilt files"];
-
 const failed = (error) => el("p", { role: "alert" }, error.message);
-const condition = (row) => el("span", { class: `state ${GOOD.includes(row.condition) ? "good" : row.condition === "damaged" ? "bad" : "calm"}` }, row.condition);
+const condition = (row) => el("span", { class: `state ${row.condition.startsWith("restorable") ? "good" : ["damaged", "altered"].includes(row.condition) ? "bad" : "calm"}` }, row.condition);
 const span = (row) => (row.first === row.last ? `${row.first}` : `${row.first} to ${row.last}`);
 const skew = (found) => (found ? `${found.ratio} times the mean, in partition ${found.partition}` : "-");
 

@@ -1,7 +1,7 @@
 // One job: facts, requests, timeline, queries, checkpoints and failures. Each part is loaded when it has changed.
 
 import { get } from "/api.js";
-import { BAD, VERBS, possible, confirm } from "/ask.js";
+import { BAD, VERBS, possible, confirm, drain } from "/ask.js";
 import { batches } from "/batches.js";
 import { age, badge, bytes, count, el, rate, table, took } from "/dom.js";
 import { graph } from "/graph.js";
@@ -9,7 +9,11 @@ import { inspection, isReplica, replica } from "/inside.js";
 import { timeline } from "/timeline.js";
 
 const REPLICA_MS = 10000;
-const FINAL = ["FINISHED", "CANCELED", "FAILED"];
+
+const coded = (text) => text.split("`").map((each, number) => (number % 2 ? el("code", {}, each) : each));
+
+// An address that a leader has published: a link only where a browser can go.
+const link = (at) => (/^https?:\/\//.test(at) ? el("a", { href: at, rel: "noreferrer", target: "_blank" }, at) : at);
 
 export class JobPage {
   constructor(main, job) {
@@ -18,14 +22,16 @@ export class JobPage {
     this.title = el("div", { class: "title" });
     this.said = el("p", { role: "status", class: "soft", hidden: "" });
     this.facts = el("dl", { class: "facts" });
+    this.story = el("div", { id: "story" });
     this.parts = {};
     this.looks = new Map(); // each query's look into its checkpoint, which stays open when another query becomes known
     const part = (name, title) => el("section", { id: name }, el("h2", {}, title), (this.parts[name] = el("div", {}, "…")));
     main.replaceChildren(
-      el("p", {}, el("a", { href: "#/" }, "← All jobs")), this.title, this.said, el("section", {}, this.facts),
+      el("p", {}, el("a", { href: "#/" }, "← All jobs")), this.title, this.said, el("section", {}, this.facts, this.story),
       part("timeline", "Leaderships and faults"), part("queries", "Queries"),
       ...(isReplica(job) ? [part("replica", "Replica")] : []),
-      part("checkpoints", "Checkpoints"), part("inside", "Inside the checkpoints"), part("exceptions", "Failures"));
+      part("checkpoints", "Checkpoints"), part("inside", "Inside the checkpoints"), part("exceptions", "Failures"), part("logs", "Output"));
+    this.parts.logs.replaceChildren(this.log());
     document.title = `${job} - Hybrid HA`;
     this.follow();
   }
@@ -36,6 +42,20 @@ export class JobPage {
     if (!place) return;
     place.replaceChildren(...(await replica(this.job)));
     setTimeout(() => { if (place.isConnected) this.follow(); }, REPLICA_MS);
+  }
+
+  // Loaded when a person opens it, and again each time: it may be long.
+  log() {
+    const place = el("div", {}, "…");
+    return el("details", { ontoggle: async (event) => {
+      if (!event.target.open) return;
+      try {
+        const found = await get(`/jobs/${encodeURIComponent(this.job)}/logs`);
+        place.replaceChildren(el("p", { class: "soft" }, `${found.path} on ${found.host}`), el("pre", {}, found.text || "It has written nothing yet."));
+      } catch (error) {
+        place.replaceChildren(el("p", { role: "alert" }, error.message));
+      }
+    } }, el("summary", {}, "Of its newest run on the host of this page"), place);
   }
 
   inside() {
@@ -49,24 +69,45 @@ export class JobPage {
   }
 
   show(row) {
-    const over = FINAL.includes(row.state);
     if (!this.buttons) {
       this.buttons = VERBS.map((each) => el("button", {
         type: "button", class: BAD.includes(each[0]) ? "bad" : null, onclick: () => confirm(this.job, each, (text) => this.say(text)),
       }, each[1]));
+      this.drain = el("button", { type: "button", class: "bad", onclick: () => drain(this.holder, (text) => this.say(text)) }, "Drain its host");
       this.state = el("span");
-      this.title.replaceChildren(el("h2", {}, this.job), this.state, el("div", { class: "buttons" }, this.buttons));
+      this.title.replaceChildren(el("h2", {}, this.job), this.state, el("div", { class: "buttons" }, this.buttons, this.drain));
     }
-    this.buttons.forEach((each, number) => { each.disabled = over || !possible(VERBS[number][0], row); });
+    this.holder = row.holder;
+    this.drain.disabled = !row.holder;
+    this.buttons.forEach((each, number) => { each.disabled = !possible(VERBS[number][0], row); });
     this.state.replaceChildren(badge(row.state));
     const facts = [
-      ["Leader", row.holder || "nobody"], ["Epoch", row.epoch], ["Lease", row.lease], ["Newest checkpoint", age(row.checkpoint_at)],
+      ["Leader", row.holder || "none"], ["Epoch", row.epoch], ["Lease", row.lease], ["Newest checkpoint", age(row.checkpoint_at)],
       ["Rows a second", rate(row.rows_per_second)],
       ["Contenders", row.contenders === null ? "not known" : row.contenders.join(", ") || "none"],
     ];
-    if (row.next_try) facts.push(["Next try", `${row.next_try.at}, after ${row.next_try.failures} failures, at last on ${row.next_try.host} (${row.next_try.cause})${row.next_try.remedy ? ": " + row.next_try.remedy : ""}`]);
-    if (row.paused) facts.push(["Paused", [row.paused.by, row.paused.at, row.paused.reason].filter(Boolean).join(", ") || "by an operator"]);
+    if (row.since) facts.splice(1, 0, ["For", age(row.since)]);
+    this.tell();
     this.facts.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value ?? "-"))));
+  }
+
+  // What a person has to know and may do now: the sentences of `ha job show`.
+  async tell() {
+    const found = await get(`/jobs/${encodeURIComponent(this.job)}/story`).catch(() => null);
+    if (!found) return; // the stream says what is wrong
+    const failure = found.last_failure;
+    const lines = [...found.said, ...found.under_way.map((each) => `Under way: ${each}`),
+      ...found.requests.map((each) => `${each.by || "An operator"} asked to ${each.verb}: ${each.state}. ${each.said}`),
+      ...(failure ? [`Last failure, ${failure.at || "at an unknown time"}: ${failure.class} on ${failure.host || "an unknown host"}: ${failure.message}`] : [])];
+    const facts = [
+      ...(found.led_since ? [["Has led for", age(found.led_since)]] : []),
+      ...(found.program ? [["Program", `version ${found.program.version}, by ${found.program.by || "?"}`]] : []),
+      ...Object.entries(found.endpoints).map(([name, at]) => [name, link(at)]),
+    ];
+    this.story.replaceChildren(
+      el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+      el("ul", {}, lines.map((each) => el("li", {}, coded(each)))),
+      el("details", {}, el("summary", {}, "What you can do now"), el("ul", {}, found.possible.map((each) => el("li", {}, coded(each))))));
   }
 
   say(text) {

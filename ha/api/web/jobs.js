@@ -1,29 +1,119 @@
-// All jobs at a glance: those in trouble first.
+// All jobs at a glance: those in trouble first, found by name, leader or state, sorted by any column.
 
-import { age, badge, el, rank, rate, table } from "/dom.js";
+import { age, badge, el, kind, rank, rate } from "/dom.js";
 
-const columns = [
-  ["Job", (row) => el("a", { href: `#/jobs/${encodeURIComponent(row.job)}` }, row.job), "name"],
-  ["State", (row) => badge(row.state)],
-  ["Leader", (row) => row.holder || el("span", { class: "soft" }, "nobody")],
-  ["Epoch", (row) => row.epoch, "number"],
-  ["Lease", (row) => row.lease],
-  ["Newest checkpoint", (row) => age(row.checkpoint_at)],
-  ["Rows a second", (row) => rate(row.rows_per_second), "number"],
-  ["Contenders", (row) => (row.contenders === null ? "not known" : row.contenders.join(", ") || "none"), "wide"],
+const AGAIN_MS = 200; // between two drawings at least: of a thousand jobs some change every second
+
+const NEEDS = [["overdue", (row) => (row.overdue ? 1 : 0)], ["failures in a row", (row) => row.next_try?.failures], ["not guarded", (row) => row.unguarded], ["not exactly once", (row) => row.repeated], ["paused", (row) => (row.paused ? 1 : 0)], ["barred", (row) => row.barred.length]];
+const notes = (row) => NEEDS.map(([said, count]) => [said, count(row)]).filter(([, count]) => count);
+
+// Label, cell, what it is sorted by, and style.
+const COLUMNS = [
+  ["Job", (row) => el("a", { href: `#/jobs/${encodeURIComponent(row.job)}` }, row.job), (row) => row.job, "name"],
+  ["State", (row) => el("span", {}, badge(row.state), notes(row).map(([said, count]) => el("span", { class: "note" }, count > 1 ? `${count} ${said}` : said)), row.since ? el("span", { class: "note" }, "for ", age(row.since)) : null),
+    (row) => worst(row), "state-of"],
+  ["Leader", (row) => row.holder || el("span", { class: "soft" }, row.last_holder ? `none; last ${row.last_holder}` : "none"), (row) => row.holder || ""],
+  ["Epoch", (row) => row.epoch, (row) => row.epoch, "number"],
+  ["Lease", (row) => row.lease, (row) => row.lease],
+  ["Newest checkpoint", (row) => age(row.checkpoint_at), (row) => row.checkpoint_at || ""],
+  ["Rows a second", (row) => rate(row.rows_per_second), (row) => row.rows_per_second ?? -1, "number"],
+  ["Contenders", (row) => (row.contenders === null ? "not known" : row.contenders.join(", ") || "none"), (row) => (row.contenders || []).length, "wide"],
 ];
 
-const worst = (row) => (row.lease === "damaged" ? 0 : rank(row.state));
+const trouble = (row) => row.overdue || ["damaged", "unreachable"].includes(row.lease) || kind(row.state) === "bad" || (row.next_try && row.next_try.failures > 1);
+const worst = (row) => (trouble(row) ? 0 : rank(row.state));
+const by = (one, other) => (typeof one === "number" ? one - other : String(one ?? "").localeCompare(String(other ?? "")));
 
-export function showJobs(main, rows) {
-  const sorted = [...rows].sort((a, b) => worst(a) - worst(b) || a.job.localeCompare(b.job));
-  const trouble = sorted.filter((each) => worst(each) === 0).length;
-  const said = rows.length
-    ? `${rows.length} ${rows.length === 1 ? "job" : "jobs"}, ${trouble ? `${trouble} in trouble` : "none in trouble"}`
-    : "No job has used this root yet.";
-  document.title = trouble ? `(${trouble}) Hybrid HA` : "Hybrid HA";
-  const focused = document.activeElement?.getAttribute("href");
-  main.replaceChildren(el("div", { class: "title" }, el("h2", {}, "Jobs"), el("span", { class: "soft" }, said)));
-  if (rows.length) main.append(el("section", {}, table(columns, sorted, true)));
-  if (focused) [...main.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused)?.focus();
+export class JobList {
+  constructor(main) {
+    this.rows = new Map();
+    this.drawn = new Map(); // by job its row of the table, and what that shows
+    this.words = "";
+    this.state = "";
+    this.column = COLUMNS[1];
+    this.down = false;
+    this.count = el("span", { class: "soft", role: "status" });
+    this.search = el("input", { type: "search", placeholder: "Job, leader or host", "aria-label": "Find a job, leader or host",
+      oninput: (event) => { this.words = event.target.value.toLowerCase(); this.draw(); } });
+    this.chips = el("div", { class: "buttons chips", role: "group", "aria-label": "States" });
+    this.heads = COLUMNS.map((each) => el("th", { scope: "col", class: each[3] }, el("button", { type: "button", class: "sort", onclick: () => this.sort(each) }, each[0])));
+    this.body = el("tbody");
+    this.none = el("p", { class: "soft", hidden: "" });
+    this.stores = el("p", { class: "stores soft" });
+    this.where = null;
+    main.replaceChildren(
+      el("div", { class: "title" }, el("h2", {}, "Jobs"), this.count, this.search), this.stores, this.chips,
+      el("section", {}, el("div", { class: "scroll" }, el("table", { class: "cards dense" }, el("thead", {}, el("tr", {}, this.heads)), this.body)), this.none));
+  }
+
+  // Of the stream of events; the drawing comes when it pauses.
+  event(name, data) {
+    if (name === "job") this.rows.set(data.job, data);
+    if (name === "gone") this.rows.delete(data.job);
+    if (name === "jobs") this.where = data;
+    this.timer ??= setTimeout(() => { this.timer = null; this.draw(); }, this.drawn.size ? AGAIN_MS : 0);
+  }
+
+  sort(column) {
+    this.down = this.column === column && !this.down;
+    this.column = column;
+    this.draw();
+  }
+
+  draw() {
+    const all = [...this.rows.values()];
+    const states = new Map([["", all.length], ["trouble", all.filter(trouble).length]]);
+    all.forEach((row) => states.set(row.state || "unknown", (states.get(row.state || "unknown") || 0) + 1));
+    const bad = states.get("trouble");
+    document.title = bad ? `(${bad}) Hybrid HA` : "Hybrid HA";
+    const said = `${all.length} ${all.length === 1 ? "job" : "jobs"}, ${bad ? `${bad} in trouble` : "none in trouble"}`;
+    this.chips.replaceChildren(...[...states].filter(([name, count]) => count || name === this.state).map(([name, count]) => el("button", {
+      type: "button", "aria-pressed": String(name === this.state), onclick: () => { this.state = name; this.draw(); },
+    }, `${name || "all"} ${count}`)));
+    const shown = all.filter((row) => this.fits(row)).sort((a, b) => (this.down ? -1 : 1) * by(this.column[2](a), this.column[2](b)) || a.job.localeCompare(b.job));
+    this.count.textContent = shown.length === all.length ? said : `${shown.length} of ${said}`;
+    this.none.hidden = shown.length > 0;
+    this.none.textContent = all.length ? "No job is like that." : "No job has used this root yet.";
+    COLUMNS.forEach((each, number) => this.heads[number].setAttribute("aria-sort", each !== this.column ? "none" : this.down ? "descending" : "ascending"));
+    this.told(all);
+    this.place(shown.map((row) => this.row(row)));
+    for (const job of this.drawn.keys()) if (!this.rows.has(job)) this.drawn.delete(job);
+  }
+
+  // Contenders announce themselves in ZooKeeper alone, so they are not known while it does not answer.
+  told(all) {
+    if (!this.where) return;
+    const lost = all.filter((row) => row.lease === "unreachable").length;
+    const silent = this.where.zookeeper && all.length && all.every((row) => row.contenders === null);
+    const said = [
+      el("span", {}, this.where.files, lost ? el("span", { class: "note bad" }, `${lost} jobs lie where it does not answer`) : null),
+      this.where.zookeeper ? el("span", {}, `ZooKeeper ${this.where.zookeeper}`, silent ? el("span", { class: "note bad" }, "does not answer") : null) : el("span", {}, "no ZooKeeper"),
+    ];
+    this.stores.replaceChildren(said[0], " · ", said[1]);
+  }
+
+  fits(row) {
+    if (this.state === "trouble" ? !trouble(row) : this.state && (row.state || "unknown") !== this.state) return false;
+    return [row.job, row.holder || "", ...(row.contenders || [])].some((each) => each.toLowerCase().includes(this.words));
+  }
+
+  // A row is made again only if its job has changed.
+  row(row) {
+    const said = JSON.stringify(row);
+    const known = this.drawn.get(row.job);
+    if (known?.said === said) return known.made;
+    const made = el("tr", {}, COLUMNS.map(([label, cell, , style]) => el("td", { class: style, "data-label": label }, cell(row) ?? "-")));
+    this.drawn.set(row.job, { said, made });
+    return made;
+  }
+
+  // Rows that are where they belong are not touched: what has the focus keeps it.
+  place(rows) {
+    const focused = document.activeElement?.getAttribute("href");
+    rows.forEach((made, number) => {
+      if (this.body.children[number] !== made) this.body.insertBefore(made, this.body.children[number] || null);
+    });
+    while (this.body.children.length > rows.length) this.body.lastChild.remove();
+    if (focused && !document.activeElement?.getAttribute("href")) [...this.body.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused)?.focus();
+  }
 }

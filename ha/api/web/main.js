@@ -3,7 +3,7 @@
 import { listen } from "/api.js";
 import { askToken } from "/ask.js";
 import { JobPage } from "/job.js";
-import { showJobs } from "/jobs.js";
+import { JobList } from "/jobs.js";
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
@@ -33,18 +33,8 @@ const on = (event) => ({
 });
 
 function showAll() {
-  const rows = new Map();
-  let drawing = false;
-  return listen("/events", on((name, data) => {
-    if (name === "job") rows.set(data.job, data);
-    if (name === "gone") rows.delete(data.job);
-    if (drawing) return;
-    drawing = true;
-    queueMicrotask(() => {
-      drawing = false;
-      if (!location.hash.startsWith("#/jobs/")) showJobs(main, [...rows.values()]);
-    });
-  }));
+  const list = new JobList(main);
+  return listen("/events", on((name, data) => list.event(name, data)));
 }
 
 function showOne(job) {

@@ -1,19 +1,11 @@
-"""All drills by name, in the order in which they are listed and run."""
+"""All drills by name, one function each, by what fails."""
 
-from ha.drill.catalogue import (
-    checkpoints,
-    clusters,
-    hdfs,
-    jobs,
-    machine,
-    network,
-    processes,
-    queries,
-    requests,
-    zookeeper,
-)
-from ha.drill.drill import Drill
+from importlib import import_module
+from pkgutil import iter_modules
 
-_GROUPS = (processes, jobs, queries, requests, checkpoints, clusters, network, zookeeper, hdfs, machine)
+from ha.drill.drill import DRILLS
 
-DRILLS: dict[str, Drill] = {drill.name: drill for group in _GROUPS for drill in group.DRILLS}
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["DRILLS"]

@@ -2,31 +2,28 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
-from ha.drill.asking import ASK_S, HA, asked, check, check_words
-from ha.drill.catalogue.requests import PATIENT
-from ha.drill.drill import Drill, Expected
+from ha.drill.asking import ASK_S, HA, asked, check_words
+from ha.drill.catalogue.operator_verbs import PATIENT
+from ha.drill.drill import Expected, drill
 from ha.drill.environment import Ability, DrillError, Environment, Member
-from ha.drill.fixture import CONTENDERS, Fixture, Setup
+from ha.drill.fixture import CONTENDERS, Fixture
 from ha.drill.ha_provider import HYBRID
 from ha.history.events import Ran
 from store.clock import now
 
 SERVERS = ("zookeeper", "journalnode", "namenode", "datanode")
 ALONE: Mapping[str, str] = {"HA_HISTORY": "", "HA_ZOOKEEPER": ""}
-"""What is done beside the job is not of its history, and nobody looks it up."""
+"""Settings of work beside the job: it is not part of the job's history, and no reader looks it up."""
 
-BEFORE = 5
-"""Batches in the replica before the cluster is lost."""
-
-TRIES = 10
-"""Looks at a replica until one is answered."""
+BEFORE = 5  # batches in the replica before the cluster is lost
+TRIES = 10  # looks at a replica until one is answered
 
 KILLS = 12
-ALIVE_S = 2.0
-"""For so long at most a replicator lives after its first round: some rounds."""
+ALIVE_S = 2.0  # for so long at most a replicator lives after its first round: some rounds
 
 START_S = 240.0
 
@@ -37,20 +34,19 @@ def _home(uri: str, name: str) -> str:
 
 
 def _replicating(fixture: Fixture, there: str, name: str) -> Member:
-    command = [*HA, "replicate", fixture.job.name, "--to", there, "--interval", "0.3"]
+    command = [*HA, "replica", "run", fixture.job.name, "--to", there, "--interval", "0.3"]
     return fixture.beside(name, command, ALONE)
 
 
 def _has(fixture: Fixture, there: str) -> dict[str, int]:
     """Return what the replica can be promoted to: the batch of each query."""
+    command = ("replica", "promote", fixture.job.name, "--files", there, "--dry-run", "--zookeeper", "")
     for left in reversed(range(TRIES)):
         try:
-            outlook = asked(fixture, "promote", fixture.job.name, "--files", there, "--dry-run", "--zookeeper", "")
+            return {each["query"]: each["batch"] for each in asked(fixture, *command)["queries"]}
         except DrillError:  # another leader of the replica has just begun, or the store is slow
             if not left:
                 raise
-        else:
-            return {each["query"]: each["batch"] for each in outlook["queries"]}
     raise AssertionError
 
 
@@ -83,6 +79,15 @@ def _batches(fixture: Fixture, second: Environment, output: str) -> int:
         return 0
 
 
+@drill(
+    "cluster-lost",
+    "all servers of the job's cluster are killed; its replica at another one is promoted, and counts to the end",
+    "clusters",
+    # A later contender at the old side has to lead for a moment, to see that there is nothing to do.
+    Expected((0, 3), blind=True),
+    Ability.CLUSTER,
+    setup=replace(PATIENT, clusters=2),
+)
 def _cluster_lost(fixture: Fixture) -> None:
     first, second, job = fixture.environment, fixture.second, fixture.job
     assert second is not None, "the setup asks for it"
@@ -91,11 +96,9 @@ def _cluster_lost(fixture: Fixture) -> None:
     _until_it_moves(fixture, replicator)
     fixture.wait_for("more batches in it", lambda: _has(fixture, there).get("totals", -1) >= BEFORE, START_S)
     with fixture.fault("all servers and hosts of the cluster are killed; the replica is promoted at the other one"):
-        for name, each in fixture.contenders.items():
-            fixture.lose(each, each.end)
-            fixture.lost.add(name)
-        for server in [each for kind in SERVERS for each in first.servers(kind)]:
-            first.kill(server)
+        fixture.stop()
+        for server in [each for kind in SERVERS for each in first.cluster.names(kind)]:
+            first.cluster.kill(server)
         lost = now()
         output = f"{second.scratch}/{job.name}/output"
         promoted = _promoted(fixture, second, there)
@@ -105,7 +108,7 @@ def _cluster_lost(fixture: Fixture) -> None:
         fixture.wait_for("a batch at the other side", lambda: _batches(fixture, second, totals) > 0, START_S)
         fixture.measures["rto_seconds"] = round(now() - lost, 3)
         batches = {each["query"]: each["batch"] for each in promoted["queries"]}
-        check(fixture, "each query is promoted", set(batches) == {"words", "counts", "totals"}, f"{batches}")
+        fixture.check("each query is promoted", set(batches) == {"words", "counts", "totals"}, f"{batches}")
         first.up(fixture.say)
     _check_fenced(fixture, here, there)
     _finish_there(fixture, run)
@@ -113,27 +116,35 @@ def _cluster_lost(fixture: Fixture) -> None:
 
 
 def _promoted(fixture: Fixture, second: Environment, there: str) -> dict[str, Any]:
-    command = [*HA, "promote", fixture.job.name, "--files", there, "--zookeeper", "", "--json"]
+    command = [*HA, "replica", "promote", fixture.job.name, "--files", there, "--zookeeper", "", "--yes", "--json"]
     found: dict[str, Any] = json.loads(second.call(command, fixture.folder, START_S))
     return found
 
 
 def _check_fenced(fixture: Fixture, here: str, there: str) -> None:
-    """The old side is back: it is told, and whoever contends there runs nothing."""
-    asked(fixture, "promote", fixture.job.name, "--files", there, "--old-files", here, seconds=START_S)
+    """The old side is back: it is told, and a contender there runs nothing."""
+    asked(
+        fixture, "replica", "promote", fixture.job.name, "--files", there, "--old-files", here, "--yes", seconds=START_S
+    )
     since = now()
     late = fixture.contend(CONTENDERS[0])
     fixture.wait_for("the end of a contender at the old side", lambda: not late.running)
     runs = sum(isinstance(each, Ran) and each.running and each.at > since for each in fixture.observer.events)
-    check(fixture, "the old side is fenced", not runs, f"a contender there has started its command {runs} times")
+    fixture.check("the old side is fenced", not runs, f"a contender there has started its command {runs} times")
 
 
 # --- replicate-under-kills
 
 
+@drill(
+    "replicate-under-kills",
+    f"the process that replicates the job is killed {KILLS} times; the replica is promotable each time",
+    "clusters",
+    setup=PATIENT,
+)
 def _under_kills(fixture: Fixture) -> None:
     there = _home(fixture.environment.variables()["HA_FILES"], "replicas")
-    once = [*HA, "replicate", fixture.job.name, "--to", there, "--once"]
+    once = [*HA, "replica", "run", fixture.job.name, "--to", there, "--once"]
     fixture.let("replicated-first", once, START_S, ALONE)
     random, seen, back = Random(0), _has(fixture, there), 0  # noqa: S311  # drawn points, not secrets
     first = dict(seen)
@@ -147,32 +158,23 @@ def _under_kills(fixture: Fixture) -> None:
             back += any(found.get(query, -1) < batch for query, batch in seen.items())
             seen = found
     promotable = not back and all(seen[query] > batch for query, batch in first.items())
-    check(fixture, "promotable each time, and never to less", promotable, f"{KILLS} kills; from {first} to {seen}")
+    fixture.check("promotable each time, and never to less", promotable, f"{KILLS} kills; from {first} to {seen}")
     fixture.let("replicated-last", once, START_S, ALONE)
-    asked(fixture, "verify", f"{fixture.job.name}.replica", "--files", there, seconds=START_S)
-    asked(fixture, "promote", fixture.job.name, "--files", there, "--zookeeper", "", seconds=START_S)
+    asked(fixture, "checkpoint", "verify", f"{fixture.job.name}.replica", "--files", there, seconds=START_S)
+    asked(
+        fixture,
+        "replica",
+        "promote",
+        fixture.job.name,
+        "--files",
+        there,
+        "--force",
+        "--yes",
+        "--zookeeper",
+        "",
+        seconds=START_S,
+    )
     output = f"{fixture.job.directory}/there"
     run = _run_there(fixture, output, {**ALONE, "HA_FILES": there})
     _finish_there(fixture, run)
     check_words(fixture, "a job started from the replica counts every word once", f"{output}/totals", f"{seen}")
-
-
-DRILLS = (
-    Drill(
-        "cluster-lost",
-        "all servers of the job's cluster are killed; its replica at another one is promoted, and counts to the end",
-        "clusters",
-        _cluster_lost,
-        # Whoever contends at the old side later has to lead for a moment, to see that there is nothing to do.
-        Expected((0, 3), blind=True),
-        needs=frozenset({Ability.CLUSTER}),
-        setup=Setup(settings=PATIENT.settings, program=PATIENT.program, others=PATIENT.others, clusters=2),
-    ),
-    Drill(
-        "replicate-under-kills",
-        f"the process that replicates the job is killed {KILLS} times; the replica is promotable each time",
-        "clusters",
-        _under_kills,
-        setup=PATIENT,
-    ),
-)

@@ -2,12 +2,11 @@
 
 import re
 
-from ha.drill.asking import Shown, check, queries
-from ha.drill.drill import Drill, Expected, bound
-from ha.drill.environment import Ability, DrillError
+from ha.drill.asking import Shown, queries
+from ha.drill.drill import SUCCEEDED, Action, Expected, bound, drill
+from ha.drill.environment import Ability
 from ha.drill.fixture import READERS, Fixture, Setup
 from ha.drill.ha_provider import NEXT_VERSION, STEADY_WORDS, WITH_ENGINE
-from ha.drill.outcome import Check
 from ha.history.events import Granted
 from leader.layout.names import ADOPTED
 from store.clock import now
@@ -16,25 +15,49 @@ DRIVER_END_S = 8.0
 """Until a driver that lost a process has ended: five seconds for the rest of its group, and what Spark takes."""
 
 
+@drill(
+    "kill-sidecar",
+    "kill -9 of the leading sidecar; its driver dies with it and a standby takes over",
+    "kills",
+    SUCCEEDED,
+    baselines=True,
+    quick=True,
+)
 def _kill_sidecar(fixture: Fixture) -> None:
-    leader, epoch = fixture.leader, fixture.epoch
+    leader = fixture.leader
     fixture.fault_at_once(f"kill -9 of the leading sidecar, {leader.name}", lambda: fixture.lose(leader, leader.kill))
-    fixture.await_leader(epoch)
-    fixture.contend(leader.name)
-    fixture.await_batches()
 
 
-SUCCESSIONS = 3
-"""Kills of the sidecar, one after the other."""
+# --- a killed sidecar, or program, is started again, and takes up what the killed one has left
+
+SUCCESSIONS = 3  # kills of the sidecar, one after the other
+LIVES = 3  # kills of the program, and of the sidecar, in turn
+
+PATIENCE = {"session_timeout": 20.0, "short_ttl": 20.0, "adopt_within": 20.0}
+"""A small machine, on which the whole drill runs, has the time to start a sidecar."""
+
+REATTACHES = re.compile(r"words runs, and is reattached ([0-9.]+) s")
 
 
+@drill(
+    "sidecar-killed-and-back",
+    "kill -9 of the leading sidecar, three times; the next one on its host takes up the driver, which runs on",
+    "kills",
+    Expected(),
+    Ability.RETURN,
+    setup=Setup(settings=PATIENCE),
+)
 def _kill_sidecar_which_comes_back(fixture: Fixture) -> None:
     name, epoch = fixture.leader.name, fixture.epoch
     worst = max(_succession(fixture, name, number) for number in range(1, SUCCESSIONS + 1))
-    starts = fixture.contenders[name].log().count(": the command runs, guarded")
+    _check_started_once(fixture, "driver", name, epoch, worst)
     fixture.measures["slowest_succession_seconds"] = round(worst, 3)
-    detail = f"{starts} start of the driver, epoch {epoch} then and {fixture.epoch} now, at most {worst:.1f} s"
-    fixture.checks.append(Check("the driver ran on", starts == 1 and fixture.epoch == epoch, detail))
+
+
+def _check_started_once(fixture: Fixture, what: str, name: str, epoch: int, slowest: float) -> None:
+    starts = fixture.contenders[name].log().count(": the command runs, guarded")
+    detail = f"{starts} start of it, epoch {epoch} then and {fixture.epoch} now, at most {slowest:.1f} s"
+    fixture.check(f"the {what} ran on", starts == 1 and fixture.epoch == epoch, detail)
 
 
 def _succession(fixture: Fixture, name: str, number: int) -> float:
@@ -49,12 +72,19 @@ def _succession(fixture: Fixture, name: str, number: int) -> float:
     return _adopted(fixture)[-1].at - began
 
 
-LIVES = 3
-"""Kills of the program, and of the sidecar, in turn."""
+def _adopted(fixture: Fixture) -> list[Granted]:
+    fixture.observer.look()
+    return [each for each in fixture.observer.grants if each.reason == ADOPTED]
 
-ADOPTS = re.compile(r"words runs, and is adopted ([0-9.]+) s")
 
-
+@drill(
+    "program-killed-and-back",
+    "kill -9 of the program and of the sidecar, in turn; Spark and its query go on, and are adopted each time",
+    "kills",
+    Expected(),
+    Ability.RETURN,
+    setup=Setup(settings={**PATIENCE, "stop_grace": 10.0}, program=STEADY_WORDS, contend=WITH_ENGINE),
+)
 def _kill_program_which_comes_back(fixture: Fixture) -> None:
     name, epoch = fixture.leader.name, fixture.epoch
     fixture.await_batches(2, query="words")
@@ -66,55 +96,79 @@ def _kill_program_which_comes_back(fixture: Fixture) -> None:
         _succession(fixture, name, number)
     after = queries(fixture)
     same = {each for each in after if after[each].run_id == before[each].run_id}
-    check(fixture, "the query without foreachBatch ran on", same == {"words"}, f"the same runs: {', '.join(same)}")
-    starts = fixture.contenders[name].log().count(": the command runs, guarded")
-    fixture.measures["slowest_adoption_seconds"] = round(max(adopted), 3)
-    detail = f"{starts} start of Spark, epoch {epoch} then and {fixture.epoch} now, at most {max(adopted):.1f} s"
-    check(fixture, "Spark ran on", starts == 1 and fixture.epoch == epoch, detail)
+    fixture.check("the query without foreachBatch ran on", same == {"words"}, f"the same runs: {', '.join(same)}")
+    _check_started_once(fixture, "Spark", name, epoch, max(adopted))
+    fixture.measures["slowest_reattachment_seconds"] = round(max(adopted), 3)
 
 
 def _next_program(fixture: Fixture, name: str, before: dict[str, Shown]) -> float:
-    """Kill the program, and return the seconds from the start of the next one until it has adopted what runs."""
-    known = len(_adoptions(fixture, name))
+    """Kill the program, and return the seconds from the start of the next one until it has reattached to what runs."""
+    known = len(_reattachments(fixture, name))
     fixture.fault_at_once(f"kill -9 of the program of {name}; Spark stays", lambda: fixture.kill_driver(name))
-    fixture.wait_for("a program that adopts the query", lambda: len(_adoptions(fixture, name)) > known)
+    fixture.wait_for("a program that reattaches to the query", lambda: len(_reattachments(fixture, name)) > known)
     for query in before:
         fixture.await_batches(1, query=query)
-    return _adoptions(fixture, name)[-1]
+    return _reattachments(fixture, name)[-1]
 
 
-def _adoptions(fixture: Fixture, name: str) -> list[float]:
-    return [float(each) for each in ADOPTS.findall(fixture.contenders[name].log())]
+def _reattachments(fixture: Fixture, name: str) -> list[float]:
+    return [float(each) for each in REATTACHES.findall(fixture.contenders[name].log())]
 
 
-def _adopted(fixture: Fixture) -> list[Granted]:
-    fixture.observer.look()
-    return [each for each in fixture.observer.grants if each.reason == ADOPTED]
+# --- what runs below a sidecar, and whole hosts
 
 
-def _kill_child(fixture: Fixture, kind: str, called: str) -> None:
-    leader, epoch = fixture.leader, fixture.epoch
+def _kill_child(kind: str) -> Action:
+    def action(fixture: Fixture) -> None:
+        leader = fixture.leader
+        fixture.fault_at_once(f"kill -9 of the {kind} of {leader.name}", lambda: fixture.strike(leader, "kill", kind))
 
-    def kill() -> None:
-        if not leader.kill_child(kind):
-            raise DrillError(f"{leader.name} has no {called} to kill.")
-
-    fixture.fault_at_once(f"kill -9 of the {called} of {leader.name}", kill)
-    fixture.await_leader(epoch)
-    fixture.await_batches()
+    return action
 
 
+_DRIVER_ENDS = Expected((1, 1), bound("the driver's end", more=DRIVER_END_S))
+
+drill(
+    "kill-driver",
+    "kill -9 of the driver only; the sidecar gives the leadership back",
+    "kills",
+    _DRIVER_ENDS,
+    baselines=True,
+)(_kill_child("driver"))
+
+drill(
+    "kill-jvm",
+    "kill -9 of the Java virtual machine under the driver; the leadership follows it",
+    "kills",
+    _DRIVER_ENDS,
+    baselines=True,
+)(_kill_child("jvm"))
+
+
+@drill(
+    "lose-host",
+    "the leader's host is lost: every packet to it vanishes without an error",
+    "kills",
+    SUCCEEDED,
+    Ability.HOST,
+    baselines=True,
+    quick=True,
+)
 def _lose_host(fixture: Fixture) -> None:
-    leader, epoch = fixture.leader, fixture.epoch
-    fixture.lost.add(leader.name)
-    fixture.fault_at_once(
-        f"the host of {leader.name} is lost: no answer, no refusal", lambda: fixture.lose(leader, leader.lose)
-    )
-    fixture.await_leader(epoch)
-    fixture.contend(leader.name)
-    fixture.await_batches()
+    leader = fixture.leader
+    what = f"the host of {leader.name} is lost: no answer, no refusal"
+    fixture.fault_at_once(what, lambda: fixture.lose(leader, leader.lose))
 
 
+@drill(
+    "leader-paused",
+    "the leader is paused for twice the session timeout and woken in the middle of a batch",
+    "pauses",
+    SUCCEEDED,
+    baselines=True,
+    quick=True,
+    setup=Setup(dwell=2.0),
+)
 def _pause_leader(fixture: Fixture) -> None:
     leader, epoch = fixture.leader, fixture.epoch
     fixture.await_batches(1)  # so that the next one has just begun
@@ -127,11 +181,27 @@ def _pause_leader(fixture: Fixture) -> None:
         fixture.await_leader(epoch)
         leader.thaw()
     fixture.run_for(5.0)
-    fixture.await_batches()
 
 
-NEXT_VERSION_S = 5.0
-"""Time for which readers of the old version meet the records of the new one."""
+# --- versions
+
+NEXT_VERSION_S = 5.0  # time for which readers of the old version meet the records of the new one
+
+
+@drill(
+    "rolling-upgrade",
+    "a standby is upgraded to another record format, leads, and is downgraded again",
+    "upgrade",
+    Expected((2, 2)),
+)
+def _roll(fixture: Fixture) -> None:
+    new = fixture.standby
+    with fixture.fault(f"{new.name} runs the next version, with another format of records"):
+        fixture.contend(new.name, NEXT_VERSION)
+        fixture.wait_for(f"{new.name} to contend", lambda: "contending" in fixture.contenders[new.name].log())
+        _replace_leader(fixture)  # the next version takes over
+        fixture.run_for(NEXT_VERSION_S)
+        _replace_leader(fixture)  # and back
 
 
 def _replace_leader(fixture: Fixture) -> None:
@@ -142,21 +212,20 @@ def _replace_leader(fixture: Fixture) -> None:
     fixture.contend(leader.name)  # as a standby of this version
 
 
-def _roll(fixture: Fixture) -> None:
-    new = fixture.standby
-    with fixture.fault(f"{new.name} runs the next version, with another format of records"):
-        fixture.contend(new.name, NEXT_VERSION)
-        fixture.wait_for(f"{new.name} to contend", lambda: "contending" in fixture.contenders[new.name].log())
-        _replace_leader(fixture)  # the next version takes over
-        fixture.run_for(NEXT_VERSION_S)
-        _replace_leader(fixture)  # and back
-    fixture.await_batches()
-
+# --- the agent
 
 WITHOUT_AGENT_S = 5.0
 """Time that readers do without an agent; in the sandbox, where all are on one host, a sidecar's agent takes over."""
 
 
+@drill(
+    "agent-frozen-and-killed",
+    "the agent of the readers' host is frozen while the leader is killed, woken, and killed itself",
+    "agent",
+    # The leader is killed once the frozen agent's snapshots have run out.
+    Expected((1, 1), bound("a tenth of audit + session timeout + 1 s", "session_timeout", more=4.0)),
+    setup=Setup(agent=True),
+)
 def _freeze_and_kill(fixture: Fixture) -> None:
     _await_answers(fixture, "the agent")
     leader, epoch = fixture.leader, fixture.epoch
@@ -171,8 +240,6 @@ def _freeze_and_kill(fixture: Fixture) -> None:
     with fixture.fault("the readers' agent is killed"):
         fixture.agent.kill()
         fixture.run_for(WITHOUT_AGENT_S)
-    fixture.contend(leader.name)
-    fixture.await_batches()
 
 
 def _await_answers(fixture: Fixture, by: str, epoch: int = 1) -> None:
@@ -188,92 +255,3 @@ def _await_answers(fixture: Fixture, by: str, epoch: int = 1) -> None:
         return len(right) >= len(READERS)
 
     fixture.wait_for(f"answers by {by}", answered)
-
-
-DRILLS = (
-    Drill(
-        "kill-sidecar",
-        "kill -9 of the leading sidecar; its driver dies with it and a standby takes over",
-        "kills",
-        _kill_sidecar,
-        Expected((1, 1), bound("session timeout + 1 s", "session_timeout")),
-        baselines=True,
-        quick=True,
-    ),
-    Drill(
-        "sidecar-killed-and-back",
-        "kill -9 of the leading sidecar, three times; the next one on its host takes up the driver, which runs on",
-        "kills",
-        _kill_sidecar_which_comes_back,
-        needs=frozenset({Ability.RETURN}),
-        # So long that a small machine, on which the whole drill runs, has the time to start a sidecar.
-        setup=Setup(settings={"session_timeout": 20.0, "short_ttl": 20.0, "adopt_within": 20.0}),
-    ),
-    Drill(
-        "program-killed-and-back",
-        "kill -9 of the program and of the sidecar, in turn; Spark and its query go on, and are adopted each time",
-        "kills",
-        _kill_program_which_comes_back,
-        needs=frozenset({Ability.RETURN}),
-        setup=Setup(
-            settings={"session_timeout": 20.0, "short_ttl": 20.0, "adopt_within": 20.0, "stop_grace": 10.0},
-            program=STEADY_WORDS,
-            contend=WITH_ENGINE,
-        ),
-    ),
-    Drill(
-        "kill-driver",
-        "kill -9 of the driver only; the sidecar gives the leadership back",
-        "kills",
-        lambda fixture: _kill_child(fixture, "driver", "driver"),
-        Expected((1, 1), bound("the driver's end", more=DRIVER_END_S)),
-        baselines=True,
-    ),
-    Drill(
-        "kill-jvm",
-        "kill -9 of the Java virtual machine under the driver; the leadership follows it",
-        "kills",
-        lambda fixture: _kill_child(fixture, "jvm", "Java virtual machine"),
-        Expected((1, 1), bound("the driver's end", more=DRIVER_END_S)),
-        baselines=True,
-        quick=True,
-    ),
-    Drill(
-        "lose-host",
-        "the leader's host is lost: every packet to it vanishes without an error",
-        "kills",
-        _lose_host,
-        Expected((1, 1), bound("session timeout + 1 s", "session_timeout")),
-        needs=frozenset({Ability.HOST}),
-        baselines=True,
-        quick=True,
-    ),
-    Drill(
-        "leader-paused",
-        "the leader is paused for twice the session timeout and woken in the middle of a batch",
-        "pauses",
-        _pause_leader,
-        Expected((1, 1), bound("session timeout + 1 s", "session_timeout")),
-        baselines=True,
-        quick=True,
-        setup=Setup(dwell=2.0),
-    ),
-    Drill(
-        "rolling-upgrade",
-        "a standby is upgraded to another record format, leads, and is downgraded again",
-        "upgrade",
-        _roll,
-        Expected((2, 2)),
-        quick=True,
-    ),
-    Drill(
-        "agent-frozen-and-killed",
-        "the agent of the readers' host is frozen while the leader is killed, woken, and killed itself",
-        "agent",
-        _freeze_and_kill,
-        # The leader is killed once the frozen agent's snapshots have run out.
-        Expected((1, 1), bound("snapshot_fresh + session timeout + 1 s", "snapshot_fresh", "session_timeout")),
-        setup=Setup(settings={"snapshot_fresh": 3.0}, agent=True),
-        quick=True,
-    ),
-)

@@ -6,7 +6,7 @@
     <target>/<job>/arrived~<sequence>                 made with the copy; its time says when the job came
     <source>/<job>/moved~<sequence>~<target>          the old leader directory, until that is decided; then empty
 
-The last one is a pointer, see :mod:`ha.groups.placement.place`. A sequence is higher than all that there were.
+The last one is a pointer, see :mod:`ha.placement.place`. A sequence is higher than all that there were.
 """
 
 import re
@@ -24,18 +24,12 @@ _COPY = re.compile(rf"({ARRIVING}|{UNDONE})~([1-9][0-9]{{0,8}})~([0-9a-f-]+)")
 _ARRIVED = re.compile(rf"{ARRIVED}~([1-9][0-9]{{0,8}})")
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """The complete copy of a leader directory, that becomes one or never does.
+class CopyMark(msgspec.Struct, frozen=True):
+    """The complete copy of a leader directory, that becomes one or never does."""
 
-    Attributes:
-        sequence: of the move.
-        undone: whether it never does.
-        leader: the leader directory that it becomes.
-    """
-
-    sequence: int
-    undone: bool
-    leader: LeaderDirectory
+    sequence: int  # of the move
+    undone: bool  # whether it never does
+    leader: LeaderDirectory  # the leader directory that it becomes
 
     @property
     def name(self) -> str:
@@ -43,16 +37,16 @@ class Copy(msgspec.Struct, frozen=True):
         return f"{UNDONE if self.undone else ARRIVING}~{self.sequence}~{self.leader.name}"
 
     @classmethod
-    def parse(cls, name: str) -> "Copy | None":
+    def parse(cls, name: str) -> "CopyMark | None":
         """Read a name; None if it is not a copy's."""
         match = _COPY.fullmatch(name)
         leader = LeaderDirectory.parse(match[3]) if match else None
         return cls(int(match[2]), match[1] == UNDONE, leader) if match and leader else None
 
 
-def copies_in(names: Iterable[str]) -> list[Copy]:
+def copies_in(names: Iterable[str]) -> list[CopyMark]:
     """Return the copies among the names in a job's directory, the newest first."""
-    return sorted(filter(None, map(Copy.parse, names)), key=lambda each: -each.sequence)
+    return sorted(filter(None, map(CopyMark.parse, names)), key=lambda each: -each.sequence)
 
 
 def arrived(sequence: int) -> str:

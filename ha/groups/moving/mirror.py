@@ -1,4 +1,4 @@
-"""Mirror: copies a leader directory to another root, in rounds while the job runs, and a last one while nobody writes.
+"""Mirror: copies a leader directory to another root, in rounds while the job runs, and a last one without writers.
 
     <target>/<job>/moving/tree          the copy, file by file; each is complete
     <target>/<job>/moving/parts         files on their way into it
@@ -14,10 +14,10 @@ import msgspec
 
 from ha.checkpoints.trees import Tree
 from ha.groups.moving.marks import COPYING
-from ha.spark.checkpoint_copy.copying import Progress, Staging, Told
+from ha.spark.checkpoint_tools.copying import CopyProgress, Staging, Told
 from leader.layout.information import BAR
 from leader.layout.lease import Lease
-from leader.layout.names import RECORD, STAGED
+from leader.layout.names import HISTORY, RECORD, STAGED
 from store.bounded import BoundedFiles
 from store.errors import Conflict, NotFound
 from store.files import Entry, Files
@@ -26,28 +26,19 @@ CALL_TIMEOUT_S = 20.0
 
 MAX_LISTING_BYTES = 1 << 28
 
+# Folders that are not copied: the record is a new one, and incomplete files stay where they are.
 LEFT_OUT = (RECORD, STAGED)
-"""Folders that are no part of a copy: the record is made anew, and incomplete files stay where they are."""
 
-Writings = dict[str, tuple[int, int]]
-"""Size and time stamp of each file, by its path."""
+Writings = dict[str, tuple[int, int]]  # size and time stamp of each file, by its path
 
 
 class Mirror:
-    """The copy of one job's leader directory."""
+    """The copy of one job's leader directory at another root. The progress of a round is ``told`` from any thread."""
 
     def __init__(self, source: BoundedFiles, target: BoundedFiles, job: str, told: Told | None = None) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            source: the root at which the job lies.
-            target: the root to which it goes.
-            job: its name.
-            told: called with the progress of a round, from any thread.
-        """
         self._source, self._target, self._job = source, target, job
         self._home = f"{job}/{COPYING}"
-        self._staging = Staging(target, self._home, told)
+        self._staging = Staging(target, self._home, told, needed=lambda _: False)
 
     @property
     def tree(self) -> str:
@@ -55,17 +46,9 @@ class Mirror:
         return self._staging.tree.path
 
     def round(self, leader: str, may_go_on: Callable[[], object] = bool) -> int:
-        """Copy what has changed since the last round; returns how many bytes that were.
-
-        Args:
-            leader: name of the leader directory.
-            may_go_on: called before each file; an error from it ends the round.
-
-        Raises:
-            Conflict: a file has changed meanwhile: the next round copies it.
-            NotFound: likewise, a file, or the leader directory, is gone.
-            StoreError: a root did not answer.
-        """
+        """Copy what has changed since the last round; returns how many bytes that were."""
+        # An error from `may_go_on`, called before each file, ends the round. Conflict: a file has changed meanwhile:
+        # the next round copies it. NotFound: a file, or the leader directory, is gone: the next round copies the rest.
         tree = Tree(self._source, f"{self._job}/{leader}")
         found = {path: each for path, each in contents(tree).items() if each.is_directory or not _passing(path)}
         copied = self._copy(tree, found, may_go_on)
@@ -73,11 +56,7 @@ class Mirror:
         return copied
 
     def last(self, leader: str, lease: Lease, may_go_on: Callable[[], object] = bool) -> None:
-        """Complete the copy: all files and all names, and a record with this lease. Nobody may write meanwhile.
-
-        Raises:
-            StoreError: a root did not answer, or somebody writes.
-        """
+        """Complete the copy: all files and all names, and a record with this lease. There must be no writers."""
         tree = Tree(self._source, f"{self._job}/{leader}")
         found = contents(tree)
         self._copy(tree, found, may_go_on, last=True)
@@ -118,7 +97,7 @@ class Mirror:
         wanted: Writings = {
             path: (each.size, each.modified_ms) for path, each in found.items() if not each.is_directory
         }
-        self._staging.begin(Progress())
+        self._staging.begin(CopyProgress())
         known, there = self._listing(), self._staging.tree.listing()
         self._staging.remove(path for path in there if known.get(path) != wanted.get(path))
         if not last:  # before the files: what is copied is this writing, or a later one
@@ -147,13 +126,10 @@ def contents(tree: Tree) -> dict[str, Entry]:
 
 
 def check_same(source: Tree, target: Tree) -> None:
-    """Check that a copy has the files, sizes, names and bars of what it was copied from.
-
-    Raises:
-        Conflict: it has not; the message names what differs.
-    """
+    """Raise ``Conflict`` unless a copy has the files, sizes, names and bars of what it was copied from."""
+    # Lines of history may differ: leaders and operators write them without waiting, also the mover itself.
     here, there = (
-        {path: each.size for path, each in tree.names().items() if path.partition("/")[0] not in LEFT_OUT}
+        {path: each.size for path, each in tree.names().items() if path.partition("/")[0] not in (*LEFT_OUT, HISTORY)}
         | {f"{RECORD}/{each}": 0 for each in tree.names(RECORD) if each.startswith(BAR)}
         for tree in (source, target)
     )

@@ -1,19 +1,22 @@
 """Mover: moves one job, from wherever an earlier try has stopped, or puts back what was not decided: decision 73."""
 
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 
 import msgspec
 
-from ha.groups.moving.marks import Copy
+from ha.config.stores import Stores
+from ha.groups.moving.marks import CopyMark
 from ha.groups.moving.mirror import Mirror
-from ha.groups.moving.staying import bound, outputs, rest, time_of
+from ha.groups.moving.preconditions import bound, outputs, rest, time_of
 from ha.groups.moving.steps import CALL_TIMEOUT_S, Handover, Place, Seen, look
-from ha.groups.placement.group_files import GroupFiles
-from ha.groups.placement.place import Pointer, home_of
+from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
-from ha.spark.checkpoint_copy.copying import Told
+from ha.placement.group_files import GroupFiles
+from ha.placement.place import Pointer, home_of
+from ha.spark.checkpoint_tools.copying import Told
 from leader.errors import Fenced, LeaderError, NoLeader, NotLeader
 from leader.job.admin import JobAdmin
 from leader.layout.lease import Lease, Mode
@@ -23,98 +26,53 @@ from store.errors import Conflict, Invalid, NotFound
 from store.files import Files
 from store.zookeeper import ZooKeeper
 
-SMALL_S = 3.0
-"""A round that takes no longer leaves little for the last one, during which the job stands still."""
+SMALL_S = 3.0  # a round that takes no longer leaves little for the last one, during which the job stands still
+ROUNDS = 10  # most rounds while the job runs
+TRIES = 5  # steps that are repeated because another process has taken one
 
-ROUNDS = 10
-"""Most rounds while the job runs."""
-
-TRIES = 5
-"""Steps that begin anew because another process has taken one."""
-
+# Leads the job at a root, as a contender of that name; the block is entered when the job is led.
 Lead = Callable[[str, str], AbstractContextManager[Leadership]]
-"""Leads the job at a root, as a contender of that name; the block is entered when the job is led."""
 
 
-class Moved(msgspec.Struct, frozen=True):
-    """The end of a move.
+class Moved(msgspec.Struct):
+    """The end of a move."""
 
-    Attributes:
-        job: its name.
-        source: the root that it has left; empty if it lay at the target already.
-        target: the root at which it lies.
-        rounds: of copies while the job ran.
-        bytes: that were copied in all of them.
-        seconds: from the first look to the end.
-        leader: the contender that leads it there; empty if nobody has led it before, or does so in time.
-        pause: seconds from the request to the old leader to this one; null if there is none.
-    """
-
-    job: str
-    source: str
-    target: str
-    rounds: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
-    leader: str = ""
-    pause: float | None = None
+    job: str  # its name
+    source: str = ""  # the root that it has left; empty if it lay at the target already
+    target: str = ""  # the root at which it lies
+    rounds: int = 0  # of copies while the job ran
+    bytes: int = 0  # that were copied in all of them
+    seconds: float = 0.0  # from the first look to the end
+    leader: str = ""  # the contender that leads it there; empty if it had no leader before, or gets none in time
+    pause: float | None = None  # seconds from the request to the old leader to this one; null if there is none
 
 
+@dataclass
 class Mover:
     """The move of one job to a root of its group."""
 
-    def __init__(
-        self,
-        group: GroupFiles,
-        job: str,
-        lead: Lead,
-        *,
-        zookeeper: ZooKeeper | None,
-        call_timeout: float,
-        timeout: float,
-        by: str = "",
-        say: Callable[[str], object] = str,
-        told: Told | None = None,
-        clock: Clock = BOOT_CLOCK,
-    ) -> None:
-        """Do nothing yet.
+    group: GroupFiles  # the roots
+    job: str  # name of the job
+    lead: Lead  # leads it at one of them
+    _: KW_ONLY
+    # Wakes the old leader, which would look by itself within seconds; None if there is none.
+    zookeeper: ZooKeeper | None
+    call_timeout: float  # seconds for each call of an operator's request
+    timeout: float  # seconds for a leader to hand over, and for the next one
+    by: str = ""  # the operator, for the history
+    say: Callable[[str], object] = str  # takes a line for people
+    told: Told | None = None  # called with the progress of each round, from any thread
+    clock: Clock = BOOT_CLOCK  # measures
 
-        Args:
-            group: the roots.
-            job: name of the job.
-            lead: leads it at one of them.
-            zookeeper: wakes the old leader, which would look by itself within seconds; None if there is none.
-            call_timeout: seconds for each call of an operator's request.
-            timeout: seconds for the next leader.
-            by: the operator, for the history.
-            say: takes a line for people.
-            told: called with the progress of each round, from any thread.
-            clock: measures.
-        """
-        self._roots, self._job, self._lead, self._say, self._told = group.roots, job, lead, say, told
-        self._zookeeper = zookeeper
-        self._timeout, self._wait, self._by, self._clock = call_timeout, timeout, by, clock
-        self._source = ""
-        self._rounds = self._bytes = 0
-        self._leader = ""
-        self._pause: float | None = None
+    def __post_init__(self) -> None:
+        self._roots, self._job, self._end = self.group.roots, self.job, Moved(self.job)
 
     def move(self, target: str) -> Moved:
-        """Move the job. After a crash, or an error, call it again.
-
-        Args:
-            target: URI of the root.
-
-        Raises:
-            Conflict: somebody has written meanwhile, or the job is on its way to another root; the message says what
-                to do.
-            Invalid: it cannot lie there, or has moved lately.
-            LeaderError: it could not be led.
-            StoreError: a root did not answer, or the outcome of a step is unknown.
-        """
-        began = self._clock.now()
-        for _ in range(TRIES):
-            seen = look(self._roots, self._job)
+        """Move the job to a root. After a crash, or an error, call it again."""
+        # Conflict: somebody has written meanwhile, or the job moves to another root. Invalid: it cannot lie there, or
+        # has moved lately. LeaderError: it could not be led.
+        began, self._end = self.clock.now(), Moved(self.job, target=target)
+        for seen in self._looks():
             with suppress(NotFound):  # another process has taken this step: look again
                 if (at := seen.at) is None:
                     self._go_on(seen, target)
@@ -122,21 +80,13 @@ class Mover:
                     self._begin(seen, at, target)
                 else:
                     self._settle(target)
-                    seconds = round(self._clock.now() - began, 3)
-                    copied = self._rounds, self._bytes
-                    return Moved(self._job, self._source, target, *copied, seconds, self._leader, self._pause)
-        raise Conflict(f"Job {self._job!r} is moved by another process, too: look at it with `ha groups`.")
+                    self._end.seconds = round(self.clock.now() - began, 3)
+                    break
+        return self._end
 
     def undo(self) -> str:
-        """Put back a move that is not decided; returns the root at which the job lies then.
-
-        Raises:
-            Conflict: other processes move it.
-            NoLeader: there is no such job.
-            StoreError: a root did not answer, or the outcome of a step is unknown.
-        """
-        for _ in range(TRIES):
-            seen = look(self._roots, self._job)
+        """Put back a move that is not decided; returns the root at which the job lies then."""
+        for seen in self._looks():
             with suppress(NotFound):
                 if (at := seen.at) is not None:
                     for place in seen.places:
@@ -147,10 +97,15 @@ class Mover:
                 if steps.emptied(pointer):
                     raise Conflict(
                         f"The move of job {self._job!r} was decided: complete it, "
-                        f"`ha move {self._job} --to {pointer.root}`."
+                        f"`ha job move {self._job} --to {pointer.root}`."
                     )
                 steps.back(pointer, seen.next)
-        raise Conflict(f"Job {self._job!r} is moved by another process, too: look at it with `ha groups`.")
+        raise AssertionError("unreachable: the last look returns or raises")
+
+    def _looks(self) -> Iterator[Seen]:
+        for _ in range(TRIES):
+            yield look(self._roots, self._job)
+        raise Conflict(f"Job {self._job!r} is moved by another process, too: look at it with `ha job roots`.")
 
     # --- the two halves of a move
 
@@ -158,17 +113,17 @@ class Mover:
         """Copy the job, lead it, complete the copy, and hand over."""
         self._check(at, target)
         self._forget(seen, at, seen.of(target))
-        self._source = at.root
+        self._end.source = at.root
         steps = Handover(self._roots, self._job, at.root, target)
         steps.prepare()
-        mirror = Mirror(self._roots[at.root], self._roots[target], self._job, self._told)
+        mirror = Mirror(self._roots[at.root], self._roots[target], self._job, self.told)
         self._follow(mirror, at.root)
         name = f"move-{uuid.uuid4().hex[:8]}"
-        leading = self._lead(at.root, name)  # before the leader is asked: from then on the job stands still
-        began = self._clock.now()
+        leading = self.lead(at.root, name)  # before the leader is asked: from then on the job stands still
+        began = self.clock.now()
         was_led = self._asked(at.root, name)
         with leading as leadership:
-            leader, lease = JobAdmin(self._roots[at.root], None, self._timeout).lease(self._job)
+            leader, lease = JobAdmin(self._roots[at.root], None, self.call_timeout).lease(self._job)
             if leader != leadership.own.leader:
                 raise NotLeader(f"Job {self._job!r} is led by another process now: run it again.")
 
@@ -176,7 +131,7 @@ class Mover:
                 if not leadership.is_leader():
                     raise NotLeader(f"Job {self._job!r} was taken over by another process: run it again.")
 
-            self._say(f"{self._job}: its queries stand still; the last round is copied")
+            self.say(f"{self._job}: its queries stand still; the last round is copied")
             next_leader = LeaderDirectory(leader.epoch + 1, f"{uuid.uuid4()}")
             mirror.last(leader.name, _released(lease, next_leader), may_go_on)
             may_go_on()
@@ -192,10 +147,11 @@ class Mover:
         pointer, steps = self._on_its_way(seen)
         if pointer.root != target:
             raise Conflict(
-                f"Job {self._job!r} is on its way to {pointer.root}: first `ha move {self._job} --to {pointer.root}`, "
-                f"or `ha move {self._job} --undo`."
+                f"Job {self._job!r} is on its way to {pointer.root}: first `ha job move {self._job} --to "
+                f"{pointer.root}`, "
+                f"or `ha job move {self._job} --undo`."
             )
-        self._source = steps.source
+        self._end.source = steps.source
         copy = next((each for each in steps.copies() if not each.undone), None)
         if copy is not None:
             self._decide(steps, steps.fence_again(pointer, seen.next), copy, seen.next + 1)
@@ -205,7 +161,7 @@ class Mover:
             steps.back(pointer, seen.next)
             raise Conflict(f"Another process has undone this move: job {self._job!r} is at {steps.source} again.")
 
-    def _decide(self, steps: Handover, pointer: Pointer, copy: Copy, sequence: int) -> None:
+    def _decide(self, steps: Handover, pointer: Pointer, copy: CopyMark, sequence: int) -> None:
         """Decide, if the copy has everything; else put the source back. The fence was acknowledged."""
         try:
             steps.check(pointer, copy)
@@ -215,7 +171,7 @@ class Mover:
         steps.decide(copy)
 
     def _settle(self, target: str) -> None:
-        """Write what readers find sooner, and delete what is not needed any more."""
+        """Write the names that readers find sooner, and delete the rest."""
         Handover(self._roots, self._job, target, target).confirm()
         seen = look(self._roots, self._job)
         if seen.at is None or seen.at.root != target:
@@ -234,47 +190,41 @@ class Mover:
     def _check(self, at: Place, target: str) -> None:
         """Refuse what cannot work, before anything is copied."""
         files, job = self._roots[at.root], self._job
-        leader = JobAdmin(files, None, self._timeout).directory(job).leader
+        leader = JobAdmin(files, None, self.call_timeout).directory(job).leader
         why = rest(at.arrived[1], time_of(files)) if at.arrived[0] else ""
         if why := why or bound(outputs(files, job, leader.name), at.root, target):
             raise Invalid(f"Job {job!r} cannot move from {at.root}: {why}.")
 
     def _follow(self, mirror: Mirror, root: str) -> None:
-        """Copy in rounds, until one takes a short time. What Spark forgets or replaces meanwhile waits for the next."""
-        admin = JobAdmin(self._roots[root], None, self._timeout)
+        """Copy in rounds, until one takes a short time. The next round copies what changes meanwhile."""
+        admin = JobAdmin(self._roots[root], None, self.call_timeout)
         for number in range(1, ROUNDS + 1):
-            began, problem = self._clock.now(), ""
+            began, problem = self.clock.now(), ""
             try:
                 moved = mirror.round(admin.directory(self._job).leader.name)
             except (NotFound, Conflict, Fenced) as error:
                 moved, problem = 0, f" ({error})"
-            self._rounds, self._bytes = number, self._bytes + moved
-            took = self._clock.now() - began
-            self._say(f"{self._job}: round {number}: {moved:,} bytes, {took:.1f} s{problem}")
+            self._end.rounds, self._end.bytes = number, self._end.bytes + moved
+            took = self.clock.now() - began
+            self.say(f"{self._job}: round {number}: {moved:,} bytes, {took:.1f} s{problem}")
             if took <= SMALL_S and not problem:
                 return
 
     def _asked(self, root: str, name: str) -> bool:
-        """Ask the leader to end in an orderly way and let this process take over; False if nobody leads."""
-        try:
-            JobAdmin(self._roots[root], self._zookeeper, self._timeout).ask_to_hand_over(self._job, name, self._by)
-        except NoLeader:
-            return False
-        return True
+        """Ask the leader to end in an orderly way and let this process take over; False if no other one leads."""
+        admin = JobAdmin(self._roots[root], self.zookeeper, self.call_timeout)
+        with suppress(NoLeader):
+            return admin.ask_to_hand_over(self._job, name, self.by) is not None
+        return False
 
     def _await(self, root: str, since: LeaderDirectory, began: float) -> None:
         """Wait for the next leader."""
-        found = JobAdmin(self._roots[root], None, self._timeout).handed_over(self._job, since, self._wait)
+        found = JobAdmin(self._roots[root], None, self.call_timeout).handed_over(self._job, since, self.timeout)
         if found is not None:
-            self._leader, self._pause = found[1].contender, round(self._clock.now() - began, 3)
+            self._end.leader, self._end.pause = found[1].contender, round(self.clock.now() - began, 3)
 
     def _on_its_way(self, seen: Seen) -> tuple[Pointer, Handover]:
-        """Return where a job that lies nowhere is to go, and the steps from the root that it has left.
-
-        Raises:
-            Invalid: it went to a root that is not one of the group.
-            NoLeader: there is no such job.
-        """
+        """Return where a job that lies nowhere is to go, and the steps from the root that it has left."""
         left = seen.left
         pointer = left.pointer if left is not None else None
         if left is None or pointer is None:
@@ -297,3 +247,39 @@ class Mover:
 def _released(lease: Lease, leader: LeaderDirectory) -> Lease:
     """The lease of the copy: anybody may seize it once the copy is the job."""
     return Lease(lease.sequence + 1, Mode.RELEASED, 0, leader.session_id, "", lease.contender)
+
+
+def mover_of(
+    opened: Stores,
+    group: GroupFiles,
+    job: str,
+    timeout: float,
+    by: str,
+    told: Told | None = None,
+    say: Callable[[str], object] = str,
+) -> Mover:
+    """Return what moves a job, or puts a move back, with the stores of the settings."""
+
+    def leading(root: str, contender: str) -> AbstractContextManager[Leadership]:
+        zookeeper = opened.settings.stores.zookeeper
+        return _until_moved(
+            lead(job, timeout=timeout, files=root, contender=contender, zookeeper=zookeeper, snapshots="off")
+        )
+
+    call_timeout, zookeeper = opened.patience, opened.zookeeper
+    return Mover(
+        *(group, job, leading),
+        zookeeper=zookeeper,
+        call_timeout=call_timeout,
+        timeout=timeout,
+        by=by,
+        say=say,
+        told=told,
+    )
+
+
+@contextmanager
+def _until_moved(leading: lead) -> Iterator[Leadership]:
+    with leading as leadership:
+        leading.record_end("moved")
+        yield leadership

@@ -1,14 +1,14 @@
 """Steps: the hand-over of a job between two roots, each step one rename; any process can look and go on.
 
     seal     <target>: moving/tree             becomes arriving~<n>~<leader>   the copy is complete, and never written
-    fence    <source>: <old leader directory>  becomes moved~<n>~<target>      nobody leads there, or ever will
+    fence    <source>: <old leader directory>  becomes moved~<n>~<target>      no leader there, now or later
     check    both have the same files, sizes and names                         else back
     decide   <target>: arriving~<n>~<leader>   becomes <leader>                the job lies at the target
     back     <target>: arriving~<n>~<leader>   becomes undone~<n>~<leader>     that never happens
              <source>: moved~<n>~<target>      becomes a leader directory      so the job lies at the source again
 
-A step is taken after the one before it was acknowledged. What another process has done is only seen, and a NameNode may
-forget what it shows, so it is done once more first, under the next sequence. See decision 73.
+A step is taken after the one before it was acknowledged. A step of another process is only seen, and a NameNode may
+forget what it shows, so that step is repeated first, under the next sequence. See decision 73.
 """
 
 import uuid
@@ -18,10 +18,10 @@ from contextlib import suppress
 import msgspec
 
 from ha.checkpoints.trees import Tree
-from ha.groups.moving.marks import COPYING, Copy, arrival, arrived, copies_in, is_scratch
+from ha.groups.moving.marks import COPYING, CopyMark, arrival, arrived, copies_in, is_scratch
 from ha.groups.moving.mirror import check_same
-from ha.groups.placement.finding import holds
-from ha.groups.placement.place import Pointer, pointer_in
+from ha.placement.finding import holds
+from ha.placement.place import Pointer, pointer_in
 from leader.layout.names import RECORD, LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import Conflict, NotFound
@@ -31,18 +31,12 @@ CALL_TIMEOUT_S = 20.0
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A job's directory at one root.
+    """A job's directory at one root."""
 
-    Attributes:
-        root: its URI.
-        names: of the entries; None if there is no such directory.
-        leads: whether it holds a leader directory with a lease, so that the job lies here.
-        arrived: sequence and time of the newest arrival, in milliseconds of that NameNode's clock; zeros if none.
-    """
-
-    root: str
-    names: frozenset[str] | None
-    leads: bool = False
+    root: str  # its URI
+    names: frozenset[str] | None  # of the entries; None if there is no such directory
+    leads: bool = False  # whether it holds a leader directory with a lease, so that the job lies here
+    # Sequence and time of the newest arrival, in milliseconds of that NameNode's clock; zeros if none.
     arrived: tuple[int, int] = (0, 0)
 
     @property
@@ -51,19 +45,15 @@ class Place(msgspec.Struct, frozen=True):
         return pointer_in(self.names or ())
 
     @property
-    def copies(self) -> list[Copy]:
+    def copies(self) -> list[CopyMark]:
         """The copies of a job that was on its way here, the newest first."""
         return copies_in(self.names or ())
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A job, as all roots of its group show it.
+    """A job, as all roots of its group show it."""
 
-    Attributes:
-        places: of each root.
-    """
-
-    places: list[Place]
+    places: list[Place]  # of each root
 
     @property
     def at(self) -> Place | None:
@@ -93,11 +83,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def look(roots: Mapping[str, BoundedFiles], job: str) -> Seen:
-    """Look at all roots: two lists at most of each.
-
-    Raises:
-        StoreError: one does not answer.
-    """
+    """Look at all roots: two lists at most of each."""
     return Seen([_place(root, files, job) for root, files in roots.items()])
 
 
@@ -113,10 +99,9 @@ def _place(root: str, files: BoundedFiles, job: str) -> Place:
 
 
 class Handover:
-    """The steps of one job's move from a root to another."""
+    """The steps of one job's move between two roots. ``NotFound``: another process has taken one."""
 
     def __init__(self, roots: Mapping[str, BoundedFiles], job: str, source: str, target: str) -> None:
-        """Do nothing yet; the roots are named by their URIs."""
         self.source = source
         self._source, self._target, self._job, self._to = roots[source], roots[target], job, target
 
@@ -125,74 +110,50 @@ class Handover:
         self._target.call("move", lambda files: files.make_root(), CALL_TIMEOUT_S)
         self._target.call("move", lambda files: files.make_directory(self._job), CALL_TIMEOUT_S)
 
-    def seal(self, sequence: int, leader: LeaderDirectory) -> Copy:
-        """Name the complete copy, which is not written any more, and record when that was."""
-        copy = Copy(sequence, False, leader)
+    def seal(self, sequence: int, leader: LeaderDirectory) -> CopyMark:
+        """Name the complete copy, which stays as it is, and record when that was."""
+        copy = CopyMark(sequence, False, leader)
         self._make(self._target, arrived(sequence))
         self._rename(self._target, f"{COPYING}/tree", copy.name)
         return copy
 
     def fence(self, sequence: int, old: LeaderDirectory) -> Pointer:
-        """Take the leader directory away from the source, if it still is this one.
-
-        Raises:
-            NotFound: it is not: another contender leads the job.
-        """
+        """Take the leader directory away from the source; ``NotFound`` if it is another one by now."""
         pointer = Pointer(sequence, self._to)
         self._rename(self._source, old.name, pointer.name)
         return pointer
 
     def fence_again(self, pointer: Pointer, sequence: int) -> Pointer:
-        """Acknowledge a fence that was only seen.
-
-        Raises:
-            NotFound: it is not there any more.
-        """
+        """Acknowledge a fence that was only seen."""
         again = Pointer(sequence, pointer.root)
         self._rename(self._source, pointer.name, again.name)
         return again
 
-    def decide(self, copy: Copy) -> None:
-        """Make the copy the job. Only after a fence that was acknowledged to this process.
-
-        Raises:
-            NotFound: another process has decided.
-        """
+    def decide(self, copy: CopyMark) -> None:
+        """Make the copy the job. Only after a fence that was acknowledged to this process."""
         self._rename(self._target, copy.name, copy.leader.name)
 
     def back(self, pointer: Pointer, sequence: int) -> None:
-        """Put the leader directory back, under a name that nobody knows, when all its copies are revoked.
-
-        Raises:
-            NotFound: another process has decided, or has done this.
-        """
+        """Put the leader directory back, under a new name, when all its copies are revoked."""
         copies = self.revoke_all(sequence)
         epoch = max((each.leader.epoch for each in copies), default=0)
         if not epoch:
             raise Conflict(f"{pointer.root} has no trace of the copy of job {self._job!r}: see decision 73.")
         self._rename(self._source, pointer.name, LeaderDirectory(epoch, f"{uuid.uuid4()}").name)
 
-    def copies(self) -> list[Copy]:
+    def copies(self) -> list[CopyMark]:
         """Return the copies at the target now, the newest first: of a job that was fenced, at least the sealed one."""
         return copies_in(self._list(self._target, ""))
 
-    def revoke_all(self, sequence: int) -> list[Copy]:
-        """Decide that no copy ever becomes the job; acknowledges that also of those that are seen to be revoked.
-
-        Raises:
-            NotFound: another process has decided.
-        """
+    def revoke_all(self, sequence: int) -> list[CopyMark]:
+        """Decide that no copy ever becomes the job; acknowledges that also of those that are seen to be revoked."""
         found = self.copies()
         for each in found:
-            self._rename(self._target, each.name, Copy(sequence, True, each.leader).name)
+            self._rename(self._target, each.name, CopyMark(sequence, True, each.leader).name)
         return found
 
-    def check(self, pointer: Pointer, copy: Copy) -> None:
-        """Check that the copy has all that the fenced leader directory has.
-
-        Raises:
-            Conflict: it has not: somebody has written while it was made.
-        """
+    def check(self, pointer: Pointer, copy: CopyMark) -> None:
+        """Raise ``Conflict`` unless the copy has all of the fenced leader directory: somebody has written meanwhile."""
         source, target = f"{self._job}/{pointer.name}", f"{self._job}/{copy.name}"
         if not self.emptied(pointer):
             check_same(Tree(self._source, source), Tree(self._target, target))
@@ -208,24 +169,22 @@ class Handover:
         self._delete(self._target, scratch)
 
     def empty(self, pointer: Pointer) -> None:
-        """Delete what is in the old leader directory, of which only the name is needed; when the job has arrived."""
+        """Delete what is in the old leader directory when the job has arrived: only its name is still needed."""
         for each in sorted(self._list(self._source, pointer.name), key=lambda name: name != RECORD):  # it comes first
             self._delete(self._source, f"{pointer.name}/{each}")
 
     def tidy(self, seen: Place) -> None:
         """Forget earlier moves at the target; when the job has arrived."""
         for name in seen.names or ():
-            old = Copy.parse(name) or Pointer.parse(name)
+            old = CopyMark.parse(name) or Pointer.parse(name)
             if is_scratch(name) or old is not None or 0 < arrival(name) < seen.arrived[0]:
                 self._delete(self._target, name)
 
     def discard(self) -> None:
-        """Delete what moves that were undone have left at the target, but for the names that say so.
-
-        A mover that has lost its way may still fence the source: such a name lets anybody put the job back.
-        """
+        """Delete what moves that were undone have left at the target, but for the names that say so."""
+        # A mover that has lost its way may still fence the source: such a name lets anybody put the job back.
         for name in self._list(self._target, ""):
-            copy = Copy.parse(name)
+            copy = CopyMark.parse(name)
             if is_scratch(name):
                 self._delete(self._target, name)
             elif copy is not None and copy.undone:

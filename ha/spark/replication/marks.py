@@ -1,4 +1,4 @@
-"""Marks: names by which a promotion is found again, at the side that was left as well.
+"""Marks: names that record a promotion, on both sides.
 
     <there>/<job>.replica/<leader directory>/promoted=<line>   the replica of that line was promoted
     <root>/<job>/<leader directory>/line=<line>                the line of the job itself; none: it was never promoted
@@ -17,13 +17,11 @@ from leader.job.fenced_directory import FencedDirectory
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 
-PROMOTED = "promoted="
-"""Begins the name of the entry that ends a replication for good."""
+PROMOTED = "promoted="  # begins the name of the entry that ends a replication for good
 
 LINE = "line="
 
-FIRST = "first"
-"""The line of a job that was never promoted."""
+FIRST = "first"  # the line of a job that was never promoted
 
 LOOKS = 3
 """Tries to find a replica whose leader changes. A store that does not answer is asked once: a takeover waits for it."""
@@ -35,12 +33,7 @@ def promoted(replica: FencedDirectory) -> bool:
 
 
 def mark(replica: FencedDirectory) -> None:
-    """End the replication: whoever leads the replica finds the mark before his next round.
-
-    Raises:
-        Fenced: another process leads the replica now: mark it again.
-        StoreError: the store refused it, or its outcome stayed unknown.
-    """
+    """End the replication: the leader of the replica finds the mark before its next round."""
     if promoted(replica):
         return
     try:
@@ -51,12 +44,7 @@ def mark(replica: FencedDirectory) -> None:
 
 
 def unmark(replica: FencedDirectory) -> None:
-    """Take the mark of a promotion away, so that the place can be used once more.
-
-    Raises:
-        Fenced: another process leads the replica.
-        StoreError: the store refused it, or its outcome stayed unknown.
-    """
+    """Take the mark of a promotion away, so that the place can be used once more."""
     for each in _after(PROMOTED, replica):
         replica.delete(f"{PROMOTED}{each}")
 
@@ -67,7 +55,7 @@ def line_of(job: FencedDirectory) -> str:
 
 
 def begin_line(job: FencedDirectory) -> None:
-    """Begin a new line: no promotion of a replica of the former one counts any more."""
+    """Begin a new line: promotions of a replica of the former one stop counting."""
     new = f"{LINE}{uuid.uuid4().hex}"
     former = _after(LINE, job)
     if former:
@@ -77,17 +65,7 @@ def begin_line(job: FencedDirectory) -> None:
 
 
 def promoted_away(there: BoundedFiles, job: FencedDirectory, call_timeout: float) -> bool:
-    """Whether the replica of this line of a job was promoted.
-
-    Args:
-        there: the store of the replica.
-        job: the leader directory of the job.
-        call_timeout: seconds for each call.
-
-    Raises:
-        NotLeader: another process leads the job, or others take turns at the replica.
-        StoreError: a store did not answer.
-    """
+    """Whether the replica of this line of a job was promoted there; ``call_timeout`` is in seconds, for each call."""
     admin = JobAdmin(there, None, call_timeout)
     looks = Retrying(stop=stop_after_attempt(LOOKS), retry=retry_if_exception_type(Fenced), reraise=True)
     try:

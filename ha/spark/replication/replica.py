@@ -13,13 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import MOST_BYTES, CheckpointReader
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import MOST_BYTES, CheckpointReader
-from ha.checkpoints.replication import Line, ambiguous, anchor, is_unique, phases, same_line, surplus
+from ha.checkpoints.replica_round import ReplicaLine, ambiguous, anchor, is_unique, phases, same_line, surplus
 from ha.checkpoints.trees import Tree
-from ha.spark.checkpoint_copy.copying import Progress, Staging, Told
-from ha.spark.relocate import METADATA, relocated
+from ha.spark.checkpoint_tools.copying import CopyProgress, Staging, Told
+from ha.spark.stored.relocate import METADATA, relocated
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.layout.names import SPARK
@@ -37,7 +37,7 @@ each file at once, so that one that is interrupted goes on from there.
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ReplicaMoved:
     """The result of one round: files and bytes to the replica, files that went, and whether another line began."""
 
     files: int
@@ -50,56 +50,28 @@ class Replica:
     """One replica, for the leader of its directory."""
 
     def __init__(
-        self,
-        files: BoundedFiles,
-        directory: FencedDirectory,
-        query: str,
-        retained: int,
-        told: Told | None = None,
+        self, files: BoundedFiles, directory: FencedDirectory, query: str, retained: int, told: Told | None = None
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            files: the store of the replica; whoever opened it closes it.
-            directory: the leader directory.
-            query: name of the query.
-            retained: number of batches that are kept.
-            told: called with the progress of each round, from any thread.
-        """
         self._files, self._directory, self._query = files, directory, query
         self._retained, self._told = retained, told
         self._loaded = False
 
     @property
     def batch(self) -> int | None:
-        """The newest batch from which the query can go on here; None if there is none.
-
-        Raises:
-            Fenced: another process leads the replica.
-            StoreError: the store did not answer.
-        """
+        """The newest batch from which the query can resume here; None if there is none."""
         if not self._loaded:
             self._open()
         return max(self._held, default=None) if self._shown else None
 
-    def move(self, source: CheckpointReader, closure: Closure, before: Callable[[int], object]) -> Moved:
-        """Move what the closure of a batch adds, and let go what is no longer needed.
-
-        Args:
-            source: has computed the closure.
-            closure: of a batch that is restorable there.
-            before: called before each file with its size; it may wait, and an error from it ends the round.
-
-        Raises:
-            Conflict: the source has changed meanwhile: look again.
-            Fenced: another process leads the replica.
-            NotFound: a file of the source is gone, or another process leads the replica.
-            StoreError: a store did not answer.
-        """
+    def move(self, source: CheckpointReader, closure: Closure, before: Callable[[int], object]) -> ReplicaMoved:
+        """Move what the closure of a batch adds, and let go what is no longer needed."""
+        # The closure was computed by the source, and is restorable there. `before` is called before each file with its
+        # size; it may wait, and an error from it ends the round. Raises `Conflict` or `NotFound` if the source has
+        # changed meanwhile, or if another process leads the replica: look again.
         if not self._loaded:
             self._open()
         self._loaded = False  # until this round is complete
-        while self._line(source, closure) is Line.OTHER:
+        while self._line(source, closure) is ReplicaLine.OTHER:
             self._begin_anew()
         files, size = self._add(source, closure, before)
         self._held[closure.batch] = closure.files.keys() | closure.rebuilt.keys()
@@ -108,7 +80,7 @@ class Replica:
             self._loaded = True
         else:
             anew = settle(self._directory, self._query)
-        return Moved(files, size, swept, anew)
+        return ReplicaMoved(files, size, swept, anew)
 
     # --- what is there
 
@@ -143,11 +115,11 @@ class Replica:
 
     # --- the line of batches
 
-    def _line(self, source: CheckpointReader, closure: Closure) -> Line:
-        """Compare with the source; see :mod:`ha.checkpoints.replication`."""
+    def _line(self, source: CheckpointReader, closure: Closure) -> ReplicaLine:
+        """Compare with the source; see :mod:`ha.checkpoints.replica_round`."""
         changed = (path for path, size in closure.files.items() if self._present.get(path, size) != size)
         if any(_content(source, path, closure) is None for path in changed):
-            return Line.OTHER
+            return ReplicaLine.OTHER
         newest = anchor(self._present)
         here = there = None
         if newest is not None:
@@ -155,11 +127,11 @@ class Replica:
             here = source.contents(frozenset({offsets}))[offsets]
             there = self._tree.head(offsets, MOST_BYTES)
         line = same_line(closure.batch, newest, here, there)
-        if line is not Line.UNKNOWN:
+        if line is not ReplicaLine.UNKNOWN:
             return line
         paths = frozenset(ambiguous(closure, self._present))
         said, known = source.contents(paths), CheckpointReader(self._tree).contents(paths)
-        return Line.SAME if all(_same(path, said[path], known[path]) for path in paths) else Line.OTHER
+        return ReplicaLine.SAME if all(_same(path, said[path], known[path]) for path in paths) else ReplicaLine.OTHER
 
     def _begin_anew(self) -> None:
         """Go over to the replica of another line; one that was begun for a third line is deleted."""
@@ -173,7 +145,7 @@ class Replica:
         rounds = [self._missing(source, closure, phase) for phase in phases(closure)]
         files = sum(len(written) + len(copied) for written, copied in rounds)
         size = sum(sum(map(len, written.values())) + sum(copied.values()) for written, copied in rounds)
-        self._staging.begin(Progress(files, size))
+        self._staging.begin(CopyProgress(files, size))
         parts = self._staged(source, rounds, before) if size <= AT_ONCE else {}
         for number, (written, copied) in enumerate(rounds):
             if number == len(rounds) - 1:
@@ -230,17 +202,7 @@ class Replica:
 
 
 def promotable(files: BoundedFiles, directory: FencedDirectory, query: str) -> tuple[str, Closure] | None:
-    """Return where the newest complete replica of a query is, in the leader directory, and its newest closure.
-
-    Args:
-        files: the store of the replica.
-        directory: the leader directory.
-        query: name of the query.
-
-    Raises:
-        Fenced: another process leads the replica.
-        StoreError: the store did not answer.
-    """
+    """Return where the newest complete replica of a query is, in the leader directory, and its newest closure."""
     for shown in (False, True):  # one that is complete beside the place is of the newer line
         path = _path(query, shown=shown)
         reader = CheckpointReader(Tree(files, directory.at(path)))
@@ -257,15 +219,7 @@ def promotable(files: BoundedFiles, directory: FencedDirectory, query: str) -> t
 
 
 def settle(directory: FencedDirectory, query: str) -> bool:
-    """Give a complete replica of another line its place; what was there goes into the trash. Repeat it after a crash.
-
-    Returns:
-        whether anything was there.
-
-    Raises:
-        Fenced: another process leads the replica.
-        StoreError: the store refused a change, or its outcome stayed unknown.
-    """
+    """Put a complete replica of another line in place; return whether an old one went to the trash. Can be repeated."""
     queries = QueryCheckpoints(directory)
     if taken := queries.has(query):
         queries.discard(query)

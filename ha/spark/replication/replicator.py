@@ -1,19 +1,18 @@
-"""Replicator: rounds over all queries of a job. Each round moves what the newest batch adds to what is there."""
+"""Replicator: rounds over all queries of a job. Each round copies the files that the newest batch adds."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader, Kept
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
-from ha.checkpoints.replication import is_unique
+from ha.checkpoints.verify import advice
 from ha.leadership.leadership import Leadership
-from ha.spark.checkpoint_copy.copying import Told
-from ha.spark.commit_log import newest_batch
+from ha.spark.checkpoint_tools.copying import Told
 from ha.spark.replication.marks import promoted
 from ha.spark.replication.replica import Replica
 from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded, today
-from ha.spark.replication.source import Source
+from ha.spark.replication.source import ReplicaSource
+from ha.spark.stored.commit_log import newest_batch
 from leader.errors import Fenced, LeaderError, NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from store.bounded import BoundedFiles
@@ -21,15 +20,13 @@ from store.clock import BOOT_CLOCK
 from store.errors import Conflict, Invalid, NotFound, Unknown
 
 BUSY = (NotFound, Fenced, Conflict, Unknown)
-"""Spark has forgotten a file, or another leader has renamed the directory: what was begun is left, and begun anew."""
+"""Spark has deleted a file, or another leader has renamed the directory: the round is dropped and started again."""
 
-SAID_S = 30.0
-"""Between two reports while nothing is moved."""
+SAID_S = 30.0  # between two reports while nothing is moved
 
 CALL_TIMEOUT_S = 20.0
 
-NEWEST = 5
-"""Batches that are tried if the newest one misses a file."""
+NEWEST = 5  # batches that are tried if the newest one misses a file
 
 
 class Promoted(LeaderError):
@@ -58,7 +55,7 @@ class Replicator:
 
     def __init__(
         self,
-        source: Source,
+        source: ReplicaSource,
         files: BoundedFiles,
         leadership: Leadership,
         directory: FencedDirectory,
@@ -66,36 +63,18 @@ class Replicator:
         retained: int,
         told: Told | None = None,
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            source: the job.
-            files: the store of the replica; whoever opened it closes it.
-            leadership: of the replica.
-            directory: the same leadership's directory, on ``files``.
-            retained: batches that are kept of each query.
-            told: called with the progress of each query's round, from any thread.
-        """
+        """Connect to nothing yet; ``directory`` is that of the leadership, on the store of the replica."""
         self._source, self._files, self._leadership, self._directory = source, files, leadership, directory
         self._retained, self._told = retained, told
         self._replicas: dict[str, Replica] = {}
         self._seen: dict[str, tuple[int, int]] = {}
-        self._known: dict[str, Mapping[str, bytes | None]] = {}
+        self._kept: dict[str, Kept] = {}
         self._level_at: dict[str, float] = {}
-        self.report = ReplicaReport(source.uri, 0.0, [])
-        """Of the newest round."""
+        self.report = ReplicaReport(source.uri, 0.0, [])  # of the newest round
         self._said: tuple[float, list[ReplicatedQuery]] = (float("-inf"), [])
 
     def round(self) -> list[QueryRound]:
-        """Move what is new, of every query; one whose source changes meanwhile says so, and waits for the next round.
-
-        Raises:
-            Fenced: another process leads the replica.
-            NoLeader: there is no such job.
-            NotLeader: the leadership is over.
-            Promoted: the replica was promoted.
-            StoreError: the store of the replica, or the list of queries, did not answer.
-        """
+        """Move what is new, of every query; one whose source changes meanwhile says so, and waits for the next."""
         if promoted(self._directory):
             raise Promoted(
                 f"The replica of job {self._source.job!r} was promoted: it runs there now, and must not run here. "
@@ -134,27 +113,25 @@ class Replicator:
         newest = newest_batch(commits)
         if newest is None:
             if replica.batch is not None:
-                raise Conflict("It has no commits now.")  # its leader changes, or it begins anew
+                raise Conflict("It has no commits now.")  # its leader changes, or it starts from scratch
             return QueryRound(query, None, None)
         seen = newest, commits[f"commits/{newest}"].modified_ms  # one that was put back comes to the same batch again
         if newest == replica.batch and seen == self._seen.get(query):
             return QueryRound(query, newest, newest, newest)
-        reader = CheckpointReader(tree, self._known.get(query))
+        reader = CheckpointReader(tree, self._kept.get(query))
         names = reader.files()
-        closure = self._restorable(reader, names, newest)
+        closure = self._restorable(query, reader, names, newest)
         before = replica.batch
         if before is not None and newest > before >= closure.batch:
             raise Conflict(f"Batch {newest} is not complete yet.")
         moved = replica.move(reader, closure, self._before)
         if closure.batch == newest:
             self._seen[query] = seen
-        self._known[query] = {
-            path: data for path, data in reader.known.items() if path in names and data is not None and is_unique(path)
-        }
+        self._kept[query] = reader.kept()
         begun = newest_batch(path for path in names.sizes if path.startswith("offsets/"))
         return QueryRound(query, replica.batch, newest, begun, moved.files, moved.bytes, moved.swept, moved.anew)
 
-    def _restorable(self, reader: CheckpointReader, names: CheckpointFiles, newest: int) -> Closure:
+    def _restorable(self, query: str, reader: CheckpointReader, names: CheckpointFiles, newest: int) -> Closure:
         """Return the closure of the newest batch that can be continued."""
         (found,) = reader.closures(names, [newest])
         if found.restorable:
@@ -163,7 +140,8 @@ class Replicator:
         for each in reversed(reader.closures(names, others)):
             if each.restorable:
                 return each
-        raise Invalid(f"Batch {newest} cannot be continued. {found.missing}: {found.reason}")
+        more = advice(found.missing, self._source.job, query)
+        raise Invalid(f"Batch {newest} cannot be continued. {found.missing}: {found.reason} {more}")
 
     def _before(self, size: int) -> None:
         if not self._leadership.is_leader():

@@ -1,4 +1,4 @@
-"""Report: what a replica says of itself, in one small file of its leader directory; for people and for a promotion."""
+"""Report: the state of a replica, in one small file of its leader directory; for people and for a promotion."""
 
 import time
 
@@ -8,28 +8,19 @@ from store.errors import Invalid
 
 REPORT = "replica.json"
 
-SUFFIX = ".replica"
-"""Ends the name of the job, at the other side, whose leader is the replicator."""
+SUFFIX = ".replica"  # ends the name of the job, at the other side, whose leader is the replicator
 
 
 class ReplicatedQuery(msgspec.Struct, frozen=True):
-    """One query, as the newest round has seen it.
+    """One query, as the newest round has seen it."""
 
-    Attributes:
-        name: of the query.
-        batch: the newest batch from which it can go on; None if there is none.
-        newest: the newest batch that the source had committed.
-        begun: the newest batch that the source had begun; its rows, and those of batches in between, may be published.
-        level_at: when the replica had all that the source had committed, in seconds since 1970; 0 if never.
-        problem: why the newest round moved nothing of it; empty if that is not so.
-    """
-
-    name: str
-    batch: int | None = None
-    newest: int | None = None
+    name: str  # of the query
+    batch: int | None = None  # the newest batch from which it can resume; None if there is none
+    newest: int | None = None  # the newest batch that the source had committed
+    # The newest batch that the source had begun; its rows, and those of batches in between, may be published.
     begun: int | None = None
-    level_at: float = 0.0
-    problem: str = ""
+    level_at: float = 0.0  # when the replica had all that the source had committed, in seconds since 1970; 0 if never
+    problem: str = ""  # why the newest round moved nothing of it; empty if that is not so
 
     @property
     def behind(self) -> int:
@@ -40,14 +31,7 @@ class ReplicatedQuery(msgspec.Struct, frozen=True):
 
 
 class ReplicaReport(msgspec.Struct, frozen=True):
-    """One replica.
-
-    Attributes:
-        source: URI of the job that is replicated.
-        at: when this was written, in seconds since 1970, by the replicator's clock; for people.
-        queries: all of them.
-        line: of the source; see :mod:`ha.spark.replication.marks`.
-    """
+    """One replica: of which URI and line (:mod:`ha.spark.replication.marks`), as of the seconds since 1970."""
 
     source: str
     at: float
@@ -71,11 +55,7 @@ def encoded(report: ReplicaReport) -> bytes:
 
 
 def decoded(data: bytes) -> ReplicaReport:
-    """Read the file.
-
-    Raises:
-        Invalid: it is something else.
-    """
+    """Read the file."""
     try:
         return msgspec.json.decode(data, type=ReplicaReport)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

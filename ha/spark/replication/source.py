@@ -1,11 +1,11 @@
-"""Source: the checkpoints of a job that runs, read beside it; what that costs is counted and paced."""
+"""Source: reads the checkpoints of a running job; its calls are counted and paced."""
 
 import threading
 from collections.abc import Collection
 
 from ha.checkpoints.pace import Pace
 from ha.checkpoints.trees import Tree
-from ha.spark.commit_log import is_query
+from ha.hook.guarding import named
 from ha.spark.replication.marks import FIRST, line_of
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
@@ -49,21 +49,13 @@ class Budget:
             self._bytes.wait(size)
 
 
-class Source:
+class ReplicaSource:
     """A job's checkpoints, whatever the present name of its leader directory."""
 
     def __init__(
         self, admin: JobAdmin, files: BoundedFiles, job: str, budget: Budget, only: Collection[str] = ()
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            admin: of the store of the job.
-            files: that store; whoever opened it closes it.
-            job: name of the job.
-            budget: what it may be asked.
-            only: the queries that are meant; empty for all.
-        """
+        """Connect to nothing yet; without ``only`` all queries are meant."""
         self.job, self.budget, self._only = job, budget, frozenset(only)
         self._admin, self._files = admin, files
         self._known: FencedDirectory | None = None
@@ -75,22 +67,14 @@ class Source:
         return self._files.at(self.job)
 
     def queries(self) -> list[str]:
-        """Return the names of the queries that have a checkpoint.
-
-        Raises:
-            Fenced: its leader is changing just now.
-            NoLeader: there is no such job.
-            StoreError: the store did not answer.
-        """
+        """Return the names of the queries that have a checkpoint; raises ``Fenced`` while the job's leader changes."""
         try:
             self.budget.call()
             entries = self._directory().list(SPARK)
         except (Fenced, NotFound):
             self._known = None  # another leader: look for its directory
             entries = self._directory().list(SPARK)
-        return sorted(
-            each.name for each in entries if is_query(each.name) and (not self._only or each.name in self._only)
-        )
+        return named(each.name for each in entries if not self._only or each.name in self._only)
 
     @property
     def line(self) -> str:

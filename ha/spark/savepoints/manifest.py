@@ -1,4 +1,4 @@
-"""Manifest: what a savepoint says of itself, in one small file beside the checkpoints of its queries.
+"""Manifest: describes a savepoint, in one small file beside the checkpoints of its queries.
 
 <savepoint>/savepoint.json       the manifest
 <savepoint>/spark/<query>/...    a whole checkpoint, which any Spark can take as its ``checkpointLocation``
@@ -9,72 +9,48 @@ The manifest is the last file that is written.
 import msgspec
 
 from ha.checkpoints import contents
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.contents import Unreadable
 from ha.checkpoints.inputs import bound, inputs
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
-from ha.spark.operator_names import named
+from ha.spark.stored.operator_names import named
 from store.errors import Invalid
 
 MANIFEST = "savepoint.json"
 
-FORMAT = 1
-"""A higher number means: what is below it cannot be read as here."""
+FORMAT = 1  # a higher number means: what is below it cannot be read as here
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 class SavedQuery(msgspec.Struct, frozen=True):
-    """One query of a savepoint.
+    """One query of a savepoint."""
 
-    Attributes:
-        name: of the query.
-        id: of Spark; a restart keeps it.
-        batch: the newest that it had committed.
-        begun: whether the next batch had been begun; a restart does exactly that one again.
-        files: number of files.
-        bytes: their total size.
-        state: provider of its state, and the format of its files, as "RocksDB, format 2"; empty without state.
-        operators: name of each operator with state, by its number.
-        inputs: the folders that its file sources read.
-    """
-
-    name: str
-    id: str
-    batch: int
-    begun: bool
-    files: int
-    bytes: int
-    state: str = ""
-    operators: dict[int, str] = {}
-    inputs: list[str] = []
+    name: str  # of the query
+    id: str  # of Spark; a restart keeps it
+    batch: int  # the newest that it had committed
+    begun: bool  # whether the next batch had been begun; a restart does exactly that one again
+    files: int  # number of files
+    bytes: int  # their total size
+    state: str = ""  # provider of its state, and the format of its files, as "RocksDB, format 2"; empty without state
+    operators: dict[int, str] = {}  # name of each operator with state, by its number
+    inputs: list[str] = []  # the folders that its file sources read
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """One savepoint.
+    """One savepoint."""
 
-    Attributes:
-        job: whose it is.
-        epoch: of the leader that took it.
-        id: of the request for it.
-        at: when it was complete, in ISO 8601, by the leader's clock; for people.
-        by: who asked for it, for people.
-        stopped: whether the job had been stopped for it.
-        spark: version of PySpark beside the leader's sidecar; empty if there is none.
-        queries: all that are in it.
-        format: of this file and of what is beside it.
-    """
-
-    job: str
-    epoch: int
-    id: str
-    at: str
-    by: str
-    stopped: bool
-    spark: str
-    queries: list[SavedQuery]
-    format: int = FORMAT
+    job: str  # whose it is
+    epoch: int  # of the leader that took it
+    id: str  # of the request for it
+    at: str  # when it was complete, in ISO 8601, by the leader's clock; for people
+    by: str  # who asked for it, for people
+    stopped: bool  # whether the job had been stopped for it
+    spark: str  # version of PySpark beside the leader's sidecar; empty if there is none
+    queries: list[SavedQuery]  # all that are in it
+    left_out: list[str] = []  # queries without a complete batch, which start from scratch, and names that no tool knows
+    format: int = FORMAT  # of this file and of what is beside it
 
     @property
     def files(self) -> int:
@@ -90,10 +66,15 @@ class Manifest(msgspec.Struct, frozen=True):
     def said(self) -> str:
         """It in one line, for people."""
         batches = ", ".join(f"{each.name} after batch {each.batch}" for each in self.queries)
-        return f"{batches}: {self.files} files, {self.bytes:,} bytes"
+        without = (
+            f"; without {', '.join(self.left_out)}: no batch was complete, or no tool knows the name"
+            if self.left_out
+            else ""
+        )
+        return f"{batches}: {self.files} files, {self.bytes:,} bytes{without}"
 
     def bound(self, uri: str) -> list[str]:
-        """Say which queries read files that are not on the file system of a URI; see :mod:`ha.checkpoints.inputs`."""
+        """Return which queries read files that are not on a URI's file system; see :mod:`ha.checkpoints.inputs`."""
         return bound({each.name: each.inputs for each in self.queries}, uri)
 
 
@@ -103,11 +84,7 @@ def encoded(manifest: Manifest) -> bytes:
 
 
 def decoded(data: bytes, where: str) -> Manifest:
-    """Read the file; ``where`` is its savepoint, for messages.
-
-    Raises:
-        Invalid: it is no manifest, or that of a later version of this package.
-    """
+    """Read the file; ``where`` is its savepoint, for messages."""
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -118,11 +95,7 @@ def decoded(data: bytes, where: str) -> Manifest:
 
 
 def saved_query(name: str, reader: CheckpointReader, closure: Closure, *, begun: bool) -> SavedQuery:
-    """Return what the manifest says of a query.
-
-    Raises:
-        StoreError: the store did not answer.
-    """
+    """Return what the manifest says of a query."""
     batch = closure.batch
     described = CheckpointFiles(closure.files).operator_metadata(batch)
     logs = {"metadata", f"offsets/{batch}", f"commits/{batch}"}

@@ -3,7 +3,7 @@
 <leader directory>/savepoints/<name>/           a savepoint of the job; neither a cleanup nor retention touches it
 <leader directory>/savepoints/_saving-<id>/     one that is not complete; the next one to be taken deletes it
 
-A savepoint at a URI has its incomplete copy beside it likewise.
+A savepoint at a URI also has its incomplete copy beside it.
 """
 
 import uuid
@@ -12,33 +12,28 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ha.checkpoints.trees import Tree, check_bulk
+from ha.config.setting import nearest
 from ha.config.stores import Stores
-from ha.spark.checkpoint_copy.copying import WORKERS
+from ha.spark.checkpoint_tools.copying import WORKERS
 from ha.spark.savepoints.manifest import MANIFEST, Manifest, decoded
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import SAVEPOINTS, check_word
 from store.bounded import BoundedFiles
-from store.errors import Invalid, NotFound
+from store.errors import Invalid, NotFound, StoreError
 from store.open import open_files
 
-HIDDEN = "_"
-"""Begins the name of what is no savepoint, or not any more."""
+HIDDEN = "_"  # begins names of folders that are no savepoints, or no longer
 
 CALL_TIMEOUT_S = 20.0
 
-MOST_BYTES = 1 << 20
-"""Longest manifest."""
+MOST_BYTES = 1 << 20  # longest manifest
+
+MOST_NAMED = 5  # names that a mistake is answered with
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a savepoint is, or will be.
-
-    Attributes:
-        files: the store.
-        parent: path of the folder that it is in.
-        name: its own name there.
-    """
+class SavepointPlace:
+    """Where a savepoint is, or will be: a name in a folder of a store."""
 
     files: BoundedFiles
     parent: str
@@ -64,73 +59,64 @@ class Place:
         return f"{self.parent}/{HIDDEN}{what}".lstrip("/")
 
     def read(self) -> Manifest:
-        """Return its manifest.
-
-        Raises:
-            Invalid: there is no savepoint.
-            StoreError: the store did not answer.
-        """
+        """Return its manifest; raises ``Invalid`` if there is no savepoint."""
         path = f"{self.path}/{MANIFEST}"
         try:
             data = self.files.call("savepoint_read", lambda files: files.read(path, MOST_BYTES), CALL_TIMEOUT_S)
         except NotFound as error:
-            raise Invalid(f"There is no savepoint at {self.uri}: it has no {MANIFEST}.") from error
+            raise Invalid(f"There is no savepoint at {self.uri}: it has no {MANIFEST}.{self._others()}") from error
         return decoded(data, self.uri)
 
-    def dispose(self) -> Manifest:
-        """Delete it, and return what it said of itself. It is gone at once, even if its files go one by one.
+    def _others(self) -> str:
+        """Return which names like it lie beside it; empty if none does, or the store does not say."""
+        with suppress(StoreError):
+            found = self.files.call("savepoint_list", lambda files: files.list(self.parent), CALL_TIMEOUT_S)
+            known = [each.name for each in found if not each.name.startswith(HIDDEN)]
+            return f" Beside it: {', '.join(nearest(self.name, known, MOST_NAMED) or known[:MOST_NAMED]) or 'nothing'}."
+        return ""
 
-        Raises:
-            Invalid: there is no savepoint.
-            StoreError: the store did not answer.
-        """
-        found, hidden = self.read(), self.beside(f"disposed-{uuid.uuid4().hex[:8]}")
+    def read_of(self, job: str) -> Manifest:
+        """Return its manifest; raises ``Invalid`` if it is another job's."""
+        found = self.read()
+        if found.job != job:
+            raise Invalid(f"The savepoint at {self.uri} is of job {found.job!r}, not of {job!r}: it is kept.")
+        return found
+
+    def dispose(self, job: str) -> Manifest:
+        """Delete it, and return what it said of itself. It is gone at once, even if its files go one by one."""
+        found, hidden = self.read_of(job), self.beside(f"disposed-{uuid.uuid4().hex[:8]}")
         self.files.call("savepoint_rename", lambda files: files.rename(self.path, hidden), CALL_TIMEOUT_S)
         self.files.call("savepoint_delete", lambda files: files.delete(hidden, recursive=True), CALL_TIMEOUT_S)
         return found
 
 
 @contextmanager
-def opened(stores: Stores, directory: FencedDirectory | None, where: str) -> Iterator[Place]:
-    """Open the place of a savepoint.
-
-    Args:
-        stores: their settings are used; the connections are new ones, so a copy delays no lease.
-        directory: the leader directory; None if only a URI will do.
-        where: a URI, or the name of a savepoint of the job.
-
-    Raises:
-        Invalid: it is no URI that can be used.
-        InvalidName: it is neither a URI nor such a name.
-    """
+def opened(stores: Stores, directory: FencedDirectory | None, where: str) -> Iterator[SavepointPlace]:
+    """Open the place of a savepoint: a URI, or a name among the job's own; without a directory only a URI will do."""
+    # The connections are new ones, with the settings of the stores, so a copy delays no lease.
     if "://" in where:
         parent, _, name = where.rstrip("/").rpartition("/")
         open_files(where).close()  # raises if it is not a URI
         check_bulk(where)
         if name.startswith(HIDDEN):
             raise Invalid(f"{where!r} cannot be a savepoint's place: its name begins with an underscore.")
-        with stores.open(parent, workers=WORKERS) as files:
-            yield Place(files, "", name)
+        with stores.open_root(parent, workers=WORKERS) as files:
+            yield SavepointPlace(files, "", name)
         return
     check_word(where, "a savepoint")
     if directory is None:
         raise Invalid(f"{where!r} is no URI: write file://, hdfs:// or webhdfs://.")
     check_bulk(stores.files.uri)
     with stores.open(stores.files.uri, workers=WORKERS) as files:
-        yield Place(files, directory.at(SAVEPOINTS), where)
+        yield SavepointPlace(files, directory.at(SAVEPOINTS), where)
 
 
 def own(stores: Stores, directory: FencedDirectory) -> list[tuple[str, Manifest]]:
-    """Return the job's own savepoints by name, oldest first.
-
-    Raises:
-        Fenced: another leader has taken over; look again.
-        StoreError: the store did not answer.
-    """
+    """Return the job's own savepoints by name, oldest first."""
     found = []
     for entry in directory.list(SAVEPOINTS):
         if not entry.name.startswith(HIDDEN):
-            place = Place(stores.files, directory.at(SAVEPOINTS), entry.name)
+            place = SavepointPlace(stores.files, directory.at(SAVEPOINTS), entry.name)
             with suppress(Invalid):  # somebody has put something else there
                 found.append((entry.name, place.read()))
     return sorted(found, key=lambda each: (each[1].at, each[0]))

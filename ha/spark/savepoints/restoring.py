@@ -1,7 +1,7 @@
 """Restoring: puts a job back to a savepoint. It is copied beside the job's checkpoints, decided for, and moved in.
 
     <leader directory>/restoring/<place>/tree/    the copy, as it grows; the job may run
-    <leader directory>/restoring/ready/tree/      one rename: the job starts from it, whoever leads
+    <leader directory>/restoring/ready/tree/      one rename: the job's next start is from it
     <leader directory>/restoring/from=<place>     the job has been started from there; it is not put back a second time
     <leader directory>/trash/<trash>/...          each former checkpoint; and the decided batches of outputs, see below
 
@@ -12,15 +12,20 @@ after it once more, with other rows perhaps. So :class:`ha.spark.Output` must no
 import hashlib
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
+from ha.checkpoints.checkpoint_reader import CheckpointReader
+from ha.checkpoints.trees import Tree
+from ha.checkpoints.verify import fault
 from ha.config.stores import Stores
-from ha.spark.checkpoint_copy.copying import WORKERS, Progress, Staging
-from ha.spark.commit_log import is_query, kept, newest_batch
-from ha.spark.relocate import relocate
+from ha.hook.guarding import NAMELESS
+from ha.spark.checkpoint_tools.copying import WORKERS, CopyProgress, Staging
 from ha.spark.savepoints.manifest import MANIFEST, Manifest, decoded
 from ha.spark.savepoints.places import opened
+from ha.spark.stored.commit_log import kept, newest_batch
+from ha.spark.stored.relocate import relocate
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.layout.names import OUT, RESTORING, SPARK, TRASH
@@ -38,12 +43,7 @@ def place_of(where: str) -> str:
 
 
 def restored(directory: FencedDirectory, where: str) -> bool:
-    """Whether the job has been started from there before.
-
-    Raises:
-        Fenced: another leader has taken over.
-        StoreError: the store did not answer.
-    """
+    """Whether the job has been started from there before."""
     return any(entry.name == f"{FROM}{place_of(where)}" for entry in directory.list(RESTORING))
 
 
@@ -56,24 +56,12 @@ def stage(
     *,
     discard_newer: bool = False,
 ) -> Manifest:
-    """Copy a savepoint beside the job's checkpoints, which are not touched. The job may run.
+    """Copy a savepoint, of a URI or a name, beside the job's checkpoints, which are not touched. The job may run."""
+    # `may_go_on` is called before each file; an error from it ends the copy. `told` gets the progress, a sentence, from
+    # any thread. Raises `Conflict` if the job has newer checkpoints, or others, and may not discard them (into its
+    # trash).
 
-    Args:
-        stores: of the leader's process.
-        directory: the leader directory.
-        where: URI of the savepoint, or the name of one of the job's own.
-        may_go_on: called before each file; an error from it ends the copy.
-        told: called with the progress, a sentence, from any thread.
-        discard_newer: whether what the job has done since the savepoint may go to its trash.
-
-    Raises:
-        Conflict: the job has newer checkpoints, or others; and ``discard_newer`` is false.
-        Fenced: another leader has taken over.
-        Invalid: there is no savepoint, or a part of it is missing.
-        StoreError: a store did not answer.
-    """
-
-    def tell(progress: Progress) -> None:
+    def tell(progress: CopyProgress) -> None:
         told(f"It has copied {progress.files_done} of {progress.files} files of the savepoint.")
 
     with opened(stores, directory, where) as place, stores.open(stores.files.uri, workers=WORKERS) as inside:
@@ -88,6 +76,9 @@ def stage(
             found = sum(path.startswith(f"{SPARK}/{each.name}/") for path in wanted)
             if found < each.files:
                 raise Invalid(f"{place.uri} is damaged: query {each.name} has {found} files, and had {each.files}.")
+            tree = Tree(place.files, f"{place.path}/{SPARK}/{each.name}")
+            if bad := fault(partial(CheckpointReader, tree)):
+                raise Invalid(f"{place.uri} is damaged: query {each.name}, {bad.missing}: {bad.reason}")
         directory.make_folder(RESTORING)
         for entry in directory.list(RESTORING):
             if entry.name not in (READY, place_of(where)) and not entry.name.startswith(FROM):
@@ -102,12 +93,7 @@ def stage(
 
 
 def decide(directory: FencedDirectory, where: str) -> None:
-    """Have the job start from the savepoint that was staged: the next :func:`complete` does so, whoever leads.
-
-    Raises:
-        Fenced: another leader has taken over.
-        StoreError: the store refused the change, or its outcome stayed unknown; call it again.
-    """
+    """Have the job start from the savepoint that was staged: the next :func:`complete` of any leader does so."""
     names = {entry.name for entry in directory.list(RESTORING)}
     if READY not in names:
         directory.rename(f"{RESTORING}/{place_of(where)}", f"{RESTORING}/{READY}")
@@ -115,19 +101,8 @@ def decide(directory: FencedDirectory, where: str) -> None:
 
 
 def complete(directory: FencedDirectory, location: Callable[[str], str]) -> Manifest | None:
-    """Move in the savepoint that was decided for, if there is one. Repeat it after a crash; no query may run.
-
-    Args:
-        directory: the leader directory.
-        location: returns the URI of a query's checkpoint, by its name.
-
-    Returns:
-        its manifest; None if there is nothing to do.
-
-    Raises:
-        Fenced: another leader has taken over.
-        StoreError: the store refused a change, or its outcome stayed unknown; call it again.
-    """
+    """Move in the savepoint that was decided for, and return its manifest; None if there is none. No query may run."""
+    # Repeat it after a crash. `location` returns the URI of a query's checkpoint, by its name.
     ready = f"{RESTORING}/{READY}"
     if not any(entry.name == READY for entry in directory.list(RESTORING)):
         return None
@@ -149,16 +124,11 @@ def complete(directory: FencedDirectory, location: Callable[[str], str]) -> Mani
 
 
 def newer_than(directory: FencedDirectory, manifest: Manifest) -> str:
-    """Return what the job has done that is not in the savepoint, in words; empty if that is nothing.
-
-    Raises:
-        Fenced: another leader has taken over.
-        StoreError: the store did not answer.
-    """
+    """Return what the job has done that is not in the savepoint, in words; empty if that is nothing."""
     saved = {each.name: each for each in manifest.queries}
     for entry in directory.list(SPARK):
         query = entry.name
-        if not is_query(query):
+        if NAMELESS.fullmatch(query):
             continue
         newest = newest_batch(each.name for each in directory.list(f"{SPARK}/{query}/commits"))
         if newest is None:
@@ -180,12 +150,7 @@ def _id(directory: FencedDirectory, query: str) -> str:
 
 
 def discard_outputs(directory: FencedDirectory) -> None:
-    """Move the notes of published batches into the trash: a number then says nothing of what was published.
-
-    Raises:
-        Fenced: another leader has taken over.
-        StoreError: the store refused the change, or its outcome stayed unknown.
-    """
+    """Move the notes of published batches into the trash: a number then says nothing of what was published."""
     if not any(entry.name == OUT for entry in directory.list()):
         return
     name = uuid.uuid4().hex[:8]

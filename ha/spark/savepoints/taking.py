@@ -10,16 +10,17 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree
 from ha.config.stores import Stores
-from ha.spark.checkpoint_copy.copying import WORKERS, Progress, Staging
-from ha.spark.commit_log import is_query, newest_batch
-from ha.spark.relocate import METADATA, relocated
-from ha.spark.savepoints.cut import Cutting, Look, cut, settled
+from ha.hook.guarding import NAMELESS, fault, named
+from ha.spark.checkpoint_tools.copying import WORKERS, CopyProgress, Staging
+from ha.spark.savepoints.batch_choice import Cutting, Look, cut, settled
 from ha.spark.savepoints.manifest import MANIFEST, Manifest, encoded, saved_query
-from ha.spark.savepoints.places import HIDDEN, Place, opened
+from ha.spark.savepoints.places import HIDDEN, SavepointPlace, opened
+from ha.spark.stored.commit_log import newest_batch
+from ha.spark.stored.relocate import METADATA, relocated
 from ha.spark.supervision.states import read as read_graph
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import SAVEPOINTS, SPARK
@@ -27,13 +28,11 @@ from store.bounded import BoundedFiles
 from store.clock import BOOT_CLOCK
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound, StoreError, Unknown
 
-ROUNDS = 10
-"""Cuts that are tried: Spark may delete an old file, or write one once more, while it is copied."""
+ROUNDS = 10  # cuts that are tried: Spark may delete an old file, or write one once more, while it is copied
 
 BUSY = (NotFound, Conflict, Unknown)
 
-PAUSE_S = 0.25
-"""Between two looks whether a query has committed the batch that it had begun; each costs two lists."""
+PAUSE_S = 0.25  # between two looks whether a query has committed the batch that it had begun; each costs two lists
 
 CALL_TIMEOUT_S = 20.0
 
@@ -41,51 +40,34 @@ Told = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A savepoint that is asked for.
+class WantedSavepoint:
+    """A savepoint that is asked for."""
 
-    Attributes:
-        id: of the request.
-        where: its URI; or its name, to be one of the job's own.
-        by: who asks, for people.
-        stopped: whether the job's queries have ended: then batches that they have begun belong to it.
-    """
-
-    id: str
-    where: str
-    by: str = ""
-    stopped: bool = False
+    id: str  # of the request
+    where: str  # its URI; or its name, to be one of the job's own
+    by: str = ""  # who asks, for people
+    stopped: bool = False  # whether the job's queries have ended: then batches that they have begun belong to it
+    # Whether queries that have completed no batch are left out; else it waits for their first one.
+    partial: bool = False
 
 
 def take(
     stores: Stores,
     directory: FencedDirectory,
-    wanted: Wanted,
+    wanted: WantedSavepoint,
     may_go_on: Callable[[], object],
     told: Told = bool,
 ) -> Manifest:
-    """Take a savepoint. If that fails, nothing of it stays, and the job is not touched in any case.
-
-    Args:
-        stores: of the leader's process.
-        directory: the leader directory.
-        wanted: what is asked for.
-        may_go_on: called before each step; an error from it ends the savepoint.
-        told: called with the progress, a sentence, from any thread.
-
-    Raises:
-        AlreadyExists: there is something at its place.
-        Conflict: the checkpoints changed faster than they could be copied.
-        Fenced: another leader has taken over.
-        Invalid: no query has completed a batch, queries read each other's output, or a file is missing.
-        StoreError: a store did not answer.
-    """
+    """Take a savepoint. If that fails, nothing of it stays, and the job is not touched in any case."""
+    # `may_go_on` is called before each step; an error from it ends the savepoint. `told` gets the progress, a sentence,
+    # from any thread. Raises `AlreadyExists` if there is something at its place, `Conflict` if the checkpoints changed
+    # faster than they could be copied, and `Invalid` if there is nothing to save, or no cut.
     with ExitStack() as stack:
         inside = stack.enter_context(stores.open(stores.files.uri, workers=WORKERS))
         place = stack.enter_context(opened(stores, directory, wanted.where))
         _make_room(place, directory)
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: CopyProgress) -> None:
             files = f"copied {progress.files_done} of {progress.files} files"
             told(f"It has {files}, {progress.bytes_done:,} of {progress.bytes:,} bytes.")
 
@@ -104,7 +86,7 @@ def take(
     return manifest
 
 
-def _make_room(place: Place, directory: FencedDirectory) -> None:
+def _make_room(place: SavepointPlace, directory: FencedDirectory) -> None:
     if place.parent:
         directory.make_folder(SAVEPOINTS)
         entries = directory.list(SAVEPOINTS)
@@ -118,7 +100,7 @@ def _make_room(place: Place, directory: FencedDirectory) -> None:
         raise AlreadyExists(f"{place.uri} exists already: choose another place for the savepoint.")
 
 
-def _show(staging: Staging, place: Place) -> None:
+def _show(staging: Staging, place: SavepointPlace) -> None:
     try:
         staging.commit(place.path)
     except Unknown:
@@ -133,16 +115,18 @@ class _Taking:
         self,
         inside: BoundedFiles,
         directory: FencedDirectory,
-        wanted: Wanted,
+        wanted: WantedSavepoint,
         may_go_on: Callable[[], object],
         told: Told,
     ) -> None:
         self._inside, self._directory, self._wanted = inside, directory, wanted
         self._may_go_on, self._told = may_go_on, told
         self._begun: set[str] = set()
+        self._odd: list[str] = []
 
     def fill(self, staging: Staging, uri: str) -> Manifest:
         """Copy until the copy is complete; returns its manifest, which is the last file of it."""
+        self._wait_for_first_batches()
         reason: Exception | None = None
         holes: set[tuple[str, str]] = set()
         for _ in range(ROUNDS):
@@ -164,8 +148,22 @@ class _Taking:
                 return manifest
         raise Conflict(f"The checkpoints could not be copied in {ROUNDS} rounds: {reason or 'files went away'}")
 
+    def _wait_for_first_batches(self) -> None:
+        """Wait until each query has completed a batch: from the savepoint the others would start from scratch."""
+        while not (self._wanted.stopped or self._wanted.partial):
+            late = [each for each in self._queries() if self._look(each).committed is None]
+            if not late:
+                return
+            self._told(f"It waits for the first batch of {', '.join(late)}; --partial leaves out what has none.")
+            self._may_go_on()
+            BOOT_CLOCK.sleep(PAUSE_S)
+
     def _queries(self) -> list[str]:
-        return [each.name for each in self._directory.list(SPARK) if is_query(each.name)]
+        found = [each.name for each in self._directory.list(SPARK) if not NAMELESS.fullmatch(each.name)]
+        self._odd = sorted(filter(fault, found))
+        if self._odd and not (self._wanted.stopped or self._wanted.partial):
+            raise Invalid(f"{fault(self._odd[0])} --partial leaves it out.")
+        return named(found)
 
     def _reader(self, query: str) -> CheckpointReader:
         return CheckpointReader(Tree(self._inside, self._directory.at(f"{SPARK}/{query}")))
@@ -230,7 +228,8 @@ class _Taking:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         leader, wanted = self._directory.leader, self._wanted
         return Manifest(
-            self._directory.job, leader.epoch, wanted.id, at, wanted.by, wanted.stopped, _pyspark(), queries
+            *(self._directory.job, leader.epoch, wanted.id, at, wanted.by, wanted.stopped, _pyspark(), queries),
+            left_out=sorted({*readers, *self._odd} - closures.keys()),
         )
 
 

@@ -4,19 +4,14 @@ Spark commits a batch in a Python process of its own, without a session. So that
 where Spark has written it down, in the query's checkpoint; and it cannot reach a catalog.
 """
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
 
-from ha.checkpoints.batch_moment import NO_CHECKPOINT
-from ha.config.durations import seconds_of
 from ha.outputs.commit_trigger import PROCESS_TIME
 from ha.outputs.partition_commit import METASTORE, SUCCESS_FILE, CommittedPartition, PartitionCommit, Policy
 from leader.errors import InvalidSettings
-from leader.layout.names import SPARK
 
 _COMMIT = "sink.partition-commit."
 
@@ -32,24 +27,16 @@ CUSTOM = "custom"
 
 @dataclass(frozen=True)
 class Imported:
-    """A policy of the program: a function in a module, imported where it is called.
-
-    Attributes:
-        name: such as ``catalog.partitions.tell``.
-    """
+    """A policy of the program: a function such as ``catalog.partitions.tell``, imported where it is called."""
 
     name: str
 
     def __call__(self, partition: CommittedPartition) -> None:
-        """Tell it of a partition."""
+        """Notify it of a partition."""
         self.found()(partition)
 
     def found(self) -> Any:
-        """Import the function.
-
-        Raises:
-            InvalidSettings: there is none.
-        """
+        """Import the function."""
         module, _, function = self.name.rpartition(".")
         try:
             found = getattr(import_module(module), function)
@@ -61,14 +48,7 @@ class Imported:
 
 
 def commit_of(given: Mapping[str, str]) -> PartitionCommit | None:
-    """Return the partition commit that these options ask for; None if they ask for none.
-
-    Args:
-        given: names in lower case, and values.
-
-    Raises:
-        InvalidSettings: one of them is wrong.
-    """
+    """Return the partition commit that these options ask for, with names in lower case; None if they ask for none."""
     known = {name: given[name].strip() for name in OPTIONS if name in given}
     if not known:
         return None
@@ -76,21 +56,9 @@ def commit_of(given: Mapping[str, str]) -> PartitionCommit | None:
     if "$" in pattern:
         raise InvalidSettings(f"{PATTERN} {pattern!r} has Flink's dollar signs: write {{day}} for $day.")
     return PartitionCommit(
-        trigger=known.get(TRIGGER, PROCESS_TIME),
-        delay=_seconds(known.get(DELAY, "0")),
-        policy=_policies(known),
-        success_file=known.get(MARKER, "_SUCCESS"),
-        time=pattern,
-        time_zone=known.get(ZONE, "UTC"),
-    )
-
-
-def _seconds(text: str) -> float:
-    known = seconds_of(text)
-    try:
-        return float(text) if known is None else known
-    except ValueError as error:
-        raise InvalidSettings(f"{DELAY} {text!r} is no duration, such as 1 h.") from error
+        trigger=known.get(TRIGGER, PROCESS_TIME), delay=known.get(DELAY, 0.0), policy=_policies(known),
+        success_file=known.get(MARKER, "_SUCCESS"), time=pattern, time_zone=known.get(ZONE, "UTC"),
+    )  # fmt: skip
 
 
 def _policies(known: Mapping[str, str]) -> tuple[str | Policy, ...]:
@@ -108,22 +76,3 @@ def _policies(known: Mapping[str, str]) -> tuple[str | Policy, ...]:
     if CUSTOM in kinds:
         Imported(known[CLASS]).found()
     return tuple(Imported(known[CLASS]) if each == CUSTOM else each for each in kinds)
-
-
-def checkpoint_of(given: Mapping[str, str], leader: str) -> str:
-    """Return the path of the query's checkpoint, relative to the leader directory.
-
-    Args:
-        given: names in lower case, and values, with those that Spark adds.
-        leader: URI of the leader directory.
-
-    Raises:
-        InvalidSettings: it is elsewhere, so nobody could say when a batch was.
-    """
-    inside = urlsplit(leader).path.rstrip("/")
-    name, place = given.get("queryname", ""), urlsplit(given.get("checkpointlocation", "")).path.rstrip("/")
-    if not place and name:
-        place = f"{inside}/{SPARK}/{name}"
-    if not place.startswith(f"{inside}/"):
-        raise InvalidSettings(NO_CHECKPOINT)
-    return posixpath.relpath(place, inside)

@@ -1,14 +1,16 @@
-"""The options of the format ``ha``: what a program may say with ``option(name, value)``. Pure."""
+"""The options of the format ``ha``, which a program sets with ``option(name, value)``. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
+from ha.hook.guarding import unguarded
 from ha.outputs import layout
 from ha.outputs.partition_commit import PartitionCommit
-from ha.spark.sink.commit_options import OPTIONS, checkpoint_of, commit_of
+from ha.spark.sink.commit_options import OPTIONS, commit_of
 from leader.errors import InvalidSettings
-from leader.layout.names import check_word
+from leader.layout.names import SPARK, check_word
+from store.errors import Invalid
+from store.uris import split
 
 COMPRESSIONS = {
     "parquet": ("snappy", "zstd", "gzip", "lz4", "none"),
@@ -27,49 +29,30 @@ _KNOWN = {
 }
 """Spark's names in lower case, and as people write them."""
 
-_SPARKS = {"checkpointlocation", "queryname"}
-"""What Spark hands on of its own."""
+_SPARKS = {"checkpointlocation", "queryname"}  # what Spark hands on of its own
 
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The options of one query.
+    """The options of one query."""
 
-    Attributes:
-        path: URI of the directory in which batches appear.
-        format: of the files.
-        partition_by: columns.
-        name: of the output.
-        compression: of the files.
-        commit: when partitions are committed; None for never.
-        checkpoint: path of the query's checkpoint in the leader directory; empty without ``commit``.
-    """
-
-    path: str
-    format: str
-    partition_by: tuple[str, ...]
-    name: str
-    compression: str
-    commit: PartitionCommit | None = None
-    checkpoint: str = ""
+    path: str  # URI of the directory in which batches appear
+    format: str  # of the files
+    partition_by: tuple[str, ...]  # columns
+    name: str  # of the output
+    compression: str  # of the files
+    checkpoint: str  # path of the query's checkpoint in the leader directory
+    commit: PartitionCommit | None = None  # when partitions are committed; None for never
 
 
 def options_of(given: Mapping[str, str], leader: str) -> SinkOptions:
-    """Return the options that were given.
-
-    Args:
-        given: names in any case, and values.
-        leader: URI of the leader directory. A path without a host is on the same file system.
-
-    Raises:
-        InvalidName: the output cannot have that name.
-        InvalidSettings: an option is missing, unknown or wrong.
-    """
+    """Return the options that were given, with names in any case."""
+    # A path without a host is on the file system of the leader directory, whose URI `leader` is.
     lower = {name.lower(): value for name, value in given.items()}
     for name in lower:
         if name not in _KNOWN and name not in _SPARKS:
             raise InvalidSettings(f"The format ha has no option {name!r}: it has {', '.join(_KNOWN.values())}.")
-    if not (path := lower.get("path", "").strip()):
+    if not (path := lower.get("path", "")):
         raise InvalidSettings("The format ha needs option('path', URI): the directory in which batches appear.")
     kind = lower.get("format", "parquet").strip().lower()
     if kind not in COMPRESSIONS:
@@ -89,12 +72,21 @@ def options_of(given: Mapping[str, str], leader: str) -> SinkOptions:
     name, commit = check_word(lower.get("name", "output"), "an output"), commit_of(lower)
     if commit is not None and not columns:
         raise InvalidSettings(f"Output {name!r} has no partitions to commit: give partitionBy, too.")
-    checkpoint = checkpoint_of(lower, leader) if commit else ""
-    return SinkOptions(_located(path, leader), kind, columns, name, compression, commit, checkpoint)
+    return SinkOptions(_located(path, leader), kind, columns, name, compression, _checkpoint(lower, leader), commit)
+
+
+def _checkpoint(lower: Mapping[str, str], leader: str) -> str:
+    query, place = lower.get("queryname", ""), lower.get("checkpointlocation", "")
+    if why := unguarded(query, place, f"{leader}/{SPARK}"):
+        raise InvalidSettings(f"The format ha begins no batch of the query {query!r}: {why}")
+    return f"{SPARK}/{place.rstrip('/').rpartition('/')[2] or query}"
 
 
 def _located(path: str, leader: str) -> str:
-    ours, theirs = urlsplit(leader), urlsplit(path)
+    try:
+        ours, theirs = split(leader), split(path)
+    except Invalid as error:
+        raise InvalidSettings(f"path: {error}") from error
     if theirs.scheme in {"", ours.scheme} and not theirs.netloc:
         if not theirs.path.startswith("/"):
             raise InvalidSettings(f"The path {path!r} is relative: give the format ha an absolute one, or a URI.")

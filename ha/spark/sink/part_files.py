@@ -5,27 +5,36 @@ files are bounded: a partition that is closed for that gets another file if more
 """
 
 import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.orc
+import pyarrow.parquet
 
-from ha.spark.sink.encoders import Encoder, open_encoder
 from ha.spark.sink.options import SinkOptions
 from store.streams import Stream, Streams
 
-MOST_OPEN = 100
-"""Files that a task has open at a time."""
+MOST_OPEN = 100  # files that a task has open at a time
+CLOSED_TOGETHER = 16  # the close of a file in HDFS waits for the NameNode, often 0.4 s
+MOST_BYTES = 64 << 20  # of rows that a task keeps in memory, as Arrow counts them
+NULL = "__HIVE_DEFAULT_PARTITION__"  # the value of a partition whose column has none, or an empty text
 
-MOST_BYTES = 64 << 20
-"""Of rows that a task keeps in memory, as Arrow counts them."""
+ESCAPED = {*map(chr, range(0x20)), "\x7f", *"\"#%'*/:=?\\{[]^"}
+"""Characters that Spark escapes in the names of partitions, and U+0000, which it reads back if it is escaped."""
 
-NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The value of a partition whose column has none, or an empty text."""
 
-ESCAPED = {*map(chr, range(1, 0x20)), "\x7f", *"\"#%'*/:=?\\{[]^"}
-"""Characters that Spark escapes in the names of partitions."""
+class Encoder(Protocol):
+    """Writes one file."""
+
+    def write(self, table: pa.Table) -> object:
+        """Write rows."""
+
+    def close(self) -> object:
+        """Write what ends the file; the stream stays open."""
 
 
 @dataclass(slots=True)
@@ -39,27 +48,16 @@ class _Open:
 
 
 class PartFiles:
-    """The files of one try of one task.
-
-    Attributes:
-        rows: that were added, by partition.
-    """
+    """The files of one try of one task; ``rows`` counts those that were added, by partition."""
 
     def __init__(self, uri: str, options: SinkOptions, task: int) -> None:
-        """Open nothing before there are rows.
-
-        Args:
-            uri: of the folder that holds the partitions.
-            options: format, compression and columns of the partitions.
-            task: number of the task, for the names.
-        """
+        """Open nothing before there are rows; the URI is that of the folder that holds the partitions."""
         self._uri, self._options = uri, options
         self._streams: Streams | None = None
         self._prefix = f"part-{task:05d}-{uuid.uuid4().hex}"
         self._count = 0
         self._kept = 0
-        self._open: dict[str, _Open] = {}
-        """By partition; the one that was used last is the last."""
+        self._open: dict[str, _Open] = {}  # by partition; the one that was used last is the last
         self._done: dict[str, dict[str, int]] = {}
         self.rows: dict[str, int] = {}
 
@@ -69,7 +67,7 @@ class PartFiles:
             file = self._open.pop(partition, None)
             if file is None:
                 if len(self._open) >= MOST_OPEN:
-                    self._close(next(iter(self._open)))
+                    self._end(next(iter(self._open))).close()
                 file = self._create(partition, rows.schema)
             self._open[partition] = file
             file.rows.append(rows)
@@ -82,8 +80,9 @@ class PartFiles:
 
     def finish(self) -> dict[str, dict[str, int]]:
         """Close the files; return the bytes of each, by its partition and its name."""
-        while self._open:
-            self._close(next(iter(self._open)))
+        ended = [self._end(each) for each in list(self._open)]
+        with ThreadPoolExecutor(CLOSED_TOGETHER) as pool:
+            list(pool.map(Stream.close, ended))
         return self._done
 
     def _create(self, partition: str, schema: pa.Schema) -> _Open:
@@ -101,12 +100,13 @@ class PartFiles:
             file.encoder.write(pa.Table.from_batches(file.rows))
             file.rows = []
 
-    def _close(self, partition: str) -> None:
+    def _end(self, partition: str) -> Stream:
+        """Write all that a file has; return its stream, which is to be closed."""
         file = self._open.pop(partition)
         self._flush(file)
         file.encoder.close()
-        file.stream.close()
         self._done.setdefault(partition, {})[file.name] = file.stream.size
+        return file.stream
 
 
 def split(batch: pa.RecordBatch, columns: tuple[str, ...]) -> list[tuple[str, pa.RecordBatch]]:
@@ -147,3 +147,41 @@ def value_name(value: str) -> str:
 def escaped(text: str) -> str:
     """Return a text as Spark escapes it in the names of partitions."""
     return "".join(f"%{ord(each):02X}" if each in ESCAPED else each for each in text)
+
+
+class LineEncoder:
+    """One line for each row of a single column of texts; an absent text is an empty line, as Spark has it."""
+
+    def __init__(self, stream: Stream) -> None:
+        """Write to a stream."""
+        self._stream = stream
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows."""
+        texts = table.column(0).to_pylist()
+        self._stream.write("".join(f"{text or ''}\n" for text in texts).encode())
+
+    def close(self) -> None:
+        """Write nothing more."""
+
+
+def open_encoder(kind: str, stream: Stream, schema: pa.Schema, compression: str) -> Encoder:
+    """Return the encoder of a format of :data:`ha.spark.sink.options.COMPRESSIONS`."""
+    return _ENCODERS[kind](stream, schema, compression)
+
+
+def _parquet(stream: Stream, schema: pa.Schema, compression: str) -> Encoder:
+    made: Encoder = pyarrow.parquet.ParquetWriter(stream, schema, compression=compression, store_schema=False)
+    return made
+
+
+def _orc(stream: Stream, _: pa.Schema, compression: str) -> Encoder:
+    made: Encoder = pyarrow.orc.ORCWriter(stream, compression="uncompressed" if compression == "none" else compression)
+    return made
+
+
+def _text(stream: Stream, _: pa.Schema, __: str) -> Encoder:
+    return LineEncoder(stream)
+
+
+_ENCODERS: dict[str, Callable[[Stream, pa.Schema, str], Encoder]] = {"parquet": _parquet, "orc": _orc, "text": _text}

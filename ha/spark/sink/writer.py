@@ -1,35 +1,35 @@
 """HaWriter: writes one batch in the tasks, and commits it in a process of the driver's host.
 
-A task that is repeated, or that runs twice, writes files of other names. Only files in the messages of which Spark has
-taken one from each task belong to the batch: the journal deletes the others, and a task that still runs adds none.
+A task that is repeated, or that runs twice, writes files of other names. Spark takes one message from each task, and
+only the files in these belong to the batch: the journal deletes the others, and a task that still runs adds none.
 
 The process that commits is Spark's. It serves many batches, and another one may take its place at any time: so it keeps
-a journal, which notices that. Spark calls ``abort`` after a ``commit`` that has raised, too, and then the batch may
-have been decided.
+a journal, which notices that. Spark also calls ``abort`` after a failed ``commit``, which may have decided the batch.
 """
 
 import logging
 import os
+import posixpath
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from ha.checkpoints.batch_moment import NO_CHECKPOINT, moment_in
-from ha.metrics.output_report import REPORTS, path_beside
 from ha.outputs import layout
-from ha.outputs.commit_trigger import Moment
+from ha.outputs.batch import QUERY_ID, planned, query_id
 from ha.outputs.journal import Journal, staged_below
+from ha.outputs.lines import Line
 from ha.outputs.record import Record
+from ha.program.output_report import REPORTS, path_beside
 from ha.spark.sink.leader_home import LeaderHome
 from ha.spark.sink.options import SinkOptions
-from leader.errors import InvalidSettings, NotLeader
-from store.errors import NotFound, StoreError
+from leader.errors import NotLeader
+from store.errors import StoreError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -45,24 +45,20 @@ class Written(WriterCommitMessage):
 
     Attributes:
         attempt: of the batch.
+        query: Spark's id of the query.
         partitions: by the partition's path, of each file its bytes.
-        rows: likewise, how many.
+        rows: by the partition's path, their number.
     """
 
-    def __init__(self, attempt: str, partitions: dict[str, dict[str, int]], rows: dict[str, int]) -> None:
-        """Tell the driver."""
-        self.attempt, self.partitions, self.rows = attempt, partitions, rows
+    def __init__(self, attempt: str, query: str, partitions: dict[str, dict[str, int]], rows: dict[str, int]) -> None:
+        """Report it to the driver."""
+        self.attempt, self.query, self.partitions, self.rows = attempt, query, partitions, rows
 
 
 class HaWriter(DataSourceStreamArrowWriter):
     """One is made for each batch, on the driver, and pickled for the tasks; another one commits."""
 
     def __init__(self, home: LeaderHome, options: SinkOptions) -> None:
-        """Connect to nothing.
-
-        Raises:
-            InvalidSettings: no rename leads to the output.
-        """
         self._home, self._options = home, options
         self._attempt = uuid.uuid4().hex
         staged = staged_below(home.directory, options.path, options.name)
@@ -77,22 +73,17 @@ class HaWriter(DataSourceStreamArrowWriter):
         files = PartFiles(self._rows, self._options, task.partitionId() if task is not None else 0)
         for batch in iterator:
             files.add(batch)
-        return Written(self._attempt, files.finish(), files.rows)
+        query = task.getLocalProperty(QUERY_ID) if task is not None else None
+        return Written(self._attempt, query or "", files.finish(), files.rows)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Publish the batch, if it was not published before.
-
-        Raises:
-            AlreadyExists: the output has such a batch, and this job did not put it there.
-            Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
-            InvalidSettings: there are partitions to commit, and the query's checkpoint is elsewhere.
-            OutputLost: files of the batch are gone.
-            StoreError: it is not known whether the batch was published; the query does it again.
-        """
+        """Publish the batch, if it was not published before; the errors are those of :meth:`ha.spark.Output.write`."""
         written = _of(messages)
         journal = self._journal()
-        moment = cache(lambda: self._moment(journal, batchId)) if self._options.commit else None
-        journal.publish(_attempt_of(written) or self._attempt, batchId, _record_of(written), moment)
+        checkpoint = f"{journal.renames.inside}/{self._options.checkpoint}"
+        line = Line(_query_of(written) or query_id(journal.renames, checkpoint), posixpath.basename(checkpoint))
+        batch = replace(planned(journal.renames, checkpoint, line, batchId), every=True)
+        journal.publish(_attempt_of(written) or self._attempt, batch, _record_of(written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what was written, unless the batch was decided; what cannot be dropped the next commit finds."""
@@ -106,12 +97,6 @@ class HaWriter(DataSourceStreamArrowWriter):
                 )  # fmt: skip
         except (StoreError, NotLeader) as error:  # the error that Spark aborts for is the one to see
             _log.warning("What was written of batch %d is dropped later: %s", batchId, error)
-
-    def _moment(self, journal: Journal, batch: int) -> Moment:
-        try:
-            return moment_in(journal.renames, f"{journal.renames.inside}/{self._options.checkpoint}", batch)
-        except NotFound as error:
-            raise InvalidSettings(NO_CHECKPOINT) from error
 
     def _journal(self) -> Journal:
         key, options = (self._home, self._options), self._options
@@ -132,6 +117,10 @@ def _attempt_of(written: list[Written]) -> str:
     attempts = {each.attempt for each in written}
     assert len(attempts) <= 1, "the tasks of a batch have the same writer"
     return next(iter(attempts), "")
+
+
+def _query_of(written: list[Written]) -> str:
+    return next((each.query for each in written if each.query), "")
 
 
 def _record_of(written: list[Written]) -> Record:

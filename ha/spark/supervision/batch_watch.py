@@ -7,8 +7,7 @@ it: time between two looks that are far apart does not count, because the host w
 from collections.abc import Container
 from dataclasses import dataclass
 
-LOOKS = 10
-"""Looks that a time-out has room for, at least."""
+LOOKS = 10  # looks that a time-out has room for, at least
 
 LONGEST_PERIOD_S = 2.0
 """A batch is interrupted at most one look too late, because it may begin just after a look. However long the time-out
@@ -32,30 +31,19 @@ class BatchWatch:
     def __init__(self, timeout: float) -> None:
         """Begin without a batch; ``timeout`` is in seconds, more than 0."""
         self.timeout = timeout
-        self.period = min(LONGEST_PERIOD_S, timeout / LOOKS)
-        """Seconds from one look to the next, at most."""
+        self.period = min(LONGEST_PERIOD_S, timeout / LOOKS)  # seconds from one look to the next, at most
         self._far_apart = min(LONGEST_APART_S, FAR_APART * timeout)
         self._batches: dict[str, _Batch] = {}
 
     def next_look(self, looked: float, *, answered: bool) -> float:
-        """Return when to look next: after a period, or just when a batch is overdue if nothing changes.
-
-        Args:
-            looked: the time of the last look.
-            answered: whether all queries have answered it; before that it is not known what is overdue.
-        """
+        """Return when to look next: after a period, or just when a batch is overdue if nothing changes."""
+        # As long as not all queries have answered the last look, it is not known what is overdue.
         due = [each.seen_at + self.timeout - each.seconds for each in self._batches.values() if not each.told]
         return min([looked + self.period, *(due if answered else [])])
 
     def overdue(self, run_id: str, before: int | None, now: float, *, works: bool) -> bool:
-        """Take note of a look; returns True once for a batch that takes too long.
-
-        Args:
-            run_id: of the query.
-            before: number of the last batch that this run has completed; None if there is none.
-            now: the time of the look.
-            works: whether a batch is under way.
-        """
+        """Take note of a look at a run, which works or not; returns True once for a batch that takes too long."""
+        # `before` is the number of the last batch that this run has completed; None if there is none.
         if not works:
             self._batches.pop(run_id, None)
             return False

@@ -14,23 +14,24 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from ha.config.query_settings import FULL, STAY
+from ha.config.query_settings import STAY
 from ha.config.sources import load
-from ha.leadership import remedy_file
-from ha.leadership.exit_codes import QUERY_STUCK
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
-from ha.spark import source_names
-from ha.spark.attaching import attached, running_queries
-from ha.spark.failures import Failure
-from ha.spark.lead_session import lead
-from ha.spark.private_names import activate
-from ha.spark.program_watch import ProgramWatch
-from ha.spark.query_events import Ended
-from ha.spark.state_defaults import for_query
-from ha.spark.supervision.regions import regions
+from ha.program import end_file
+from ha.program.end_file import End
+from ha.program.exit_codes import QUERY_STUCK
+from ha.program.request_file import program_watch
+from ha.spark.driver.lead_session import lead
+from ha.spark.queries.query_events import QueryEnded
+from ha.spark.queries.query_failures import Failure
+from ha.spark.session import source_names
+from ha.spark.session.private_names import activate
+from ha.spark.session.reattaching import attached, running_queries
+from ha.spark.session.state_defaults import for_query
+from ha.spark.supervision.flow import regions
 from ha.spark.supervision.runner import Runner
-from ha.spark.supervision.settling import SettleWatch, settle
+from ha.spark.supervision.settling import settle, settle_watch
 from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
 from ha.spark.supervision.supervisor import Supervisor
 from leader.errors import InvalidName, InvalidSettings, QueryFailed
@@ -63,7 +64,7 @@ class Job:
         Args:
             name: of the job.
             named_sources: whether the sources of new queries have names, which :func:`ha.spark.named_source` gives.
-                So sources can be added, removed and moved later. A query with a checkpoint goes on as it was begun.
+                So sources can be added, removed and moved later. A query with a checkpoint stays as it was begun.
             settings: as for :func:`ha.connect`.
 
         Raises:
@@ -132,7 +133,7 @@ class Job:
             source_names.check_supported(session)
         over: list[Callable[[], object]] = []
         leading = lead(self.name, session, endpoints, timeout=timeout, **self._arguments)
-        told: list[Callable[[Ended], object]] = []
+        told: list[Callable[[QueryEnded], object]] = []
         leading.watch(lambda ended: [each(ended) for each in told])
         with _terminated(over), leading as leadership:
             states = StatesWriter(leadership, self.graph, leading.reports, reconciling=attached())
@@ -140,7 +141,7 @@ class Job:
             told.append(runner.tell)
             over.append(runner.end)
             if attached():
-                runner.adopt(running_queries(session))
+                runner.reattach(running_queries(session))
             leadership.on_revoked(runner.end)
             states.start()
             try:
@@ -151,9 +152,9 @@ class Job:
                 raise runner.fenced
             if failed is not None:
                 error = QueryFailed(f"Job {self.name!r} ends, because a query has failed. {failed}")
-                if failed.remedy and supervised(self.name):
-                    remedy_file.write(failed.remedy)
+                leading.remedy = failed.remedy
                 if runner.stuck and supervised(self.name):
+                    end_file.tell(End(f"{error}", failed.remedy))
                     _log.error("%s The program is ended with code %d.", error, QUERY_STUCK)
                     logging.shutdown()
                     os._exit(QUERY_STUCK)  # the other queries end with the JVM; the sidecar's guard sees to that
@@ -164,7 +165,7 @@ class Job:
         path, restarts = Path(os.environ.get("HA_SETTLE", "")), Path(os.environ.get("HA_RESTART", ""))
         if not supervised(self.name) or not path.name or not restarts.name:
             return runner.run()
-        with SettleWatch(path, runner.end), ProgramWatch(restarts, runner.restart):
+        with settle_watch(path, runner.end), program_watch(restarts, runner.restart):
             failed = runner.run()
             if (
                 failed is None
@@ -177,24 +178,21 @@ class Job:
     @property
     def graph(self) -> Graph:
         """The declared queries, and their regions."""
-        cut = self._regions()
+        cut = regions(self._queries)
         region_of = {query: number for number, region in enumerate(cut) for query in region}
         queries = [
             GraphQuery(name, list(query.reads), list(query.writes), region_of[name])
             for name, query in self._queries.items()
         ]
-        return Graph(self._settings.failover_strategy, queries)
-
-    def _regions(self) -> list[tuple[str, ...]]:
-        return [tuple(self._queries)] if self._settings.failover_strategy == FULL else regions(self._queries)
+        return Graph(queries)
 
     def _runner(self, spark: SparkSession, leadership: Leadership, states: StatesWriter) -> Runner:
         supervisor = Supervisor(
-            self._regions(),
-            lambda: self._settings.restart_strategy(random.random, "exponential-delay"),
-            self._settings.stop_grace,
-            keep_others=self._settings.failed_region == STAY,
-            tolerated=self._settings.checkpointing_tolerable_failed_checkpoints,
+            regions(self._queries),
+            lambda: self._settings.command.restarts(random.random, "exponential-delay"),
+            self._settings.command.stop_grace,
+            keep_others=self._settings.queries.failed_region == STAY,
+            tolerated=self._settings.queries.late_batches_tolerated,
         )
 
         def writer(query: DeclaredQuery) -> Any:
@@ -212,16 +210,14 @@ class Job:
             ):
                 yield
 
-        return Runner(leadership, starters, supervisor, states, self._settings.checkpointing_timeout, settings)
+        return Runner(leadership, starters, supervisor, states, self._settings.queries.batch_deadline, settings)
 
 
 @contextmanager
 def _terminated(callbacks: list[Callable[[], object]]) -> Iterator[None]:
-    """Have SIGTERM call back, and end the process as it would have, but after the block.
-
-    As long as there are no callbacks, because nothing has been started, it ends the process at once. Nothing changes on
-    another thread than the main one, or if the program handles the signal itself.
-    """
+    """Have SIGTERM call back, and end the process as it would have, but after the block."""
+    # As long as there are no callbacks, because nothing has been started, it ends the process at once. Nothing changes
+    # on another thread than the main one, or if the program handles the signal itself.
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -17,16 +17,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ha.leadership.leadership import Leadership
-from ha.spark.attaching import since_start
-from ha.spark.failures import Failure, failure
-from ha.spark.program_watch import Tell
-from ha.spark.query_events import Ended
-from ha.spark.session import explain
+from ha.program.request_file import Tell
+from ha.spark.queries.query_events import QueryEnded
+from ha.spark.queries.query_failures import FORGOTTEN, Failure, failure
+from ha.spark.session.reattaching import since_start
+from ha.spark.session.spark_session import explain
 from ha.spark.supervision.batch_watch import BatchWatch
 from ha.spark.supervision.states import StatesWriter
-from ha.spark.supervision.supervisor import Command, End, Start, Stop, Supervisor
+from ha.spark.supervision.supervisor import Command, QueryEnd, Start, StopQuery, Supervisor
 from leader.errors import Fenced, QueryFailed
-from leader.job.requests import State
+from leader.job.request_folder import State
 from store.clock import now
 
 AUDIT_S = 10.0
@@ -34,8 +34,7 @@ AUDIT_S = 10.0
 
 _log = logging.getLogger("ha")
 
-Starter = Callable[[], Any]
-"""Returns the query's writer, not started."""
+Starter = Callable[[], Any]  # returns the query's writer, not started
 
 Event = Callable[[], list[Command]]
 
@@ -61,16 +60,8 @@ class Runner:
         batch_timeout: float = 0.0,
         settings: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            leadership: of the job.
-            starters: of each query.
-            supervisor: decides.
-            states: shows what is going on.
-            batch_timeout: seconds that a batch may take; 0 for ever.
-            settings: makes the session's settings for a query that is built and started in the block.
-        """
+        # A batch may take `batch_timeout` seconds; 0 for ever. `settings` makes the session's settings for a query that
+        # is built and started in the block.
         self._starting = threading.Lock()
         self._settings = settings
         self._leadership, self._starters, self._supervisor, self._states = leadership, starters, supervisor, states
@@ -79,17 +70,15 @@ class Runner:
         """By run id: name of the query, attempt, and the query itself."""
         self._inactive: set[str] = set()
         self._batches = BatchWatch(batch_timeout) if batch_timeout else None
-        self._looks: set[str] = set()
-        """Run ids of the queries that a thread asks for their batch."""
-        self.fenced: Fenced | None = None
-        """The reason for a query's failure, if another leader has taken over."""
+        self._looks: set[str] = set()  # run ids of the queries that a thread asks for their batch
+        self.fenced: Fenced | None = None  # the reason for a query's failure, if another leader has taken over
         self._restarts: list[_Restart] = []
         self._over = threading.Event()
-        self._adopted: dict[str, StreamingQuery] = {}
+        self._reattached: dict[str, StreamingQuery] = {}
 
-    def adopt(self, queries: Mapping[str, StreamingQuery]) -> None:
+    def reattach(self, queries: Mapping[str, StreamingQuery]) -> None:
         """Take these queries, by name, for those that the first start would start."""
-        self._adopted = {name: query for name, query in queries.items() if name in self._starters}
+        self._reattached = {name: query for name, query in queries.items() if name in self._starters}
 
     @property
     def stuck(self) -> bool:
@@ -101,8 +90,8 @@ class Runner:
         """The queries that have been started and have not ended, by name; for the thread of :meth:`run`."""
         return {name: query for name, _, query in self._runs.values()}
 
-    def tell(self, ended: Ended) -> None:
-        """Tell of the end of a query; returns at once."""
+    def tell(self, ended: QueryEnded) -> None:
+        """Report the end of a query; returns at once."""
         self._events.put(lambda: self._ended(ended.run_id, ended.error))
 
     def restart(self, query: str, tell: Tell) -> None:
@@ -110,7 +99,7 @@ class Runner:
         self._events.put(lambda: self._restart(query, tell))
 
     def end(self) -> None:
-        """Have :meth:`run` return: nothing is started any more, and whoever leads stops the queries."""
+        """Have :meth:`run` return: nothing is started any more, and the leading block stops the queries."""
         self._over.set()
         self._events.put(None)
 
@@ -123,7 +112,7 @@ class Runner:
         try:
             while True:
                 for command in commands:
-                    if isinstance(command, End):
+                    if isinstance(command, QueryEnd):
                         failing = command.failure is not None
                         return command.failure
                     self._execute(command)
@@ -155,7 +144,7 @@ class Runner:
             again = " again" if command.attempt > 1 else ""
             _log.info("%s: starting %s%s.", self._leadership.job, ", ".join(command.queries), again)
             work, about = self._start_all, command
-        elif isinstance(command, Stop):
+        elif isinstance(command, StopQuery):
             work, about = self._stop, command  # type: ignore[assignment]
         threading.Thread(target=work, args=(about,), name="ha-query", daemon=True).start()
 
@@ -174,13 +163,13 @@ class Runner:
                 self._answer(name, command.attempt, failure(name, text), text)
 
     def _start(self, name: str, attempt: int) -> None:
-        if (adopted := self._adopted.pop(name, None)) is not None:
+        if (reattached := self._reattached.pop(name, None)) is not None:
             after = since_start()
             _log.info(
-                "%s: %s runs, and is adopted %.2f s after the program's start.", self._leadership.job, name, after
+                "%s: %s runs, and is reattached %.2f s after the program's start.", self._leadership.job, name, after
             )
-            run_id = str(adopted.runId)
-            self._events.put(lambda: self._started(name, attempt, run_id, adopted))
+            run_id = str(reattached.runId)
+            self._events.put(lambda: self._started(name, attempt, run_id, reattached))
             return
         # A session is shared, and Spark takes its settings when sources are read, and when a query starts.
         with self._starting, self._settings(name):
@@ -194,9 +183,9 @@ class Runner:
         run_id = str(query.runId)
         self._events.put(lambda: self._started(name, attempt, run_id, query))
         if self._over.is_set():
-            query.stop()  # whoever leads may have stopped all queries before this one was there
+            query.stop()  # the leading block may have stopped all queries before this one was there
 
-    def _stop(self, command: Stop) -> None:
+    def _stop(self, command: StopQuery) -> None:
         for name, attempt, query in list(self._runs.values()):
             if (name, attempt) == (command.query, command.attempt):
                 try:
@@ -225,6 +214,8 @@ class Runner:
         failed = self._read(name, error) if error is not None else None
         if failed is not None and error is not None:
             self._say(failed, error)
+            if FORGOTTEN in error:
+                return [QueryEnd(failed)]
         return self._supervisor.ended(name, attempt, failed, now())
 
     def _restart(self, query: str, tell: Tell) -> list[Command]:
@@ -265,7 +256,7 @@ class Runner:
         gone = {run_id for run_id, (_, _, query) in self._runs.items() if not query.isActive}
         for run_id in gone & self._inactive:
             error = self._runs[run_id][2].exception()
-            self.tell(Ended(None, run_id, None if error is None else f"{error}"))
+            self.tell(QueryEnded(None, run_id, None if error is None else f"{error}"))
         self._inactive = gone
 
     def _next_look(self, looked: float) -> float:

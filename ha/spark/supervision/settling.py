@@ -1,53 +1,40 @@
 """Settling: a job's queries end after their present batches, or once they have processed all that there is.
 
 A savepoint of a stopped job is to have no batch that was published and not committed. So the sidecar asks for it by a
-file, not by a signal, which the JVM gets as well. From then on :class:`ha.spark.Output` begins no batch any more, and
-those that it has begun are awaited. Interrupted batches are done again by whoever goes on from there.
+file, not by a signal, which the JVM gets as well. From then on :class:`ha.spark.Output` begins no batch, and those that
+it has begun are awaited. A job that resumes from there does interrupted batches again.
 """
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from ha.leadership import settle_file
 from ha.leadership.leadership import Leadership
-from ha.spark.asked_watch import AskedWatch
-from ha.spark.supervision.flow import Edges, readers_first
+from ha.program import settle_file
+from ha.program.request_file import asked_watch
+from ha.spark.supervision.flow import Flow, readers_first
 from store.clock import BOOT_CLOCK, now
 from store.errors import Invalid
 
 POLL_S = 0.02
 
 
-class SettleWatch(AskedWatch):
-    """Calls back once when the sidecar asks for it, while its block lasts."""
+def settle_watch(path: Path, callback: Callable[[], object]) -> AbstractContextManager[None]:
+    """Call back once when the sidecar asks for it, while the block lasts."""
 
-    def __init__(self, path: Path, callback: Callable[[], object]) -> None:
-        """Look for nothing yet."""
+    def look() -> bool:
+        found = path.exists()
+        if found:
+            callback()
+        return found
 
-        def look() -> bool:
-            found = path.exists()
-            if found:
-                callback()
-            return found
-
-        super().__init__(path, look, "ha-settle")
+    return asked_watch(path, look, "ha-settle")
 
 
-def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph: Iterable[Edges]) -> bool:
-    """Let the queries of a job end in order, if the sidecar asks for that. They may still run afterwards.
-
-    Args:
-        path: of the file by which the sidecar asks.
-        leadership: of the job.
-        queries: those that run, by name.
-        graph: what they read and write.
-
-    Returns:
-        Whether the sidecar asks for it.
-    """
+def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph: Iterable[Flow]) -> bool:
+    """If the sidecar asks for it, let queries end in order (they may still run afterwards); return whether it does."""
     wanted = settle_file.asked(path)
     if wanted is None:
         return False
@@ -66,11 +53,11 @@ def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph
     return True
 
 
-def _drain(queries: Mapping[str, Any], graph: Iterable[Edges], end: float) -> bool:
+def _drain(queries: Mapping[str, Any], graph: Iterable[Flow], end: float) -> bool:
     """Have the queries process all that there is, writers first; returns whether they have."""
     try:
         names = readers_first(queries, graph)
-    except Invalid:  # they feed each other, so nobody knows when that is over
+    except Invalid:  # they feed each other, so the end of that is unknown
         return False
     for name in reversed(names):
         done = threading.Event()

@@ -1,7 +1,7 @@
 """The graph of a job and the states of its queries, as files of the leader directory that any host can read.
 
 The job's own state follows from theirs: RESTARTING while a query waits for its restart, FAILING while the others are
-stopped because one has failed for good. Whatever else the job's state says is somebody else's, and stays.
+stopped because one has failed for good. Any other state of the job has another owner, and stays.
 
 Both are written when they change and never otherwise, by a thread of their own: a store that is slow or away holds up
 no restart. Of several changes meanwhile the last one is written. See decision 39.
@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from ha.leadership.leadership import Leadership
-from ha.spark.query_reports import QueryReports
+from ha.spark.queries.query_reports import QueryReports
 from ha.spark.supervision.supervisor import Query, QueryState
 from leader.errors import NotLeader, Unreadable
 from leader.job.fenced_directory import FencedDirectory
@@ -27,11 +27,8 @@ from store.errors import Conflict, Invalid, StoreError
 
 T = TypeVar("T")
 
-RETRY_S = 0.5
-"""Pause before the next try when the store did not answer."""
-
-CLOSE_TIMEOUT_S = 5.0
-"""Longest time that closing waits for the last states to be written."""
+RETRY_S = 0.5  # pause before the next try when the store did not answer
+CLOSE_TIMEOUT_S = 5.0  # longest time that closing waits for the last states to be written
 
 _log = logging.getLogger("ha")
 
@@ -48,7 +45,6 @@ class GraphQuery(msgspec.Struct, frozen=True):
 class Graph(msgspec.Struct, frozen=True):
     """The graph of a job's queries: what they read and write, and which of them restart together."""
 
-    failover_strategy: str
     queries: list[GraphQuery]
 
 
@@ -70,13 +66,8 @@ class States(msgspec.Struct, frozen=True):
 
 
 def read(directory: FencedDirectory) -> tuple[Graph | None, States | None]:
-    """Return a job's graph and the states of its queries; None for what was never written.
-
-    Raises:
-        Fenced: another leader has taken over meanwhile; look again.
-        StoreError: the store did not answer.
-        Unreadable: another version of this package has written one of them.
-    """
+    """Return a job's graph and the states of its queries; None for what was never written."""
+    # Raises `Unreadable` if another version of this package has written one of them.
     return _decoded(graph_of(directory), Graph), _decoded(_states_of(directory), States)
 
 
@@ -86,14 +77,7 @@ class StatesWriter:
     def __init__(
         self, leadership: Leadership, graph: Graph, reports: QueryReports | None = None, *, reconciling: bool = False
     ) -> None:
-        """Write nothing yet.
-
-        Args:
-            leadership: of the job.
-            graph: its queries.
-            reports: told the states as well.
-            reconciling: whether the job is RECONCILING, until no query is STARTING any more.
-        """
+        """Write nothing yet; with ``reconciling`` the job is RECONCILING, until no query is STARTING any more."""
         self._reports = reports
         self._reconciling = reconciling
         self._leadership = leadership
@@ -111,12 +95,7 @@ class StatesWriter:
         self._thread.start()
 
     def show(self, queries: Iterable[Query], *, failing: bool = False) -> None:
-        """Have these states written, if they are others than before. Returns at once.
-
-        Args:
-            queries: all of the job.
-            failing: whether the program ends because of a failure.
-        """
+        """Have these states written, if they are others than before; ``failing`` ends the program. Returns at once."""
         states = [ShownQuery(each.name, each.state, each.restarts, each.error, each.run_id) for each in queries]
         waits = any(each.state is QueryState.RESTARTING for each in states)
         self._reconciling = self._reconciling and any(each.state is QueryState.STARTING for each in states)
@@ -158,7 +137,7 @@ class StatesWriter:
             except NotLeader:
                 return  # the states are the next leader's
             except Invalid as error:
-                _log.warning("%s: `ha queries` does not show its queries: %s", self._leadership.job, error)
+                _log.warning("%s: `ha job queries` does not show its queries: %s", self._leadership.job, error)
                 return
             except StoreError as error:
                 if not failing:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
 from ha.config.restart_strategy import RestartStrategy
-from ha.spark.failures import Failure
+from ha.spark.queries.query_failures import Failure
 
 
 class QueryState(StrEnum):
@@ -25,19 +25,14 @@ class QueryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start these queries of one region, one after the other.
-
-    Attributes:
-        queries: names, in the order of their declaration.
-        attempt: number of this start of the region.
-    """
+    """Start these queries of one region, in the order of their declaration; ``attempt`` counts the region's starts."""
 
     queries: tuple[str, ...]
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopQuery:
     """Stop a running query."""
 
     query: str
@@ -45,34 +40,25 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """End the program: the job has finished, or this failure is left to whoever runs the program."""
+class QueryEnd:
+    """End the program: the job has finished, or this failure is left to the program's guard."""
 
     failure: Failure | None
 
 
-Command = Start | Stop | End
+Command = Start | StopQuery | QueryEnd
 
 
 @dataclass(slots=True)
 class Query:
-    """One query, as far as the supervisor knows.
+    """One query, as far as the supervisor knows."""
 
-    Attributes:
-        name: of the query.
-        state: as it is shown.
-        restarts: how often it was started again.
-        error: the last one, in one line; empty if there was none.
-        run_id: of Spark, of the present or last run; empty before the first one.
-    """
-
-    name: str
-    state: QueryState = QueryState.STARTING
-    restarts: int = 0
-    error: str = ""
-    run_id: str = ""
-    overdue: int = 0
-    """Batches in a row that took too long."""
+    name: str  # of the query
+    state: QueryState = QueryState.STARTING  # as it is shown
+    restarts: int = 0  # how often it was started again
+    error: str = ""  # the last one, in one line; empty if there was none
+    run_id: str = ""  # of Spark, of the present or last run; empty before the first one
+    overdue: int = 0  # batches in a row that took too long
     live: bool = False  # a start was commanded, and no end of it was reported
     runs: bool = False
 
@@ -90,8 +76,7 @@ class _Region:
         self.phase = _Phase.ACTIVE
         self.attempt = 0
         self.failure: Failure | None = None
-        self.late = False
-        """It has failed only because queries had not stopped in time; once they have, it goes on."""
+        self.late = False  # it has failed only because queries had not stopped in time; once they have, it resumes
         self.restart_at = self.stop_by = 0.0
 
     @property
@@ -100,7 +85,7 @@ class _Region:
 
     @property
     def over(self) -> bool:
-        """Whether nothing will happen in it any more."""
+        """Whether it is over for good."""
         finished = all(query.state is QueryState.FINISHED for query in self.queries)
         return not self.live and (self.phase is _Phase.FAILED or finished)
 
@@ -117,15 +102,9 @@ class Supervisor:
         keep_others: bool = False,
         tolerated: int = 0,
     ) -> None:
-        """Command nothing yet.
-
-        Args:
-            regions: names of the queries of each region.
-            strategy: returns a new strategy, for one region.
-            stop_timeout: seconds in which a query stops, or its region is given up.
-            keep_others: whether the other regions go on when one is given up; else the program ends.
-            tolerated: batches in a row of one query that may take too long without a failure of its region.
-        """
+        # `strategy` returns a new one, for one region. A query stops within `stop_timeout` seconds, or its region is
+        # given up; with `keep_others` the other regions keep running then, else the program ends. So many batches in a
+        # row of one query are tolerated that take too long, without a failure of its region.
         self._regions = [_Region([Query(name) for name in names], strategy()) for names in regions]
         self._region_of = {query.name: region for region in self._regions for query in region.queries}
         self.queries = {query.name: query for region in self._regions for query in region.queries}
@@ -133,8 +112,7 @@ class Supervisor:
         self._stop_timeout = stop_timeout
         self._keep_others = keep_others
         self._tolerated = tolerated
-        self.stuck = False
-        """Whether the failure of the end is that a query does not stop."""
+        self.stuck = False  # whether the failure of the end is that a query does not stop
         self._ended = False
 
     def begin(self) -> list[Command]:
@@ -148,7 +126,7 @@ class Supervisor:
             return []
         found.runs, found.run_id = True, run_id
         if region.phase is not _Phase.ACTIVE:
-            return [Stop(query, attempt)]
+            return [StopQuery(query, attempt)]
         found.state = QueryState.RUNNING
         return []
 
@@ -169,15 +147,8 @@ class Supervisor:
         return self._unless_over([*commands, *self._advance(region, now)])
 
     def overdue(self, query: str, attempt: int, failure: Failure, now: float, *, completed: bool) -> list[Command]:
-        """Interrupt a batch that takes too long: its region starts again.
-
-        Args:
-            query: its name.
-            attempt: of its region.
-            failure: says how long the batch took.
-            now: the time.
-            completed: whether this run of the query has completed a batch before.
-        """
+        """Interrupt a batch that takes too long: its region starts again."""
+        # `completed` says whether this run of the query has completed a batch before.
         region, found = self._region_of[query], self.queries[query]
         if self._ended or attempt != region.attempt or not found.runs or region.phase is not _Phase.ACTIVE:
             return []
@@ -207,12 +178,7 @@ class Supervisor:
         return tuple(each.name for each in region.queries), region.attempt
 
     def restarted(self, query: str, before: int) -> Failure | bool:
-        """Return whether a region that was to start again runs now, or the failure that has come in between.
-
-        Args:
-            query: of the region.
-            before: number of its start before that.
-        """
+        """Return whether a region runs again after this number of its starts, or the failure that came in between."""
         region = self._region_of[query]
         if region.failure is not None and (region.attempt > before or region.phase is _Phase.FAILED):
             return region.failure
@@ -277,7 +243,7 @@ class Supervisor:
         return [self._start(region)]
 
     def _stop(self, region: _Region) -> list[Command]:
-        return [Stop(query.name, region.attempt) for query in region.queries if query.runs]
+        return [StopQuery(query.name, region.attempt) for query in region.queries if query.runs]
 
     def _give_up(self, region: _Region, failure: Failure) -> list[Command]:
         asked = region.phase is _Phase.STOPPING
@@ -285,7 +251,7 @@ class Supervisor:
         for query in region.queries:
             query.state = QueryState.FAILED
         if not self._keep_others:
-            return [End(failure)]
+            return [QueryEnd(failure)]
         return [] if asked else self._stop(region)
 
     def _stuck(self, region: _Region) -> Failure:
@@ -297,9 +263,9 @@ class Supervisor:
         """Return the commands, or the end alone if it is among them or nothing is left to do."""
         if self._ended:
             return []
-        end = next((each for each in commands if isinstance(each, End)), None)
+        end = next((each for each in commands if isinstance(each, QueryEnd)), None)
         if end is None and all(region.over for region in self._regions):
-            end = End(next((region.failure for region in self._regions if region.phase is _Phase.FAILED), None))
+            end = QueryEnd(next((region.failure for region in self._regions if region.phase is _Phase.FAILED), None))
         if end is None:
             return commands
         self._ended = True

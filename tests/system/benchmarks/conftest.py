@@ -11,7 +11,6 @@ from tests.system.benchmarks.contenders import MODULES, Contenders
 
 @pytest.fixture(params=sorted(MODULES))
 def contenders(request: pytest.FixtureRequest, zookeeper_hosts: str, tmp_path: Path) -> Iterator[Contenders]:
-    """The contenders of one job, for each baseline."""
     with Contenders(request.param, zookeeper_hosts, tmp_path) as made:
         yield made
     for log in sorted(tmp_path.glob("*.log")):

@@ -68,10 +68,7 @@ class Contenders:
             process.wait(PATIENCE_S)
         until(lambda: not any(map(runs, commands)), "the commands have ended")
 
-    # --- processes
-
     def contend(self, *names: str) -> None:
-        """Start contenders, and wait until they contend."""
         for name in names:
             options = [self.job, "--contender", name, "--", "sh", "-c", STEP]
             self._start(name, [MODULES[self.baseline], *options])
@@ -87,7 +84,6 @@ class Contenders:
             client.close()
 
     def read(self) -> None:
-        """Start a reader."""
         self._start(
             READER, ["benchmarks.baselines.reading", self.baseline, self.job, "--every", "0.05", "--timeout", "0.5"]
         )
@@ -95,43 +91,30 @@ class Contenders:
     def _start(self, name: str, arguments: Sequence[str]) -> None:
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
-                env=self._environment,
-                cwd=self._folder,
-                stdout=log,
-                stderr=log,
+                [sys.executable, "-m", *arguments], env=self._environment, cwd=self._folder, stdout=log, stderr=log
             )
 
     def signal(self, name: str, number: signal.Signals) -> int:
-        """End a contender; returns its exit code."""
         self._processes[name].send_signal(number)
         return self.code(name)
 
     def code(self, name: str) -> int:
-        """Wait until a contender ends; return its exit code."""
         return self._processes[name].wait(PATIENCE_S)
 
     def log(self, name: str) -> str:
-        """Return its output."""
         return (self._folder / f"{name}.log").read_text()
 
-    # --- commands
-
     def tell(self, name: str, code: int) -> None:
-        """Make a contender's command end."""
         (self._folder / f"{name}.new").write_text(str(code))
         (self._folder / f"{name}.new").rename(self._folder / f"{name}.end")
 
     def beats(self) -> list[str]:
-        """Return the contenders of all started commands, in order."""
         return [contender for contender, _ in self._beats()]
 
     def commands(self, name: str) -> list[int]:
-        """Process ids of a contender's commands."""
         return [pid for contender, pid in self._beats() if contender == name]
 
     def runs(self, name: str) -> bool:
-        """Whether the newest command of a contender runs, and is not frozen."""
         pids = self.commands(name)
         return bool(pids) and runs(pids[-1]) and not _frozen(pids[-1])
 
@@ -140,16 +123,11 @@ class Contenders:
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
         return [(line.split()[0], int(line.split()[1])) for line in lines if line.endswith("\n")]
 
-    # --- the history
-
     def events(self, kind: type[E], since: float = 0.0) -> list[E]:
-        """Return the history's events of one kind."""
         found: list[Any] = load(self._history) if self._history.exists() else []
         return [each for each in found if isinstance(each, kind) and each.at >= since]
 
     def led_by(self, name: str, since: float = 0.0) -> Granted:
-        """Wait until a contender is granted the leadership, and its command runs."""
-
         def grant() -> Granted | None:
             return next((each for each in self.events(Granted, since) if each.contender == name), None)
 
@@ -167,7 +145,6 @@ class Contenders:
 
 
 def kill(contenders: Contenders, name: str) -> float:
-    """Kill a contender without warning; return the time."""
     at = now()
     contenders.signal(name, signal.SIGKILL)
     return at

@@ -68,15 +68,13 @@ def test_a_contender_that_is_told_to_stop_stops_its_command_first(contenders: Co
     assert contenders.led_by("b").at - revoked.at < SLACK_S
 
 
-def test_while_zookeeper_is_away_no_command_runs_and_lookups_end_in_time(
-    contenders: Contenders, sandbox: Sandbox
-) -> None:
+def test_while_zookeeper_is_away_no_command_runs_and_lookups_end(contenders: Contenders, sandbox: Sandbox) -> None:
     contenders.read()
     first = contenders.start("b")
     command = contenders.commands("a")[0]
     until(lambda: [each for each in contenders.events(LookedUp) if each.outcome == "leader"], "a lookup is answered")
     try:
-        for name in sandbox.processes:
+        for name in sandbox.names():
             if name.startswith("zookeeper"):
                 sandbox.kill(name)
         until(lambda: not contenders.runs("a"), "the command does not run", SESSION_S + SLACK_S)

@@ -33,7 +33,6 @@ CHUNK = 20
 
 
 def swept(seed: int) -> Counted:
-    """Live one life with sweeps beside it."""
     counted = Counted()
     live(FORMATS[seed % len(FORMATS)], seed, counted)
     return counted

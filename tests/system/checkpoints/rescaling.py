@@ -1,4 +1,4 @@
-"""``ha rescale`` under kill -9 at drawn points, and Spark's own repartition in place beside it.
+"""``ha checkpoint rescale`` under kill -9 at drawn points, and Spark's own repartition in place beside it.
 
 python -m tests.system.checkpoints.rescaling --kills 20 --beside 5 --program sums --partitions 8 --partitions 3
 """
@@ -25,7 +25,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import ha.spark
-from ha.spark.stored_state import QUIET
+from ha.spark.stored.stored_state import QUIET
 from leader.layout.names import REWINDING
 from tests.system.spark.test_closures import FORMATS, STATE
 
@@ -162,8 +162,6 @@ class Run:
         self.fed += 1
 
     def process(self, checkpoint: str, rows: Counter[str], source: Path | None = None, *, named: bool = True) -> None:
-        """Run the query until all input is done."""
-
         def keep(frame: DataFrame, _: int) -> None:
             rows.update(str(each) for each in frame.collect())
 
@@ -195,8 +193,9 @@ class Run:
 
     @contextmanager
     def rescaling(self, partitions: int) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run the command, in a session of processes of its own."""
-        verb = [sys.executable, "-m", "ha.cli", "rescale", self.job, QUERY, "--partitions", f"{partitions}"]
+        verb = [
+            sys.executable, "-m", "ha.cli", "checkpoint", "rescale", self.job, QUERY, "--partitions", f"{partitions}",
+        ]  # fmt: skip
         flags = ["--deep", "--yes", "--json", "--timeout", "60", "--files", self.root, "--zookeeper", ""]
         with started([*verb, *flags], self.home / "rescale.log") as process:
             yield process
@@ -360,12 +359,14 @@ def main(
             ours = under_kills(run, kills, list(numbers), click.echo)
             own = in_place(run, beside, 1 + run.partitions(), click.echo)
             seconds = {"seconds": round(time.monotonic() - began)}
-            said[program] = {"ha rescale": asdict(ours), "in place": asdict(own), "took": seconds}
+            said[program] = {"ha checkpoint rescale": asdict(ours), "in place": asdict(own), "took": seconds}
             click.echo(json.dumps(said[program]))
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text(json.dumps({"format": kind, **said}, indent=2) + "\n", encoding="utf-8")
         spark.stop()
-    sys.exit(any(each["ha rescale"]["wrecks"] or each["ha rescale"]["wrong"] for each in said.values()))
+    sys.exit(
+        any(each["ha checkpoint rescale"]["wrecks"] or each["ha checkpoint rescale"]["wrong"] for each in said.values())
+    )
 
 
 if __name__ == "__main__":

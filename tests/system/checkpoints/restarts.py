@@ -22,13 +22,13 @@ import click
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
-from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import Condition, Verified, judged
-from ha.spark.checkpoint_copy.exporting import export
-from ha.spark.failures import failure
-from ha.spark.session import configured
-from ha.spark.stored_state import QUIET
+from ha.spark.checkpoint_tools.exporting import export_checkpoint
+from ha.spark.queries.query_failures import failure
+from ha.spark.session.spark_session import configured
+from ha.spark.stored.stored_state import QUIET
 from leader.layout import tree
 from leader.layout.names import SPARK
 from store.local import LocalFiles
@@ -63,17 +63,14 @@ HIDDEN = ".last.json"
 
 
 def filtered(rows: DataFrame) -> DataFrame:
-    """Keep no state."""
     return rows.where("value % 3 > 0").withColumn("twice", fn.col("value") * 2)
 
 
 def counts(rows: DataFrame) -> DataFrame:
-    """Count by key."""
     return rows.groupBy("key").agg(fn.count("*").alias("n"), fn.sum("value").alias("sum"))
 
 
 def windows(rows: DataFrame) -> DataFrame:
-    """Sum up by windows that end."""
     late = rows.withWatermark("at", "10 seconds")
     return late.groupBy(fn.window("at", "8 seconds"), "key").agg(fn.sum("value").alias("sum"))
 
@@ -86,7 +83,6 @@ def pairs(rows: DataFrame) -> DataFrame:
 
 
 def firsts(rows: DataFrame) -> DataFrame:
-    """Drop what was seen before."""
     return rows.withWatermark("at", "30 seconds").dropDuplicatesWithinWatermark(["key", "value"])
 
 
@@ -104,8 +100,6 @@ def totals(rows: DataFrame) -> DataFrame:
 
 
 class Visits(StatefulProcessor):
-    """Counts a key's rows, and keeps its highest value."""
-
     def init(self, handle: Any) -> None:
         self._times = handle.getValueState("times", "n long")
         self._best = handle.getMapState("best", "of string", "value long")
@@ -198,13 +192,11 @@ class Restarts:
         self._expected = self._run(home / "never-stopped")
 
     def retained(self, place: Path | None = None) -> list[Verified]:
-        """Ask the product which batches can be continued."""
         place = place or self.whole
         with open_files(place.parent.as_uri()) as files:
             return judged(CheckpointReader(Tree(files, place.name)))
 
     def restart_from_all(self) -> None:
-        """Restart from a copy of each batch that is restorable."""
         for each in self.retained():
             if each.condition not in OURS:
                 continue
@@ -256,9 +248,11 @@ class Restarts:
 
     @contextmanager
     def _exported(self, batch: int) -> Iterator[Path]:
-        """Do what `ha export` does; the copy is gone after the block."""
+        """Do what `ha checkpoint export` does; the copy is gone after the block."""
         place = self._place()
-        export(JOB, self._query, place.as_uri(), batch=batch, files=(self._home / "ha").as_uri(), zookeeper="")
+        export_checkpoint(
+            JOB, self._query, place.as_uri(), batch=batch, files=(self._home / "ha").as_uri(), zookeeper=""
+        )
         yield place
         shutil.rmtree(place, ignore_errors=True)
 
@@ -318,7 +312,6 @@ def feed(source: Path, batches: int) -> None:
 
 
 def tried(spark: SparkSession, home: Path, program: str, kind: str, batches: int, *, holes: bool) -> Counts:
-    """Try one program in one format."""
     with configured(spark, {**SETTINGS, **FORMATS[kind]}):
         restarts = Restarts(spark, home, program, batches)
         restarts.restart_from_all()

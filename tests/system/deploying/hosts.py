@@ -35,14 +35,11 @@ class Unavailable(Exception):
 
 
 class Host:
-    """One host: a place where commands are run."""
-
     def __init__(self, name: str, space: str, folder: Path) -> None:
         self.name, self.space, self.folder = name, space, folder
         (folder / "home").mkdir(parents=True)
 
     def command(self, script: str) -> list[str]:
-        """Return the command that runs lines of a shell on this host, until one fails."""
         enter = ["ip", "netns", "exec", self.space, "unshare", "--uts", "--mount", "sh", "-c", _ENTER, "sh"]
         return [*enter, str(self.folder), "bash", "-euo", "pipefail", "-c", script]
 
@@ -52,7 +49,6 @@ class Host:
         return {**kept, "HOME": str(self.folder / "home"), "HOST": self.name, **variables}
 
     def processes(self) -> list[int]:
-        """Return what runs on this host."""
         found = subprocess.run(
             [IP, "netns", "pids", self.space], capture_output=True, text=True, timeout=COMMAND_S, check=True
         )
@@ -118,9 +114,6 @@ def _up(space: str, link: str, number: int) -> None:
 
 def _ip(*arguments: str) -> None:
     subprocess.run([IP, *arguments], check=True, capture_output=True, text=True, timeout=COMMAND_S)
-
-
-# --- relays
 
 
 @contextmanager

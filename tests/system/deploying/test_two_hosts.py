@@ -1,7 +1,8 @@
-"""A new user with two hosts, who knows the README alone: its commands are run as they stand there, on real stores.
+"""A new user with two hosts, who knows README and installation page: their commands are run as they stand.
 
-Only names are replaced: those of the stores. What the README takes for granted is made before: a Python environment
-on each host in which PySpark is installed, Spark's and Java's programs on the path, and some input.
+Only names are replaced: those of the stores, and the place of the environment. What the pages take for granted is made
+before: a Python environment on each host in which PySpark is installed, Spark's and Java's programs on the path, and
+some input.
 """
 
 import io
@@ -29,33 +30,23 @@ from tests.system.deploying.hosts import STORES, Host, Unavailable, end, hosts
 from tests.system.spark.helpers import eventually, files_of
 
 pytestmark = [
-    pytest.mark.hdfs,
-    pytest.mark.zookeeper,
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-]
+    pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900),
+]  # fmt: skip
 
 ROOT = Path(__file__).parents[3]
-PARTS = ("ha", "leader", "store", "examples", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("ha", "leader", "pyspark_ha", "store", "examples", "pyproject.toml", "README.md", "LICENSE")
 NAMES = ("host-a", "host-b")
 INSTALL_S, ASK_S, DRIVER_S = 200, 100, 300  # a busy machine needs all of it
 
 
-# --- the README
-
-
-def block(language: str, holding: str) -> str:
-    """Return the block of the README that holds some text."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+def block(language: str, holding: str, page: str = "README.md") -> str:
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     (found,) = [text for kind, text in blocks if kind == language and holding in text]
     return str(found)
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The README's commands, with other names of the stores."""
-
     build: str
     install: str
     settings: str
@@ -70,7 +61,9 @@ class Steps:
         commands, found = re.subn(r"zk1:2181\S*", zookeeper, commands)
         assert found == 1
         program = block("python", "ha.spark.lead(").replace("hdfs://nameservice1", files)
-        build, install, settings, run, look = (line.partition("  #")[0].rstrip() for line in commands.splitlines())
+        settings, run, look = (line.partition("  #")[0].rstrip() for line in commands.splitlines())
+        build, place, install = block("", "pip wheel", "docs/installation.md").splitlines()
+        install = install.replace(f"{place.rpartition(' ')[2]}/bin/", "")
         return cls(build, install, settings, run, look, program)
 
 
@@ -80,11 +73,8 @@ def test_the_readme_has_the_commands_that_are_run_here() -> None:
     assert "pip install" in steps.install
     assert steps.settings == "export HA_FILES=hdfs://elsewhere:1/x/ha HA_ZOOKEEPER=elsewhere:2"
     assert steps.run.startswith("ha run orders ")
-    assert steps.look == "ha leader orders"
+    assert steps.look == "ha job leader orders"
     compile(steps.program, "orders.py", "exec")
-
-
-# --- the hosts
 
 
 def prepare(host: Host) -> None:
@@ -108,7 +98,6 @@ def prepare(host: Host) -> None:
 
 
 def variables(host: Host) -> dict[str, str]:
-    """Return what a login on that host sets."""
     path = f"{host.folder / 'venv' / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     # Nothing is downloaded: no host here has a way to a package index.
     return {"PATH": path, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -143,8 +132,6 @@ def pair(sandbox: Sandbox, tmp_path: Path) -> Iterator[list[Host]]:
 
 
 def put(place: str, name: str, line: str) -> None:
-    """Add a file of one line to the job's input."""
-
     def write(files: Files) -> None:
         files.make_root()
         for folder in ("in", "in/orders"):
@@ -156,8 +143,6 @@ def put(place: str, name: str, line: str) -> None:
 
 
 def counted(place: str) -> Counter[str]:
-    """Return how often each line is in the job's output."""
-
     def walk(files: Files, folder: str) -> Iterator[str]:
         for entry in files.list(folder):
             path = f"{folder}/{entry.name}"
@@ -195,11 +180,10 @@ def test_a_job_under_ha_on_two_hosts_by_the_readme_alone(pair: list[Host], place
         put(place, "2.txt", "after")
         eventually(lambda: counted(place)["after"], DRIVER_S)
         assert counted(place) == {"before": 1, "after": 1}, "each line once"
-        assert "process-gone" in done(standby, steps.settings, "ha history orders", seconds=ASK_S)
+        assert "process-gone" in done(standby, steps.settings, "ha job history orders", seconds=ASK_S)
 
 
 def leader(host: Host, steps: Steps) -> str:
-    """Return the host that leads, as `ha leader` says on a host."""
     said = done(host, steps.settings, f"{steps.look} --json || true", seconds=ASK_S)
     found = re.search(r'"jobmaster": "([a-z-]+):6123"', said)
     return found[1] if found else ""
@@ -224,11 +208,9 @@ class Sidecar:
         self.lose()
 
     def lose(self) -> None:
-        """Kill everything that runs on the host."""
         end(self._host)
         self._process.kill()
         self._process.wait()
 
     def log(self) -> str:
-        """Its log so far."""
         return self._log.read_text(errors="replace")

@@ -19,12 +19,13 @@ SERVERS = [f"{kind}-{number}" for kind, count in KINDS.items() for number in ran
 
 
 class Compose(DockerCompose):
-    """Uses the installed program of Compose."""
+    def __init__(self, stack: compose.Stack) -> None:
+        super().__init__(context=str(compose.folder()), wait=False, services=SERVERS)
+        self._stack = stack
 
     @cached_property
     def compose_command_property(self) -> list[str]:
-        files = [part for name in compose.FILES for part in ("-f", name)]
-        return [*compose.command(), *files]
+        return [*compose.command(), *self._stack.arguments()]
 
     def stop(self, down: bool = True) -> None:
         """Remove everything: given a list of services, Compose removes nothing."""
@@ -42,7 +43,8 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerEn
     except DrillError as error:
         pytest.skip(f"THE DRILLS IN CONTAINERS ARE NOT RUN: {error}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HA_CLOCKS", str(environment.clocks))
-        servers = Compose(context=str(compose.folder()), wait=False, services=SERVERS)
-        with servers:
+        environment.stack.net = next(environment.stack.nets())
+        for name, value in environment.stack.variables().items():
+            patch.setenv(name, value)
+        with Compose(environment.stack):
             yield environment

@@ -11,7 +11,7 @@ from ha.drill.catalogue import DRILLS
 from ha.drill.container_environment import ContainerEnvironment
 from ha.drill.drill import Drill
 from ha.drill.ha_provider import HYBRID
-from ha.drill.outcome import Outcome
+from ha.drill.outcome import DrillOutcome
 from ha.drill.report.writing import write
 from ha.drill.runner import missing, report, run_series
 from ha.history.events import Event
@@ -26,9 +26,8 @@ REPORT = Path("build/drills/report")
 
 
 @pytest.fixture(scope="module")
-def found() -> Iterator[list[tuple[Outcome, list[Event]]]]:
-    """Outcomes of the drills; a report is written at the end."""
-    gathered: list[tuple[Outcome, list[Event]]] = []
+def found() -> Iterator[list[tuple[DrillOutcome, list[Event]]]]:
+    gathered: list[tuple[DrillOutcome, list[Event]]] = []
     yield gathered
     if gathered:
         histories = {(each.drill, each.environment, each.provider): events for each, events in gathered}
@@ -40,7 +39,7 @@ def test_the_job_survives(
     drill: Drill,
     containers: ContainerEnvironment,
     tmp_path: Path,
-    found: list[tuple[Outcome, list[Event]]],
+    found: list[tuple[DrillOutcome, list[Event]]],
     tell: Callable[[str], None],
 ) -> None:
     if lacking := missing(drill, containers):

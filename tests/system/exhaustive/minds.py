@@ -68,8 +68,6 @@ class Mind:
 
 
 class Reaction(NamedTuple):
-    """The effect of an event on a mind."""
-
     mind: Mind
     check: str | None
     """The token that it wants ZooKeeper to be asked about."""
@@ -94,7 +92,6 @@ class Minds:
         return len(self._known)
 
     def new(self, contender: str, session_id: str, token: str) -> Mind:
-        """Return a standby that has just begun to contend."""
         election = Election("job", contender, self._timing, lambda: session_id, lambda: 0.0)
         return self._react(election, [Attested(self._attestation(token)), Contend()]).mind
 
@@ -115,7 +112,6 @@ class Minds:
         return known
 
     def rename(self, mind: Mind, renaming: Renaming) -> Mind:
-        """The same under other names."""
         known = mind.renamed.get(renaming)
         if known is None:
             known = mind.renamed[renaming] = self._kept(Renamer(renaming).mind(mind.frozen))

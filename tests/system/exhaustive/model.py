@@ -108,15 +108,11 @@ class Link:
 
 
 class Answer(NamedTuple):
-    """An answer of the NameNode."""
-
     names: tuple[str, ...] = ()
     error: type[StoreError] | None = None
 
 
 class Call(NamedTuple):
-    """The command that a contender waits for."""
-
     overdue: bool = False
     """It was sent in an earlier tick."""
     answer: Answer | None = None
@@ -140,8 +136,6 @@ class Check(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A contender, and everything between it and the stores."""
-
     mind: Mind
     token: str
     """Names its session's node."""
@@ -174,7 +168,6 @@ class Parts(NamedTuple):
 
     @property
     def connected(self) -> bool:
-        """Whether ZooKeeper answers the contender."""
         return self.link is Link.UP and self.alive
 
     @property
@@ -184,8 +177,6 @@ class Parts(NamedTuple):
 
 
 class Action(NamedTuple):
-    """The next event: its kind, its contender, and its object."""
-
     kind: str
     side: int = -1
     which: int = 0
@@ -242,8 +233,6 @@ class Effect(NamedTuple):
 
 
 class State(NamedTuple):
-    """One situation."""
-
     store: Store
     durable: Store
     """The written state: the NameNode goes back to it if it forgets."""

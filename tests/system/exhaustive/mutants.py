@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from leader.election.election import Election
 from leader.election.events import Command
-from leader.election.hearing import Hearing
+from leader.election.holder_check import HolderCheck
 from leader.election.holding import Holding
 from leader.election.responses import FilesOutcome, Responses
 from leader.election.rival import RivalLease
@@ -87,9 +87,6 @@ def _not_attested(self: Holding, lease: Lease, start: float) -> float:
     return float("-inf") if lease.mode is Mode.RELEASED else start + lease.ttl * (1 - self._drift)
 
 
-# --- faults that only a forgetful NameNode reveals
-
-
 def _see_and_confirm(self: Holding, lease: Lease) -> None:
     """A renewal that is listed is taken for done."""
     self.confirm(lease)
@@ -123,31 +120,25 @@ def _any_pending(self: Holding, like: Lease) -> Lease | None:
     return None
 
 
-# --- faults that only a stranger reveals, who deletes the node of a session that lives
-
-
-def _unasked(self: Hearing) -> float:
+def _unasked(self: HolderCheck) -> float:
     """A lease is seized as soon as its node is gone, whoever could be asked."""
     del self
     return PAST
 
 
-def _at_once(self: Hearing) -> float:
+def _at_once(self: HolderCheck) -> float:
     """A holder that answers has no time to renew its lease."""
     return NEVER if self._lives is None else self._began
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault: a replacement for a part of the election."""
-
     owner: type
     name: str
     by: Callable[..., Any]
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """Run production's code with this fault."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.owner, self.name, self.by)
             yield
@@ -166,6 +157,6 @@ MUTANTS = {
     "a seizure that is listed is taken for done": Mutant(Steps, "_seize", _seize_or_hold),
     "a claim that is listed is taken for done": Mutant(Election, "_next_commands", _claim_or_grant),
     "a renewal that another was built on is sent once more": Mutant(Holding, "pending", _any_pending),
-    "a lease is seized and nobody is asked": Mutant(Hearing, "ends", _unasked),
-    "a leader that answers has no time to renew": Mutant(Hearing, "ends", _at_once),
+    "a lease is seized and nobody is asked": Mutant(HolderCheck, "ends", _unasked),
+    "a leader that answers has no time to renew": Mutant(HolderCheck, "ends", _at_once),
 }

@@ -38,8 +38,6 @@ class Renaming(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Names that occur in a part of a situation."""
-
     sequences: frozenset[int] = frozenset()
     epochs: frozenset[int] = frozenset()
     words: frozenset[str] = frozenset()
@@ -62,7 +60,6 @@ def numbering(used: frozenset[int], present: int, target: int, durable: int) -> 
 
 @cache
 def names_of(text: str) -> Names:
-    """Return the names in a path."""
     directories = [LeaderDirectory(int(epoch), session) for epoch, session in _DIRECTORY.findall(text)]
     leases = [lease for part in text.split("/") if (lease := Lease.parse(part))]
     words = [*(lease.owner for lease in leases), *(directory.session_id for directory in directories)]
@@ -74,7 +71,6 @@ def names_of(text: str) -> Names:
 
 
 def mentioned(frozen: Frozen) -> Names:
-    """Return the names that a mind acts on."""
     texts = [frozen.directory.name] if frozen.directory else []
     texts += [lease.name for lease in (frozen.seen, frozen.held, frozen.renamed) if lease]
     if not _idle(frozen):
@@ -106,7 +102,6 @@ def _idle(frozen: Frozen) -> bool:
 
 
 def paths_of(command: FilesCommand) -> list[str]:
-    """Return the paths in a command."""
     match command:
         case Rename(source, destination):
             return [source, destination]
@@ -119,14 +114,11 @@ def paths_of(command: FilesCommand) -> list[str]:
 
 
 class Renamer:
-    """Applies a renaming."""
-
     def __init__(self, renaming: Renaming) -> None:
         self._sequences, self._epochs = dict(renaming.sequences), dict(renaming.epochs)
         self._forgotten = renaming.forgotten
 
     def mind(self, frozen: Frozen) -> Frozen:
-        """A mind under other names."""
         gone, present = (None if token in self._forgotten else token for token in (frozen.gone, frozen.present))
         orphan = None if self._forgotten.intersection(frozen.orphan or ()) else frozen.orphan
         over = frozen.hearing in self._forgotten
@@ -150,16 +142,12 @@ class Renamer:
         )
 
     def lease(self, lease: Lease) -> Lease:
-        """A lease under another sequence."""
         return structs.replace(lease, sequence=self._sequences.get(lease.sequence, lease.sequence))
 
     def directory(self, directory: LeaderDirectory) -> LeaderDirectory:
-        """A leader directory under another epoch."""
         return structs.replace(directory, epoch=self._epochs.get(directory.epoch, directory.epoch))
 
     def path(self, path: str) -> str:
-        """A path, or a name, under other numbers."""
-
         def epoch(match: re.Match[str]) -> str:
             return f"{self._epochs.get(int(match[1]), int(match[1])):010d}-{match[2]}"
 

@@ -19,7 +19,6 @@ class Naming(NamedTuple):
 
 
 def naming(state: State) -> Naming:
-    """Return the naming of a situation."""
     store, durable = state.store, state.durable
     names = store.names | durable.names
     for late in state.abandoned:

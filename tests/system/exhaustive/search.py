@@ -43,8 +43,6 @@ class Found:
 
 
 class Search:
-    """One search through one world."""
-
     def __init__(self, world: World) -> None:
         self._world = world
         self._found = Found()
@@ -53,7 +51,6 @@ class Search:
         self._waiting: dict[Key, list[tuple[State, State | None, Action | None]]] = {}
 
     def run(self) -> Found:
-        """Visit everything that can happen."""
         began = process_time()
         gc.disable()  # nothing is ever thrown away, so there is no garbage
         try:

@@ -36,8 +36,6 @@ TICKS = Happening("tick")
 
 
 class Sides:
-    """All sides and stores that the search has met."""
-
     def __init__(self, bounds: Bounds, minds: Minds) -> None:
         self._bounds = bounds
         self._minds = minds
@@ -49,7 +47,6 @@ class Sides:
     # --- kept once
 
     def side(self, index: int, parts: Parts) -> Side:
-        """Return the one side with these parts."""
         known = self._sides.get((index, parts))
         if known is None:
             spared = index not in self._bounds.disturbed
@@ -59,7 +56,6 @@ class Sides:
         return known
 
     def store(self, directory: LeaderDirectory, lease: Lease) -> Store:
-        """Return the one store with this content."""
         known = self._stores.get((directory, lease))
         if known is None:
             home = directory.name
@@ -69,7 +65,6 @@ class Sides:
         return known
 
     def rename(self, index: int, side: Side, renaming: Renaming) -> Side:
-        """The same under other names."""
         known = side.after.get(renaming)
         if known is None:
             parts = side.parts

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from leader.election.announcement import Announcement
 from leader.election.election import Election
-from leader.election.hearing import Hearing
+from leader.election.holder_check import HolderCheck
 from leader.election.holding import Holding
 from leader.election.responses import Responses
 from leader.election.rival import RivalLease
@@ -62,7 +62,7 @@ _KNOWN = {
         _watched_from
         _hdfs_interval lease contact check_due
     """,
-    Hearing: "_grace _token _began _asked _lives",
+    HolderCheck: "_grace _token _began _asked _lives",
     Holding: "_drift _promises _attested _highest current present",
     Announcement: "information _contact _entries _published_version _versions_used _history",
 }
@@ -196,7 +196,7 @@ class Freezer:
             **self._freeze_hearing(rival._hearing, after),
         )
 
-    def _freeze_hearing(self, hearing: Hearing, after: Callable[[float, float], float]) -> dict[str, Any]:
+    def _freeze_hearing(self, hearing: HolderCheck, after: Callable[[float, float], float]) -> dict[str, Any]:
         if not self.asks:  # then its end is never looked at
             return {"hearing": None, "heard_from": PAST, "heard": (False, None)}
         began = after(hearing._began, hearing._grace)

@@ -37,7 +37,7 @@ from multiprocessing import get_context
 import pytest
 
 from leader.election.events import Rename
-from tests.lanes import in_background
+from tests.lanes import BOUNDED_BY_WORK, in_background
 from tests.system.exhaustive.model import FAST, SLOW, Action, Bounds, State
 from tests.system.exhaustive.mutants import MUTANTS
 from tests.system.exhaustive.naming import SEQUENCE, Renamer, Renaming
@@ -46,6 +46,8 @@ from tests.system.exhaustive.timeline import timeline
 from tests.system.exhaustive.world import World
 
 SESSION = re.compile(r"0000000[01]-0000-0000-0000-(?!0{12})[0-9a-f]{12}")
+PROCESSOR_S = 900
+"""Of each of the two processes that search; all that is below takes them 180 s each."""
 UNEVEN = (SLOW, FAST)
 """A slow holder and a fast standby come closest to each other; the other way round is searched with it."""
 
@@ -114,7 +116,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=in_background)
+    pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=in_background, initargs=(PROCESSOR_S,))
     looks = {name: pool.submit(look, name) for name in SEARCHES}
     faults = [
         *((name, False) for name in HUNTS if name in SEARCHED or name not in HARMLESS),
@@ -125,7 +127,7 @@ def running() -> Iterator[Running]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@BOUNDED_BY_WORK
 @pytest.mark.parametrize("name", SEARCHES)
 def test_never_do_two_lead(name: str, running: Running, tell: Callable[[str], None]) -> None:
     found = running.looks[name].result()
@@ -135,7 +137,7 @@ def test_never_do_two_lead(name: str, running: Running, tell: Callable[[str], No
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@BOUNDED_BY_WORK
 @pytest.mark.parametrize("name", HUNTS)
 def test_a_planted_fault_is_found(name: str, running: Running, tell: Callable[[str], None]) -> None:
     if name in SEARCHED:
@@ -158,11 +160,7 @@ def test_a_sleep_that_is_taken_for_an_end_is_found() -> None:
     assert "is told that the other's process is gone" in timeline(bounds, found)
 
 
-# --- checks of the search itself
-
-
 def walk(bounds: Bounds, seed: int, steps: int) -> Iterator[tuple[State, State]]:
-    """Follow one random path, with and without forgetting."""
     chance = random.Random(seed)  # noqa: S311  # a walk that can be repeated
     merged, exact = World(bounds), World(bounds, exact=True)
     begin = chance.randrange(len(merged.starts()))

@@ -49,7 +49,6 @@ _WORDS = {
 
 
 def timeline(bounds: Bounds, found: Found) -> str:
-    """Return the lines that lead to the violation."""
     return "\n".join(_lines(World(bounds, exact=True), found))
 
 

@@ -22,8 +22,6 @@ _TIME, _WRITE, _FORGET = Action("time"), Action("write"), Action("forget", cost=
 
 
 class World:
-    """All possible events within some bounds."""
-
     def __init__(self, bounds: Bounds, *, exact: bool = False, reduced: bool = True) -> None:
         """Know of no situation yet.
 
@@ -96,7 +94,6 @@ class World:
         return [(each, self._attempt(state, each)) for each in self.actions(state) if each.cost <= free]
 
     def actions(self, state: State) -> Iterator[Action]:
-        """Return everything that may happen next."""
         one, other = state.sides
         yield from one.actions
         yield from other.actions
@@ -202,7 +199,6 @@ class World:
         return state._replace(store=self._sides.rename_in(state.store, state.abandoned[which]) or state.store)
 
     def _write(self, state: State) -> State:
-        """Write all executed changes to the journal."""
         if state.durable is state.store:
             return state
         granted = state.granted and state.durable.directory == state.store.directory

@@ -1,11 +1,15 @@
 """Fixtures of Flink's scenarios: jobs in a test's own directory."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.leader.faulty import Place, opened
+from leader.layout.information import Record
+from leader.layout.names import LeaderDirectory, newest
+from store.local import LocalFiles
+from tests.unit.leader.conftest import arena, ids, led, place, pytest_generate_tests
+
+__all__ = ["arena", "ids", "led", "place", "pytest_generate_tests"]
 
 QUICK = {
     "HA_SHORT_TTL": "4",
@@ -17,12 +21,6 @@ QUICK = {
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """A root directory for jobs, with faults on demand."""
-    yield from opened(tmp_path / "jobs")
-
-
-@pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings of this very process: small timings, jobs in a directory of the test's own. Returns the directory."""
     for name, value in {**QUICK, "HA_FILES": (tmp_path / "jobs").as_uri()}.items():
@@ -31,3 +29,15 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "jobs"
+
+
+def record(jobs: Path) -> tuple[LeaderDirectory, Record]:
+    files = LocalFiles(jobs)
+    directory = newest([entry.name for entry in files.list("orders")])
+    assert directory is not None
+    return directory, Record.parse(entry.name for entry in files.list(f"orders/{directory.name}/record"))
+
+
+def mode(jobs: Path) -> str:
+    lease = record(jobs)[1].lease
+    return lease.mode.value if lease else ""

@@ -10,21 +10,14 @@ import pytest
 import ha
 from leader.contender.runtime import Runtime
 from leader.errors import NotLeader, Unreachable
-from leader.layout.information import Record
-from leader.layout.names import LeaderDirectory, newest
+from leader.layout.names import LeaderDirectory
 from leader.timing import Timing
 from store.clock import now
 from store.local import LocalFiles
 from store.open import open_files
+from tests.system.flink_scenarios.conftest import record
 from tests.unit.ha.waiting import PATIENCE, wait_until
 from tests.unit.leader.samples import B
-
-
-def record(jobs: Path) -> tuple[LeaderDirectory, Record]:
-    files = LocalFiles(jobs)
-    directory = newest([entry.name for entry in files.list("orders")])
-    assert directory is not None
-    return directory, Record.parse(entry.name for entry in files.list(f"orders/{directory.name}/record"))
 
 
 def sequence(jobs: Path) -> int:
@@ -34,15 +27,11 @@ def sequence(jobs: Path) -> int:
 
 
 def fence(jobs: Path) -> None:
-    """Rename the leader directory, as the next leader does."""
     LocalFiles(jobs).rename(f"orders/{record(jobs)[0].name}", f"orders/{LeaderDirectory(7, B).name}")
 
 
 def ours() -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith("ha-")}
-
-
-# --- before and after
 
 
 def test_nothing_is_touched_before_the_block_is_entered(jobs: Path) -> None:
@@ -75,9 +64,7 @@ def test_a_closed_client_answers_nothing(jobs: Path) -> None:
     assert jobs.exists()
 
 
-def test_leaving_at_the_moment_of_the_grant_ends_and_leaves_nothing_behind(
-    jobs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leaving_at_the_moment_of_the_grant_leaves_nothing_behind(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HA_SHORT_TTL", "15")  # a machine that stalls for 4 s ends no leadership here
     before = ours()
     epochs = []
@@ -92,9 +79,6 @@ def test_leaving_at_the_moment_of_the_grant_ends_and_leaves_nothing_behind(
         epochs.append(leadership.epoch)
     assert epochs == sorted(set(epochs))
     assert record(jobs)[1].released
-
-
-# --- ended once, whatever ends it
 
 
 def test_whoever_asked_is_called_once_however_often_it_ends(jobs: Path) -> None:
@@ -118,9 +102,7 @@ def test_a_leadership_that_is_lost_while_it_is_left_ends_once(jobs: Path) -> Non
     assert not record(jobs)[1].released
 
 
-def test_a_leadership_that_is_lost_while_its_work_is_being_stopped_ends_once(
-    jobs: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_leadership_lost_while_its_work_is_stopped_ends_once(jobs: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "ha")
     before, called = ours(), []
 
@@ -136,9 +118,6 @@ def test_a_leadership_that_is_lost_while_its_work_is_being_stopped_ends_once(
         leadership.on_revoked(stop)
     wait_until(lambda: ours() <= before)
     assert called == [1]
-
-
-# --- slow callbacks
 
 
 def test_a_callback_that_takes_its_time_blocks_nobody_and_keeps_the_lease(jobs: Path) -> None:
@@ -200,12 +179,7 @@ def test_a_callback_may_resign(jobs: Path) -> None:
     assert seconds[0] < 3.0
 
 
-# --- unexpected errors
-
-
-def test_an_error_on_the_contenders_thread_is_logged_and_ends_nothing(
-    jobs: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_on_the_contenders_thread_ends_nothing(jobs: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = open_files(jobs.as_uri())
     runtime = Runtime("a", Timing(), files, None)
     try:

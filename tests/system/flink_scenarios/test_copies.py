@@ -6,23 +6,15 @@ from leader.election.events import Grant, Revoke
 from leader.layout.information import LeaderInformation
 from leader.layout.lease import Mode
 from store.errors import NotFound
-from tests.system.flink_scenarios.trouble import FILES, ZOOKEEPER, cut, disconnect, in_copy, mend
+from tests.system.flink_scenarios.trouble import FILES, ZOOKEEPER, Deaf, cut, disconnect, in_copy, mend
 from tests.system.simulation.process import Process
 from tests.unit.leader.arena import LEADER_NODE, TIMING, Arena
 
 OTHER_NODE = "/jobs/payments/leader"
 
 
-@pytest.fixture
-def arena() -> Arena:
-    return Arena()
-
-
 def ephemeral(arena: Arena) -> list[str]:
     return sorted(path for path in arena.zookeeper.nodes if path.startswith(("/jobs/", "/sessions/")))
-
-
-# --- owners of mirrors
 
 
 @pytest.mark.parametrize("reconnects", [False, True], ids=["watched", "reconnected"])
@@ -92,11 +84,7 @@ def test_one_that_stops_deletes_nothing_of_the_others(arena: Arena) -> None:
     assert arena.leaders() == [standby]
 
 
-# --- a ZooKeeper that comes and goes
-
-
 def cost(arena: Arena, seconds: float = 60.0) -> tuple[int, int]:
-    """Return the operations of the file system and of ZooKeeper within that time."""
     files, nodes = arena.files.operations, arena.zookeeper.operations
     arena.run(seconds)
     return arena.files.operations - files, arena.zookeeper.operations - nodes
@@ -158,9 +146,7 @@ def test_a_zookeeper_restored_from_an_old_snapshot_moves_no_leader_and_is_brough
     assert (in_copy(arena).epoch, arena.lease.mode) == (2, Mode.ZOOKEEPER)
 
 
-def test_an_old_snapshot_restored_in_a_moment_under_a_leader_without_a_file_system_makes_two_for_a_moment(
-    arena: Arena,
-) -> None:
+def test_an_old_snapshot_restored_under_a_leader_without_a_file_system_makes_two_for_a_moment(arena: Arena) -> None:
     """A restored ZooKeeper forgets living sessions, against the assumption of S1. The fence does not need it.
 
     It takes both faults at once: a leader that reaches the file system notes there that ZooKeeper attests it no more.
@@ -189,10 +175,7 @@ def test_an_old_snapshot_restored_in_a_moment_under_a_leader_without_a_file_syst
         arena.files.list(f"orders/{before.name}")
 
 
-# --- a death between the two stores
-
-
-class DiesWhenPublished:
+class DiesWhenPublished(Deaf):
     """Its process dies when the file system holds the endpoints, and before ZooKeeper has heard of them."""
 
     def __init__(self, process: Process) -> None:
@@ -207,21 +190,6 @@ class DiesWhenPublished:
 
     def revoked(self, job: str, revoke: Revoke) -> None:
         raise AssertionError(f"{job}: {revoke.reason}")
-
-    def asked(self, job: str, successor: str) -> None:
-        pass
-
-    def requested(self, job: str) -> None:
-        pass
-
-    def believed(self, job: str, leads_until: float, holds_until: float) -> None:
-        pass
-
-    def suspected(self, job: str, contender: str) -> None:
-        pass
-
-    def said(self, job: str, sentence: str) -> None:
-        pass
 
 
 def test_a_leader_that_dies_between_the_two_stores_is_followed_and_the_copy_is_its_successors(arena: Arena) -> None:

@@ -8,11 +8,9 @@ from leader.errors import Fenced, NoLeader, Unreachable
 from leader.job.checkpoints import Checkpoints
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout import checkpoint_list
-from leader.layout import tree as job
 from leader.layout.checkpoint import Checkpoint
 from leader.layout.checkpoint_state import CheckpointState, encode
 from leader.layout.names import LeaderDirectory
-from leader.layout.tree import NOBODY
 from leader.layout.znodes import checkpoints_path
 from leader.lookup.checkpoint_reader import CheckpointReader
 from leader.lookup.reader import Reader
@@ -26,30 +24,8 @@ DIRECTORY, NEXT = LeaderDirectory(1, A), LeaderDirectory(2, B)
 HOME = f"orders/{DIRECTORY.name}/checkpoints"
 
 
-@pytest.fixture
-def led(place: Place) -> Place:
-    """A job in its first epoch."""
-    job.create(place.direct, "orders")
-    place.direct.rename(f"orders/{LeaderDirectory(0, NOBODY).name}", f"orders/{DIRECTORY.name}")
-    return place
-
-
-@pytest.fixture
-def ids(led: Place) -> Checkpoints:
-    return Checkpoints(FencedDirectory(led.files, "orders", DIRECTORY, 10.0))
-
-
 def fence(place: Place) -> None:
     place.direct.rename(f"orders/{DIRECTORY.name}", f"orders/{NEXT.name}")
-
-
-# --- the leader
-
-
-def test_it_goes_on_from_whatever_the_counter_says(ids: Checkpoints, led: Place) -> None:
-    led.direct.rename(f"{HOME}/next=1", f"{HOME}/next=1337")
-    assert [ids.next(), ids.next()] == [1337, 1338]
-    assert led.names(HOME) == ["next=1339"]
 
 
 def test_ids_and_batches_are_compared_as_numbers(ids: Checkpoints, led: Place) -> None:
@@ -72,7 +48,7 @@ def test_at_first_nothing_is_complete(ids: Checkpoints) -> None:
     [lambda ids: ids.next(), lambda ids: ids.set(9), lambda ids: ids.completed("daily", 2)],
     ids=["id", "set", "batch"],
 )
-def test_what_is_executed_after_the_fence_changes_nothing(
+def test_what_comes_after_the_fence_changes_nothing(
     ids: Checkpoints, led: Place, change: Callable[[Checkpoints], object]
 ) -> None:
     ids.completed("daily", 1)
@@ -87,9 +63,6 @@ def test_what_is_executed_after_the_fence_changes_nothing(
     assert len(led.faulty.late) == 1
     led.faulty.catch_up()
     assert led.names(f"orders/{NEXT.name}/checkpoints") == ["daily=1~1~1~~~~~", "next=2"]
-
-
-# --- readers
 
 
 @pytest.fixture
@@ -146,9 +119,7 @@ def test_a_dead_leaders_copy_is_not_believed_once_the_next_is_known(
     assert newest(reader) == (2, 3, 6)
 
 
-def test_what_cannot_be_read_is_an_error_and_nothing_older(
-    reader: CheckpointReader, copies: Copies, ids: Checkpoints, led: Place
-) -> None:
+def test_what_is_unreadable_is_an_error(reader: CheckpointReader, copies: Copies, ids: Checkpoints, led: Place) -> None:
     ids.completed("daily", 5)
     assert newest(reader) == (1, 2, 5)
     led.faulty.unreachable = True

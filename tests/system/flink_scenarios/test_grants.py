@@ -6,18 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from leader.election.events import Grant, Revoke
-from leader.layout.information import LeaderInformation
-from tests.system.flink_scenarios.trouble import FILES, cut, in_copy, said
+from tests.system.flink_scenarios.trouble import FILES, Deaf, cut, in_copy
 from tests.system.simulation.process import Process
-from tests.unit.leader.arena import LEADER_NODE, TIMING, Arena
+from tests.unit.leader.arena import LEADER_NODE, TIMING, Arena, arenas, said
+
+ARENAS = arenas(zookeeper=(True, False))
 
 
-@pytest.fixture(params=[True, False], ids=["zookeeper", "files-only"])
-def arena(request: pytest.FixtureRequest) -> Arena:
-    return Arena(zookeeper=request.param)
-
-
-class Told:
+class Told(Deaf):
     """Keeps its notifications, and whether it could believe at that moment that it leads."""
 
     def __init__(self, process: Process) -> None:
@@ -34,25 +30,10 @@ class Told:
         assert job in self.process.contender.participants
         self.revokes.append((revoke, self.process.now() < self.leads_until))
 
-    def asked(self, job: str, successor: str) -> None:
-        pass
-
-    def requested(self, job: str) -> None:
-        pass
-
     def believed(self, job: str, leads_until: float, holds_until: float) -> None:
         assert job in self.process.contender.participants
         assert leads_until <= holds_until
         self.leads_until = leads_until
-
-    def published(self, job: str, information: LeaderInformation) -> None:
-        pass
-
-    def suspected(self, job: str, contender: str) -> None:
-        pass
-
-    def said(self, job: str, sentence: str) -> None:
-        pass
 
 
 def contend(process: Process, job: str) -> Told:
@@ -60,9 +41,6 @@ def contend(process: Process, job: str) -> Told:
     process.contender.join(job, told)
     process.contender.contend(job)
     return told
-
-
-# --- granted
 
 
 def test_one_session_id_is_in_the_grant_the_directory_the_lease_and_the_copy(arena: Arena) -> None:
@@ -122,9 +100,6 @@ def test_a_standby_publishes_nothing_even_under_the_leaders_session_id(arena: Ar
     arena.run(60)
     assert (arena.endpoints(), arena.copy if arena.ensemble else b"") == before
     assert standby.participant().election.state.information is None
-
-
-# --- revoked
 
 
 def test_belief_ends_by_the_clock_before_anybody_says_so(arena: Arena) -> None:
@@ -194,9 +169,6 @@ def test_what_the_store_refuses_is_said_by_every_contender_that_meets_it(arena: 
         assert len([sentence for sentence in said(standby) if "safe mode" in sentence]) == 1
 
 
-# --- one after another
-
-
 @pytest.mark.parametrize("how", ["crash", "release"])
 def test_one_leader_after_another_and_each_is_in_the_copy(how: str) -> None:
     arena = Arena()
@@ -233,7 +205,6 @@ def test_those_that_join_later_lead_when_those_before_them_have_died() -> None:
 
 
 def actions(arena: Arena, process: Process, other: Process, session_id: str) -> list[Callable[[], None]]:
-    """Requests that a process may get at any moment."""
     contender, address = process.contender, {"jobmaster": f"{process.name}:1"}
     return [
         lambda: contender.release("orders"),

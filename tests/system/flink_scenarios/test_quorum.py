@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 import ha
-from leader.layout.information import Record
-from leader.layout.names import LeaderDirectory, newest
-from store.local import LocalFiles
+from tests.system.flink_scenarios.conftest import mode, record
 from tests.unit.ha.waiting import PATIENCE, wait_until
 from tests.unit.store.zookeeper.helpers import Server, free_ports
 
@@ -30,14 +28,6 @@ def servers(tmp_path: Path) -> Iterator[list[Server]]:
         each.kill()
 
 
-def look(jobs: Path) -> tuple[LeaderDirectory, str]:
-    files = LocalFiles(jobs)
-    directory = newest([entry.name for entry in files.list("orders")])
-    assert directory is not None
-    lease = Record.parse(entry.name for entry in files.list(f"orders/{directory.name}/record")).lease
-    return directory, lease.mode.value if lease else ""
-
-
 def test_a_minority_that_is_left_moves_no_leader_and_fails_no_lookup(jobs: Path, servers: list[Server]) -> None:
     hosts = ",".join(each.hosts for each in servers)
     revoked: list[str] = []
@@ -46,13 +36,13 @@ def test_a_minority_that_is_left_moves_no_leader_and_fails_no_lookup(jobs: Path,
         ha.connect(zookeeper=hosts) as client,
     ):
         leadership.on_revoked(lambda: revoked.append("revoked"))
-        wait_until(lambda: look(jobs)[1] == "zookeeper", LONG)
+        wait_until(lambda: mode(jobs) == "zookeeper", LONG)
         wait_until(lambda: client.leader("orders", PATIENCE).source.value == "zookeeper", LONG)
-        before = look(jobs)[0]
+        before = record(jobs)[0]
 
         for each in servers[:2]:
             each.kill()
-        wait_until(lambda: look(jobs)[1] == "hdfs", LONG)
+        wait_until(lambda: mode(jobs) == "hdfs", LONG)
         wait_until(lambda: client.leader("orders", PATIENCE).source.value == "hdfs", LONG)
         assert leadership.is_leader()
         leadership.confirm({"rest": "a:2"})
@@ -61,8 +51,8 @@ def test_a_minority_that_is_left_moves_no_leader_and_fails_no_lookup(jobs: Path,
 
         for each in servers[:2]:
             each.up()
-        wait_until(lambda: look(jobs)[1] == "zookeeper", LONG)
+        wait_until(lambda: mode(jobs) == "zookeeper", LONG)
         wait_until(lambda: client.leader("orders", PATIENCE).source.value == "zookeeper", LONG)
         wait_until(lambda: dict(client.leader("orders", PATIENCE).endpoints) == {"rest": "a:2"}, LONG)
         assert leadership.is_leader()
-        assert (look(jobs)[0], revoked) == (before, [])
+        assert (record(jobs)[0], revoked) == (before, [])

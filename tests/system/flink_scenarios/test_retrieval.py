@@ -9,13 +9,12 @@ import pytest
 
 import ha
 from leader.errors import NoLeader
-from leader.layout.information import Record, decode
-from leader.layout.names import newest
+from leader.layout.information import decode
 from leader.layout.znodes import leader_path
 from leader.lookup.answers import Answer
 from store.errors import NotFound
-from store.local import LocalFiles
 from store.zookeeper import Children, Create, Delete, Event, Exists, Get, Kind, Set, Sync, ZooKeeper
+from tests.system.flink_scenarios.conftest import mode
 from tests.unit.ha.waiting import PATIENCE, wait_until
 from tests.unit.store.zookeeper.helpers import Heard, Server, connected, submit
 
@@ -23,8 +22,6 @@ pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(120)]
 
 
 class Watch:
-    """A watch on its own thread, with its answers."""
-
     def __init__(self, client: ha.Client) -> None:
         self.answers: list[Answer | None] = []
         self.news = threading.Condition()
@@ -39,7 +36,6 @@ class Watch:
 
     @property
     def found(self) -> list[tuple[int, str]]:
-        """Return epoch and address of each leader that it yielded."""
         return [(answer.epoch, answer.endpoints["rest"]) for answer in self.answers if answer]
 
     def until(self, condition: Callable[[], bool]) -> None:
@@ -59,21 +55,12 @@ def watching(**settings: str) -> Iterator[Watch]:
     assert len(watch.answers) == before
 
 
-def mode(jobs: Path) -> str:
-    files = LocalFiles(jobs)
-    directory = newest([entry.name for entry in files.list("orders")])
-    assert directory is not None
-    lease = Record.parse(entry.name for entry in files.list(f"orders/{directory.name}/record")).lease
-    return lease.mode.value if lease else ""
-
-
 def settle(jobs: Path, how: str = "zookeeper") -> None:
     wait_until(lambda: mode(jobs) == how, what=f"the lease is in mode {how}")
 
 
 @pytest.fixture
 def zookeeper(server: Server, request: pytest.FixtureRequest) -> Iterator[ZooKeeper]:
-    """A plain client in this test's own chroot."""
     with connected(f"{server.hosts}/{request.node.name}") as client:
         yield client
 
@@ -83,12 +70,7 @@ def address(server: Server, request: pytest.FixtureRequest) -> str:
     return f"{server.hosts}/{request.node.name}"
 
 
-# --- copies
-
-
-def test_what_a_leader_confirms_is_what_readers_find_in_zookeeper_each_time(
-    jobs: Path, zookeeper: ZooKeeper, address: str
-) -> None:
+def test_what_a_leader_confirms_is_what_readers_find_each_time(jobs: Path, zookeeper: ZooKeeper, address: str) -> None:
     with ha.connect(zookeeper=address) as client:
         with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE, zookeeper=address) as leadership:
             for rest in ("a:1", "a:2", "a:3"):
@@ -110,9 +92,7 @@ def test_what_a_leader_confirms_is_what_readers_find_in_zookeeper_each_time(
     assert jobs.exists()
 
 
-def test_a_program_that_is_busy_with_its_grant_keeps_nobody_from_repairing_its_copy(
-    jobs: Path, zookeeper: ZooKeeper, address: str
-) -> None:
+def test_a_program_busy_with_its_grant_does_not_delay_its_copy(jobs: Path, zookeeper: ZooKeeper, address: str) -> None:
     with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE, zookeeper=address):
         settle(jobs)
         path = leader_path("orders")
@@ -149,12 +129,7 @@ def test_a_watch_hears_of_its_own_node_and_of_none_of_its_neighbours(zookeeper: 
     assert heard.all == [Event(Kind.CREATED, path)]
 
 
-# --- watching
-
-
-def test_a_watch_through_an_outage_of_zookeeper_tells_what_changed_and_nothing_else(
-    jobs: Path, server: Server, address: str
-) -> None:
+def test_a_watch_through_an_outage_tells_what_changed_and_no_more(jobs: Path, server: Server, address: str) -> None:
     with watching(zookeeper=address) as watch:
         watch.until(lambda: watch.answers == [None])
         with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE, zookeeper=address, contender="a") as first:
@@ -177,9 +152,7 @@ def test_a_watch_through_an_outage_of_zookeeper_tells_what_changed_and_nothing_e
         watch.until(lambda: watch.answers[-1] is None)
 
 
-def test_a_watch_that_begins_during_an_outage_finds_the_leader_and_announces_it_once(
-    jobs: Path, server: Server, address: str
-) -> None:
+def test_a_watch_that_begins_in_an_outage_announces_the_leader_once(jobs: Path, server: Server, address: str) -> None:
     server.kill()
     with watching(zookeeper=address) as early:
         early.until(lambda: early.answers == [None])

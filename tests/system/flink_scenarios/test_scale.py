@@ -13,7 +13,6 @@ from leader.layout.znodes import leader_path
 from leader.lookup.answers import Source
 from leader.lookup.reader import Reader
 from leader.timing import Timing
-from store.files import Entry
 from store.zookeeper import Connection
 from tests.system.flink_scenarios.copies import Copies
 from tests.unit.ha.waiting import wait_until
@@ -26,8 +25,6 @@ LEASE = Lease(2, Mode.ZOOKEEPER, 60_000, A, "cafe0123-1001", "a")
 
 
 class AtOnce(random.Random):
-    """A random generator that makes nobody wait."""
-
     def uniform(self, a: float, b: float) -> float:
         return min(a, b)
 
@@ -37,8 +34,7 @@ class Job:
 
     def __init__(self, place: Place) -> None:
         self.place, self.copies, self.lists = place, Copies(), 0
-        self._list = place.faulty.list
-        place.faulty.list = self._counted  # type: ignore[method-assign]  # it lists, and counts
+        place.faulty.before_list = self._counted
         job.create(place.direct, "orders")
         home = f"orders/{LeaderDirectory(0, NOBODY).name}"
         (name,) = [name for name in place.names(f"{home}/record") if Lease.parse(name)]
@@ -46,9 +42,8 @@ class Job:
         place.direct.rename(home, f"orders/{FIRST.name}")
         self.publish(FIRST)
 
-    def _counted(self, path: str) -> list[Entry]:
+    def _counted(self, _: str) -> None:
         self.lists += 1
-        return self._list(path)
 
     def publish(self, directory: LeaderDirectory) -> None:
         information = LeaderInformation("orders", directory.epoch, directory.session_id, {"rest": directory.name})
@@ -57,7 +52,6 @@ class Job:
         self.copies.nodes[leader_path("orders")] = encode(information)
 
     def succeed(self) -> None:
-        """The next leader takes over, and publishes in both stores."""
         record = f"orders/{FIRST.name}/record"
         seized = Lease(3, Mode.HDFS, 6000, B, "", "b")
         self.place.direct.rename(f"{record}/{LEASE.name}", f"{record}/{seized.name}")
@@ -65,7 +59,6 @@ class Job:
         self.publish(SECOND)
 
     def readers(self) -> list[Reader]:
-        """Readers that know the first leader, which HDFS has confirmed to each."""
         made = []
         for number in range(1, READERS + 1):
             reader = Reader(self.place.files, self.copies.client, Timing(), audit=3600.0, rng=AtOnce())

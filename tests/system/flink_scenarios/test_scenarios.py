@@ -21,8 +21,6 @@ CANNOT = "cannot occur: "
 
 @dataclass(frozen=True)
 class Row:
-    """One scenario."""
-
     section: int
     suite: str
     scenario: str
@@ -31,14 +29,11 @@ class Row:
 
     @property
     def tests(self) -> list[tuple[str, str]]:
-        """File and name of each test that is named."""
         return [(match["file"], match["name"]) for match in map(_TEST.fullmatch, self.answer.split("<br>")) if match]
 
 
 @dataclass(frozen=True)
 class Table:
-    """All of them, and how many each section says it has."""
-
     rows: list[Row]
     stated: dict[int, int]
 
@@ -87,7 +82,6 @@ def kinds(text: str) -> list[str]:
 
 @cache
 def names_in(file: str) -> frozenset[str]:
-    """The names of the tests in a file; none if it is not there."""
     path = ROOT / file
     if not path.exists():
         return frozenset()

@@ -28,13 +28,27 @@ def disconnect(process: Process) -> None:
     process.cut_off_zookeeper()
 
 
-def said(process: Process) -> list[str]:
-    """Return its log."""
-    return [str(sentence) for _, what, sentence in process.history if what == "said"]
+class Deaf:
+    def asked(self, job: str, successor: str) -> None:
+        pass
+
+    def requested(self, job: str) -> None:
+        pass
+
+    def believed(self, job: str, leads_until: float, holds_until: float) -> None:
+        pass
+
+    def published(self, job: str, information: LeaderInformation) -> None:
+        pass
+
+    def suspected(self, job: str, contender: str) -> None:
+        pass
+
+    def said(self, job: str, sentence: str, **_: object) -> None:
+        pass
 
 
 def in_copy(arena: Arena) -> LeaderInformation:
-    """Return the record that readers find in ZooKeeper."""
     found = decode(arena.copy, "orders")
     assert found is not None
     return found

@@ -21,30 +21,17 @@ from typing import Any
 NAMES = ("names", "records", "configuration", "remote", "web")
 DECODERS = (
     *(
-        "ha.agent.snapshots",
-        "ha.api.http_api",
-        "ha.leadership.deadline_file",
-        "ha.cli.options",
-        "ha.config.command_settings",
-        "ha.config.http_settings",
-        "ha.config.leadership_settings",
-        "ha.config.probe_settings",
-        "ha.config.setting",
-        "ha.config.settings",
-        "ha.config.sources",
-        "ha.config.store_settings",
+        "ha.agent.snapshots", "ha.api.http_api", "ha.program.deadline_file", "ha.cli.options",
+        "ha.config.command_settings", "ha.config.http_settings", "ha.config.leadership_settings", "ha.config.setting",
+        "ha.config.settings", "ha.config.sources", "ha.config.store_settings",
     ),
     *(
-        "leader.layout.checkpoint",
-        "leader.layout.checkpoint_state",
-        "leader.layout.information",
-        "leader.layout.lease",
-        "leader.layout.names",
-        "leader.job.admin",
+        "leader.layout.checkpoint", "leader.layout.checkpoint_state", "leader.layout.information",
+        "leader.layout.lease", "leader.layout.names", "leader.job.admin",
     ),
     *("leader.election.attestation", "leader.timing"),
     *("store.hadoop_errors", "store.hdfs", "store.open", "store.paths", "store.webhdfs", "store.zookeeper.address"),
-)
+)  # fmt: skip
 """Modules whose lines and comparisons guide the search.
 
 Atheris could instrument regular expressions too, but then those of other packages fail: its patterns have no

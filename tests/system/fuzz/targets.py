@@ -72,17 +72,9 @@ def _names() -> Target:
         CheckpointEntry(Checkpoint(query, 12, 3, known), 2).name for query in ("daily", "next", ".staging", "a b/ä")
     ]
     seeds = (
-        *listing,
-        "\n".join(listing),
-        directory.name,
-        f"{directory.name}~first-~host-1",
-        *queries,
-        "orders",
-        "a/b.c",
-        "status=FINISHED~cleaning-0123abcd~2",
-        "state/0/0/7_3f2b-9a.zip",
-        "sources/0/9.compact",
-    )
+        *listing, "\n".join(listing), directory.name, f"{directory.name}~first-~host-1", *queries, "orders", "a/b.c",
+        "status=FINISHED~cleaning-0123abcd~2", "state/0/0/7_3f2b-9a.zip", "sources/0/9.compact",
+    )  # fmt: skip
     return Target(_texts(*names.ALL), tuple(each.encode() for each in seeds))
 
 
@@ -102,11 +94,7 @@ def _records() -> Target:
     operator = f"v2\n{json.dumps({'stateStoreInfo': [store]})}".encode()
     copies = (information.encode(leader), checkpoint_state.encode(state) or b"")
     plain = (*copies, greeting, ended, operator, b"cafe0123", belief, b"")
-    columns = bytes.fromhex(
-        "19 1c 19 1c 26 08 1c 15 02 19 05 19 18 01 61 15 00 16 02 16 32 16 32 26 08 00 00 16 32 16 02 00"
-    )
-    footer = bytes.fromhex("15 02 19 0c 16 02") + columns + b"\x00"
-    return Target(records.ALL, (*plain, footer, *sealed, *bodies))
+    return Target(records.ALL, (*plain, *sealed, *bodies))
 
 
 def _configuration() -> Target:
@@ -145,11 +133,11 @@ def _web() -> Target:
     from tests.system.hostile.properties import web
 
     seeds = (
-        b"GET\n/v1/jobs/orders/leader\nHost\nexample:8300\n",
-        b"POST\n/v1/jobs/orders?x=1\nTransfer-Encoding\nchunked\n0\r\n\r\n",
-        b"HEAD\n/health/\nHost\n[::1]\n",
+        b"GET\n/api/v1/jobs/orders/leader\nHost\nexample:8300\n",
+        b"POST\n/api/v1/jobs/orders?x=1\nTransfer-Encoding\nchunked\n0\r\n\r\n",
+        b"HEAD\n/livez/\nHost\n[::1]\n",
         b"GET\n/metrics\nAccept\n*/*\n",
-        b"GET\n/v1/jobs/%E4%00/leader",
+        b"GET\n/api/v1/jobs/%E4%00/leader",
         b"orders",
     )
     return Target(web.ALL, seeds)

@@ -6,6 +6,7 @@ are skipped, and the summary says why.
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ def fuzz(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[st
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=50,
+        timeout=200,
         check=False,
     )
 
@@ -41,7 +42,9 @@ def fuzz(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[st
 def test_no_input_breaks_a_property(name: str) -> None:
     ended = fuzz(name, f"-runs={RUNS[name]}", "-seed=1")
     assert ended.returncode == 0, ended.stderr[-5000:]
-    assert f"Done {RUNS[name]} runs" in ended.stderr
+    done = re.search(r"^Done (\d+) runs", ended.stderr, re.MULTILINE)  # libFuzzer may finish a few more than asked
+    assert done is not None
+    assert int(done[1]) >= RUNS[name]
 
 
 @needs_atheris

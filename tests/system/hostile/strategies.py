@@ -127,7 +127,6 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[str]) -> str:
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
-    """The same for bytes."""
     data = draw(whole)
     at = draw(st.integers(0, len(data)))
     new = draw(st.just(b"") | st.binary(max_size=3) | SPLINTERS.map(lambda text: text.encode("utf-8", "surrogatepass")))

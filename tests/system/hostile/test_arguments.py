@@ -20,7 +20,6 @@ ARGUMENTS = (ANY_TEXT | damaged(st.sampled_from(["orders", "jobmaster=host:1", "
 
 @pytest.fixture
 def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new root directory, and no other settings."""
     for name in [name for name in os.environ if name.startswith("HA_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HA_FILES", f"file://{tmp_path}/jobs")
@@ -38,13 +37,13 @@ def test_no_argument_is_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     def check(text: str) -> None:
         shown = text.encode("utf-8", "replace").decode()  # as captured streams can print it; see the next test
         for arguments in (
-            ["leader", "--timeout", "0.1", "--", shown],
-            ["leader", f"--timeout={shown}", "--", "gone"],
-            ["history", "--", shown],
-            ["checkpoint", "--timeout", "0.1", "--", shown],
-            ["resign", "--timeout", "0.1", "--", shown],
-            ["switchover", f"--to={shown}", "--", "gone"],
-            ["daemon", f"--endpoint={shown}", f"--contender=.{shown}", "--", "gone"],
+            ["job", "leader", "--timeout", "0.1", "--", shown],
+            ["job", "leader", f"--timeout={shown}", "--", "gone"],
+            ["job", "history", "--", shown],
+            ["checkpoint", "newest", "--timeout", "0.1", "--", shown],
+            ["job", "handover", "--timeout", "0.1", "--", shown],
+            ["job", "handover", f"--to={shown}", "--", "gone"],
+            ["host", "daemon", f"--endpoint={shown}", f"--contender=.{shown}", "--", "gone"],
         ):
             assert exit_code(arguments) in CODES, arguments
         assert "Traceback" not in capsys.readouterr().err
@@ -54,7 +53,7 @@ def test_no_argument_is_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("nobody")
 def test_bytes_that_are_no_text_are_a_mistake_like_any_other() -> None:
-    command: list[str | bytes] = [sys.executable, "-m", "ha.cli", "leader", b"\xff\x1b[2J"]
+    command: list[str | bytes] = [sys.executable, "-m", "ha.cli", "job", "leader", b"\xff\x1b[2J"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     ended = subprocess.run(command, env=environment, capture_output=True, timeout=30, check=False)
     assert ended.returncode == 2

@@ -5,24 +5,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import example, given
 
-from leader.job.grants import PastGrant
 from leader.layout.checkpoint import CheckpointEntry
-from leader.layout.information import EndpointEntry
-from leader.layout.lease import Lease
-from leader.layout.names import LeaderDirectory
 from store.files import MAX_COMPONENT_BYTES
 from tests.system.hostile.properties import names
-from tests.system.hostile.strategies import (
-    CHECKPOINT_ENTRIES,
-    DIRECTORIES,
-    ENDPOINT_ENTRIES,
-    HISTORY,
-    HOSTILE_TEXTS,
-    LEASES,
-    LISTINGS,
-    damaged,
-    examples,
-)
+from tests.system.hostile.strategies import CHECKPOINT_ENTRIES, HOSTILE_TEXTS, LISTINGS, damaged, examples
 
 TURKISH = "\u0130"
 ZERO = "\u0660"
@@ -47,15 +33,6 @@ def test_no_text_is_taken_for_what_it_is_not(holds: Callable[[str], None]) -> No
 @given(damaged(LISTINGS))
 def test_a_damaged_listing_reads_the_same_in_any_order(text: str) -> None:
     names.record(text)
-
-
-@examples(60)
-@given(DIRECTORIES, LEASES, ENDPOINT_ENTRIES, HISTORY)
-def test_every_name_is_read_back(directory: LeaderDirectory, lease: Lease, entry: EndpointEntry, grant: str) -> None:
-    assert LeaderDirectory.parse(directory.name) == directory
-    assert Lease.parse(lease.name) == lease
-    assert len(entry.name) > 255 or EndpointEntry.parse(entry.name) in (entry, None)
-    assert PastGrant.parse(grant, 5) is not None
 
 
 @examples(200)

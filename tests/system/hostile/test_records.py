@@ -8,22 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ha.agent import snapshots as wire
-from ha.leadership.deadline_file import DeadlineReader
-from leader.layout import checkpoint_state, information
-from leader.layout.checkpoint_state import CheckpointState
-from leader.layout.information import LeaderInformation
+from ha.program.deadline_file import DeadlineReader
 from leader.lookup.answers import Snapshot
 from store.clock import now
 from tests.system.hostile.properties import records
 from tests.system.hostile.properties.scratch import file_of
-from tests.system.hostile.strategies import (
-    CHECKPOINTS,
-    HOSTILE_BYTES,
-    HOSTILE_SNAPSHOTS,
-    INFORMATION,
-    SNAPSHOTS,
-    examples,
-)
+from tests.system.hostile.strategies import HOSTILE_BYTES, HOSTILE_SNAPSHOTS, SNAPSHOTS, examples
 
 BELIEFS = st.builds(struct.Struct("<Qdddd").pack, st.integers(0, 9), *[st.floats()] * 4)
 
@@ -61,15 +51,6 @@ def test_every_snapshot_is_read_back(told: Snapshot) -> None:
     records.snapshot(data)
     assert wire.decode(data, "orders", records.ORIGIN, records.AUDIT) == told
     assert wire.decode(data, "orders", records.ORIGIN, records.AUDIT - 1) is None
-
-
-@examples(60)
-@given(INFORMATION, CHECKPOINTS)
-def test_every_record_is_read_back(leader: LeaderInformation, state: CheckpointState) -> None:
-    assert information.decode(information.encode(leader), "orders") == leader
-    data = checkpoint_state.encode(state)
-    assert data is not None
-    assert checkpoint_state.decode(data, "orders") == state
 
 
 @examples(100)

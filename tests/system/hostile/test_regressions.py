@@ -13,10 +13,10 @@ import pytest
 from ha.cli.options import printable
 from ha.config.addresses import parse_listen
 from ha.config.sources import load
-from ha.leadership.deadline_file import DeadlineReader
+from ha.program.deadline_file import DeadlineReader
 from ha.sandbox.polling import SandboxError
 from ha.sandbox.state import Directory
-from ha.views.jobs import at_time
+from ha.views.ages import at_time
 from leader.errors import InvalidName, InvalidSettings, Unreadable
 from leader.job import status
 from leader.job.admin import JobAdmin
@@ -51,15 +51,11 @@ DIRECTORY = LeaderDirectory(7, OWNER)
 @pytest.mark.parametrize(
     "data",
     [
-        b"short_ttl = " + b"9" * 5000,
-        b"short_ttl = 0x" + b"f" * 5000,
-        b"files = [0x" + b"f" * 5000 + b"]",
-        b"a = " + b"[" * 5000,
-        b"a = " + b"{a=" * 5000,
-        b"# " + b"x" * 1_000_000,
+        b"short_ttl = " + b"9" * 5000, b"short_ttl = 0x" + b"f" * 5000, b"files = [0x" + b"f" * 5000 + b"]",
+        b"a = " + b"[" * 5000, b"a = " + b"{a=" * 5000, b"# " + b"x" * 1_000_000,
     ],
     ids=lambda data: str(data[:20]),
-)
+)  # fmt: skip
 def test_a_file_that_python_cannot_read_is_one_sentence(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "ha.toml").write_bytes(data)
     with pytest.raises(InvalidSettings) as caught:
@@ -90,7 +86,7 @@ def test_no_wait_is_longer_than_a_thread_can_wait(name: str) -> None:
 def test_the_default_root_is_a_uri_as_hadoop_writes_it(tmp_path: Path) -> None:
     state = tmp_path / "Ä b%20"
     settings = load({}, {"XDG_STATE_HOME": str(state), "HA_CONFIG": ""})
-    with open_files(settings.files) as files:
+    with open_files(settings.stores.files) as files:
         files.call("make_root", lambda driver: driver.make_root(), 10)
     assert (state / "hybrid-ha" / "jobs").is_dir(), "and not a directory with escapes in its name"
 
@@ -164,8 +160,6 @@ def test_numbers_of_a_thousand_digits_are_no_checkpoints(field: bytes) -> None:
 
 
 class Listing:
-    """Files that list these names in every directory."""
-
     def __init__(self, *names: str) -> None:
         self.names = names
         self.renamed: list[tuple[str, str]] = []
@@ -292,10 +286,10 @@ def test_a_backslash_in_a_message_is_one() -> None:
 
 def test_a_path_with_a_slash_too_many_is_redirected_nowhere() -> None:
     """There was a redirect to the host that the request named, and a query that is not UTF-8 caused a traceback."""
-    assert web.ask("GET", b"/health/", [(b"host", b"elsewhere.example")])[0] == 421, "another host's requests end here"
-    assert web.ask("GET", b"/health/", [(b"host", b"localhost")])[0] == 404
+    assert web.ask("GET", b"/livez/", [(b"host", b"elsewhere.example")])[0] == 421, "another host's requests end here"
+    assert web.ask("GET", b"/livez/", [(b"host", b"localhost")])[0] == 404
     web.request(b"GET\n%0/\x94\x9a?\x9e\x9aer")
-    web.request(b"GET\n/health/?\x9e")
+    web.request(b"GET\n/livez/?\x9e")
     web.request(b"GET\n/?\x9e")
 
 

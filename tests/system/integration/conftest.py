@@ -11,19 +11,16 @@ from tests.system.integration.participants import Team, new_job
 
 @pytest.fixture(scope="session")
 def stores(hdfs_uri: str, zookeeper_hosts: str) -> dict[str, str]:
-    """Settings for the sandbox's HDFS and ZooKeeper."""
     return {"files": f"{hdfs_uri}/integration", "zookeeper": f"{zookeeper_hosts}/integration"}
 
 
 @pytest.fixture
 def job() -> str:
-    """A job for one test."""
     return new_job()
 
 
 @pytest.fixture
 def team(job: str, tmp_path: Path, stores: dict[str, str]) -> Iterator[Team]:
-    """A team for one test."""
     with Team(job, tmp_path, stores) as made:
         yield made
 

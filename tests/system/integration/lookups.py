@@ -30,8 +30,6 @@ class Look:
 
 
 class Lookups:
-    """Looks up on its own thread while the block lasts."""
-
     def __init__(self, job: str, settings: dict[str, str]) -> None:
         self.all: list[Look] = []
         self._job = job
@@ -60,11 +58,9 @@ class Lookups:
         return [each for each in self.all if each.at >= at]
 
     def sources(self, since: float = 0.0) -> list[str]:
-        """Return the sources in order, without repetitions."""
         return [source for source, _ in groupby(each.source for each in self.since(since) if each.source)]
 
     def come_from(self, source: str) -> None:
-        """Wait until a new answer comes from that source."""
         start = now()
         until(lambda: self.since(start) and self.since(start)[-1].source == source, f"an answer from {source}")
 

@@ -18,6 +18,7 @@ class Observed:
         self._thread = threading.Thread(target=self._run, name="observed")
 
     def __enter__(self) -> Self:
+        self._look()  # on a busy machine the thread's first look may come late
         self._thread.start()
         return self
 
@@ -29,9 +30,12 @@ class Observed:
         ends = False
         while not ends:
             ends = self._stop.wait(self._every)
-            try:
-                value = self._question()
-            except (LeaderError, StoreError):  # an error is no value
-                continue
-            if self.values[-1:] != [value]:
-                self.values.append(value)
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            value = self._question()
+        except (LeaderError, StoreError):  # an error is no value
+            return
+        if self.values[-1:] != [value]:
+            self.values.append(value)

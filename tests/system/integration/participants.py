@@ -1,4 +1,4 @@
-"""Participants: real ``ha run`` and ``ha daemon`` processes of one job, with faults."""
+"""Participants: real ``ha run`` and ``ha host daemon`` processes of one job, with faults."""
 
 import contextlib
 import json
@@ -39,7 +39,6 @@ QUICK = {"session_timeout": "4", "short_ttl": "4", "long_ttl": "20", "hand_over"
 
 
 def environment(settings: dict[str, str], **more: str) -> dict[str, str]:
-    """This process's environment with these settings and no others."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("HA_")}
     return {
         **inherited,
@@ -68,11 +67,12 @@ def runs(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """Its children, if it lives."""
+    """The processes that any thread of a process has started: a sidecar starts its guard on a thread of its own."""
     try:
-        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+        lists = [each.read_text(encoding="ascii") for each in Path(f"/proc/{pid}/task").glob("*/children")]
     except (FileNotFoundError, ProcessLookupError):
         return []
+    return [int(each) for each in " ".join(lists).split()]
 
 
 def connected_to(port: int) -> bool:
@@ -85,14 +85,12 @@ def connected_to(port: int) -> bool:
 
 
 class Participant:
-    """One sidecar with its guard and its command, or one daemon."""
-
     def __init__(self, team: "Team", name: str, command: list[str], **more: str) -> None:
         self.name = name
         self._team = team
         self._log = team.folder / f"{name}.log"
         options = ["--contender", name, "--endpoint", f"jobmaster={name}:6123", "--log-format", "json"]
-        verb = ["run", team.job, *options, "--", *command] if command else ["daemon", team.job, *options]
+        verb = ["run", team.job, *options, "--", *command] if command else ["host", "daemon", team.job, *options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [HA, *verb], env=environment(team.settings, **more), cwd=team.folder, stderr=log, stdout=log
@@ -100,12 +98,10 @@ class Participant:
         self.pid = self._process.pid
 
     def sentences(self) -> list[str]:
-        """Return its log, a sentence each, and everything else that it has printed."""
         lines = self._log.read_text(encoding="utf-8").splitlines()
         return [json.loads(line)["message"] if line.startswith("{") else line for line in lines]
 
     def said(self, text: str) -> list[str]:
-        """Return the logged sentences that contain this text."""
         return [each for each in self.sentences() if text in each]
 
     @property
@@ -122,11 +118,9 @@ class Participant:
 
     @property
     def alive(self) -> bool:
-        """Whether the sidecar or daemon itself lives."""
         return self._process.poll() is None
 
     def kill(self) -> float:
-        """Kill the sidecar, and return the time."""
         at = now()
         self._process.kill()
         killed = now()  # it does nothing from here on, whenever that is noticed
@@ -134,7 +128,6 @@ class Participant:
         return at
 
     def terminate(self) -> int:
-        """Ask it to end, and return its exit code."""
         self._process.terminate()
         return self._ended()
 
@@ -145,13 +138,11 @@ class Participant:
             until(lambda pid=pid: state_of(pid) == "T", f"process {pid} is stopped")  # type: ignore[misc]
 
     def wake(self, *pids: int) -> None:
-        """Let these processes go on."""
         for pid in pids or (self.pid,):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
     def end(self) -> None:
-        """End all its processes, whatever state they are in."""
         commands = [each for guard in children(self.pid) for each in (*children(guard), guard)]
         if self.alive:
             self._process.kill()
@@ -207,11 +198,9 @@ class Team:
             self._participants[name] = Participant(self, name, command, **more)
 
     def supervise(self, name: str, *command: str, **more: str) -> None:
-        """Start a sidecar of this command, with more in its environment."""
         self._participants[name] = Participant(self, name, list(command), **more)
 
     def serve(self, *names: str) -> None:
-        """Start a daemon for each name."""
         for name in names:
             self._participants[name] = Participant(self, name, [])
 
@@ -235,19 +224,15 @@ class Team:
             return ""
 
     def led_by(self, *names: str, seconds: float = PATIENCE_S) -> str:
-        """Wait until one of these participants leads, and return it."""
         return until(lambda: found if (found := self.leader()) in names else "", f"one of {names} leads", seconds)
 
     def lease(self) -> tuple[LeaderDirectory, Lease]:
-        """The leader directory and the lease, from the file system."""
         return self._operations.lease(self.job)
 
     def mode(self) -> str:
-        """How the lease is held."""
         return self.lease()[1].mode.value
 
     def settle(self) -> LeaderDirectory:
-        """Wait until ZooKeeper attests the lease, and return the leader directory."""
         until(lambda: self.mode() == "zookeeper", "ZooKeeper attests the lease")
         return self.lease()[0]
 
@@ -257,7 +242,6 @@ class Team:
         return contact.holders(Record.parse(self.entries(f"{directory.name}/{RECORD}")), directory)
 
     def lives(self, token: str) -> bool:
-        """Whether ZooKeeper holds the session of that attestation."""
         try:
             self._session(token)
         except NotFound:
@@ -288,11 +272,9 @@ class Team:
         return directory
 
     def contenders(self) -> list[str]:
-        """Return the contenders that have announced themselves in ZooKeeper."""
         return self._operations.contenders(self.job) or []
 
     def grants(self) -> list[PastGrant]:
-        """The grants of the past, oldest first."""
         return self._operations.history(self.job)
 
     def reason(self) -> str:
@@ -302,14 +284,12 @@ class Team:
         return grants[-1].reason
 
     def entries(self, path: str = "") -> set[str]:
-        """The names in a directory of the job."""
         listed = self.files.call("test", lambda driver: driver.list(f"{self.job}/{path}".rstrip("/")), 5.0)
         return {each.name for each in listed}
 
     # --- the work of their commands
 
     def beats(self) -> list[dict[str, Any]]:
-        """Return the lines of the commands, in the order of the file."""
         file = self.folder / f"{self.job}.beats"
         text = file.read_text(encoding="ascii") if file.exists() else ""
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
@@ -324,7 +304,6 @@ class Team:
     # --- the command line
 
     def ha(self, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
-        """Run the command line."""
         return subprocess.run(
             [HA, *arguments],
             env=environment(self.settings, **more),

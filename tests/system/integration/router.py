@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ha.sandbox.bundle import Bundle, fetched
-from ha.sandbox.jars import spark_jars
-from ha.sandbox.java import FLAGS, find_java
+from ha.hosts.java import FLAGS, find_java
+from ha.sandbox.jars import Bundle, fetched, spark_jars
 from ha.sandbox.polling import until
 from ha.sandbox.ports import LOOPBACK, free_ports
 from store.errors import StoreError

@@ -22,7 +22,6 @@ LONGEST = "q" * 207
 
 
 def led(files: BoundedFiles) -> tuple[str, LeaderDirectory]:
-    """A job of its own in its first epoch."""
     name, first, directory = f"job-{uuid.uuid4().hex[:8]}", LeaderDirectory(0, job_tree.NOBODY), LeaderDirectory(1, A)
     files.call("test", lambda direct: job_tree.create(direct, name), 30.0)
     files.call("test", lambda direct: direct.rename(f"{name}/{first.name}", f"{name}/{directory.name}"), 30.0)

@@ -20,7 +20,9 @@ def left(team: Team, directory: LeaderDirectory) -> set[str]:
 
 
 def state(team: Team) -> str:
-    return str(next(row["state"] for row in json.loads(team.ha("list", "--json").stdout) if row["job"] == team.job))
+    return str(
+        next(row["state"] for row in json.loads(team.ha("job", "list", "--json").stdout) if row["job"] == team.job)
+    )
 
 
 def trash(team: Team) -> list[dict[str, object]]:
@@ -30,9 +32,7 @@ def trash(team: Team) -> list[dict[str, object]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("renames", "rest"), [(2, {"graph", "blobs", "spark"}), (4, {"spark"})])
-def test_a_sidecar_that_is_killed_while_it_cleans_up_leaves_the_rest_to_the_next(
-    team: Team, renames: int, rest: set[str]
-) -> None:
+def test_a_sidecar_killed_while_it_cleans_leaves_the_rest_to_the_next(team: Team, renames: int, rest: set[str]) -> None:
     team.supervise("a", sys.executable, ENDS, str(renames))
     until(lambda: not team["a"].alive, "the first sidecar is dead")
     team["a"].kill()  # which notes that for the history
@@ -49,12 +49,12 @@ def test_a_sidecar_that_is_killed_while_it_cleans_up_leaves_the_rest_to_the_next
     assert state(team) == "FINISHED"
 
 
-@pytest.mark.parametrize("cleanup", ["on", "off"])
+@pytest.mark.parametrize("cleanup", ["true", "false"])
 def test_a_sidecar_cleans_up_if_it_is_told_to(team: Team, cleanup: str) -> None:
     team.supervise("a", sys.executable, ENDS, "0", HA_CLEANUP=cleanup)
     until(lambda: not team["a"].alive, "the job has ended")
     directory, _ = team.lease()
     assert state(team) == "FINISHED"
-    assert left(team, directory) == (set() if cleanup == "on" else {"graph", "blobs", "spark"})
-    assert len(trash(team)) == (cleanup == "on")
-    assert team.entries(f"{directory.name}/results") == {"run-1=clean" if cleanup == "on" else "run-1=dirty"}
+    assert left(team, directory) == (set() if cleanup == "true" else {"graph", "blobs", "spark"})
+    assert len(trash(team)) == (cleanup == "true")
+    assert team.entries(f"{directory.name}/results") == {"run-1=clean" if cleanup == "true" else "run-1=dirty"}

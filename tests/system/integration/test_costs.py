@@ -12,7 +12,7 @@ import requests
 
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.leadership.notices import Granted, Notice, NoticeQueue, Published
+from ha.leadership.notices import GrantNotice, Notice, NoticeQueue, PublicationNotice
 from leader.contender.contender import Contender
 from leader.contender.runtime import Runtime
 from leader.timing import Timing
@@ -36,8 +36,8 @@ class Counted:
         self._job = job
         self._stores = Stores(loaded, on_call=self._called)
         self._notices = NoticeQueue()
-        self.runtime = Runtime(name, loaded.timing, self._stores.files, self._stores.zookeeper)
-        self.contender = Contender.make(self.runtime, name, loaded.timing)
+        self.runtime = Runtime(name, loaded.leadership.timing, self._stores.files, self._stores.zookeeper)
+        self.contender = Contender.make(self.runtime, name, loaded.leadership.timing)
         self.runtime.attach(self.contender)
         self.runtime.ask(lambda: self.contender.join(job, self._notices), 5.0)
 
@@ -93,17 +93,17 @@ def test_a_claim_is_two_renames(job: str, stores: dict[str, str], webhdfs_uri: s
     """Then one directory for each endpoint, or the rename of an old one, and one line of history; never a block."""
     with counted(job, stores, "first") as first:
         first.contend()
-        first.confirm(first.notice(Granted).grant.session_id)
-        first.notice(Published)
+        first.confirm(first.notice(GrantNotice).grant.session_id)
+        first.notice(PublicationNotice)
         first.release()
     with counted(job, stores, "second") as second:
         before = journal(webhdfs_uri)
         second.contend()
-        granted = second.notice(Granted)
+        granted = second.notice(GrantNotice)
         assert second.calls["Rename"] == 2
         assert second.calls["CreateJob"] + second.calls["Delete"] == 0
         second.confirm(granted.grant.session_id)
-        second.notice(Published)
+        second.notice(PublicationNotice)
         assert second.calls["Rename"] == 3
         until(lambda: second.calls["MakeDirectory"] == 1, "the history is written")
         log.info("A grant cost %s.", dict(second.calls))
@@ -119,8 +119,8 @@ def test_a_leader_writes_once_in_twenty_seconds(job: str, stores: dict[str, str]
     """With the default durations, while ZooKeeper is well; a standby reads as seldom."""
     with counted(job, stores, "leader") as leader, counted(job, stores, "standby") as standby:
         leader.contend()
-        leader.confirm(leader.notice(Granted).grant.session_id)
-        leader.notice(Published)
+        leader.confirm(leader.notice(GrantNotice).grant.session_id)
+        leader.notice(PublicationNotice)
         until(lambda: leader.mode() == "zookeeper", "ZooKeeper attests the lease")
         until(lambda: leader.calls["MakeDirectory"] == 2, "all is written")
         standby.contend()

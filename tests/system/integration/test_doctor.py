@@ -1,4 +1,4 @@
-"""``ha doctor`` against real HDFS and real ZooKeeper."""
+"""``ha host doctor`` against real HDFS and real ZooKeeper."""
 
 import json
 
@@ -7,12 +7,12 @@ import pytest
 from ha.cli import exit_code
 
 
-def test_real_servers_are_found_well(
+def test_servers_are_well(
     stores: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HA_FILES", stores["files"])
     monkeypatch.setenv("HA_ZOOKEEPER", stores["zookeeper"])
-    exit_code(["doctor", "--json"])
+    exit_code(["host", "doctor", "--json"])
     found = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
     assert found["zookeeper"]["level"] in {"ok", "warning"}, found
     assert found["ensemble"]["found"].endswith(" standalone.")

@@ -68,12 +68,13 @@ def test_safe_mode(team: Team, healed: Sandbox) -> None:
         other.run("c")
         said = until(lambda: other["c"].said("could not create the job"), "who cannot create its job says so")
         assert "safe mode" in said[0]
-        refused = until(lambda: leader.said("safe mode"), "the leader says that it cannot renew its lease")
+        until(lambda: leader.said("not renew its lease: SafeMode"), "the leader says that it cannot renew its lease")
         healed.safe_mode(on=False)
         other.led_by("c")
         sequence = team.lease()[1].sequence
         until(lambda: team.lease()[1].sequence > sequence, "the lease is renewed")
-        assert len(refused) == 1
+        assert len(leader.said("not renew its lease: SafeMode")) == 1
+        assert len(leader.said("does not work: SafeMode")) == 1
         assert len(other["c"].said("could not create the job")) == 1
     lookups.check()
     assert {each.epoch for each in lookups.all} == {before.epoch}
@@ -101,10 +102,10 @@ def test_strays(team: Team) -> None:
                 make(team, lambda files, path=path: files.write(path, b"not ours"))  # type: ignore[misc]
     with Lookups(team.job, team.settings) as lookups:
         sequence = team.lease()[1].sequence
-        assert json.loads(team.ha("leader", team.job, "--json").stdout)["session_id"] == before.session_id
-        assert team.ha("list").returncode == 0
+        assert json.loads(team.ha("job", "leader", team.job, "--json").stdout)["session_id"] == before.session_id
+        assert team.ha("job", "list").returncode == 0
         assert [grant.contender for grant in team.grants()] == ["a"]
-        moved = team.ha("switchover", team.job, "--to", "b")
+        moved = team.ha("job", "handover", team.job, "--to", "b")
         assert moved.returncode == 0, moved.stderr
         team.led_by("b")
     lookups.check()
@@ -117,7 +118,6 @@ def test_strays(team: Team) -> None:
 
 
 def permit(team: Team, webhdfs_uri: str, path: str, octal: str) -> None:
-    """Set a directory's permissions, as the superuser."""
     address, _, root = webhdfs_uri.removeprefix("webhdfs://").partition("/")
     folder = f"{root}/{team.settings['files'].rpartition('/')[2]}/{path}".rstrip("/")
     question = {"op": "SETPERMISSION", "permission": octal, "user.name": os.environ["HADOOP_USER_NAME"]}
@@ -126,8 +126,7 @@ def permit(team: Team, webhdfs_uri: str, path: str, octal: str) -> None:
 
 
 def statuses(team: Team) -> list[dict[str, Any]]:
-    """The team's job, as `ha status` shows it."""
-    said = team.ha("status", team.job, "--json")
+    said = team.ha("host", "status", team.job, "--json")
     assert said.returncode == 0, said.stderr
     return [one for process in json.loads(said.stdout) for one in process["jobs"]]
 
@@ -141,7 +140,7 @@ def test_permission_denied(job: str, tmp_path: Path, stores: dict[str, str], web
         before = team.settle()
 
         permit(team, webhdfs_uri, "", "700")
-        denied = team.ha("leader", job, HADOOP_USER_NAME=STRANGER, HA_ZOOKEEPER="")
+        denied = team.ha("job", "leader", job, HADOOP_USER_NAME=STRANGER, HA_ZOOKEEPER="")
         assert denied.returncode == 4
         assert len(denied.stderr.splitlines()) == 1
         assert f"user={STRANGER}" in denied.stderr

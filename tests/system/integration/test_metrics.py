@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 import ha
 from ha.config.sources import load
 from ha.daemon.process import ContendingProcess
-from ha.leadership.notices import Granted, NoticeQueue
+from ha.leadership.notices import GrantNotice, NoticeQueue
 from ha.sandbox import Sandbox
 from leader.errors import NoLeader
 from leader.layout.information import LeaderInformation, encode
@@ -24,8 +24,6 @@ pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 
 class Contending:
-    """A process that contends for a job, as a daemon does it."""
-
     def __init__(self, job: str, name: str, stores: dict[str, str]) -> None:
         self.process = ContendingProcess(load({**stores, "contender": name, "session_timeout": 4.0}))
         self._job = job
@@ -34,8 +32,7 @@ class Contending:
         self.process.contend(job, {"jobmaster": "a:1"})
 
     def lead(self) -> "Contending":
-        """Wait until it leads and has published an endpoint."""
-        while not isinstance(notice := self._notices.get(PATIENCE_S), Granted):
+        while not isinstance(notice := self._notices.get(PATIENCE_S), GrantNotice):
             assert notice is not None, "it does not lead"
         return self
 
@@ -61,7 +58,6 @@ def contending(job: str, name: str, stores: dict[str, str]) -> Iterator[Contendi
 
 @contextmanager
 def hand(hosts: str) -> Iterator[ZooKeeper]:
-    """A plain ZooKeeper client that can write."""
     zookeeper = ZooKeeper(hosts, session_timeout=4.0)
     zookeeper.start()
     zookeeper.wait(PATIENCE_S)

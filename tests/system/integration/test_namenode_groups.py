@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from click.testing import CliRunner
 
 import ha
 from ha.cli.commands import app
-from ha.groups.placement.place import home_of
+from ha.placement.place import home_of
 from ha.sandbox import Sandbox
 from leader.errors import Fenced, InvalidSettings, NoLeader, NotLeader, Unreachable
 from leader.layout import tree
 from store.clock import now
+from store.errors import AlreadyExists
 from store.open import open_files
 from tests.system.integration.participants import new_job
 
@@ -32,7 +34,6 @@ ALONE: dict[str, Any] = {"zookeeper": "", "snapshots": "off"}
 
 
 def site(folder: Path, addresses: Mapping[str, str]) -> None:
-    """Write Hadoop's configuration of a federation."""
     text = "".join(
         f"<property><name>{name}</name><value>{value}</value></property>" for name, value in addresses.items()
     )
@@ -42,7 +43,6 @@ def site(folder: Path, addresses: Mapping[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A second HDFS, which the test kills."""
     made = Sandbox(tmp_path_factory.mktemp("other"))
     made.up()
     yield made
@@ -70,7 +70,7 @@ def job_at(roots: list[str], root: str) -> str:
 
 
 def shown(files: str, interval: str = "0.1") -> tuple[int, dict[str, dict[str, object]]]:
-    done = CliRunner().invoke(app, ["groups", "--json", "--interval", interval, "--files", files])
+    done = CliRunner().invoke(app, ["job", "roots", "--json", "--interval", interval, "--files", files])
     return done.exit_code, {each["root"]: each for each in json.loads(done.stdout)}
 
 
@@ -116,8 +116,8 @@ class Program:
         self._job, self._settings = job, settings
         self._stop = threading.Event()
         self.batches: list[tuple[str, int]] = []
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        self._pool = ThreadPoolExecutor(1)
+        self._ended = self._pool.submit(self._run)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -126,20 +126,22 @@ class Program:
                 batch = -1 if done is None else done.batch
                 while leads.is_leader() and not self._stop.is_set():
                     batch += 1
-                    leads.own.put(b"%d" % batch, f"blobs/batch-{batch}=1")
+                    with suppress(AlreadyExists):  # written, and not noted as completed before the job stood still
+                        leads.own.put(b"%d" % batch, f"blobs/batch-{batch}=1")
                     leads.checkpoints.completed("daily", batch)
                     self.batches.append((leads.directory, batch))
 
     def reach(self, directory: str, count: int) -> None:
-        """Wait for so many batches below a root."""
         end = now() + WITHIN_S
         while sum(each.startswith(directory) for each, _ in self.batches) < count:
             assert now() < end
+            assert not self._ended.done(), self._ended.result()
             self._stop.wait(0.05)
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join()
+        self._pool.shutdown()
+        self._ended.result()
 
 
 def test_a_job_moves_to_the_other_namenode_while_it_runs(roots: list[str], sandbox: Sandbox) -> None:
@@ -149,7 +151,7 @@ def test_a_job_moves_to_the_other_namenode_while_it_runs(roots: list[str], sandb
     program = Program(job, settings)
     try:
         program.reach(roots[0], 3)
-        done = CliRunner().invoke(app, ["move", job, "--to", urlsplit(roots[1]).netloc, "--json", *flags])
+        done = CliRunner().invoke(app, ["job", "move", job, "--to", urlsplit(roots[1]).netloc, "--json", *flags])
         assert done.exit_code == 0, done.output
         said = json.loads(done.stdout.splitlines()[-1])
         program.reach(roots[1], 3)
@@ -167,7 +169,7 @@ def test_a_job_moves_to_the_other_namenode_while_it_runs(roots: list[str], sandb
         assert here.call("list", lambda each: each.list(f"{job}/{left.name}"), WITHIN_S) == []
     with ha.connect(files=files, **ALONE) as client, pytest.raises(NoLeader):
         client.leader(job, 0.5)
-    done = CliRunner().invoke(app, ["move", job, "--to", roots[0], *flags])
+    done = CliRunner().invoke(app, ["job", "move", job, "--to", roots[0], *flags])
     assert done.exit_code == 1
     assert "stays for 30 min more" in str(done.exception)
 

@@ -18,7 +18,6 @@ log = logging.getLogger(__name__)
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox of its own, with two NameNodes."""
     box = Sandbox(tmp_path_factory.mktemp("twins"))
     try:
         box.up(namenodes=2)
@@ -66,5 +65,4 @@ def test_failover(twins: Sandbox, pair: Team, fault: str) -> None:
 
 
 def writes_since(team: Team, at: float) -> int:
-    """Return how many later beats could take an id and make a directory."""
     return sum(beat["at"] > at and isinstance(beat["id"], int) and beat["write"] == "done" for beat in team.beats())

@@ -26,55 +26,35 @@ def frozen(participant: Participant) -> tuple[int, int, int]:
     return pids
 
 
-def test_the_leading_sidecar_is_killed(team: Team) -> None:
-    """L1, S1, S3, S4, R1: killed while its command writes."""
-    leader = team.start("a", "b", writes=True)
-    before = team.settle_watched()
-    with Lookups(team.job, team.settings) as lookups:
-        lookups.come_from("zookeeper")
-        command = leader.command
-        killed = leader.kill()
-        until(lambda: not runs(command), "the command of the dead sidecar is gone", SLACK_S)
-        team.led_by("b", seconds=SESSION_S + 1 + SLACK_S)
-        log.info("A killed sidecar was succeeded after %.1f s.", now() - killed)
-        until(lambda: lookups.last and lookups.last.leader == "b", "lookups find the successor")
-        until(lambda: team.beats()[-1]["epoch"] == before.epoch + 1, "its command runs")
-    lookups.check()
-    assert {each.epoch for each in lookups.all if each.epoch} == {before.epoch, before.epoch + 1}
-    assert team.check_one_at_a_time() == [before.epoch, before.epoch + 1]
-    ids = [beat["id"] for beat in team.beats() if isinstance(beat["id"], int)]
-    assert ids == sorted(set(ids))
-    assert [(grant.contender, grant.reason) for grant in team.grants()] == [("a", "released"), ("b", "process-gone")]
-    assert json.loads(team.ha("leader", team.job, "--json").stdout)["epoch"] == before.epoch + 1
-
-
 def test_leadership_is_moved_by_hand(team: Team) -> None:
     """Resignation in favour of any standby, switchover to one of two, and an operator's view of both."""
     team.start("a", "b", "c")
     first = team.settle()
     with Lookups(team.job, team.settings) as lookups:
-        resigned = team.ha("resign", team.job)
+        resigned = team.ha("job", "handover", team.job)
         assert resigned.returncode == 0, resigned.stderr
         second = team.led_by("b", "c")
         until(lambda: team.beats()[-1]["epoch"] == first.epoch + 1, "the second command runs")
         third = "c" if second == "b" else "b"
         until(lambda: team["a"].command == 0, "the old command has ended")
 
-        moved = team.ha("switchover", team.job, "--to", third)
-        assert moved.stdout == f"{team.job}: epoch {first.epoch + 1} -> {first.epoch + 2}, led by {third}\n"
+        moved = team.ha("job", "handover", team.job, "--to", third)
+        said, undo = moved.stdout.splitlines()
+        assert said == f"{team.job}: epoch {first.epoch + 1} -> {first.epoch + 2}, led by {third}"
+        assert undo == f"`ha job handover {team.job} --to {second}` hands it back"
         assert team.led_by(third) == third
         until(lambda: team.beats()[-1]["epoch"] == first.epoch + 2, "the third command runs")
-        assert team.ha("switchover", team.job, "--to", "nobody-like-that").returncode == 2
+        assert team.ha("job", "handover", team.job, "--to", "nobody-like-that").returncode == 2
 
         # A former leader contends again, and can lead again.
         until(lambda: set(row(team)["contenders"]) == {"a", "b", "c"}, "all of them contend")
-        assert team.ha("switchover", team.job, "--to", "a").returncode == 0
+        assert team.ha("job", "handover", team.job, "--to", "a").returncode == 0
         team.led_by("a")
         until(lambda: team.beats()[-1]["epoch"] == first.epoch + 3, "the fourth command runs")
     lookups.check()
     assert team.check_one_at_a_time() == [first.epoch + n for n in range(4)]
 
-    lines = json.loads(team.ha("history", team.job, "--json").stdout)
+    lines = json.loads(team.ha("job", "history", team.job, "--json").stdout)
     assert [(line["epoch"], line["contender"]) for line in lines] == [
         (first.epoch + n, name) for n, name in enumerate(("a", second, third, "a"))
     ]
@@ -84,8 +64,7 @@ def test_leadership_is_moved_by_hand(team: Team) -> None:
 
 
 def row(team: Team) -> dict[str, Any]:
-    """The job's line in the list of jobs."""
-    listed = team.ha("list", "--json")
+    listed = team.ha("job", "list", "--json")
     assert listed.returncode == 0, listed.stderr
     rows: list[dict[str, Any]] = json.loads(listed.stdout)
     return next(each for each in rows if each["job"] == team.job)
@@ -128,7 +107,6 @@ def test_sidecar_and_command_are_frozen_and_woken(team: Team) -> None:
 
 
 def late(team: Team, epoch: int, since: float) -> list[dict[str, object]]:
-    """Return the actions of an epoch's command after that time."""
     return [beat for beat in team.beats() if beat["epoch"] == epoch and beat["at"] > since]
 
 
@@ -147,5 +125,5 @@ def test_the_sidecar_alone_is_frozen(team: Team) -> None:
     leader.wake()
     until(lambda: leader.said("revoked"), "the woken sidecar knows that it leads no more")
     until(lambda: "a" in team.contenders(), "it contends")
-    assert team.ha("switchover", team.job, "--to", "a").returncode == 0
+    assert team.ha("job", "handover", team.job, "--to", "a").returncode == 0
     team.led_by("a")

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 import ha
-from ha.sandbox.bundle import fetched
-from ha.sandbox.java import find_java
-from ha.sandbox.polling import SandboxError
+from ha.hosts.host_error import HostError
+from ha.hosts.java import find_java
+from ha.sandbox.jars import fetched
 from store.errors import Invalid, NotFound, StoreError, Unknown
 from store.open import open_files
 from tests.system.integration.participants import Team, new_job
@@ -36,7 +36,7 @@ def router(hdfs_uri: str, relays: list[Relay], tmp_path_factory: pytest.TempPath
     """Its address. Behind ``/lost1`` a nameservice loses an answer, behind ``/lost2`` one with two NameNodes."""
     try:
         fetched(ROUTER, find_java().path, lambda _: None)
-    except SandboxError as error:
+    except HostError as error:
         pytest.skip(f"The jars of a router cannot be had: {error}")
     direct = urlsplit(hdfs_uri)
     with ExitStack() as stack:

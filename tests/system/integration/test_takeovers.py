@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 
 
 def succeeded_in_time(team: Team, lookups: Lookups, what: str, killed: float, seconds: float) -> None:
-    """The standby leads, in time, at the next epoch, and lookups find it."""
     epoch = team.lease()[0].epoch
     team.led_by("b", seconds=seconds + SLACK_S)
     log.info("%s: succeeded after %.1f s of at most %.1f s.", what, now() - killed, seconds)
@@ -67,7 +66,7 @@ def test_while_zookeeper_is_down(team: Team, healed: Sandbox) -> None:
 def test_leader_and_zookeeper_die_at_once(job: str, tmp_path: Path, stores: dict[str, str], healed: Sandbox) -> None:
     """The lease says that ZooKeeper attests it, and nobody can ask: only the long time to live ends it."""
     long_s = 9.0
-    with Team(job, tmp_path, {**stores, "long_ttl": f"{long_s}", "suspicion": "off"}) as team:
+    with Team(job, tmp_path, {**stores, "long_ttl": f"{long_s}", "suspicion": "false"}) as team:
         leader = team.start("a", "b")
         with Lookups(job, team.settings) as lookups:
             lookups.come_from("zookeeper")
@@ -92,27 +91,17 @@ def test_over_webhdfs(job: str, tmp_path: Path, stores: dict[str, str], webhdfs_
             until(lambda: "b" in team.contenders(), "b contends")
             killed = team["a"].kill()
             succeeded_in_time(team, lookups, "Over WebHDFS", killed, SESSION_S + 1)
-        assert team.ha("resign", job, "--timeout", "20").returncode == 0  # after its own time-out it leads again
+        team.serve("c")
+        until(lambda: "c" in team.contenders(), "c contends")
+        assert team.ha("job", "handover", job, "--timeout", "20").returncode == 0
+        team.led_by("c")
         assert team["b"].terminate() == 0
+        assert team["c"].terminate() == 0
         assert team.mode() == "released"
-
-
-def test_in_a_local_directory(job: str, tmp_path: Path, stores: dict[str, str]) -> None:
-    """The default of a single host."""
-    with Team(job, tmp_path, {**stores, "files": (tmp_path / "jobs").as_uri()}) as team:
-        leader = team.start("a", "b", writes=True)
-        with Lookups(job, team.settings) as lookups:
-            lookups.come_from("zookeeper")
-            killed = leader.kill()
-            succeeded_in_time(team, lookups, "In a local directory", killed, SESSION_S + 1)
-        until(lambda: team.beats()[-1]["epoch"] == 2, "its command runs")
-        assert team.check_one_at_a_time() == [1, 2]
-        assert {beat["write"] for beat in team.beats()[:-1]} <= {"done", "Fenced", "NotFound"}
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for 26 entries."""
     disk = tmp_path / "disk"
     disk.mkdir()
     options = ["-t", "tmpfs", "-o", "size=64k,nr_inodes=26", "tmpfs", str(disk)]

@@ -46,7 +46,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory, stores: dict[str, str]) -> It
 
 @pytest.fixture
 def settled(pair: Team, healed: Sandbox) -> Team:
-    """The same pair, once ZooKeeper attests the lease and answers."""
     del healed
     pair.settle()
     copy_is_right(pair)
@@ -55,7 +54,6 @@ def settled(pair: Team, healed: Sandbox) -> Team:
 
 @contextmanager
 def bare(team: Team, **options: object) -> Iterator[KazooClient]:
-    """A plain ZooKeeper client, independent of the project."""
     client = KazooClient(hosts=team.settings["zookeeper"].partition("/")[0], timeout=SESSION_S, **options)
     client.start(timeout=15)
     try:
@@ -70,7 +68,6 @@ def node(team: Team) -> str:
 
 
 def copy_is_right(team: Team, seconds: float = 20.0) -> None:
-    """Wait until ZooKeeper holds the same as HDFS, in the leader's own node."""
     directory = team.lease()[0]
 
     def right() -> bool:

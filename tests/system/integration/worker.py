@@ -20,7 +20,6 @@ BEAT_S = 0.05
 
 
 def tried(operation: Callable[[], object]) -> object:
-    """Return the result, or the error's name."""
     try:
         return operation()
     except (LeaderError, StoreError) as error:

@@ -42,7 +42,6 @@ PAST = (("b", "released", 7200), ("a", "expired", 5400), ("b", "process-gone", 1
 
 
 def arrange(root: Path, files: BoundedFiles) -> None:
-    """Write the files of these jobs."""
     led, admin = Led(root), JobAdmin(files, None, 5)
     for _ in PAST:
         led.claim("orders", "http://10.0.0.7:4040")
@@ -64,7 +63,6 @@ def arrange(root: Path, files: BoundedFiles) -> None:
 
 
 def advance(directory: FencedDirectory, wanted: Status) -> None:
-    """Bring a job into a state."""
     status = JobStatus(directory)
     if status.read() is Status.CREATED:
         status.change(Status.CREATED, Status.RUNNING)
@@ -73,7 +71,6 @@ def advance(directory: FencedDirectory, wanted: Status) -> None:
 
 
 def past(root: Path, directory: FencedDirectory) -> None:
-    """Write the lines of history, each with its time."""
     for number, (contender, reason, ago) in enumerate(PAST, 1):
         line = root / directory.at(f"{HISTORY}/{number:010d}-{session(number)}~{reason}~{contender}")
         line.mkdir(parents=True, exist_ok=True)
@@ -81,8 +78,7 @@ def past(root: Path, directory: FencedDirectory) -> None:
 
 
 def queries(directory: FencedDirectory) -> None:
-    """Write the graph and the states of the queries."""
-    graph = Graph("region", [GraphQuery(name, reads, writes, region) for name, reads, writes, region, _ in QUERIES])
+    graph = Graph([GraphQuery(name, reads, writes, region) for name, reads, writes, region, _ in QUERIES])
     graph_of(directory).put(msgspec.json.encode(graph))
     shown = [
         ShownQuery(name, state, 3 if name == "enrich" else 0, EVIL if name == "enrich" else "", f"run-{name}")
@@ -93,10 +89,9 @@ def queries(directory: FencedDirectory) -> None:
 
 
 def failures(root: Path, directory: FencedDirectory) -> None:
-    """Write some failures, each with its time."""
     kept = Exceptions(directory)
-    kept.add("StreamingQueryException", "The source did not answer for 60 s.", query="clean")
-    kept.add("AnalysisException", f"customer_id cannot be resolved {EVIL}", query="enrich", trace=TRACE)
+    kept.add("StreamingQueryException", f"The source did not answer for 60 s: {EVIL}", query="clean")
+    kept.add("AnalysisException", "customer_id cannot be resolved", query="enrich", trace=TRACE)
     for path, ago in zip(sorted((root / directory.at("exceptions")).iterdir()), (1520, 95), strict=True):
         os.utime(path, (time.time() - ago,) * 2)
 
@@ -110,7 +105,6 @@ def checkpoint(root: Path, files: BoundedFiles) -> Path:
 
 
 def replica(root: Path, files: BoundedFiles) -> None:
-    """Have a replica of "orders" here."""
     Led(root).claim("orders.replica", "http://10.0.0.9:4040")
     ago = time.time() - 95
     seen = [

@@ -10,10 +10,11 @@ import pytest
 
 from leader.job.admin import JobAdmin
 from leader.job.exceptions import Exceptions
-from leader.job.requests import Requests, State
+from leader.job.request_folder import Requests, State
 from tests.system.page.scene import EVIL, arrange, checkpoint, replica
 from tests.unit.ha.api.serving import OPERATE, Served
 from tests.unit.ha.conftest import hurried
+from tests.unit.ha.led import Led
 from tests.unit.ha.waiting import PATIENCE
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -26,7 +27,7 @@ SHOTS = os.environ.get("SCREENSHOTS", "")
 """Directory that receives pictures of the page, for people to look at; empty for none."""
 
 PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1280, "height": 800}
+DESKTOP = {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +76,44 @@ def visit(browser: Any, served: Served) -> Iterator[Any]:
     assert not [each for each in said if not any(map(each.__contains__, refused))], "the browser complains of nothing"
 
 
-def picture(page: Any, name: str) -> None:
+def picture(page: Any, name: str, *, whole: bool = True) -> None:
     if SHOTS:
-        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
+        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=whole)
 
 
-def test_all_jobs_at_a_glance_trouble_first(visit: Any) -> None:
+def test_all_jobs_at_a_glance_trouble_first(visit: Any, jobs: Path) -> None:
     page = visit()
     page.wait_for_selector("td.name a")
     assert page.locator("td.name").all_inner_texts() == ["clicks", "payments", "orders", "reports"]
     assert page.locator("td .state").all_inner_texts() == ["FAILED", "SUSPENDED", "RUNNING", "FINISHED"]
     assert page.title() == "(2) Hybrid HA"
+    assert page.locator(".stores").inner_text() == f"{jobs.as_uri()} · no ZooKeeper"
     assert page.locator("td[data-label='Rows a second']").all_inner_texts() == ["-", "-", "8,950", "-"]
     picture(page, "jobs")
+
+
+def test_a_job_among_hundreds_is_found(visit: Any, jobs: Path) -> None:
+    led = Led(jobs)
+    for number in range(300):
+        led.claim(f"job-{number:04d}", "http://10.0.0.8:4040")
+    page = visit()
+    sync_api.expect(page.locator("tbody tr")).to_have_count(304, timeout=PATIENCE * 1000)
+    assert "304 jobs" in page.locator("[role=status]:not(#live)").inner_text()
+    picture(page, "jobs-thousand", whole=False)
+    page.locator("input[type=search]").fill("0042")
+    sync_api.expect(page.locator("tbody tr")).to_have_count(1, timeout=PATIENCE * 1000)
+    assert page.locator("td.name").all_inner_texts() == ["job-0042"]
+    page.locator("input[type=search]").fill("no such job")
+    page.wait_for_selector("text=No job is like that.")
+    page.locator("input[type=search]").fill("")
+    page.locator("button", has_text="trouble").click()
+    sync_api.expect(page.locator("tbody tr")).to_have_count(2, timeout=PATIENCE * 1000)
+    assert page.locator("td.name").all_inner_texts() == ["clicks", "payments"]
+    page.locator("button", has_text="all 304").click()
+    page.locator("th button", has_text="Job").click()
+    page.locator("th button", has_text="Job").click()
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("Job")
+    assert page.locator("td.name").first.inner_text() == "reports"
 
 
 LOOKS: dict[str, dict[str, Any]] = {"desktop": {}, "phone": {"viewport": PHONE}, "dark": {"color_scheme": "dark"}}
@@ -99,6 +125,7 @@ def test_a_job_fits_and_nothing_of_it_is_taken_for_html(visit: Any, name: str) -
     page.wait_for_selector("#exceptions details")
     page.wait_for_selector("#queries .node")
     page.wait_for_selector("#checkpoints td")
+    picture(page, f"top-{name}", whole=False)
     page.locator("#exceptions summary").first.click()
     picture(page, f"job-{name}")
     assert EVIL in page.locator("#queries").inner_text()
@@ -132,9 +159,7 @@ def test_the_inside_of_a_checkpoint(visit: Any, served: Served, jobs: Path, name
     page.wait_for_selector("#inside [role=alert]:has-text('has no checkpoint of a query')")
 
 
-def test_a_look_into_a_checkpoint_stays_open_when_another_query_becomes_known(
-    visit: Any, served: Served, jobs: Path
-) -> None:
+def test_a_look_into_a_checkpoint_stays_open_when_a_query_is_added(visit: Any, served: Served, jobs: Path) -> None:
     checkpoint(jobs, served.stores.files)
     page = visit()
     held: list[Any] = []
@@ -146,6 +171,17 @@ def test_a_look_into_a_checkpoint_stays_open_when_another_query_becomes_known(
     held.pop().continue_()
     page.locator("#inside details").nth(3).wait_for()
     assert page.locator("#inside details[open] td:has-text('offsets/3')").count() == 1
+
+
+def test_a_job_tells_what_is_wrong_and_what_can_be_done(visit: Any) -> None:
+    page = visit("#/jobs/payments")
+    page.wait_for_selector("#story li:has-text('no process leads it since')")
+    page.locator("#story summary").click()
+    assert "ha run payments -- COMMAND" in page.locator("#story details").inner_text()
+    picture(page, "story")
+    page = visit("#/jobs/orders")
+    page.wait_for_selector("#story li:has-text('Last failure')")
+    assert page.locator("#story a").get_attribute("href") == "http://10.0.0.7:4040"
 
 
 def test_a_replica_says_how_far_it_is(visit: Any, served: Served, jobs: Path) -> None:
@@ -178,6 +214,33 @@ def test_what_happens_is_shown_by_itself(visit: Any, served: Served) -> None:
     Exceptions(directory).add("ValueError", "it has just happened")
     page.wait_for_selector("#exceptions summary:has-text('it has just happened')")
     assert page.locator("#exceptions details[open]").count() == 1, "what was open stays open"
+
+
+def test_an_operation_says_what_its_command_says(visit: Any) -> None:
+    page = visit("#/jobs/payments")  # no process leads it
+    page.wait_for_selector("button:has-text('Rewind'):enabled")
+    assert page.locator("button", has_text="Hand over").is_disabled()
+    assert page.locator("button", has_text="Drain its host").is_disabled()
+    page.locator("button", has_text="Rewind").click()
+    page.locator("dialog input[name=query]").fill("sums")
+    page.locator("dialog input[name=to]").fill("3")
+    page.locator("dialog input[name=outputs]").fill("keep")
+    picture(page, "rewind")
+    page.locator("dialog button[type=submit]").click()
+    page.wait_for_selector("[role=status]:has-text('The request to rewind is failed.')")
+    assert "sums" in page.locator("p[role=status].soft").inner_text()
+
+
+def test_the_host_of_a_leader_is_drained(visit: Any, served: Served) -> None:
+    page = visit("#/jobs/orders")
+    page.wait_for_selector("button:has-text('Drain its host'):enabled")
+    page.locator("button", has_text="Drain its host").click()
+    page.wait_for_selector("dialog[open] h2:has-text('Drain a?')")
+    page.locator("dialog input[name=reason]").fill("new disks")
+    page.locator("dialog button[type=submit]").click()
+    page.wait_for_selector("p[role=status]:has-text('a is being drained.')")
+    found = served.get("/api/v1/hosts/a")[1]
+    assert (found["running"], found["reason"]) == (True, "new disks"), "no standby takes its job over"
 
 
 def test_a_request_is_confirmed_with_a_token_and_followed_by_keyboard_alone(visit: Any, served: Served) -> None:
@@ -214,7 +277,7 @@ def test_a_pause_is_shown_and_can_be_ended(visit: Any) -> None:
     page.click("dialog button[type=submit]")
     page.wait_for_selector("main > p[role=status]:has-text('The request to pause is done. The job is paused')")
     page.wait_for_selector("button:has-text('Resume'):enabled")
-    page.wait_for_selector("dl.facts dd:has-text('http-from-127.0.0.1')")
+    page.wait_for_selector("section li:has-text('paused by http-from-127.0.0.1')")
     page.wait_for_selector("button[type=button]:has-text('Pause'):disabled")
 
 

@@ -26,8 +26,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
 
 
 class Job:
-    """A job on files of this host."""
-
     def __init__(self, folder: Path) -> None:
         self.name = f"orders-{uuid.uuid4().hex[:8]}"
         self.jobs, self.source, self.target = (folder / name for name in ("jobs", "in", "out"))
@@ -47,7 +45,6 @@ class Job:
         return max(int(each.name[:10]) for each in (self.jobs / self.name).iterdir() if each.name[:10].isdecimal())
 
     def driver(self, main: str) -> int:
-        """Return the process of the driver's JVM."""
         for each in Path("/proc").iterdir():
             if each.name.isdecimal():
                 try:
@@ -101,7 +98,7 @@ def test_executors_keep_off_an_excluded_host_until_the_next_restart(cluster: Yar
     environment = {**cluster.environment, "HA_FILES": job.jobs.as_uri()}
 
     def restart(*options: str) -> None:
-        command = [*ha, "restart", job.name, "--timeout", "100", *options]
+        command = [*ha, "job", "restart", job.name, "--timeout", "100", *options]
         subprocess.run(command, env=environment, check=True, timeout=PATIENCE)
 
     sidecar = subprocess.Popen([*ha, "run", job.name, "--", *submit], env=environment)

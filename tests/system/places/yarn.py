@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from benchmarks.spark.cluster import FLAGS, HOME, clean_environment
-from ha.sandbox import jars
-from ha.sandbox.cache import cache_directory, cached, sha256
-from ha.sandbox.java import find_java
+from ha.hosts.cache import cache_directory, cached, sha256
+from ha.hosts.java import find_java
+from ha.sandbox.jars import MINICLUSTER, fetched, spark_jars
 from ha.sandbox.polling import SandboxError, until
 from ha.sandbox.ports import LOOPBACK, free_ports
-from ha.sandbox.process import send, spawn, wait_gone
+from ha.sandbox.server_process import send, spawn, wait_gone
+from tests.system.spark.cluster import FLAGS, HOME, clean_environment
 
 BOUNCY_CASTLE = {
     "bcprov-jdk18on": "14cde2fdfaa8890480a8e5b67aceef0c90f96682c1e23c133bafdc9e0b3255ce",
@@ -48,11 +48,9 @@ class Yarn:
 
     @property
     def environment(self) -> dict[str, str]:
-        """All variables of ``spark-submit``."""
         return {**clean_environment(), "HADOOP_CONF_DIR": str(self.folder / "conf"), "PYSPARK_PYTHON": sys.executable}
 
     def submit(self, mode: str, files: str, *program: str) -> list[str]:
-        """Return the command that submits a program."""
         root = str(Path(__file__).parents[3])
         small = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
         settings = {
@@ -76,7 +74,6 @@ class Yarn:
         return [f"{HOME}/bin/spark-submit", "--master", "yarn", "--deploy-mode", mode, *memory, *options, *program]
 
     def kill_all(self) -> None:
-        """Kill every application."""
         for each in (self._asked("apps?states=NEW,SUBMITTED,ACCEPTED,RUNNING")["apps"] or {}).get("app", []):
             request = urllib.request.Request(  # noqa: S310  # our own
                 f"{self.web}/ws/v1/cluster/apps/{each['id']}/state?user.name={os.environ.get('USER', 'root')}",
@@ -87,11 +84,9 @@ class Yarn:
             urllib.request.urlopen(request, timeout=20).close()  # noqa: S310
 
     def hosts(self) -> list[str]:
-        """Return the names of the nodes."""
         return [each["nodeHostName"] for each in self._asked("nodes")["nodes"]["node"]]
 
     def logged(self, line: str) -> bool:
-        """Whether a container has written this."""
         return any(
             line in each.read_text(errors="replace") for each in self.folder.glob("logs/*/*/*") if each.is_file()
         )
@@ -112,7 +107,6 @@ class Yarn:
 
 @contextmanager
 def yarn(folder: Path) -> Iterator[Yarn]:
-    """Start a cluster of one node."""
     conf = folder / "conf"
     conf.mkdir(parents=True)
     ports = [f"{LOOPBACK}:{port}" for port in free_ports(8)]
@@ -161,7 +155,7 @@ def _server(folder: Path, main: str) -> Iterator[None]:
 
 
 def _minicluster() -> Path:
-    return jars.minicluster(find_java().path, jars.spark_jars(), print)
+    return fetched(MINICLUSTER, find_java().path, print)[0]
 
 
 def _bouncy_castle() -> list[Path]:
@@ -175,7 +169,7 @@ def _bouncy_castle() -> list[Path]:
 
 
 def _fetch(folder: Path, name: str, digest: str) -> None:
-    ivy = next(iter(sorted(jars.spark_jars().glob("ivy-*.jar"))))
+    ivy = next(iter(sorted(spark_jars().glob("ivy-*.jar"))))
     command = [
         *(str(find_java().path), f"-Divy.home={folder}/ivy", f"-Divy.default.ivy.user.dir={folder}/ivy"),
         *("-jar", str(ivy), "-cache", f"{folder}/ivy", "-notransitive", "-m2compatible"),

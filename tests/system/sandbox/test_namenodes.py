@@ -42,7 +42,6 @@ def write(box: Sandbox, path: str) -> None:
 
 
 def names(box: Sandbox) -> set[str]:
-    """List the root over RPC, by the nameservice's name."""
     client = Client(box.environment()["HA_FILES"].removesuffix("/ha"))
     return {status.path for status in client.list_status("/", recursive=False)}
 

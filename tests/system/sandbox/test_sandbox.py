@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from ha.sandbox import Sandbox, SandboxError
-from ha.sandbox.process import condition, send, spawn, wait_gone
+from ha.sandbox.server_process import condition, send, spawn, wait_gone
 from ha.sandbox.state import Directory
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
@@ -24,7 +24,6 @@ NAMES = ["zookeeper-1", "namenode-1", "datanode-1"]
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox that these tests may break."""
     box = Sandbox(tmp_path_factory.mktemp("own"))
     yield box
     box.down(wipe=True)
@@ -68,7 +67,7 @@ def test_status_tells_what_each_server_is(box: Sandbox) -> None:
         ("namenode-1", "up", "active"),
         ("datanode-1", "up", None),
     ]
-    assert box.processes == NAMES
+    assert box.names() == NAMES
     assert box.active_namenode() == "namenode-1"
 
 

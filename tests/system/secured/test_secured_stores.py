@@ -13,7 +13,7 @@ import pytest
 
 from ha.sandbox import Sandbox, realm
 from ha.sandbox.secured import STRANGER, USER
-from tests.unit.store.zookeeper.helpers import until
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(300)]
 
@@ -97,7 +97,7 @@ def said(box: Sandbox, user: str, script: str, *arguments: str) -> list[str]:
 
 
 def leader(box: Sandbox, user: str) -> subprocess.CompletedProcess[str]:
-    command = [*CLI, "leader", "orders", "--json"]
+    command = [*CLI, "job", "leader", "orders", "--json"]
     return subprocess.run(
         command, env=environment(box, user), capture_output=True, text=True, timeout=ASKED_S, check=False
     )
@@ -110,8 +110,8 @@ def test_a_job_is_led_and_found_and_a_stranger_of_the_realm_has_no_effect(box: S
         subprocess.Popen(command, env=environment(box, USER), stderr=log, cwd=tmp_path) as sidecar,
     ):
         try:
-            until(lambda: leader(box, USER).returncode == 0)
-            until(lambda: json.loads(leader(box, USER).stdout)["source"] == "zookeeper")
+            wait_until(lambda: leader(box, USER).returncode == 0)
+            wait_until(lambda: json.loads(leader(box, USER).stdout)["source"] == "zookeeper")
             found = json.loads(leader(box, USER).stdout)
             assert said(box, STRANGER, STRANGER_OF_NODES) == ["PermissionDenied"] * 6
             for seed in (1, 2):
@@ -146,7 +146,7 @@ driver = driver_of(sys.argv[1], ca=os.environ["HA_WEBHDFS_CA"])()
 driver.make_root()
 for folder in ("", "/offsets", "/commits"):
     driver.make_directory(f"checkpoint{folder}")
-for file, line in (("metadata", ""), ("offsets/0", "v1\\n{}\\n0"), ("commits/0", "v1\\n{}")):
+for file, line in (("metadata", '{"id":"b0-b0-b0-b0-b0"}'), ("offsets/0", "v1\\n{}\\n0"), ("commits/0", "v1\\n{}")):
     driver.write(f"checkpoint/{file}", line.encode())
 """
 
@@ -156,12 +156,12 @@ def test_checkpoints_are_adopted_and_exported_with_a_ticket_but_not_over_encrypt
     root = box.environment()["HA_FILES"] + "/outside"
     said(box, USER, CHECKPOINT, root)
     for verb, place in (
-        ("adopt", f"{root}/checkpoint"),
+        ("import", f"{root}/checkpoint"),
         ("export", f"{root}/exported"),
-        ("adopt", f"{web}/checkpoint"),
+        ("import", f"{web}/checkpoint"),
     ):
         copied = subprocess.run(
-            [*CLI, verb, "copies", "counts", place],
+            [*CLI, "checkpoint", verb, "copies", "counts", place],
             env=environment(box, USER),
             capture_output=True,
             text=True,
@@ -185,12 +185,10 @@ print(*names(f"long/{directory}/record"))
 
 
 def lease(box: Sandbox) -> list[str]:
-    """The leader directory, and the names in its record."""
     return said(box, USER, LEASE)
 
 
 def tickets(box: Sandbox) -> int:
-    """How many tickets the centre has given to the owner."""
     log = (box.directory / "logs" / "kdc-1.log").read_text(errors="replace")
     return len(re.findall(rf"AS_REQ .*ISSUE: .* {USER}@", log))
 
@@ -232,7 +230,6 @@ def roles(box: Sandbox) -> dict[str, str | None]:
 
 
 def in_their_roles(box: Sandbox) -> tuple[str, str]:
-    """The active NameNode, and the other one."""
     found = {role: name for name, role in roles(box).items()}
     return found["active"], found["standby"]
 
@@ -250,9 +247,9 @@ def test_a_leader_outlives_its_ticket_and_every_switch_of_the_namenode(box: Sand
         subprocess.Popen(command, env=settings, stderr=log, cwd=tmp_path) as sidecar,
     ):
         try:
-            until(lambda: "granted at epoch 1" in (tmp_path / "log").read_text())
+            wait_until(lambda: "granted at epoch 1" in (tmp_path / "log").read_text())
             before, given = lease(box), tickets(box)
-            until(lambda: tickets(box) >= given + 2)  # at 80 % of its life each: the first one has ended
+            wait_until(lambda: tickets(box) >= given + 2)  # at 80 % of its life each: the first one has ended
             for disturb in (box.kill, box.pause, lambda _: None):
                 active, other = in_their_roles(box)
                 disturb(active)
@@ -260,7 +257,7 @@ def test_a_leader_outlives_its_ticket_and_every_switch_of_the_namenode(box: Sand
                 assert box.active_namenode() == other
                 box.up()  # starts again what was killed, and what has ended because it was replaced
                 renewed = lease(box)
-                until(lambda renewed=renewed: lease(box) != renewed)  # type: ignore[misc]
+                wait_until(lambda renewed=renewed: lease(box) != renewed)  # type: ignore[misc]
                 assert lease(box)[0] == before[0], "the leader is the same, and it renews its lease"
             assert "revoked" not in (tmp_path / "log").read_text()
         finally:

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ha.history.checker import beliefs
-from ha.history.events import CheckpointsRead, Copied, Event, Granted, LookedUp, Stored, Violation
-from ha.history.tree import Publication, publications
+from ha.history.events import CheckpointsRead, Copied, Event, Fault, Granted, LookedUp, Stored, Violation
 from leader.layout.information import LeaderInformation, decode
+from leader.layout.lease import Lease
 from leader.layout.znodes import leader_path
 from leader.lookup.rate_limit import JOB_PAUSE_S
+from leader.timing import PAST
 from tests.system.simulation.barred import check_barred
 from tests.system.simulation.disturbances import place
 from tests.system.simulation.escalated import check_escalated
@@ -17,6 +18,7 @@ from tests.system.simulation.fenced import check_fenced, check_granted
 from tests.system.simulation.hand_overs import check_hand_overs
 from tests.system.simulation.paused import check_paused
 from tests.system.simulation.plan import AGENT
+from tests.system.simulation.publications import Publication, publications
 from tests.system.simulation.requested import check_requested
 from tests.system.simulation.retained import check_retained
 from tests.system.simulation.sidecar import JOB
@@ -142,10 +144,10 @@ def _corrected(system: System, published: list[Publication]) -> Iterator[Violati
         if not isinstance(event, LookedUp) or event.outcome != "leader":
             continue
         begins, host = event.at - bound, place(event.reader)
+        first = born.setdefault(event.reader, event.at)  # what befell the process that ran there before is no excuse
         others = _asked(system, event.reader) - {host}
         if begins < 0 or not system.disturbances.peace(begins - SETTLING, event.ended, "journal", *others):
             continue
-        first = born.setdefault(event.reader, event.at)  # what befell the process that ran there before is no excuse
         if not system.disturbances.peace(max(first, begins - SETTLING), event.ended, host):
             continue
         last = bisect_right(published, begins, key=lambda each: each.since)
@@ -279,14 +281,25 @@ def _key(information: LeaderInformation) -> str:
 
 
 def _calm(system: System) -> Iterator[Violation]:
-    """L2: an outage, a rolling restart or a wiped ZooKeeper moves no leader and fails no lookup."""
+    """L2: an outage, a rolling restart or a wiped ZooKeeper moves no leader and fails no lookup.
+
+    A stranger who deletes a session's node moves no leader either. Until that one renews its lease, which may be only
+    when it notices that ZooKeeper is silent, a reader that must ask HDFS takes it for dead.
+    """
     grants = [event for event in _history(system) if isinstance(event, Granted) and event.at < system.healed_at]
     for grant in grants[1:]:
         yield Violation("L2", grant.at, f"The leader moved to {grant.contender}, because ZooKeeper was disturbed.")
     first = next((event.at for event in _changes_since_the_first_leader(system)), float("inf"))
+    deleted, renewed = False, PAST  # whether a stranger has deleted the node since; when the last such time was over
     for event in _history(system):
         in_calm = first + SETTLING < event.at < system.healed_at
-        if isinstance(event, LookedUp) and in_calm and event.outcome != "leader":
+        if isinstance(event, Fault):
+            deleted = deleted or event.what.startswith("a stranger deletes")
+        elif isinstance(event, Stored) and deleted and Lease.parse(event.target.rpartition("/")[2]):
+            deleted, renewed = False, event.at
+        elif isinstance(event, LookedUp) and in_calm and event.outcome != "leader":
+            if event.outcome == "none" and (deleted or event.at < renewed):
+                continue
             yield Violation("L2", event.ended, f"A lookup of {event.reader} failed: {event.outcome}.")
 
 

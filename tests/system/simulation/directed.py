@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 from leader.layout.lease import LOOK
+from leader.lookup.watch import SLEPT_S
 from leader.timing import NEVER, Timing
 from tests.system.simulation.drawing import draw_by_chance
 from tests.system.simulation.plan import AGENT, TIMINGS, UNSEAT, Plan, Step
@@ -54,18 +55,18 @@ def draw_frozen_question(seed: int) -> Plan:
 
 
 def draw_agent_without_news(seed: int) -> Plan:
-    """Draw an agent that is frozen over a change of the leader, and then waits in vain for ZooKeeper to report it.
+    """Draw an agent that pauses briefly over a change of the leader, and waits in vain for ZooKeeper to report it.
 
     Meanwhile its snapshot runs out, and the other reader asks the stores. Then the agent writes the former leader anew.
     """
     dice = random.Random(f"agent without news {seed}")  # noqa: S311
     timing = Timing(**TIMINGS[1])
-    plan = Plan(seed, timing=timing, readers=2, agent=True, audit=10.0)
+    plan = Plan(seed, timing=timing, readers=2, agent=True, audit=4.0)
     at = dice.uniform(12, 25)
     steps = (
         Step(at - 1.5, "crash", AGENT, 0.2),  # the next one asks all stores, and relies on its watch from then on
         Step(at, "cut", AGENT, timing.session_timeout / 2, ("zookeeper", "both")),  # its client notices later
-        Step(at + 0.1, "pause", AGENT, plan.fresh + 2.0),
+        Step(at + 0.1, "pause", AGENT, 0.95 * SLEPT_S),  # not long enough to be taken for a sleep
         Step(at + 0.1, "unseat", "", 60.0, ("resign",)),
     )
     return replace(plan, steps=steps)
@@ -156,6 +157,7 @@ def draw_asked(seed: int) -> Plan:
     timing, steps = plan.timing, list[Step]()
     for number in range(dice.randint(3, 8)):
         at, around = dice.uniform(4, plan.seconds), dice.uniform(-0.5, 1.5)
+        around = min(around, plan.seconds - at)  # what begins after the healing is not healed
         steps.append(Step(round(at, 3), "ask", f"r{number}"))
         lasts = round(timing.call_timeout * dice.uniform(1.0, 4.0), 3)
         match dice.choice(("nothing", "unseat", "unseat", "doubt", "doubt", "cut")):
@@ -214,6 +216,23 @@ def draw_back_after_a_release(seed: int) -> Plan:
     at, seconds = round(dice.uniform(12, 20), 3), round(timing.retry * dice.uniform(0.05, 1.0), 3)
     fate = Step(at, "fate", "", seconds, ("release", "fine", "0", "back"))
     return replace(plan, steps=(fate, Step(at + 0.1, "unseat", "", 0.0, ("resign",))))
+
+
+def draw_forgotten_release(seed: int) -> Plan:
+    """Draw a leader that gives its lease back for another contender; that is shown, forgotten, and done again.
+
+    The other one sleeps, and a third one has seen the first release: the turn begins with the second.
+    """
+    dice = random.Random(f"forgotten release {seed}")  # noqa: S311
+    timing = Timing(**TIMINGS[2])
+    plan = Plan(seed, timing=timing, rates=(1.0, 1.0, 1.0), servers=dice.choice((0, 1)), readers=0, seconds=40.0)
+    at, shown = dice.uniform(10, 16), timing.hand_over * dice.uniform(0.1, 0.9)
+    steps = (
+        Step(at - 1.0, "pause", "c", 20.0),
+        Step(at - 0.5, "fate", "", 0.0, ("release", "unwritten", f"{shown:.3f}", "nothing")),
+        Step(at, "request", "", 0.0, ("c",)),
+    )
+    return replace(plan, steps=steps)
 
 
 def draw_back_and_gone(seed: int) -> Plan:

@@ -284,7 +284,10 @@ class Ensemble:
             execute()
 
     def wipe(self) -> None:
-        """Wipe all data: sessions and nodes."""
+        """Wipe all data: sessions and nodes. Each node is told to go as if its own session had deleted it."""
+        if self.told is not None:
+            for path, node in self.nodes.items():
+                self.told(path, node, "delete", node.owner)
         for session in list(self.sessions.values()):
             if session.expiry:
                 session.expiry.cancel()

@@ -43,11 +43,19 @@ class _Bounds:
         """Whether the last failure was; the epoch of a batch that may have been completed."""
         self._uncounted = False
         """Whether there is a failure since then; one that an earlier life covers counts no more."""
+        self._remedied = False
+        """Whether the last one that was counted may be hopeless."""
+
+    @property
+    def longest(self) -> float:
+        """The longest pause that there may be: what no restart mends is tried once more, then every five minutes."""
+        return PAUSES[-1] if self._remedied and self.most > 1 else pause_after(self.most)
 
     def begin_anew(self, *, certain: bool = True) -> None:
         self.least = self.least_used = 0
         if certain:
             self.most = self.most_used = 0
+            self._remedied = False
 
     def learn(self, event: Happened) -> None:
         """Take what has happened into account."""
@@ -70,11 +78,13 @@ class _Bounds:
                 self.begin_anew(certain=event.held)
             case what.FAILED | what.HOPELESSLY:
                 self._hopeless, self._uncounted = event.what == what.HOPELESSLY, True
+                self._remedied = self._remedied or self._hopeless
                 self.most += 1
                 self.most_used += not self._hopeless
             case what.COUNTED if event.held and self._uncounted and self._doubted != event.epoch:
                 self.least += 1
                 self.least_used += not self._hopeless
+                self._remedied = self._hopeless
 
 
 def check_escalated(system: System) -> Iterator[Violation]:
@@ -103,7 +113,7 @@ def check_escalated(system: System) -> Iterator[Violation]:
 
 def _judge(system: System, bounds: _Bounds, event: Happened) -> Iterator[Violation]:
     who = f"{event.contender} in epoch {event.epoch}"
-    if event.what == what.DECIDED and event.held and event.seconds > pause_after(bounds.most) + ROUNDING:
+    if event.what == what.DECIDED and event.held and event.seconds > bounds.longest + ROUNDING:
         sentence = f"{who} waits {event.seconds:.1f} s after {bounds.most} failures in a row at most."
         yield Violation("TRIED", event.at, sentence)
     elif event.what == what.STARTED:

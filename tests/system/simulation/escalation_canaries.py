@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from ha.sidecar.escalation import Escalation
+from ha.sidecar.failure_count import FailureCount
 from ha.sidecar.job_status import JobStatusUpdater
 from leader.errors import NotLeader
 from leader.job.failed_attempts import Attempts, FailedAttempts
@@ -16,9 +16,9 @@ from tests.system.simulation.plan import Plan
 
 TRIED = frozenset({"TRIED"})
 
-_pause, _begin, _add, _forget = Escalation.pause, JobStatusUpdater.begin, FailedAttempts.add, FailedAttempts.forget
+_pause, _begin, _add, _forget = FailureCount.pause, JobStatusUpdater.begin, FailedAttempts.add, FailedAttempts.forget
 
-_failed, _reconcile = Escalation.failed, JobStatusUpdater.reconcile
+_count, _reconcile = FailureCount.add, JobStatusUpdater.reconcile
 
 _granted: dict[int, int] = {}
 """The epoch that a sidecar was granted, and has not taken up."""
@@ -37,8 +37,9 @@ def _load_without_batches(self: FailedAttempts) -> Attempts:
     return self.shown()[0]
 
 
-def _pause_of_this_leader(self: Escalation, leader: LeaderDirectory) -> float | None:
-    return _pause(self, leader) and 0.0
+def _pause_of_this_leader(self: FailureCount, leader: LeaderDirectory) -> tuple[float | None, bool]:
+    pause, failed = _pause(self, leader)
+    return pause and 0.0, failed
 
 
 def _begin_and_forget(self: JobStatusUpdater, leader: LeaderDirectory) -> bool:
@@ -56,7 +57,7 @@ def _forget_nothing(self: object, *_: object) -> None:
     """The count stays."""
 
 
-def _pause_without_a_look(self: Escalation, leader: LeaderDirectory) -> float | None:
+def _pause_without_a_look(self: FailureCount, leader: LeaderDirectory) -> tuple[float | None, bool]:
     most, self._most = self._most, 10**9
     try:
         return _pause(self, leader)
@@ -68,21 +69,21 @@ def _pause_without_end(self: Attempts) -> float:
     return 0.0 if self.failures <= 1 else 2.0 ** (self.failures - 2)
 
 
-def _reconcile_and_forget(self: JobStatusUpdater, leader: LeaderDirectory, taken_up: Callable[[], None]) -> None:
+def _reconcile_and_forget(self: JobStatusUpdater, leader: LeaderDirectory) -> None:
     with suppress(StoreError, NotLeader):
         _forget(FailedAttempts(self.directory(leader)))
-    _reconcile(self, leader, taken_up)
+    _reconcile(self, leader)
 
 
-def _pause_and_note(self: Escalation, leader: LeaderDirectory) -> float | None:
+def _pause_and_note(self: FailureCount, leader: LeaderDirectory) -> tuple[float | None, bool]:
     _granted[id(self)] = leader.epoch
     return _pause(self, leader)
 
 
-def _failed_after_a_grant(
-    self: Escalation, leader: LeaderDirectory, cause: str, seconds: float, remedy: str = ""
+def _count_after_a_grant(
+    self: FailureCount, leader: LeaderDirectory, cause: str, seconds: float, remedy: str = ""
 ) -> bool:
-    return _granted.get(id(self)) != leader.epoch or _failed(self, leader, cause, seconds, remedy)
+    return _granted.get(id(self)) == leader.epoch and _count(self, leader, cause, seconds, remedy)
 
 
 def _hopeless_too(self: Attempts) -> int:
@@ -97,15 +98,15 @@ def _canary(
 
 ESCALATIONS = (
     _canary("a failure is counted in one try", of(JobStatusUpdater, keep_trying=_try_once)),
-    _canary("a batch counts for nothing at a grant", of(FailedAttempts, load=_load_without_batches), within=200),
-    _canary("a new leader does not wait", of(Escalation, pause=_pause_of_this_leader)),
+    _canary("a batch counts for nothing at a grant", of(FailedAttempts, load=_load_without_batches), within=400),
+    _canary("a new leader does not wait", of(FailureCount, pause=_pause_of_this_leader)),
     _canary("a change of leader forgets the failures", of(JobStatusUpdater, begin=_begin_and_forget)),
     _canary("a batch does not begin the count anew", of(FailedAttempts, _batches=lambda _: "")),
     _canary("what no restart mends uses up attempts", of(Attempts, used=property(_hopeless_too))),
     _canary("a job that runs again keeps its failures", of(FailedAttempts, forget=_forget_nothing)),
-    _canary("a new leader does not give up", of(Escalation, pause=_pause_without_a_look), within=200),
+    _canary("a new leader does not give up", of(FailureCount, pause=_pause_without_a_look), within=200),
     _canary("the pause grows without end", of(Attempts, pause=property(_pause_without_end)), plan=draw_often_failed),
-    _canary("a long run begins nothing anew", of(Escalation, lasts=_forget_nothing), plan=draw_often_failed),
+    _canary("a long run begins nothing anew", of(FailureCount, forget=_forget_nothing), plan=draw_often_failed),
     _canary("a failure in doubt is counted once more", of(FailedAttempts, add=_add_anew), within=800),
     _canary(
         "a sidecar that comes back forgets the failures",
@@ -115,7 +116,7 @@ ESCALATIONS = (
     ),
     _canary(
         "the failure of a command that was taken up is not counted",
-        of(Escalation, pause=_pause_and_note, failed=_failed_after_a_grant),
+        of(FailureCount, pause=_pause_and_note, add=_count_after_a_grant),
         within=100,
         plan=draw_escalated_back,
     ),

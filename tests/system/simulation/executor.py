@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from ha.agent.agent import LOOKS_PER_FRESHNESS, snapshot_of
 from ha.history.events import CheckpointsRead, Event, LookedUp
@@ -71,6 +72,7 @@ class Executor(Host):
         shelf: Shelf | None = None,
         agent: bool = False,
         jobs: int = 1,
+        patience: tuple[float, ...] = (TIMEOUT,),
     ) -> None:
         super().__init__(world, name, files, ensemble, timing)
         self._record = record
@@ -88,12 +90,14 @@ class Executor(Host):
         )
         self._shelf = shelf if agent else None
         self._fresh = fresh
+        self._patience = patience
         self._jobs, self._work_dice = jobs, world.dice(f"work {name}")
         self._checkpoints = CheckpointReader(store, zookeeper, self._reader, self._clock)  # type: ignore[arg-type]
         self._tasks = tasks
 
     def start(self) -> "Executor":
-        self._tasks.spawn(self._work)
+        for timeout in self._patience:
+            self._tasks.spawn(partial(self._work, timeout))
         if self._shelf is not None:
             self._tasks.spawn(self._keep)
         return self
@@ -105,29 +109,29 @@ class Executor(Host):
             if look.reached:
                 self._shelf.snapshot = snapshot_of(JOB, look, self._fresh)
 
-    def _work(self) -> None:
+    def _work(self, timeout: float) -> None:
         while self.alive:
-            self._look_up(JOB)
+            self._look_up(JOB, timeout)
             if self._jobs > 1 and self._work_dice.random() < 0.3:
-                self._look_up(JOBS[1])
+                self._look_up(JOBS[1], timeout)
             if self._dice.random() < 0.25:
                 self._read_checkpoints()
             self._clock.sleep(self._dice.uniform(*REST))
 
-    def _look_up(self, job: str) -> None:
+    def _look_up(self, job: str, timeout: float) -> None:
         began = self.world.now
         try:
-            answer = self._reader.leader(job, TIMEOUT)
+            answer = self._reader.leader(job, timeout)
         except (NoLeader, Unreachable) as error:
             outcome = "none" if isinstance(error, NoLeader) else "unreachable"
-            self._record(LookedUp(began, job, self.world.now, TIMEOUT, self.name, outcome))
+            self._record(LookedUp(began, job, self.world.now, timeout, self.name, outcome))
             return
         self._record(
             LookedUp(
                 began,
                 job,
                 self.world.now,
-                TIMEOUT,
+                timeout,
                 self.name,
                 "leader",
                 answer.epoch,

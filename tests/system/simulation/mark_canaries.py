@@ -1,4 +1,4 @@
-"""Canaries of operators' marks: what is taken for a sign of life, and what is not."""
+"""Canaries of a lease's names: which change is taken for a sign of life, and when a name begins a wait."""
 
 from msgspec import structs
 
@@ -6,8 +6,10 @@ from leader.election.schedule import PollSchedule
 from leader.election.state import PendingOperation
 from leader.election.steps import Steps
 from leader.layout.lease import Lease
-from tests.system.simulation.canary import L1, S1, Canary, of
-from tests.system.simulation.directed import draw_asked_while_dead
+from tests.system.simulation.canary import HAND, L1, S1, Canary, of
+from tests.system.simulation.directed import draw_asked_while_dead, draw_forgotten_release
+
+_change_lease = Steps._change_lease
 
 
 def _any_change(self: Lease, earlier: Lease) -> bool:
@@ -35,6 +37,14 @@ def _paused_all_the_same(self: PollSchedule, now: float) -> None:
     del self, now
 
 
+def _released_under_the_old_name(self: Steps, wanted: Lease | None, now: float) -> PendingOperation | None:
+    pending = self._state.holding.pending(structs.replace(wanted, marks=0)) if wanted is not None else None
+    if pending is None:
+        return _change_lease(self, wanted, now)
+    assert self._state.holding.present is not None, "a lease is pending while another one is there"
+    return PendingOperation(self._rename_lease(self._state.holding.present, pending), lease=pending)
+
+
 MARKS = (
     Canary("a mark is taken for a renewal", of(Lease, renewed_since=_any_change), L1, 10, draw_asked_while_dead),
     Canary(
@@ -53,5 +63,12 @@ MARKS = (
         L1,
         60,
         draw_asked_while_dead,
+    ),
+    Canary(
+        "a release that was forgotten comes back under its old name",
+        of(Steps, _change_lease=_released_under_the_old_name),
+        HAND,
+        60,
+        draw_forgotten_release,
     ),
 )

@@ -49,6 +49,7 @@ class Plan:
         timing: all durations.
         rates: speed of each contender's clock.
         readers: number of readers.
+        patience: seconds that lookups of each reader take at most; lookups of each length follow one another.
         agent: whether they are processes of one host, and the first of them is its agent.
         servers: number of ZooKeeper servers; 0 for a system without ZooKeeper.
         tick: ZooKeeper's, in seconds.
@@ -79,6 +80,7 @@ class Plan:
     timing: Timing = field(default_factory=lambda: Timing(**TIMINGS[0]))
     rates: tuple[float, ...] = (1.0, 1.0)
     readers: int = 1
+    patience: tuple[float, ...] = (2.0,)
     agent: bool = False
     servers: int = 1
     tick: float = 0.0

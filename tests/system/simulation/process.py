@@ -208,7 +208,7 @@ class Process(Host):
     def suspected(self, job: str, contender: str) -> None:
         self.history.append((self.world.now, "suspected", f"{job}: {contender}"))
 
-    def said(self, job: str, sentence: str) -> None:
+    def said(self, job: str, sentence: str, **_: object) -> None:
         self.history.append((self.world.now, "said", f"{job}: {sentence}"))
 
     def grants(self) -> list[Grant]:

@@ -1,13 +1,13 @@
 """Canaries of requests by name: what a leader carries out, and what it answers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import msgspec
 
 from leader.errors import Fenced
 from leader.job.fenced_directory import FencedDirectory
-from leader.job.requests import Request, Requests, State
+from leader.job.request_folder import Request, Requests, State
 from store.errors import NotFound, StoreError
 from tests.system.simulation.canary import L1, Canary, of
 from tests.system.simulation.directed import draw_asked
@@ -23,6 +23,15 @@ def _put_or_go_on(self: Requests, request: Request, state: State, said: str, *mo
     with suppress(StoreError, Fenced):
         return _put(self, request, state, said)
     return msgspec.structs.replace(request, state=state)
+
+
+def _put_for_whoever_leads(
+    self: Requests, request: Request, state: State, said: str, result: Mapping[str, object] | None = None
+) -> Request:
+    """A kept request that was accepted does not say by whom."""
+    kept = state is State.ACCEPTED and self.load(request.id)
+    epoch = kept.epoch if kept else request.epoch
+    return _put(self, msgspec.structs.replace(request, epoch=epoch), state, said, result)
 
 
 def _load_as_for_this_epoch(self: Requests, identity: str) -> Request | None:
@@ -92,6 +101,9 @@ REQUESTS = (
         ASKED,
         60,
         draw_asked,
+    ),
+    Canary(
+        "a kept request that was accepted is kept on", of(Requests, _put=_put_for_whoever_leads), ASKED, 60, draw_asked
     ),
     Canary("requests for former epochs are not answered", of(Requests, _end=_end_mine_only), L1, 60, draw_asked),
 )

@@ -1,5 +1,6 @@
 """Check of requests: each is carried out once at most, by the leader for which it was made (ASKED).
 
+One that is kept may be carried out by a later leader instead.
 That leader has accepted it before, and its acceptance is in the journal. What was refused was not carried out.
 """
 
@@ -8,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ha.history.events import Stored, Violation
-from leader.job.requests import State
+from leader.job.request_folder import State
 from leader.layout.names import REQUESTS, SEQUENCE, LeaderDirectory
+from leader.timing import NEVER
+from tests.system.simulation.requests import is_kept
 from tests.system.simulation.sidecar import JOB
 from tests.system.simulation.system import System
 
@@ -32,7 +35,8 @@ def check_requested(system: System) -> Iterator[Violation]:
     ledger = system.ledger
     for done in ledger.carried_out:
         what = f"{done.contender} carried out request {done.id} in epoch {done.epoch}"
-        if made_for.get(done.id) != done.epoch:
+        made = made_for.get(done.id, NEVER)
+        if not (made <= done.epoch if is_kept(done.id) else made == done.epoch):
             yield Violation("ASKED", done.at, f"{what}, and it was made for {made_for.get(done.id)}.")
         elif accepted.get((done.id, done.epoch, done.contender), float("inf")) > done.at:
             yield Violation("ASKED", done.at, f"{what}, and had not accepted it.")

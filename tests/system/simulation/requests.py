@@ -4,14 +4,12 @@ Both use production's code. As production's sidecar, a leader looks when it is g
 The operator is patient: each time it asks, it marks the lease, and standbys take the mark for a renewal.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from ha.views.requests import ask, find
+from ha.verbs.asking import ask, find
 from leader.errors import Fenced, NoLeader
 from leader.job.admin import JobAdmin
-from leader.job.fenced_directory import FencedDirectory
-from leader.job.requests import Request, Requests, State
+from leader.job.request_folder import State
 from leader.timing import Timing
 from store.errors import StoreError
 from tests.system.simulation.blocking import SimulatedBoundedFiles, SimulatedClock, Tasks
@@ -20,19 +18,16 @@ from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.world import World
 
 OPERATOR = "operator"
-VERB = "restart"
+KEPT_VERB, BOUND_VERB = "restart", "savepoint"
+"""One that any later leader may carry out, and one that is for the leader of one epoch."""
 
 LOOKS_AGAIN = (0.5, 3.0)
 """Seconds after which an operator looks for an answer, or asks again if nothing was left."""
 
-TAKES = (0.0, 1.0)
-"""Seconds between the acceptance and what is done."""
 
-ANSWERED = (0.0, 5.0)
-"""Seconds between what is done and the answer: a restart takes a while, and the leader looks again meanwhile."""
-
-LOOKS_WHETHER = 0.2
-"""Seconds after which a leader looks whether an answer is due."""
+def is_kept(identity: str) -> bool:
+    """Whether the request with this id, a letter and a number, is kept for the next leader."""
+    return int(identity[1:]) % 2 == 0
 
 
 def patience(timing: Timing) -> float:
@@ -89,57 +84,10 @@ class Operator(Host):
                     found = find(admin, job, identity)
                 else:
                     ledger.asked_at = self.world.now
-                    found = ask(admin, job, VERB, identity, OPERATOR)
+                    found = ask(admin, job, KEPT_VERB if is_kept(identity) else BOUND_VERB, identity, OPERATOR)
                     left = True
                 if found is not None and found.state.final:
                     ledger.answers[identity] = found.state
             except (StoreError, Fenced, NoLeader):
                 pass
             self._clock.sleep(self._dice.uniform(*LOOKS_AGAIN))
-
-
-class RequestWork:
-    """The requests of one leadership, for its leader."""
-
-    def __init__(
-        self, host: Host, tasks: Tasks, directory: FencedDirectory, works: Callable[[], bool], ledger: Ledger
-    ) -> None:
-        self._host, self._tasks, self._works, self._ledger = host, tasks, works, ledger
-        self._epoch, self._requests = directory.leader.epoch, Requests(directory)
-        self._clock, self._dice = SimulatedClock(host), host.world.dice(f"requests {host.name}")
-        self._unanswered: list[tuple[float, Request]] = []
-        """With the times from which on they are answered."""
-        self._told = self._looks = False
-
-    def look(self) -> None:
-        """Look for requests, also if a look is under way."""
-        self._told = True
-        if not self._looks:
-            self._tasks.spawn(self._look)
-
-    def _look(self) -> None:
-        self._looks = True
-        while (self._told or self._unanswered) and self._works():
-            told, self._told = self._told, False
-            try:
-                if told:
-                    self._take()
-                while self._unanswered and self._unanswered[0][0] <= self._clock.now():
-                    self._requests.answer(self._unanswered[0][1], State.DONE, "It is done.")
-                    self._unanswered.pop(0)
-            except Fenced:
-                return
-            except StoreError:
-                pass  # what was not found is found when the operator asks again
-            self._clock.sleep(LOOKS_WHETHER)
-        self._looks = False
-
-    def _take(self) -> None:
-        for request in self._requests.accept():
-            self._clock.sleep(self._dice.uniform(*TAKES))
-            if not self._works():
-                self._requests.answer(request, State.REFUSED, "This leadership is about to end: ask again.")
-                continue
-            done = CarriedOut(self._host.world.now, self._host.name, self._epoch, request.id)
-            self._ledger.carried_out.append(done)
-            self._unanswered.append((self._clock.now() + self._dice.uniform(*ANSWERED), request))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from ha.history.checkpoint_rules import PathTree
 from ha.history.events import Stored, Violation
-from ha.history.tree import Tree
 from leader.layout.checkpoint import CheckpointEntry
 from leader.layout.names import CHECKPOINTS
 from tests.system.simulation.escalation import RETAINED
@@ -16,7 +16,7 @@ Order = tuple[int, int]
 def check_retained(system: System) -> Iterator[Violation]:
     """Yield each loss of a checkpoint that was to be kept."""
     for job in JOBS[: system.plan.jobs]:
-        tree, before = Tree(job), set[Order]()
+        tree, before = PathTree(job), set[Order]()
         for event in system.history:
             if not isinstance(event, Stored) or event.job != job:
                 continue
@@ -31,6 +31,6 @@ def check_retained(system: System) -> Iterator[Violation]:
             before = after
 
 
-def _orders(tree: Tree) -> set[Order]:
+def _orders(tree: PathTree) -> set[Order]:
     entries = (CheckpointEntry.parse(name) for name in tree.checkpoints)
     return {entry.checkpoint.order for entry in entries if entry is not None}

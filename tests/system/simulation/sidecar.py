@@ -19,6 +19,7 @@ from ha.history.events import (
     Suspected,
     Violation,
 )
+from ha.sidecar.machine import sidecar_events as events
 from leader.contender.mirror_runner import MirrorRunner
 from leader.election.events import Grant, Revoke
 from leader.election.state import Phase
@@ -32,13 +33,14 @@ from leader.layout.znodes import checkpoints_path
 from leader.timing import Timing
 from store.errors import StoreError
 from tests.system.simulation.blocking import SimulatedBoundedFiles, SimulatedClock, Tasks
+from tests.system.simulation.commanded import Commanded
 from tests.system.simulation.ensemble import Ensemble
-from tests.system.simulation.escalation import RETAINED, CommandWork, Failures
+from tests.system.simulation.escalation import RETAINED, Failures
 from tests.system.simulation.guard import Guard
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.plan import Plan
 from tests.system.simulation.process import Process
-from tests.system.simulation.requests import Ledger, RequestWork
+from tests.system.simulation.requests import Ledger
 from tests.system.simulation.wires import Wires
 from tests.system.simulation.world import Call, World
 
@@ -77,15 +79,14 @@ class Sidecar(Process):
         guard: Guard | None = None,
         hang: Callable[[Callable[[], None]], bool] = lambda _: False,
         borrows: bool = False,
-        ledger: Ledger | None = None,
     ) -> None:
         super().__init__(world, name, files, ensemble, timing, wires, guard, borrows=borrows)
         self._tasks, self._record, self._found, self._stubborn = tasks, record, found, stubborn
         self._files = SimulatedBoundedFiles(self, tasks)
         self._clock = SimulatedClock(self)
         self._republishes, self._hang = republishes, hang
-        self._ledger, self._requests = ledger, dict[str, RequestWork]()
-        self._command: CommandWork | None = None
+        self._command: Commanded | None = None
+        self._orphaned = self._fails = False
         self._work_dice = world.dice(f"work {name}")
         self._copies = {job: MirrorRunner(self, checkpoints_path(job)) for job in JOBS[:jobs]}
         self._working: dict[str, str] = {}
@@ -98,11 +99,12 @@ class Sidecar(Process):
                 self.client.connected.append(copy.connected)
                 self.client.disconnected.append(copy.disconnected)
 
-    def runs_commands(self, plan: Plan, failures: Failures, *, again: bool) -> None:
-        """Have its leaderships run a command instead of a driver's batches."""
-        self._command = command = CommandWork(self, plan, self._files, JOB, failures, again=again)
-        if again:
-            self.run(lambda: self._tasks.spawn(command.status.look))
+    def runs_commands(self, plan: Plan, failures: Failures, requests: Ledger, *, again: bool) -> None:
+        """Have its leaderships run a command, as production's sidecar does."""
+        self._fails = plan.attempts > 0
+        self._command = Commanded(
+            self, plan, self._files, JOB, self._tasks, failures, requests, self._found, again=again
+        )
 
     def contend(self) -> None:
         """Begin, with all jobs."""
@@ -110,6 +112,9 @@ class Sidecar(Process):
             self.contender.join(job, self)
             self.contend_for(job)
         self.start(JOB)
+        if self._command is not None:
+            command = self._command
+            self.run(command.begin)
 
     # --- notifications
 
@@ -143,21 +148,16 @@ class Sidecar(Process):
     def granted(self, job: str, grant: Grant) -> None:
         super().granted(job, grant)
         self._record(Granted(self.world.now, job, self.name, grant.epoch, grant.session_id, grant.reason))
-        adopted = grant.reason == ADOPTED
-        if self._command is not None and self.guard is not None and not adopted:
+        if self._command is not None and self.guard is not None and grant.reason != ADOPTED:
             self.guard.command_runs = False  # it is started later, or never
         self._working[job] = grant.session_id
         directory = LeaderDirectory(grant.epoch, grant.session_id)
-        batches = self._complete_batches if self._command is None else partial(self._lead, adopted=adopted)
-        works = (batches, self._count, *((self._republish,) if self._republishes else ()))
+        works = [self._count] if self._fails else [self._complete_batches, self._count]
+        works += [self._republish] if self._republishes else []
         for work in works:
             self._tasks.spawn(lambda work=work: work(job, directory))  # type: ignore[misc]
-        if self._ledger is not None:
-            works_on = partial(self._works, job, directory)
-            self._requests[job] = RequestWork(
-                self, self._tasks, self._directory(job, directory), works_on, self._ledger
-            )
-            self._requests[job].look()  # one may have come just before
+        if self._command is not None:
+            self._command.post(events.LeadershipGranted(directory))
 
     def revoked(self, job: str, revoke: Revoke) -> None:
         self.history.append((self.world.now, "revoked", revoke))
@@ -166,6 +166,9 @@ class Sidecar(Process):
         self._record(Revoked(self.world.now, job, self.name, revoke.session_id, revoke.reason))
         self._copies[job].want(None)
         self._working.pop(job, None)
+        if self._command is not None:
+            self._command.post(events.LeadershipRevoked(revoke.session_id, revoke.until))
+            return
         takes = self._dice.uniform(0, STOP_TAKES) if revoke.until is None else 0.0
         successor = self._successors.pop(job, "")
         end = partial(self.run, partial(self._give_back, job, successor))
@@ -174,13 +177,16 @@ class Sidecar(Process):
 
     def asked(self, job: str, successor: str) -> None:
         self.history.append((self.world.now, "asked", successor))
+        if self._command is not None:
+            self._command.post(events.AskedToHandOver(successor))
+            return
         self._successors[job] = successor
         self.contender.step_down(job, "An operator asked to hand over.")
 
     def requested(self, job: str) -> None:
         super().requested(job)
-        if job in self._requests:
-            self._requests[job].look()
+        if self._command is not None:
+            self._command.post(events.Marked())
 
     def suspected(self, job: str, contender: str) -> None:
         super().suspected(job, contender)
@@ -191,8 +197,14 @@ class Sidecar(Process):
         endpoints = dict(information.endpoints)
         self._record(Published(self.world.now, job, self.name, information.epoch, information.session_id, endpoints))
 
+    def orphan(self, within: float) -> Guard | None:
+        self._orphaned = True
+        return super().orphan(within)
+
     def crash(self) -> None:
         super().crash()
+        if self._command is not None and self._command.command.present is not None and not self._orphaned:
+            self._command.command.present.over = True
         self._record(Ended(self.world.now, "", self.name))
 
     # --- the driver
@@ -210,22 +222,16 @@ class Sidecar(Process):
     def _works(self, job: str, directory: LeaderDirectory) -> bool:
         return self.alive and (self._stubborn or self._working.get(job) == directory.session_id)
 
+    def _give_back(self, job: str, successor: str = "") -> None:
+        if self._command is None:
+            super()._give_back(job, successor)
+        else:
+            self._command.command.kill()  # by its guard, at the deadline
+
     @property
     def command_runs(self) -> bool:
         """Whether it leads and runs its command."""
         return self._command is not None and self._command.runs and self.leads(JOB)
-
-    def _lead(self, job: str, directory: LeaderDirectory, *, adopted: bool) -> None:
-        """Run a command, or go on with that of a dead sidecar, and step down once it has failed."""
-
-        def end(goes_on: bool) -> None:
-            self.contend_again = self.contend_again and goes_on
-            if not goes_on or self._working.get(job) == directory.session_id:  # else it contends again already
-                self.contender.step_down(job, "Its command has ended.")
-
-        assert self._command is not None, "it was made"
-        lead = self._command.take_up if adopted else self._command.lead
-        lead(directory, partial(self._works, job, directory), end)
 
     def _republish(self, job: str, directory: LeaderDirectory) -> None:
         """Change the endpoints now and then: their number, their addresses, or nothing at all."""

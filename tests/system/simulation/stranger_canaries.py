@@ -8,7 +8,7 @@ from unittest.mock import patch
 from leader.contender import participant
 from leader.election import attestation
 from leader.election.attestation import Answer, check_attestation
-from leader.election.hearing import Hearing
+from leader.election.holder_check import HolderCheck
 from leader.election.rival import RivalLease
 from leader.election.state import ElectionState
 from leader.layout import lease as leases
@@ -68,16 +68,16 @@ def _any_lease_by_word(self: RivalLease, released: Lease) -> bool:
     return self.lease is not None and self.owner == released.owner
 
 
-def _at_once(self: Hearing) -> float:
+def _at_once(self: HolderCheck) -> float:
     del self
     return PAST
 
 
-def _after_a_moment(self: Hearing) -> float:
+def _after_a_moment(self: HolderCheck) -> float:
     return self._began + 1.0 if self._lives else _ends(self)
 
 
-_ends = Hearing.ends
+_ends = HolderCheck.ends
 
 
 @contextmanager
@@ -114,9 +114,14 @@ STRANGERS = (
         300,
     ),
     Canary(
-        "it seizes without asking the leader", lambda: _patched(Hearing, "ends", _at_once), frozenset({"S1", "L2"}), 600
+        "it seizes without asking the leader",
+        lambda: _patched(HolderCheck, "ends", _at_once),
+        frozenset({"S1", "L2"}),
+        600,
     ),
-    Canary("a leader that answers has no time to renew", lambda: _patched(Hearing, "ends", _after_a_moment), S1, 600),
+    Canary(
+        "a leader that answers has no time to renew", lambda: _patched(HolderCheck, "ends", _after_a_moment), S1, 600
+    ),
     Canary("a word says that a lease is free", lambda: _patched(RivalLease, "may_become", _word_is_evidence), S1, 60),
     Canary("a word frees a lease that is held", lambda: _patched(RivalLease, "may_become", _any_lease_by_word), S1, 60),
     Canary(

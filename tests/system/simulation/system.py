@@ -175,13 +175,12 @@ class System:
             guard=guard,
             hang=self._hang,
             borrows=bool(plan.lender_of(name)),
-            ledger=self.ledger if plan.operated else None,
         )
         sidecar.rate, sidecar.jitter = plan.rates[plan.contenders.index(name)], plan.jitter
         sidecar.endpoints_ahead = plan.seed % 2 == 0
         self.hosts[name] = sidecar
-        if plan.attempts:
-            sidecar.runs_commands(plan, self.failures, again=again)
+        if plan.attempts or plan.operated:
+            sidecar.runs_commands(plan, self.failures, self.ledger, again=again)
         sidecar.contend()
         if lender := plan.lender_of(name):
             Socket(sidecar, lambda: self._holder(lender))
@@ -215,6 +214,7 @@ class System:
             shelf=self._shelf if plan.agent else None,
             agent=plan.agent and name == AGENT,
             jobs=plan.jobs,
+            patience=plan.patience,
         )
         executor.jitter = min(plan.jitter, MOST_JITTER)
         self.hosts[name] = executor

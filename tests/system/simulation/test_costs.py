@@ -49,9 +49,9 @@ def _leaders_only() -> Iterator[None]:
 
 
 @contextmanager
-def counted(*, agent: bool, audit: float = 30.0) -> Iterator[Costs]:
+def counted(*, agent: bool, audit: float = 30.0, servers: int = 3) -> Iterator[Costs]:
     """A job with two contenders, three ZooKeeper servers and four readers, after everything has settled."""
-    plan = Plan(seed=1, timing=Timing(), servers=3, tick=2.0, readers=len(READERS), agent=agent, audit=audit)
+    plan = Plan(seed=1, timing=Timing(), servers=servers, tick=2.0, readers=len(READERS), agent=agent, audit=audit)
     system = System(plan)
     costs = Costs(system)
     send, request = Host.send, Client.request
@@ -86,7 +86,7 @@ def test_while_all_is_well_a_host_asks_the_namenode_twice_a_minute_for_a_job(age
 
 def test_an_agent_does_not_ask_zookeeper_again_while_its_watch_stands() -> None:
     """Its own lookups, and those of checkpoints, are left out: here the agent only keeps one job warm."""
-    with counted(agent=True) as costs, patch.object(Executor, "_work", lambda _: None):
+    with counted(agent=True) as costs, patch.object(Executor, "_work", lambda *_: None):
         costs.hands.take(Step(0.0, "crash", AGENT, 1.0))
         costs.over(SETTLED)
         _, zookeeper = costs.over(600)
@@ -149,13 +149,35 @@ def test_an_audit_is_one_list_after_a_failover_too() -> None:
 
 
 def test_while_zookeeper_is_away_checkpoints_are_asked_for_as_seldom() -> None:
-    def ask(self: Executor) -> None:
+    def ask(self: Executor, timeout: float) -> None:
         while True:
             with suppress(NoLeader, Unreachable):
-                self._checkpoints.checkpoint(JOB, 2.0)
+                self._checkpoints.checkpoint(JOB, timeout)
             self._clock.sleep(0.1)
 
     with patch.object(Executor, "_work", ask), counted(agent=False) as costs:
         costs.hands.take(Step(0.0, "outage", "", 90.0))
         files, _ = costs.over(60)
     assert 1 <= max(files[name] for name in READERS) <= 30
+
+
+@pytest.mark.parametrize("servers", [0, 3], ids=["without ZooKeeper", "with ZooKeeper"])
+@pytest.mark.parametrize("audit", [10.0, 30.0])
+def test_while_nobody_leads_only_the_agent_asks(servers: int, audit: float) -> None:
+    """What it writes then ends soon. An agent that is awake replaces it in time, so no other process has to ask.
+
+    Its own lookups are left out: the agent only keeps one job warm.
+    """
+    work = Executor._work
+
+    def others(self: Executor, timeout: float) -> None:
+        if self.name != AGENT:
+            work(self, timeout)
+
+    with patch.object(Executor, "_work", others), counted(agent=True, audit=audit, servers=servers) as costs:
+        for name in costs.system.plan.contenders:
+            costs.hands.take(Step(0.0, "crash", name, 1000.0))
+        costs.over(SETTLED)
+        files, _ = costs.over(600)
+    assert 200 <= files[AGENT] <= 250, "every 2.4 s"
+    assert sum(files[name] for name in READERS) == files[AGENT]

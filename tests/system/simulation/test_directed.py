@@ -15,6 +15,7 @@ from tests.system.simulation.directed import (
     draw_barred,
     draw_forged_names,
     draw_forgotten_batches,
+    draw_forgotten_release,
     draw_frozen_question,
     draw_lost_switch,
     draw_new_reader_without_hdfs,
@@ -23,6 +24,13 @@ from tests.system.simulation.directed import (
 from tests.system.simulation.escalation_plans import draw_escalated, draw_escalated_back
 from tests.system.simulation.lending_plans import draw_lender_lost, draw_node_deleted, draw_parted
 from tests.system.simulation.plan import Plan
+from tests.system.simulation.reader_plans import (
+    draw_agent_wakes,
+    draw_dead_and_back,
+    draw_forged_at_the_last_moment,
+    draw_forged_while_cut_off,
+    draw_hasty_without_hdfs,
+)
 from tests.system.simulation.run import simulate
 
 PLANS = (
@@ -34,8 +42,14 @@ PLANS = (
     draw_lender_lost,
     draw_node_deleted,
     draw_parted,
+    draw_agent_wakes,
     draw_agent_without_news,
+    draw_dead_and_back,
+    draw_forged_at_the_last_moment,
+    draw_forged_while_cut_off,
     draw_forged_names,
+    draw_forgotten_release,
+    draw_hasty_without_hdfs,
     draw_back_after_a_release,
     draw_back_and_gone,
     draw_back_to_a_forgotten_name,

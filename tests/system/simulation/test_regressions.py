@@ -6,6 +6,7 @@ from leader.timing import Timing
 from tests.system.simulation.host import Host
 from tests.system.simulation.namespace import Namespace
 from tests.system.simulation.plan import Plan, Step
+from tests.system.simulation.reader_plans import draw_doubted
 from tests.system.simulation.report import report
 from tests.system.simulation.run import simulate
 from tests.system.simulation.world import World
@@ -52,6 +53,15 @@ PLANS = {
             Step(2.472, "server-stop", "0", 4.506, ("11.728",)),
             Step(7.685, "fate", "", 14.236, ("claim", "unwritten", "14.236", "isolate")),
             Step(8.364, "unseat", "", 19.905, ("resign",)),
+        ),
+    ),
+    "a reader was told of checkpoints below a forgotten claim, then of older ones below another of its epoch": Plan(
+        seed=560042136, timing=GREAT_DRIFT, rates=(1.0, 0.95), audit=4.0, jitter=0.02, seconds=39.551,
+        steps=(
+            Step(2.82, "unseat", "", 21.949, ("resign",)),
+            Step(14.103, "fate", "", 13.578, ("claim", "late", "15.678", "pause")),
+            Step(14.613, "unseat", "", 14.937, ("pause",)),
+            Step(25.308, "journal", "", 21.944, ("0",)),
         ),
     ),
     "the name of a lease that was shown and forgotten came back, and was taken for an old one": Plan(
@@ -209,6 +219,81 @@ PLANS = {
             Step(12.849, "tamper", "", 0.67, ("leader", "forged")),
         ),
     ),
+    "a reader's last look had hardly any time for HDFS, and it believed a stranger": Plan(
+        seed=61012991, timing=TIGHT, rates=(1.0, 1.0, 1.0), audit=4.0, jitter=0.4 / 3, republishes=True,
+        suspicion=True, hosts_die=True, seconds=26.53804009055613,
+        steps=(
+            Step(11.021, "fate", "", 1.904, ("seizure", "lost", "0.324", "nothing")),
+            Step(11.234, "unseat", "", 5.534, ("resign",)),
+            Step(14.688, "cut", "leader", 4.117, ("files", "both")),
+            Step(14.874, "server-stop", "leader", 3.568, ("3.015",)),
+            Step(15.695, "fate", "", 3.991, ("claim", "dropped", "3.223", "pause")),
+            Step(17.79, "server-cut", "0", 1.014, ("6.754",)),
+            Step(21.645, "forge", "", 0.0, ("forged endpoints",)),
+        ),
+    ),
+    "an agent that woke up was asked before its client knew that its session was over": Plan(
+        seed=61015548, timing=SHORT_TTL, agent=True, audit=4.0, suspicion=True, seconds=34.47928098374324,
+        steps=(Step(4.61, "pause", "r0", 12.221), Step(5.058, "unseat", "", 17.414, ("crash",))),
+    ),
+    "a release was made again under the name that a standby had seen before": Plan(
+        seed=61018243, timing=SHORT_TTL, suspicion=True, lenders=("h1", "h0"), seconds=27.442899816285998,
+        steps=(
+            Step(9.248, "fate", "", 3.44, ("claim", "dropped", "9.187", "pause")),
+            Step(10.048, "unseat", "", 15.362, ("resign",)),
+            Step(10.138, "pause", "leader", 12.977, ("files", "both")),
+            Step(12.295, "request", "", 8.841, ("a",)),
+            Step(14.443, "outage", "", 20.0),
+            Step(25.999, "request", "", 5.089, ("b",)),
+            Step(27.12, "journal", "", 1.612, ("0",)),
+        ),
+    ),
+    "a leader that was found dead was no news, and its successor was looked for late": Plan(
+        seed=237418442, timing=TIGHT, servers=3, tick=0.8, jitter=0.02, seconds=34.94019853131749,
+        steps=(
+            Step(6.051, "fate", "", 3.423, ("seizure", "refused", "6.762", "pause")),
+            Step(11.196, "cut", "leader", 6.201, ("files", "both")),
+            Step(11.276, "server-cut", "leader", 5.607, ("7.849",)),
+            Step(21.528, "fate", "", 2.543, ("claim", "refused", "5.744", "expire")),
+            Step(24.416, "isolate", "leader", 4.789, ("files", "both")),
+            Step(24.601, "isolate", "a", 4.841),
+        ),
+    ),
+    "an agent fell asleep, and what it had written, that nobody leads, was believed for too long": Plan(
+        seed=661353203, timing=GREAT_DRIFT, rates=(0.95, 1.05, 0.95), readers=2, agent=True, servers=0, jitter=0.02,
+        seconds=26.389342329995774, steps=(Step(4.492, "pause", "c", 18.792), Step(16.321, "pause", "r0", 5.49)),
+    ),
+    "HDFS's answer to an audit was too old for the view, and the next audit came an interval later": Plan(
+        seed=520008108, timing=GREAT_DRIFT, rates=(1.0, 1.05, 0.95), agent=True, audit=10.0, jitter=0.02,
+        republishes=True, suspicion=True, seconds=29.30377970676932,
+        steps=(
+            Step(6.867, "fate", "", 7.002, ("claim", "fine", "10.445", "crash")),
+            Step(7.128, "fate", "", 4.633, ("endpoint", "unwritten", "4.633", "crash")),
+            Step(7.245, "unseat", "", 17.641, ("isolate",)),
+            Step(12.032330823009968, "pause-job", "", 13.964680000313328),
+            Step(19.124, "isolate", "r0", 8.482),
+            Step(24.406, "forge", "", 0.0, ("forged endpoints",)),
+        ),
+    ),
+    "the simulator took a record for there that had gone as ZooKeeper was wiped": Plan(
+        seed=520001211, timing=GREAT_DRIFT, audit=4.0, suspicion=True, seconds=20.39306242843543,
+        steps=(
+            Step(3.413, "isolate", "leader", 6.314, ("files", "both")),
+            Step(3.438, "wipe", "leader", 0.268, ("4.227",)),
+            Step(6.534, "cut", "r0", 5.488, ("files", "both")),
+            Step(8.328, "unseat", "", 22.46, ("crash",)),
+        ),
+    ),
+    "a reader took a leader for dead whose node a stranger had deleted, while ZooKeeper was cut off from it": Plan(
+        seed=600012010, calm=True, seconds=32.654, timing=SHORT_TTL, readers=2, patience=(2.0,), audit=4.0,
+        republishes=True, suspicion=True, lenders=("h0", "h1"),
+        steps=(
+            Step(5.319, "server-cut", "0", 2.526, ("15.782",)),
+            Step(6.044, "cut", "h0", 7.497, ("zookeeper", "both")),
+            Step(7.459, "stranger", "leader", 19.349, ("replace",)),
+        ),
+    ),
+    "a reader used a forgery of an outage again, when HDFS had told the agent otherwise": draw_doubted(4),
 }  # fmt: skip
 
 

@@ -10,7 +10,10 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ha.sidecar.spark_overlay import CLOSING
+from ha.leadership import fenced_rename
+from ha.leadership.leadership import Leadership
+from ha.sidecar.command.spark_overlay import CLOSING
+from tests.system.spark.helpers import leading
 
 SETTINGS = {
     "spark.driver.memory": "512m",
@@ -26,8 +29,29 @@ SETTINGS = {
 
 @pytest.fixture
 def job() -> str:
-    """Return an unused name of a job."""
     return f"job-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def leadership(tmp_path: Path) -> Iterator[Leadership]:
+    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
+        yield leadership
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
+
+
+@pytest.fixture
+def own_journals(no_pauses: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what other tests have published by the format; a process that is paused is no store that is slow."""
+    del no_pauses
+    monkeypatch.setattr(fenced_rename, "CALL_TIMEOUT_S", 60.0)
+    from ha.spark.sink import writer  # noqa: PLC0415  # older Sparks cannot import it
+
+    monkeypatch.setattr(writer, "_journals", {})
 
 
 @pytest.fixture(scope="session")

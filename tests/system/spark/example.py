@@ -18,8 +18,6 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 class Example:
-    """One job's directories, and its sidecars."""
-
     def __init__(self, program: str, root: str, zookeeper: str, logs: Path, *options: str) -> None:
         """Make the input directory.
 
@@ -39,25 +37,21 @@ class Example:
             do(lambda files: files.make_root())
 
     def add(self, *texts: str, folder: str = "") -> None:
-        """Add files, each complete at once."""
         with files_of(f"{self.input}/{folder}".rstrip("/")) as do:
             do(lambda files: files.make_root())
             for text in texts:
                 do(lambda files, text=text: files.write(f"{uuid.uuid4().hex}.txt", text.encode()))  # type: ignore[misc]
 
     def stop(self) -> None:
-        """Signal the end of the input."""
         with files_of(self.input) as do:
             do(lambda files: files.write("_STOP", b""))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment of a sidecar."""
         return {**os.environ, "HA_FILES": self.files, "HA_ZOOKEEPER": self.zookeeper, "HA_SESSION_TIMEOUT": "4"}
 
     @contextmanager
     def sidecar(self, name: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run the example under ``ha run``."""
         command = [
             *(sys.executable, "-m", "ha.cli", "run", self.job),
             *("--endpoint", f"jobmaster={name}:1", "--contender", name, "--", *self.program),
@@ -71,20 +65,17 @@ class Example:
             process.wait(10)
 
     def leader(self, client: ha.Client) -> Answer | None:
-        """Return the leader, if there is one."""
         with suppress(LeaderError):
             return client.leader(self.job)
         return None
 
     def batches(self) -> list[str]:
-        """Return the published batches."""
         try:
             return names(self.output)
         except Exception:  # noqa: BLE001  # the driver makes the directory
             return []
 
     def tell(self) -> None:
-        """Print the logs of the sidecars."""
         for log in sorted(self.logs.glob("*.log")):
             sys.stdout.write(f"--- {log.name}\n{log.read_text()[-3000:]}\n")
 

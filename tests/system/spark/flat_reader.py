@@ -3,14 +3,16 @@
 The merger is another process than the driver. It may know a leader directory that was claimed since.
 """
 
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ha.leadership.fenced_rename import FencedRename, LeaderHome
+from ha.leadership.fenced_rename import FencedHome, FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
-from ha.outputs.merge_plan import PARQUET, Rule
+from ha.outputs.folder import OutputFolder
+from ha.outputs.merge_plan import Rule
 from ha.outputs.merging import CLOCK, Merging
 from ha.outputs.reading import JournalBatch, JournalReader
 from ha.spark import Output
@@ -20,10 +22,8 @@ from leader.layout.names import LeaderDirectory
 from store.bounded import BoundedFiles
 from store.errors import StoreError
 from store.files import Entry
-from tests.system.spark.plain_reader import JOB, OUT, ROOT, FaultyStore, Home, Reader, Run, SimulatedBatch
-
-FOOTER = b"# the footer\n"
-"""Stands behind the lines of a merged file, if its name says that it needs one."""
+from tests.system.spark.faulty_store import ROOT, FaultyStore
+from tests.system.spark.plain_reader import JOB, OUT, Home, Reader, Run, SimulatedBatch
 
 
 @dataclass
@@ -34,7 +34,6 @@ class FlatReader(Reader):
     merged: int = 0
 
     def poll(self) -> None:
-        """List and read everything."""
         assert self.store is not None
         self.polls += 1
         seen = {
@@ -50,7 +49,7 @@ class FlatReader(Reader):
         for path, content in seen.items():
             if content and not content.endswith(b"\n"):
                 self.wrong.append(f"{path} ends within a row")
-            for line in self._lines(path, content):
+            for line in content.decode().splitlines():
                 if line in rows:
                     self.wrong.append(f"{path} and {rows[line]} have the same row")
                 rows[line] = path
@@ -65,22 +64,12 @@ class FlatReader(Reader):
             if self.expected.get(number) != count:
                 self.wrong.append(f"batch {batch} is complete, and {count} of its rows are there")
 
-    def _lines(self, path: str, content: bytes) -> list[str]:
-        if content and path.rpartition("/")[2].startswith("merged-") and path.endswith(PARQUET):
-            if not content.endswith(FOOTER):
-                self.wrong.append(f"{path} has no footer")
-            content = content.removesuffix(FOOTER)
-        return content.decode().splitlines()
-
     def check_complete(self) -> None:
-        """Look again, also if nothing has changed."""
         self._last = {}
         self.poll()
 
 
 class Below:
-    """A folder of the store, to look at."""
-
     def __init__(self, store: FaultyStore, folder: str) -> None:
         self.store, self.folder, self.uri = store, folder, folder
 
@@ -92,8 +81,6 @@ class Below:
 
 
 class MergedRun(Run):
-    """A job with a flat output that somebody merges again and again."""
-
     def __init__(self, seed: int, **arguments: Any) -> None:
         super().__init__(seed, **{"batches": 12, **arguments})
         self.reader: FlatReader = FlatReader()
@@ -101,7 +88,8 @@ class MergedRun(Run):
         self.store.changed = self.reader.poll
         self.homes: list[Home] = []
         self.merges = 0
-        self.suffix = self.choose.choice([".json", PARQUET])
+        self.in_full = 0
+        """Merges in a folder that takes no more entries."""
         self.beyond = 0
         """Batches that are planned for although they are not complete; a mistake."""
 
@@ -138,21 +126,20 @@ class MergedRun(Run):
                 f"batch {batch} try {self.tries} day {day} row {each}" for each in range(self.choose.randint(0, 2))
             ]
             partition = f"day={day}" if self.partitioned else ""
-            rows[partition] = {f"part-0-u{self.suffix}": "".join(f"{each}\n" for each in lines).encode()}
+            rows[partition] = {"part-0-u.json": "".join(f"{each}\n" for each in lines).encode()}
             for each in lines:
                 self.reader.tries[each] = (batch, self.tries, 0)
             self.reader.expected[self.tries] = self.reader.expected.get(self.tries, 0) + len(lines)
         if not self.reader.expected[self.tries]:
             return self._batch(batch)
-        return SimulatedBatch(self.store, rows)
+        return SimulatedBatch(self.store, rows, self._planned(batch))
 
     def merging(self, home: Home) -> Merging:
-        renames = FencedRename(cast("LeaderHome", home), f"file://{ROOT}/{OUT}")
+        renames = FencedRename(cast("FencedHome", home), f"file://{ROOT}/{OUT}")
         (name,) = [each.name for each in self.store.tree.list(f"{JOB}/{self.homes[-1].name}/out")]
-        return Merging(renames, f"{renames.inside}/out/{name}", self.store.concat)
+        return Merging(OutputFolder(renames, f"{renames.inside}/out/{name}", "output"), self.store.concat)
 
     def merge(self, home: Home, newest: int) -> None:
-        """Merge, and die somewhere perhaps."""
         rule = Rule(self.choose.randint(2, 4), 1 << 20, 0.0, rest=self.choose.random() < 0.5)
         with suppress(StoreError, Fenced), closing(self.merging(home)._renames):
             merging = self.merging(home)
@@ -161,12 +148,23 @@ class MergedRun(Run):
                 self.merges += merging.finish(each)
             now_ms, token = merging.now_ms(), f"{self.choose.getrandbits(32):08x}"
             for each in merging.planned(newest + self.beyond, now_ms, rule, token):
-                begun = each.with_footer(len(FOOTER)) if each.needs_footer else each
-                merging.begin(begun, FOOTER)
-                self.merges += merging.finish(begun)
+                merging.begin(each)
+                with self._full(each.partition):
+                    self.merges += merging.finish(each)
+
+    @contextmanager
+    def _full(self, partition: str) -> Iterator[None]:
+        """Let the folder of a merge be full meanwhile, or not; it has had a chance to make room."""
+        folder = f"{OUT}/{partition}".rstrip("/")
+        if f"{folder}/{layout.ROOM}" in self.store.tree.nodes and self.choose.random() < 0.5:
+            self.in_full += 1
+            self.store.tree.full.add(folder)
+        try:
+            yield
+        finally:
+            self.store.tree.full.clear()
 
     def verified(self) -> list[JournalBatch]:
-        """What `ha output verify` finds."""
         home = self.homes[-1]
         leader = LeaderDirectory(home.epoch, home.session_id)
         with (
@@ -188,12 +186,12 @@ class MergedRun(Run):
         home = f"{JOB}/{self.homes[-1].name}/out/{name}"
         left = [each.name for each in self.store.tree.list(f"{home}/{layout.MERGING}")] if self.merges else []
         empty = [
-            path for path, content in self.store.tree.nodes.items() if path.startswith(f"{OUT}/") and content == b""
+            path
+            for path, content in self.store.tree.nodes.items()
+            if path.startswith(f"{OUT}/") and content == b"" and not path.endswith(f"/{layout.ROOM}")
         ]
-        hidden = [path for path in self.store.tree.nodes if path.rpartition("/")[2].startswith(".merged-")]
-        return [each for each in left if each != CLOCK] + empty + hidden
+        return [each for each in left if each != CLOCK] + empty
 
 
 def runs(seeds: int, **arguments: Any) -> list[MergedRun]:
-    """Return a run for each seed."""
     return [cast("MergedRun", MergedRun(seed, **arguments).go()) for seed in range(seeds)]

@@ -4,26 +4,24 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+import pytest
 
 import ha
 from ha.leadership.leadership import Leadership
 from leader.layout.names import LeaderDirectory
+from store.bounded import BoundedFiles
 from store.files import Files
+from store.local import LocalFiles
 from store.open import open_files
+from tests.unit.ha.waiting import wait_until
 
 T = TypeVar("T")
 
 
 def eventually(ask: Callable[[], T], timeout: float = 20.0) -> T:
-    """Call until the result is true, and return it."""
-    retrying = Retrying(stop=stop_after_delay(timeout), wait=wait_fixed(0.05), retry=retry_if_result(lambda it: not it))
-    try:
-        return retrying(ask)
-    except RetryError as error:
-        raise AssertionError(f"Still not so after {timeout} s: {ask}") from error
+    return wait_until(ask, timeout)
 
 
 @contextmanager
@@ -34,22 +32,36 @@ def files_of(uri: str) -> Iterator[Callable[[Callable[[Files], T]], T]]:
 
 
 def fence(leadership: Leadership) -> None:
-    """Rename the leader directory, as the claim of a later leader does."""
     parent, _, name = leadership.directory.rpartition("/")
     later = LeaderDirectory(leadership.epoch + 1, str(uuid.uuid4()))
     with files_of(parent) as do:
         do(lambda files: files.rename(name, later.name))
 
 
+def count_calls(patch: pytest.MonkeyPatch, home: type) -> list[str]:
+    """Return a list that gets the name of each call that outputs of such a leader directory make of their store."""
+    calls: list[str] = []
+
+    class Counted(LocalFiles):
+        def __getattribute__(self, name: str) -> Any:
+            if name in ("list", "make_directory", "rename", "delete", "read", "write"):
+                calls.append(name)
+            return super().__getattribute__(name)
+
+    def opened(_: object, uri: str) -> BoundedFiles:
+        return BoundedFiles(lambda: Counted(uri.removeprefix("file://")), uri=uri)
+
+    patch.setattr(home, "open_files", opened)
+    return calls
+
+
 def names(uri: str) -> list[str]:
-    """Return the names in a directory, sorted."""
     with files_of(uri) as do:
         found: list[str] = do(lambda files: sorted(entry.name for entry in files.list("")))
         return found
 
 
 def rows(uri: str) -> dict[str, list[dict[str, object]]]:
-    """Return the rows of each batch that is published below an output directory."""
     with files_of(uri) as do:
 
         def read(files: Files) -> dict[str, list[dict[str, object]]]:
@@ -68,6 +80,5 @@ def rows(uri: str) -> dict[str, list[dict[str, object]]]:
 
 @contextmanager
 def leading(job: str, root: str, zookeeper: str = "", **settings: object) -> Iterator[Leadership]:
-    """Lead a job within this process."""
     with ha.lead(job, {"jobmaster": "here:1"}, timeout=20.0, files=root, zookeeper=zookeeper, **settings) as leadership:
         yield leadership

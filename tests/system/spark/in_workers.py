@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition, WriterCommitMessage
 
-import ha.spark
+import ha.spark.worker
 from ha.jobmaster import CallUnknown
 
 SETTINGS = {
@@ -38,7 +38,7 @@ TRIES = 100_000
 
 
 def address() -> str:
-    return ha.spark.job_master().address
+    return ha.spark.worker.job_master().address
 
 
 def pandas_frames(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -52,22 +52,22 @@ def arrow_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def call_for_each(rows: Iterable[Any]) -> None:
-    ha.spark.call("POST", "/foreachPartition", str(len(list(rows))).encode())
+    ha.spark.worker.call("POST", "/foreachPartition", str(len(list(rows))).encode())
 
 
 def through_a_failover(rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Let the leader be replaced while this task runs, and count the answers meanwhile."""
     assert list(rows) == [0]
-    first = ha.spark.job_master()
+    first = ha.spark.worker.job_master()
     told = {first.epoch: 1}
     with suppress(CallUnknown):  # its leadership may end before it has answered
-        ha.spark.call("POST", "/replace-me")
+        ha.spark.worker.call("POST", "/replace-me")
     for _ in range(TRIES):
-        master = ha.spark.job_master()
+        master = ha.spark.worker.job_master()
         told[master.epoch] = told.get(master.epoch, 0) + 1
         if master.epoch > first.epoch:
             break
-    by = ha.spark.call("POST", "/after").body.decode()
+    by = ha.spark.worker.call("POST", "/after").body.decode()
     yield {"told": told, "by": by, "pid": os.getpid()}
 
 
@@ -98,7 +98,7 @@ class AskingReader(DataSourceReader):
 
 class AskingWriter(DataSourceWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        ha.spark.call("POST", "/write", str(len(list(iterator))).encode())
+        ha.spark.worker.call("POST", "/write", str(len(list(iterator))).encode())
         return WriterCommitMessage()
 
 

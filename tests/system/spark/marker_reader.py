@@ -7,13 +7,10 @@ Batch N has the watermark and the time that its offsets say. Day K begins at K, 
 the watermark has come to its end. Batches have rows of days that are open, and of days that are over.
 """
 
-import json
 import re
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
@@ -22,61 +19,19 @@ from ha.leadership.leadership import Leadership
 from ha.outputs.commit_trigger import PARTITION_TIME
 from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
 from ha.spark import Output
-from store.errors import ConnectionLost, Invalid, NotFound
-from tests.system.spark.plain_reader import JOB, OUT, ROOT, FaultyStore, Home, Reader, Run, SimulatedBatch
-
-STEP_S = 1000
-"""Of a day, and of the watermark from one batch to the next."""
-
-QUERY_ID = str(uuid.UUID(int=7))
+from store.errors import ConnectionLost
+from tests.system.spark.faulty_store import ROOT, FaultyStore
+from tests.system.spark.plain_reader import JOB, OUT, STEP_S, Home, Reader, Run, SimulatedBatch
 
 MARKER = "_SUCCESS"
 
 
-class MarkerStore(FaultyStore):
-    """With files that are read and written."""
-
-    def read(self, path: str, limit: int) -> bytes:
-        del limit
-        with self._lock:
-            if not self.alive:
-                raise ConnectionLost("dead")
-            if path not in self.tree.nodes:
-                raise NotFound(path)
-            content = self.tree.nodes[path]
-            if content is None:
-                raise Invalid(path)
-            return content
-
-    def write(self, path: str, data: bytes) -> None:
-        def change() -> None:
-            self.tree.parent(path)
-            self.tree.nodes[path] = data
-
-        self._meet(change)
-
-
-class LedBatch(SimulatedBatch):
-    """A batch of a query that Spark knows."""
-
-    sparkSession = SimpleNamespace(sparkContext=SimpleNamespace(getLocalProperty=lambda _: QUERY_ID))  # noqa: N815
-
-
-def offsets(batch: int) -> bytes:
-    """What Spark writes down before a batch."""
-    said = {"batchWatermarkMs": batch * STEP_S * 1000, "batchTimestampMs": 10**12 + batch * STEP_S * 1000, "conf": {}}
-    return f'v1\n{json.dumps(said)}\n{{"logOffset":0}}'.encode()
-
-
 def begins(values: Any) -> datetime:
-    """When a day begins."""
     return datetime.fromtimestamp(int(values["day"]) * STEP_S, UTC)
 
 
 @dataclass
 class MarkerReader(Reader):
-    """Sees markers, too."""
-
     all_due: bool = False
     """Whether the input has ended."""
     days: dict[str, set[str]] = field(default_factory=dict)
@@ -113,7 +68,6 @@ class MarkerReader(Reader):
             self.wrong.append(f"{day} has a marker too early, after batch {newest_done(nodes)}")
 
     def check_marked(self, newest: int | None) -> None:
-        """Look for the marker of every partition that is due."""
         assert self.store is not None
         nodes = self.store.tree.nodes
         days = {each.split("/")[2] for each in nodes if each.startswith(f"{OUT}/day=") and nodes[each]}
@@ -123,17 +77,14 @@ class MarkerReader(Reader):
 
 
 def newest_done(nodes: dict[str, bytes | None]) -> int:
-    """The newest batch that is complete."""
     return max((int(found[1]) for each in nodes if (found := re.search(r"/done/\d+/(\d+)$", each))), default=-1)
 
 
 class MarkerRun(Run):
-    """A run with a partition commit."""
-
     def __init__(self, seed: int, *, trigger: str = PARTITION_TIME, rate: float = 0.15, batches: int = 7) -> None:
         super().__init__(seed, batches=batches, rate=rate)
         self.reader = self.marks = MarkerReader()
-        self.store = MarkerStore(self.choose, rate, self.marks.poll)
+        self.store = FaultyStore(self.choose, rate, self.marks.poll)
         self.marks.store = self.store
         self.marks.due = self._due
         self.trigger, self.partitioned = trigger, True
@@ -174,25 +125,17 @@ class MarkerRun(Run):
                     run.marks.check_marked(None)
                 return published
 
-        self.home = home
         return Told(cast("Leadership", home), f"file://{ROOT}/{OUT}", partition_by=["day"], commit=self.commit())
 
     def _batch(self, batch: int) -> SimulatedBatch:
-        tree = self.store.tree
-        checkpoint = f"{JOB}/{self.home.name}/spark/orders"
-        if f"{JOB}/{self.home.name}" in tree.nodes:
-            tree.make_parents(f"{checkpoint}/offsets")
-            tree.nodes[f"{checkpoint}/metadata"] = json.dumps({"id": QUERY_ID}).encode()
-            tree.nodes[f"{checkpoint}/offsets/{batch}"] = offsets(batch)
         self.tries += 1
         days = self.choose.sample(range(max(0, batch - 3), batch + 2), self.choose.randint(1, 2))
         rows = {f"day={day}": {"part-00000": f"batch {batch} try {self.tries} day {day} end".encode()} for day in days}
         for files in rows.values():
             for content in files.values():
                 self.reader.tries[content.decode()] = (batch, self.tries, len(rows))
-        return LedBatch(self.store, rows)
+        return SimulatedBatch(self.store, rows, self._planned(batch))
 
 
 def drawn(seed: int, **arguments: Any) -> MarkerRun:
-    """Return a run that has come to its end."""
     return cast("MarkerRun", MarkerRun(seed, **arguments).go())

@@ -1,14 +1,13 @@
 """A plain reader beside an output: it lists everything and reads everything at every moment, and trusts nobody.
 
-The store is a simulation with the faults of a real one, drawn from a seed: answers that are lost, come late, or answer
-a second execution; changes that are executed late, or twice; a NameNode that forgets what it showed; a driver that dies
-at any call. What Spark writes lies in the store before the output moves it. So each run is the same for ever.
+What Spark writes lies in the store before the output moves it.
 """
 
+import json
 import random
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -17,204 +16,47 @@ from pyspark.sql import DataFrame
 
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
+from ha.outputs.ledger import Gap
+from ha.outputs.reading import BatchCondition, JournalReader
 from ha.spark import Output
+from ha.spark.stored.ledger import Ledger
 from leader.errors import OutputLost
+from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import LeaderDirectory
 from store.bounded import BoundedFiles
-from store.errors import AlreadyExists, ConnectionLost, Invalid, NotEmpty, NotFound, NotWritable, StoreError
+from store.errors import ConnectionLost, NotFound, StoreError
 from store.files import Entry
-from tests.system.spark.batches import Batch
+from tests.system.spark.batches import Batch, Query, Session
+from tests.system.spark.faulty_store import ROOT, FaultyStore, Tree
 
-ROOT = "/sim"
 JOB = "jobs/orders"
 OUT = "out/orders"
 
-FAULTS = ("lost", "late", "dropped", "refused", "retried", "twice", "forget", "die-before", "die-after")
+QUERY, QUERY_ID = "orders", str(uuid.UUID(int=7))
+
+STEP_S = 1000
+"""Of a day, and of the watermark from one batch to the next."""
 
 
-class Tree:
-    """A file system in memory: a folder is None, a file its content."""
+class Directory:
+    def __init__(self, tree: Tree, home: str) -> None:
+        self.tree, self.home = tree, home
 
-    def __init__(self) -> None:
-        self.nodes: dict[str, bytes | None] = {"": None}
+    def list(self, folder: str = "") -> list[Entry]:
+        with suppress(NotFound):
+            return self.tree.list(f"{self.home}/{folder}".rstrip("/"))
+        return []
 
-    def copy(self) -> "Tree":
-        other = Tree()
-        other.nodes = dict(self.nodes)
-        return other
-
-    def below(self, path: str) -> list[str]:
-        start = f"{path}/" if path else ""
-        return [each for each in self.nodes if each.startswith(start) and each not in ("", path)]
-
-    def list(self, path: str) -> list[Entry]:
-        if path not in self.nodes:
+    def read(self, path: str, most: int = 0) -> bytes:
+        del most
+        content = self.tree.nodes.get(f"{self.home}/{path}")
+        if content is None:
             raise NotFound(path)
-        if self.nodes[path] is not None:
-            raise Invalid(path)
-        start = len(path) + 1 if path else 0
-        found = [each for each in self.below(path) if "/" not in each[start:]]
-        return [
-            Entry(each[start:], content is None, len(content or b""), 0)
-            for each in found
-            for content in [self.nodes[each]]
-        ]
-
-    def parent(self, path: str) -> None:
-        parent = path.rpartition("/")[0]
-        if parent not in self.nodes or self.nodes[parent] is not None:
-            raise NotFound(parent)
-
-    def make_directory(self, path: str) -> None:
-        self.parent(path)
-        if self.nodes.setdefault(path) is not None:
-            raise AlreadyExists(path)
-
-    def make_parents(self, path: str) -> None:
-        parts = path.split("/")
-        for end in range(1, len(parts) + 1):
-            self.nodes.setdefault("/".join(parts[:end]))
-
-    def rename(self, source: str, target: str) -> None:
-        if source not in self.nodes:
-            raise NotFound(source)
-        self.parent(target)
-        if target in self.nodes:
-            raise AlreadyExists(target)
-        for each in [source, *self.below(source)]:
-            self.nodes[target + each[len(source) :]] = self.nodes.pop(each)
-
-    def write(self, path: str, data: bytes) -> None:
-        self.parent(path)
-        self.nodes[path] = data
-
-    def concat(self, target: str, sources: Sequence[str]) -> None:
-        """As HDFS does it: all or nothing, in one folder, and nothing that is empty."""
-        for each in (target, *sources):
-            if self.nodes.get(each) is None:
-                raise NotFound(each)
-            if each.rpartition("/")[0] != target.rpartition("/")[0] or (each != target and not self.nodes[each]):
-                raise Invalid(each)
-        self.nodes[target] = b"".join(self.nodes[each] or b"" for each in (target, *sources))
-        for each in sources:
-            del self.nodes[each]
-
-    def delete(self, path: str, recursive: bool) -> None:
-        if path not in self.nodes:
-            raise NotFound(path)
-        below = self.below(path)
-        if below and not recursive:
-            raise NotEmpty(path)
-        for each in [path, *below]:
-            del self.nodes[each]
-
-
-class FaultyStore:
-    """A :class:`store.files.Files` over a tree, whose changes meet fates; ``changed`` is told of each execution."""
-
-    uri = f"file://{ROOT}"
-
-    def __init__(self, choose: random.Random, rate: float, changed: Callable[[], None]) -> None:
-        self.choose, self.rate, self.changed = choose, rate, changed
-        self.pace = choose.choice((0.01, 0.1, 0.5))
-        """How soon late changes are executed."""
-        self.tree = Tree()
-        self.acknowledged: Tree | None = None
-        """The tree before the first change that was not acknowledged; None if all were."""
-        self.late: list[Callable[[], None]] = []
-        self.alive = True
-        self.settled = False
-        self.met: list[str] = []
-        self._lock = threading.RLock()
-
-    def list(self, path: str) -> list[Entry]:
-        with self._lock:
-            if self.choose.random() < self.rate / 4:
-                self.forget()
-            return self.tree.list(path)
-
-    def make_directory(self, path: str) -> None:
-        self._meet(lambda: self.tree.make_directory(path))
-
-    def rename(self, source: str, destination: str) -> None:
-        self._meet(lambda: self.tree.rename(source, destination))
-
-    def delete(self, path: str, *, recursive: bool = False) -> None:
-        self._meet(lambda: self.tree.delete(path, recursive))
-
-    def make_root(self) -> None:
-        raise NotImplementedError
-
-    def read(self, path: str, limit: int) -> bytes:
-        raise NotImplementedError
-
-    def write(self, path: str, data: bytes) -> None:
-        self._meet(lambda: self.tree.write(path, data))
-
-    def concat(self, path: str, sources: Sequence[str]) -> None:
-        self._meet(lambda: self.tree.concat(path, sources))
-
-    def close(self) -> None:
-        pass
-
-    def forget(self) -> None:
-        """Another NameNode takes over: it knows what was acknowledged, and nothing else."""
-        if self.acknowledged is not None:
-            self.tree, self.acknowledged = self.acknowledged, None
-            self.changed()
-
-    def catch_up(self, rate: float = 1.0) -> None:
-        """Execute late changes; nobody hears how they end."""
-        for each in [each for each in self.late if self.choose.random() < rate]:
-            self.late.remove(each)
-            self._unheard(each)
-
-    def _do(self, change: Callable[[], None]) -> None:
-        """Execute a change and acknowledge it: the journal has it, and all before it."""
-        change()
-        self.acknowledged = None
-        self.changed()
-
-    def _unheard(self, change: Callable[[], None]) -> None:
-        """Execute a change whose end nobody hears: it may be forgotten."""
-        before = self.tree.copy()
-        with suppress(StoreError):
-            change()
-            self.acknowledged = self.acknowledged or before
-        if self.settled:  # another client's change was acknowledged meanwhile
-            self.acknowledged, self.settled = None, False
-        self.changed()
-
-    def _meet(self, change: Callable[[], None]) -> None:
-        with self._lock:
-            if not self.alive:
-                raise ConnectionLost("dead")
-            self.catch_up(self.pace)
-            fate = self.choose.choice(FAULTS) if self.choose.random() < self.rate else "ok"
-            self.met.append(fate)
-            match fate:
-                case "refused":
-                    raise NotWritable("Safe mode.")
-                case "late" | "dropped" | "lost" | "die-before" | "die-after":
-                    self.alive = not fate.startswith("die")
-                    if fate in ("lost", "die-after"):
-                        self._unheard(change)
-                    elif fate == "late" or (fate == "die-before" and self.choose.random() < 0.5):
-                        self.late.append(change)
-                    raise ConnectionLost("no answer")
-                case "forget":
-                    self.forget()
-                case "twice":
-                    self.late.append(change)
-                case "retried":  # the answer to the first execution was lost, and a proxy has asked again
-                    self._do(change)
-            self._do(change)
+        return content
 
 
 @dataclass(eq=False)
 class Home:
-    """As much of a leadership as an output needs."""
-
     store: FaultyStore
     epoch: int
     session_id: str
@@ -223,7 +65,6 @@ class Home:
 
     @property
     def own(self) -> "Home":
-        """The leader directory as a store."""
         return self
 
     def list(self) -> list[Entry]:
@@ -249,11 +90,11 @@ class Home:
 class SimulatedBatch(Batch):
     """Spark writes its files, with all folders above; nobody can tell it that its leader directory is another's."""
 
-    def __init__(self, store: FaultyStore, rows: dict[str, dict[str, bytes]]) -> None:
-        super().__init__({})
+    def __init__(self, store: FaultyStore, rows: dict[str, dict[str, bytes]], session: Session | None = None) -> None:
+        super().__init__({}, session)
         self.store, self.rows = store, rows
 
-    def save(self, uri: str) -> None:
+    def save(self, uri: str) -> dict[str, dict[str, int]]:
         path = uri.removeprefix(f"file://{ROOT}/")
         tree = self.store.tree
         tree.make_parents(path)
@@ -262,6 +103,7 @@ class SimulatedBatch(Batch):
             for name, content in files.items():
                 tree.nodes[f"{path}/{partition}/{name}".replace("//", "/")] = content
         self.store.acknowledged = None  # Spark waits for its answers
+        return {partition: {name: len(each) for name, each in files.items()} for partition, files in self.rows.items()}
 
 
 @dataclass
@@ -277,7 +119,6 @@ class Reader:
     _last: dict[str, bytes] = field(default_factory=dict)
 
     def poll(self) -> None:
-        """List and read everything."""
         assert self.store is not None
         self.polls += 1
         nodes = self.store.tree.nodes
@@ -310,7 +151,6 @@ class Reader:
         self.complete.add(batch)
 
     def check_complete(self) -> None:
-        """Look for every file of every complete batch."""
         assert self.store is not None
         self._last = {}
         self.poll()
@@ -334,11 +174,11 @@ class Run:
         self.drivers = 0
         self.injected = 0
         self.lost: OutputLost | None = None
+        self.home: Home
         self.pauses: list[float] = []
         self.partitioned = self.choose.random() < 0.7
 
     def go(self, most_drivers: int = 200) -> "Run":
-        """Do all batches, with as many drivers as it takes."""
         tree = self.store.tree
         tree.make_parents("out")
         tree.make_parents(JOB)
@@ -359,6 +199,8 @@ class Run:
                     output.write(cast("DataFrame", self._batch(batch)), batch)
                     self.reader.whole(batch)
                     self.reader.check_complete()
+                    self._commit(batch)
+                    self.reader.wrong += [f"a gap: {gap.why}" for gap in self.gaps()]
                     batch += 1
             except OutputLost as lost:
                 self.lost = lost
@@ -372,8 +214,26 @@ class Run:
         self.reader.check_complete()
         return self
 
+    def _commit(self, batch: int) -> None:
+        checkpoint = f"{JOB}/{self.home.name}/spark/{QUERY}"
+        if self.choose.random() < self.store.rate:
+            raise ConnectionLost("dead")
+        self.store.tree.make_parents(f"{checkpoint}/commits")
+        self.store.tree.nodes[f"{checkpoint}/commits/{batch}"] = b"v1\n{}"
+        self.store.acknowledged = None
+
+    def gaps(self) -> list[Gap]:
+        directory = Directory(self.store.tree, f"{JOB}/{self.home.name}")
+        reader = JournalReader(lambda: cast("FencedDirectory", directory))
+        books, found = Ledger(cast("FencedDirectory", directory)), []
+        for output in reader.outputs():
+            rows = list(reader.listed(output, [each for ids in reader.ids(output, range(1 << 62)) for each in ids]))
+            after, plans = {row.batch: row.after for row in rows}, {row.batch: row.plan for row in rows}
+            found += books.whole(output.folder.removeprefix("out/"), after, plans, output.thousands)
+            found += [Gap(output.name, 1, f"{row}") for row in rows if row.condition == BatchCondition.UNKNOWN]
+        return found
+
     def _open(self, home: Home) -> Any:
-        """Start a driver."""
         return Output(
             cast("Leadership", home), f"file://{ROOT}/{OUT}", partition_by=["day"] if self.partitioned else []
         )
@@ -389,6 +249,7 @@ class Run:
         else:
             store.tree.rename(f"{JOB}/{before.name}", f"{JOB}/{home.name}")
         store.acknowledged = None
+        self.home = home
         return home
 
     def _batch(self, batch: int) -> SimulatedBatch:
@@ -405,7 +266,17 @@ class Run:
             self.reader.tries[each] = (batch, self.tries, len(contents))
         if self.choose.random() < self.cleaner:
             self._clean_up_later()
-        return SimulatedBatch(self.store, rows)
+        return SimulatedBatch(self.store, rows, self._planned(batch))
+
+    def _planned(self, batch: int, query: str = QUERY) -> Session:
+        """Have Spark write down what a batch reads; returns the session that runs it."""
+        tree, checkpoint = self.store.tree, f"{JOB}/{self.home.name}/spark/{query}"
+        identity = QUERY_ID if query == QUERY else str(uuid.uuid5(uuid.NAMESPACE_OID, query))
+        if f"{JOB}/{self.home.name}" in tree.nodes:
+            tree.make_parents(f"{checkpoint}/offsets")
+            tree.nodes[f"{checkpoint}/metadata"] = json.dumps({"id": identity}).encode()
+            tree.nodes[f"{checkpoint}/offsets/{batch}"] = offsets(batch)
+        return Session(Query(identity, query, f"file://{ROOT}/{checkpoint}"))
 
     def _clean_up_later(self) -> None:
         """Once a batch is decided, a clean-up job deletes something of its rows, during a pause of the driver."""
@@ -413,8 +284,6 @@ class Run:
 
         def then_clean_up(source: str, target: str) -> None:
             rename(source, target)
-            if f"/{layout.READY}/" not in target:
-                return
             below = [each for each in store.tree.below(target) if f"/{layout.ROWS}" in each]
             store.tree.delete(self.choose.choice(below), recursive=True)
             self.injected += 1
@@ -422,12 +291,19 @@ class Run:
             store.acknowledged, store.settled = None, True
 
         def once(source: str, target: str) -> None:
+            if f"/{layout.READY}/" not in target:
+                rename(source, target)
+                return
             cast("Any", store.tree).__dict__.pop("rename", None)
             then_clean_up(source, target)
 
         cast("Any", store.tree).rename = once
 
 
+def offsets(batch: int) -> bytes:
+    said = {"batchWatermarkMs": batch * STEP_S * 1000, "batchTimestampMs": 10**12 + batch * STEP_S * 1000, "conf": {}}
+    return f'v1\n{json.dumps(said)}\n{{"logOffset":{batch}}}'.encode()
+
+
 def runs(seeds: Iterable[int], **arguments: Any) -> list[Run]:
-    """Return a run for each seed."""
     return [Run(seed, **arguments).go() for seed in seeds]

@@ -31,7 +31,7 @@ T = TypeVar("T")
 HA = (sys.executable, "-P", "-m", "ha.cli")
 DRIVER = str(Path(__file__).parent / "drivers" / "engine.py")
 STEADY = {"words", "spelt"}
-ADOPTED = re.compile(r"words runs, and is adopted ([0-9.]+) s")
+ADOPTED = re.compile(r"words runs, and is reattached ([0-9.]+) s")
 ATTACHED = re.compile(r"is used by this program, ([0-9.]+) s")
 PATIENCE_S = 300.0
 SETTINGS = {
@@ -39,15 +39,13 @@ SETTINGS = {
     **{f"HA_{name}": "60" for name in ("SHORT_TTL", "SESSION_TIMEOUT", "ADOPT_WITHIN")},
     "HA_LONG_TTL": "300",
     "HA_CONTENDER": "a",
-    "HA_RESTART_STRATEGY_TYPE": "fixed-delay",
-    "HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS": "1000000",
-    "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0",
+    "HA_RESTART_STRATEGY": "fixed-delay",
+    "HA_RESTART_ATTEMPTS": "1000000",
+    "HA_RESTART_DELAY": "0",
 }
 
 
 class Marathon:
-    """One job, with its faults."""
-
     def __init__(self, folder: Path, stores: dict[str, str]) -> None:
         self.folder = folder
         self.source = folder / "in"
@@ -62,7 +60,6 @@ class Marathon:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        """Start a sidecar."""
         command = [*HA, "run", self.job, "--engine", "--", sys.executable, DRIVER, self.job]
         with self.log.open("ab") as log:
             command += [self.source.as_uri(), self.output]
@@ -81,10 +78,10 @@ class Marathon:
         return now() - began
 
     def kill_program(self) -> tuple[float, float]:
-        """Kill the program; returns the seconds from the next one's start until it uses Spark, and has adopted."""
-        before = self.said("words runs, and is adopted")
+        """Kill the program; returns the seconds from the next one's start until it uses Spark, and has reattached."""
+        before = self.said("words runs, and is reattached")
         os.kill(self.program, 9)
-        wait_for(lambda: self.said("words runs, and is adopted") > before)
+        wait_for(lambda: self.said("words runs, and is reattached") > before)
         return float(ATTACHED.findall(self.text)[-1]), float(ADOPTED.findall(self.text)[-1])
 
     @property
@@ -108,15 +105,13 @@ class Marathon:
         wait_for(lambda: len(self.lines()) >= self.fed)
 
     def lines(self) -> list[str]:
-        """All lines of the output."""
         with open_files(self.output) as files, suppress(NotFound):  # before the first batch
             return files.call("read", _lines, 30.0)
         return []
 
     def queries(self) -> dict[str, str]:
-        """Run ids by name, once all queries run."""
         told = subprocess.run(
-            [*HA, "queries", self.job, "--json"], env=self.environment, capture_output=True, check=False
+            [*HA, "job", "queries", self.job, "--json"], env=self.environment, capture_output=True, check=False
         )
         found: list[dict[str, Any]] = json.loads(told.stdout)["queries"] if told.returncode == 0 else []
         runs = found and all(each["state"] == "RUNNING" for each in found)
@@ -137,7 +132,6 @@ def _lines(files: Any) -> list[str]:
 
 
 def wait_for(found: Callable[[], T]) -> T:
-    """Wait until it is true, and return it."""
     end, pause = now() + PATIENCE_S, threading.Event()
     while not (value := found()):
         if now() >= end:
@@ -171,19 +165,20 @@ def main(kills: int, stores: bool) -> None:
             last, lines = wait_for(marathon.queries), marathon.lines()
             same = {name for name in last if last[name] == first[name]}
             exact = sorted(lines) == sorted(f"line {number + 1}" for number in range(marathon.fed))
+            whole = subprocess.run([*HA, "output", "verify", marathon.job], env=marathon.environment, check=False)
             starts, grants = marathon.said(": the command runs, guarded"), marathon.said("granted at epoch 1,")
         finally:
             marathon.started[-1].terminate()
             marathon.started[-1].wait(60)
     for what, seconds_of in (
         ("from the program's start until it uses Spark", attached),
-        ("from there until it has adopted", [b - a for a, b in zip(attached, adopted, strict=True)]),
+        ("from there until it has reattached", [b - a for a, b in zip(attached, adopted, strict=True)]),
         ("from the sidecar's start until it has taken up", taken_up),
     ):
         if seconds_of:
             said = f"{min(seconds_of):.2f} to {max(seconds_of):.2f} s, median {statistics.median(seconds_of):.2f} s"
             click.echo(f"{what}: {said}")
-    right = same == STEADY and exact and starts == 1 and grants == 1 + len(taken_up)
+    right = same == STEADY and exact and whole.returncode == 0 and starts == 1 and grants == 1 + len(taken_up)
     click.echo(
         f"{len(adopted)} kills of the program, {len(taken_up)} of the sidecar; same runs: {', '.join(sorted(same))}; "
         f"{len(lines)} lines of {marathon.fed}, {'exact' if exact else 'NOT EXACT'}; {starts} start of Spark"

@@ -20,7 +20,8 @@ from ha.outputs import layout
 from ha.spark import RegionalOutput
 from leader.errors import RegionBehind
 from store.errors import StoreError
-from tests.system.spark.plain_reader import JOB, OUT, ROOT, FaultyStore, Home, Run, SimulatedBatch
+from tests.system.spark.faulty_store import ROOT, FaultyStore
+from tests.system.spark.plain_reader import JOB, OUT, Home, Run, SimulatedBatch
 
 MOST_APART = 4
 
@@ -72,13 +73,11 @@ class RegionalReader:
 
 
 class Slow(SimulatedBatch):
-    """A batch during which others are done."""
-
     meanwhile: Callable[[], None]
 
-    def save(self, uri: str) -> None:
+    def save(self, uri: str) -> dict[str, dict[str, int]]:
         self.meanwhile()
-        super().save(uri)
+        return super().save(uri)
 
 
 class RegionalRun(Run):
@@ -180,7 +179,6 @@ class RegionalRun(Run):
         self.regional.check_complete()
 
     def _idle(self, output: RegionalOutput, region: str) -> None:
-        """Its query says that there is nothing to do."""
         with output._lock:
             asked, front = output._marks.unknown(), output._marks.front
             if region in asked:
@@ -196,7 +194,7 @@ class RegionalRun(Run):
         for files in rows.values():
             for content in files.values():
                 self.regional.files[content.decode()] = (region, number, self.tries, len(rows))
-        return Slow(self.store, rows)
+        return Slow(self.store, rows, self._planned(number, region))
 
 
 def drawn(seed: int, **arguments: Any) -> RegionalRun:

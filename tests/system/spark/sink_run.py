@@ -5,6 +5,7 @@ a batch again whose commit it has forgotten. The writer, the journal and the mov
 """
 
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -15,9 +16,10 @@ from ha.spark.sink.leader_home import LeaderHome
 from ha.spark.sink.options import SinkOptions
 from ha.spark.sink.writer import HaWriter, Written
 from store.errors import StoreError
-from tests.system.spark.plain_reader import OUT, ROOT, Home, Run, SimulatedBatch
+from tests.system.spark.faulty_store import ROOT
+from tests.system.spark.plain_reader import OUT, QUERY, QUERY_ID, Home, Run, SimulatedBatch
 
-OPTIONS = SinkOptions(f"file://{ROOT}/{OUT}", "text", (), "output", "none")
+OPTIONS = SinkOptions(f"file://{ROOT}/{OUT}", "text", (), "output", "none", f"spark/{QUERY}")
 
 
 class SinkRun(Run):
@@ -87,11 +89,11 @@ class SinkOutput:
     def _messages(self, tasks: HaWriter, frame: SimulatedBatch) -> list[Any]:
         """Each file is of another task; one task has no rows."""
         found = [
-            Written(tasks._attempt, {partition: {name: len(content)}}, {partition: 1})
+            Written(tasks._attempt, QUERY_ID, {partition: {name: len(content)}}, {partition: 1})
             for partition, files in frame.rows.items()
             for name, content in files.items()
         ]
-        return [*found, Written(tasks._attempt, {}, {})]
+        return [*found, Written(tasks._attempt, QUERY_ID, {}, {})]
 
     def _strangers(self, tasks: HaWriter, frame: SimulatedBatch) -> None:
         """Tasks that ran twice have left other files, and some have not created theirs yet."""
@@ -108,3 +110,16 @@ class SinkOutput:
     def _in_a_process(self) -> HaWriter:
         writer._journals = self.processes[self.run.strangers.random() < 0.3]
         return HaWriter(self.home, OPTIONS)
+
+
+def found(kind: Callable[[int], Run], seeds: int = 400) -> bool:
+    """Whether one of the runs finds something wrong, as it must with a fault that was planted."""
+    for seed in range(seeds):
+        run = kind(seed)
+        try:
+            run.go()
+        except AssertionError:
+            return True
+        if run.reader.wrong or run.lost is not None:
+            return True
+    return False

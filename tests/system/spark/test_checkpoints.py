@@ -26,7 +26,6 @@ QUERY = "lines"
 
 @contextmanager
 def query(spark: SparkSession, leadership: Leadership, source: Path) -> Iterator[StreamingQuery]:
-    """Read files, one in each batch, and drop their rows."""
     started = (
         spark.readStream.option("maxFilesPerTrigger", 1)
         .text(source.as_uri())
@@ -42,14 +41,12 @@ def query(spark: SparkSession, leadership: Leadership, source: Path) -> Iterator
 
 
 def feed(source: Path, number: int) -> None:
-    """Add a file, complete at once."""
     hidden = source / f".{number}"
     hidden.write_text("some words\n")
     hidden.rename(source / f"{number:03d}.txt")
 
 
 def copy(zookeeper: ZooKeeper, job: str) -> dict[str, int] | None:
-    """Return the content of ZooKeeper's mirror."""
     try:
         data, _ = zookeeper.call(Get(checkpoints_path(job)), 5.0)
     except NotFound:
@@ -136,21 +133,6 @@ def test_the_listener_holds_up_nothing(
         assert min(said) < 0.01  # the others may have met a pause of the whole machine
 
 
-def test_readers_find_the_checkpoint(
-    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path
-) -> None:
-    feed(tmp_path, 0)
-    with (
-        leading(job, hdfs_uri, zookeeper_hosts) as leadership,
-        publish_checkpoints(spark, leadership),
-        query(spark, leadership, tmp_path) as running,
-        ha.connect(files=hdfs_uri, zookeeper=zookeeper_hosts) as client,
-    ):
-        running.processAllAvailable()
-        eventually(lambda: client.checkpoint(job).queries == {QUERY: 0})
-        assert client.checkpoint(job).epoch == leadership.epoch
-
-
 def test_what_spark_says_of_each_batch_is_kept_with_it(
     spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path
 ) -> None:
@@ -169,10 +151,10 @@ def test_what_spark_says_of_each_batch_is_kept_with_it(
         assert all(each.metadata.duration_ms for each in kept)
         assert [each.metadata.state_rows for each in kept] == [None] * 3, "it has no state"
         assert [each.id for each in kept] == [3, 4, 5]
+        assert client.checkpoint(job).epoch == leadership.epoch
         assert leadership.checkpoints.next() == 6
 
 
 def known_of(client: ha.Client, job: str) -> tuple[int, int | None, str] | None:
-    """Return batch, rows and offsets of the newest checkpoint."""
     latest = client.checkpoint(job).latest.get(QUERY)
     return (latest.batch, latest.metadata.rows, latest.metadata.offsets) if latest is not None else None

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree
-from ha.spark.checkpoint_copy.copying import Staging
+from ha.spark.checkpoint_tools.copying import Staging
 from store.open import open_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
@@ -75,7 +75,6 @@ def batches(spark: SparkSession, program: Callable[[DataFrame], DataFrame], plac
 
 
 def restorable(checkpoint: Path) -> list[Closure]:
-    """Return the closures of the batches that can be continued."""
     with open_files(checkpoint.parent.as_uri()) as files:
         reader = CheckpointReader(Tree(files, checkpoint.name))
         names = reader.files()
@@ -83,7 +82,6 @@ def restorable(checkpoint: Path) -> list[Closure]:
 
 
 def copy(checkpoint: Path, closure: Closure, target: Path) -> None:
-    """Copy exactly a closure to a new directory."""
     with open_files(checkpoint.parent.as_uri()) as files, open_files(target.parent.as_uri()) as there:
         reader = CheckpointReader(Tree(files, checkpoint.name))
         staging = Staging(there, f"staging-{target.name}")

@@ -1,32 +1,25 @@
 """Dead letters: published with their batch exactly once, with where they are from, and only so many tolerated."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
+from ha.outputs.folder import OutputFolder
 from ha.outputs.partition_commit import PartitionCommit
-from ha.outputs.reading import Condition, JournalReader
+from ha.outputs.reading import BatchCondition, JournalReader
 from ha.outputs.setting_aside import SettingAside
-from ha.spark import DeadLetters, Output
+from ha.spark import DeadLetters, Output, checkpoint_location
 from leader.errors import InvalidSettings, TooManyDeadLetters
 from store.errors import ConnectionLost
 from store.local import LocalFiles
 from tests.system.spark.batches import batch, left, own_folder
-from tests.system.spark.helpers import leading
 from tests.system.spark.test_job import feed
-
-
-@pytest.fixture
-def leadership(tmp_path: Path) -> Iterator[Leadership]:
-    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
-        yield leadership
 
 
 def there(tmp_path: Path) -> dict[str, str]:
@@ -49,15 +42,13 @@ def test_they_come_with_their_batch_through_a_crash_at_each_rename(
         rename(files, source, destination)
 
     monkeypatch.setattr(LocalFiles, "rename", then_die)
-    for number in range(6):
+    for number in range(8):
         remaining[0] = number
         tries = (f"first {number}", f"again {number}")
         for each in tries:
             try:
                 with Output(leadership, (tmp_path / "out").as_uri(), partition_by=days) as made:
-                    made.write(
-                        batch({"day=1": each} if days else each), number, cast("DataFrame", Letters(f"dead {each}"))
-                    )
+                    made.write(batch({"day=1": each} if days else each), number, batch(f"dead {each}"))
             except ConnectionLost:
                 pass
             remaining[0] = 99
@@ -65,7 +56,7 @@ def test_they_come_with_their_batch_through_a_crash_at_each_rename(
         row, letter = found[("day=1/" if days else "") + f"batch={number}"], found[f"_dead_letters/batch={number}"]
         assert letter == f"dead {row}", "both are of one try"
         expected[number] = row
-    assert len(there(tmp_path)) == 12
+    assert len(there(tmp_path)) == 16
     assert left(leadership) == []
     assert {each.split()[0] for each in expected.values()} == {"first", "again"}
     reader = JournalReader(lambda: leadership.own)
@@ -74,23 +65,12 @@ def test_they_come_with_their_batch_through_a_crash_at_each_rename(
     from store.bounded import BoundedFiles  # noqa: PLC0415
 
     with BoundedFiles(lambda: files) as target:
-        assert {each.condition for each in reader.verified(output, list(range(6)), target)} == {Condition.COMPLETE}
+        assert {each.condition for each in reader.verified(output, list(range(6)), target)} == {BatchCondition.COMPLETE}
     with Output(leadership, (tmp_path / "out").as_uri(), partition_by=days) as made:
         renames = made._journal.renames
-        home = f"{renames.inside}/out/{own_folder(leadership).name}"
-        SettingAside(renames, home, "output").put_away(3, f"{renames.inside}/trash")
+        folder = OutputFolder(renames, f"{renames.inside}/out/{own_folder(leadership).name}", "output")
+        SettingAside(folder).put_away(3, f"{renames.inside}/trash")
     assert {each.rpartition("=")[2] for each in there(tmp_path)} == {"0", "1", "2", "3"}
-
-
-class Letters:
-    """Dead letters as Spark writes them."""
-
-    def __init__(self, content: str) -> None:
-        self.made: Any = batch(content)
-
-    @property
-    def write(self) -> Any:
-        return self.made
 
 
 def test_with_a_partition_commit_there_are_none(leadership: Leadership, tmp_path: Path) -> None:
@@ -120,7 +100,7 @@ def test_lines_that_are_no_json_with_real_spark(spark: SparkSession, leadership:
         with Output(leadership, out, source="json") as output:
             dead = DeadLetters(output, "number IS NULL", ["file", "value"], ["number"], max_failures_per_interval=most)
             writer = lines.coalesce(1).writeStream.foreachBatch(dead).trigger(availableNow=True)
-            query = writer.option("checkpointLocation", (tmp_path / "checkpoint").as_uri()).start()
+            query = writer.option("checkpointLocation", checkpoint_location(leadership, "parsed")).start()
             assert query.awaitTermination(90)
 
     feed(source, 0, 1, 2)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.spark.cluster import standalone
 from ha.drain.executors import Master
 from ha.sandbox.ports import LOOPBACK, free_ports
+from tests.system.spark.cluster import standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -1,4 +1,4 @@
-"""``ha run --engine``: a program is killed, its queries go on, and the next program adopts them."""
+"""``ha run --engine``: a program is killed, its queries go on, and the next program reattaches to them."""
 
 import json
 import os
@@ -35,7 +35,6 @@ def driver(job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path) -> Ite
 
 
 def program_of(driver: Driver) -> int | None:
-    """Return the process that runs the program now."""
     assert driver.process is not None
     for pid in descendants(driver.process.pid):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
@@ -50,19 +49,16 @@ def shown(driver: Driver, *command: str) -> Any:
 
 
 def state(driver: Driver) -> tuple[str, int]:
-    """The job's state, and its epoch."""
-    (found,) = [each for each in shown(driver, "list") if each["job"] == driver.job]
+    (found,) = [each for each in shown(driver, "job", "list") if each["job"] == driver.job]
     return found["state"], found["epoch"]
 
 
 def queries(driver: Driver) -> dict[str, dict[str, Any]]:
-    """The queries by name, once all of them run."""
-    found = {each["query"]: each for each in shown(driver, "queries", driver.job).get("queries") or []}
+    found = {each["query"]: each for each in shown(driver, "job", "queries", driver.job).get("queries") or []}
     return found if found and all(each["state"] == "RUNNING" for each in found.values()) else {}
 
 
 def published(driver: Driver) -> list[str]:
-    """The lines in all batches of the output."""
     batches = driver.output()
 
     def read(files: Files) -> list[str]:
@@ -73,10 +69,8 @@ def published(driver: Driver) -> list[str]:
         return do(read)
 
 
-def test_the_queries_of_a_program_that_was_killed_go_on_and_are_adopted(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HA_RESTART_STRATEGY_EXPONENTIAL_DELAY_INITIAL_BACKOFF", "0.1")
+def test_queries_of_a_killed_program_go_on_and_are_adopted(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HA_RESTART_DELAY", "0.1")
     fed = 0
 
     def more() -> None:
@@ -96,7 +90,7 @@ def test_the_queries_of_a_program_that_was_killed_go_on_and_are_adopted(
             assert program, "it runs"
             os.kill(program, signal.SIGKILL)
             more()
-            eventually(lambda number=number: driver.said.count("words runs, and is adopted") > number, LONG)  # type: ignore[misc]
+            eventually(lambda number=number: driver.said.count("words runs, and is reattached") > number, LONG)  # type: ignore[misc]
             eventually(lambda: len(driver.output()) == fed, LONG)
             assert program_of(driver) not in (None, program)
             before, after = first, eventually(lambda: queries(driver), LONG)
@@ -106,7 +100,7 @@ def test_the_queries_of_a_program_that_was_killed_go_on_and_are_adopted(
         for name in ("words", "spelt"):
             assert f"Query {name} " not in driver.said, "Spark has reported no end of it"
         eventually(lambda: state(driver) == ("RUNNING", 1))
-        ends = [each["class"] for each in shown(driver, "exceptions", driver.job)]
+        ends = [each["class"] for each in shown(driver, "job", "exceptions", driver.job)]
         assert ends.count("signal-9") == 2, "both ends are kept, whatever else there is of `lines`"
         os.kill(jvm or 0, signal.SIGKILL)
         eventually(lambda: "its JVM has ended" in driver.said.replace("the program's", "its"), 60)

@@ -20,13 +20,9 @@ from tests.system.spark.example import EXAMPLES, Example, driver_of
 from tests.system.spark.helpers import eventually, rows
 
 pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.hdfs,
-    pytest.mark.zookeeper,
-    pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(300),
     pytest.mark.usefixtures("sandbox"),
-]
+]  # fmt: skip
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 FILES, GAP_S, WITHIN_S, LATE_S = 6, 1800, 600, 600
@@ -41,13 +37,11 @@ def lines(events: list[dict[str, str]]) -> str:
 
 
 def published(example: Example) -> Counter[str]:
-    """Return all rows of the output, with repetitions."""
     return Counter(json.dumps(row, sort_keys=True) for batch in rows(example.output).values() for row in batch)
 
 
 @contextmanager
 def closing_words(example: Example) -> Iterator[None]:
-    """Print the logs of the sidecars, however the test ends."""
     try:
         yield
     finally:
@@ -102,7 +96,6 @@ def test_sessions_are_those_of_a_plain_program(hdfs_uri: str, zookeeper_hosts: s
 
 
 def plain_sessions(seen: dict[str, list[float]]) -> list[str]:
-    """Return the sessions from a program that has all events at once."""
     found = []
     for user, times in seen.items():
         session: list[float] = []
@@ -143,7 +136,6 @@ def test_a_join_is_that_of_tables(
 
 
 def joined_as_tables(spark: SparkSession, example: Example) -> list[str]:
-    """Return the example's own join of all data at once."""
     join = importlib.import_module("join")
     views, clicks = (spark.read.schema(join.EVENT).json(f"{example.input}/{name}") for name in ("views", "clicks"))
     found = join.clicked(views, clicks, WITHIN_S, LATE_S).select(sql.to_json(sql.struct("*"), {"timeZone": "UTC"}))

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.inspection import Inspection, inspect
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.schemas import Field
 from ha.checkpoints.trees import Tree
-from ha.spark.session import configured
-from ha.spark.stored_state import choose, rows, session_settings
+from ha.spark.session.spark_session import configured
+from ha.spark.stored.stored_state import choose, rows, session_settings
 from leader.errors import InvalidName
 from store.open import open_files
 from tests.system.spark.test_closures import ALWAYS, FORMATS, batches, sums

@@ -14,21 +14,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import ha.spark
 from ha.cli.commands import app
-from ha.leadership import program_file
 from ha.leadership.leadership import Leadership
-from ha.leadership.program_file import Answer, Wanted
+from ha.program import request_file
+from ha.program.request_file import Answer, Wanted
 from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed
-from leader.job.requests import State
+from leader.job.request_folder import State
 from tests.system.spark.helpers import eventually, fence, leading
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.timeout(180)]
 
-QUICK = {
-    "restart_strategy_type": "fixed-delay",
-    "restart_strategy_fixed_delay_attempts": 1000,
-    "restart_strategy_fixed_delay_delay": 0.2,
-}
-NEVER = {"restart_strategy_type": "none"}
+QUICK = {"restart_strategy": "fixed-delay", "restart_attempts": 1000, "restart_delay": 0.2}
+NEVER = {"restart_strategy": "none"}
 
 
 def declare(job: str, root: str, **settings: Any) -> ha.spark.Job:
@@ -36,7 +32,6 @@ def declare(job: str, root: str, **settings: Any) -> ha.spark.Job:
 
 
 def feed(folder: Path, number: int, *values: int) -> None:
-    """Put a file of numbers into a source."""
     folder.mkdir(exist_ok=True)
     staged = folder.parent / f"{folder.name}-{number}"
     staged.write_text("".join(f"{value}\n" for value in values))
@@ -50,10 +45,10 @@ def numbers(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 class Shown:
-    """The job's queries, as ``ha queries --json`` prints them."""
+    """The job's queries, as ``ha job queries --json`` prints them."""
 
     def __init__(self, job: str, root: str) -> None:
-        self._arguments = ["queries", job, "--json", "--files", root]
+        self._arguments = ["job", "queries", job, "--json", "--files", root]
 
     def __call__(self) -> dict[str, dict[str, Any]]:
         outcome = CliRunner().invoke(app, self._arguments)
@@ -66,8 +61,6 @@ class Shown:
 
 
 class Background:
-    """A job that runs on a thread."""
-
     def __init__(self, declared: ha.spark.Job, spark: SparkSession) -> None:
         self.error: BaseException | None = None
         self.thread = threading.Thread(target=self._run, args=(declared, spark))
@@ -112,9 +105,7 @@ def adding(taken: Taken, poison: threading.Event | None = None) -> Callable[[Dat
     return batch
 
 
-def test_a_poisoned_region_restarts_and_the_other_does_not_notice(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_only_a_poisoned_region_restarts(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     declared, shown = declare(job, hdfs_uri, **QUICK), Shown(job, hdfs_uri)
     bad, fed, well = Taken(), Taken(), Taken()
     poison, leaderships = threading.Event(), list[Leadership]()
@@ -166,7 +157,7 @@ def test_a_poisoned_region_restarts_and_the_other_does_not_notice(
 def test_an_operator_has_a_query_started_again_in_place(
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Write and read as a sidecar does for ``ha restart JOB --query clean``."""
+    """Write and read as a sidecar does for ``ha job restart JOB --query clean``."""
     path = tmp_path / "restart-1"
     monkeypatch.setenv("HA_RESTART", str(path))
     monkeypatch.setenv("HA_SETTLE", str(tmp_path / "settle-1"))
@@ -175,9 +166,9 @@ def test_an_operator_has_a_query_started_again_in_place(
     leaderships, taken = list[Leadership](), {name: Taken() for name in ("clean", "sums", "other")}
 
     def ask(identity: str, query: str) -> Answer:
-        program_file.ask(path, Wanted(identity, query))
-        eventually(lambda: (found := program_file.answered(path, identity)) is not None and found.state.final, 60)
-        answer = program_file.answered(path, identity)
+        request_file.ask(path, Wanted(identity, query))
+        eventually(lambda: (found := request_file.answered(path, identity)) is not None and found.state.final, 60)
+        answer = request_file.answered(path, identity)
         assert answer is not None
         return answer
 
@@ -204,12 +195,10 @@ def test_an_operator_has_a_query_started_again_in_place(
             feed(tmp_path / name, 2, 2)
         eventually(lambda: all(each.all() == [1, 2] for each in taken.values()), 60)
         assert {each.epoch for each in leaderships} == {1}
-    assert not program_file.able(path)
+    assert not request_file.able(path)
 
 
-def test_a_job_whose_queries_have_all_finished_returns(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_a_job_with_all_queries_finished_returns(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     declared, taken = declare(job, hdfs_uri, **NEVER), [Taken(), Taken()]
     feed(tmp_path / "in", 1, 1, 2, 3)
     for number in range(2):
@@ -227,9 +216,7 @@ def test_a_job_whose_queries_have_all_finished_returns(
         assert (successor.graph.load() or pytest.fail("no graph")).version == 1
 
 
-def test_a_region_that_is_given_up_ends_the_program_and_says_why(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_a_region_given_up_ends_the_program(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     declared, poison = declare(job, hdfs_uri, **NEVER), threading.Event()
     poison.set()
     feed(tmp_path / "in", 1, 1)
@@ -248,9 +235,7 @@ def test_a_region_that_is_given_up_ends_the_program_and_says_why(
     assert Shown(job, hdfs_uri).states()["poisoned"] == "FAILED"
 
 
-def test_a_region_that_stays_failed_leaves_the_others_alone(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_a_region_that_failed_leaves_others_alone(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     declared, shown, sums = declare(job, hdfs_uri, **NEVER, failed_region="stay"), Shown(job, hdfs_uri), Taken()
     leaderships = list[Leadership]()
 
@@ -292,7 +277,7 @@ def test_a_fenced_job_uses_no_attempt(spark: SparkSession, job: str, hdfs_uri: s
 def test_a_batch_that_cannot_be_interrupted_ends_the_program(
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
 ) -> None:
-    declared = declare(job, hdfs_uri, **QUICK, checkpointing_timeout=1.0, stop_grace=1.0)
+    declared = declare(job, hdfs_uri, **QUICK, batch_deadline=1.0, stop_grace=1.0)
     wakes = threading.Event()
 
     def waits(_: DataFrame, __: int) -> None:
@@ -312,13 +297,6 @@ def test_a_batch_that_cannot_be_interrupted_ends_the_program(
     eventually(lambda: not spark.streams.active)
 
 
-def test_full_makes_one_region_of_all() -> None:
-    declared = ha.spark.Job("orders", failover_strategy="full")
-    for name in ("a", "b"):
-        declared.query(reads=[name], name=name)(lambda _, __: None)
-    assert [query.region for query in declared.graph.queries] == [0, 0]
-
-
 def test_mistakes_in_declarations_are_said_at_once() -> None:
     declared = ha.spark.Job("orders")
     with pytest.raises(InvalidSettings, match="has no queries: declare one"):
@@ -336,20 +314,18 @@ def test_a_query_that_runs_is_not_started_again(spark: SparkSession, tmp_path: P
     (tmp_path / "in").mkdir()
     read = spark.readStream.text((tmp_path / "in").as_uri())
     writer = read.writeStream.format("noop").option("checkpointLocation", (tmp_path / "checkpoint").as_uri())
-    first = ha.spark.adopt_or_start(spark, "adopted", writer.queryName("adopted").start)
+    first = ha.spark.reattach_or_start(spark, "adopted", writer.queryName("adopted").start)
     try:
-        again = ha.spark.adopt_or_start(spark, "adopted", writer.start)
+        again = ha.spark.reattach_or_start(spark, "adopted", writer.start)
         assert (again.id, again.runId) == (first.id, first.runId)
     finally:
         first.stop()
     with pytest.raises(InvalidSettings, match=r"'adopted' was started as 'other': use queryName\('adopted'\)"):
-        ha.spark.adopt_or_start(spark, "adopted", writer.queryName("other").start)
+        ha.spark.reattach_or_start(spark, "adopted", writer.queryName("other").start)
     assert not [each for each in spark.streams.active if each.name == "other"]
 
 
-def test_a_declared_query_finds_formats_that_are_written_in_python(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_a_declared_query_finds_formats_in_python(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     declared, active = declare(job, hdfs_uri), list[SparkSession | None]()
     feed(tmp_path / "in", 0, 1, 2)
 

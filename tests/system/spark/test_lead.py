@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import ha.spark
 from ha.leadership.leadership import Leadership
-from ha.spark.session import stop_queries
+from ha.spark.session.spark_session import stop_queries
 from leader.errors import Fenced, InvalidSettings, NotLeader, QueryFailed
 from tests.system.spark.helpers import eventually, fence, leading, names
 from tests.system.spark.test_checkpoints import feed
@@ -29,9 +29,7 @@ def start(spark: SparkSession, source: Path, query: str = "lines") -> StreamingQ
     return lines.writeStream.queryName(query).format("noop").start()
 
 
-def test_any_number_of_queries_are_led_and_published(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_many_queries_are_led_and_published(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     feed(tmp_path, 0)
     with lead(job, spark, hdfs_uri) as leadership:
         assert spark.conf.get("spark.ha.job") == job
@@ -47,9 +45,7 @@ def test_any_number_of_queries_are_led_and_published(
         assert successor.epoch == leadership.epoch + 1
 
 
-def test_a_fenced_query_ends_with_a_sentence_that_says_by_whom(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_a_fenced_query_ends_and_says_by_whom(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     def run() -> None:
         with lead(job, spark, hdfs_uri) as leadership:
             query = start(spark, tmp_path)
@@ -65,9 +61,7 @@ def test_a_fenced_query_ends_with_a_sentence_that_says_by_whom(
     assert isinstance(raised.value.__cause__, StreamingQueryException)
 
 
-def test_who_was_asked_to_hand_over_stops_its_queries_and_says_so(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_one_asked_to_hand_over_stops_its_queries(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     def run() -> None:
         with lead(job, spark, hdfs_uri) as leadership:
             query = start(spark, tmp_path)
@@ -81,56 +75,77 @@ def test_who_was_asked_to_hand_over_stops_its_queries_and_says_so(
 
 
 def test_other_errors_stay_what_they_are(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
-    def wrong(_: DataFrame, __: int) -> None:
-        raise ArithmeticError("the user's own")
-
     def run() -> None:
         with lead(job, spark, hdfs_uri):
-            feed(tmp_path, 0)
-            lines = spark.readStream.text(tmp_path.as_uri())
-            lines.writeStream.queryName("wrong").foreachBatch(wrong).start().awaitTermination()
+            failing(spark, tmp_path).awaitTermination()
 
     with pytest.raises(StreamingQueryException, match="the user's own"):
         run()
 
 
-@pytest.mark.parametrize("failed_query", ["report", "end"])
-def test_a_query_that_fails_beside_others_is_said_and_ends_the_block_if_the_setting_says_so(
-    spark: SparkSession,
-    job: str,
-    hdfs_uri: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    failed_query: str,
-) -> None:
-    def wrong(_: DataFrame, __: int) -> None:
-        raise ArithmeticError("the user's own")
+def wrong(_: DataFrame, __: int) -> None:
+    raise ArithmeticError("the user's own")
 
+
+def failing(spark: SparkSession, source: Path, name: str = "wrong") -> StreamingQuery:
+    feed(source, 0)
+    return spark.readStream.text(source.as_uri()).writeStream.queryName(name).foreachBatch(wrong).start()
+
+
+def test_a_query_that_fails_beside_others_is_said_and_the_block_raises_when_it_is_left(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def run() -> None:
-        with ha.spark.lead(
-            job, spark, timeout=20.0, files=hdfs_uri, zookeeper="", failed_query=failed_query
-        ) as leadership:
-            feed(tmp_path, 0)
+        with lead(job, spark, hdfs_uri) as leadership:
+            failing(spark, tmp_path)
             other = start(spark, tmp_path, "other")
-            lines = spark.readStream.text(tmp_path.as_uri())
-            lines.writeStream.queryName("wrong").foreachBatch(wrong).start()
             eventually(lambda: "wrong: ArithmeticError: the user's own" in caplog.text, 60)
             eventually(lambda: [each.query for each in leadership.exceptions.list()] == ["wrong"], 60)
             assert "ArithmeticError: the user's own" in leadership.exceptions.list()[0].trace
-            if failed_query == "end":
-                other.awaitTermination()
-            assert other.isActive == (failed_query == "report")
+            assert other.isActive
 
-    if failed_query == "report":
+    with pytest.raises(QueryFailed, match=f"A query of job '{job}' has failed. wrong: ArithmeticError"):
         run()
-    else:
-        with pytest.raises(QueryFailed, match=f"A query of job '{job}' has failed. wrong: ArithmeticError"):
-            run()
+
+
+def test_the_failure_of_a_query_is_kept_before_the_block_is_over_and_raised_although_it_was_caught(
+    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
+) -> None:
+    def run() -> None:
+        with lead(job, spark, hdfs_uri), suppress(StreamingQueryException):
+            failing(spark, tmp_path).awaitTermination()
+
+    with pytest.raises(QueryFailed, match="wrong: ArithmeticError: the user's own"):
+        run()
+    with leading(job, hdfs_uri) as successor:
+        (kept,) = successor.exceptions.list()
+    assert (kept.query, kept.epoch) == ("wrong", 1)
+    assert kept.message.endswith("wrong: ArithmeticError: the user's own")
+
+
+def test_a_query_that_is_started_again_is_fine(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
+    with lead(job, spark, hdfs_uri):
+        with pytest.raises(StreamingQueryException):
+            failing(spark, tmp_path, "again").awaitTermination()
+        query = start(spark, tmp_path, "again")
+        query.processAllAvailable()
+        query.stop()
+    with leading(job, hdfs_uri) as successor:  # the block has raised nothing
+        assert [each.query for each in successor.exceptions.list()] == ["again"], "it is kept all the same"
+
+
+def test_a_program_can_say_that_its_end_is_meant(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
+    with lead(job, spark, hdfs_uri) as leadership:
+        query = failing(spark, tmp_path)
+        leadership.finish()
+        with pytest.raises(StreamingQueryException):
+            query.awaitTermination()
+    with leading(job, hdfs_uri) as successor:  # the block has raised nothing
+        assert [each.query for each in successor.exceptions.list()] == ["wrong"], "it is kept all the same"
 
 
 @contextmanager
 def hanging(spark: SparkSession, source: Path, leadership: Leadership) -> Iterator[StreamingQuery]:
-    """A query inside a batch that does not end before this does."""
     inside, over = threading.Event(), threading.Event()
 
     def hang(_: DataFrame, __: int) -> None:
@@ -147,9 +162,7 @@ def hanging(spark: SparkSession, source: Path, leadership: Leadership) -> Iterat
         query.stop()
 
 
-def test_a_query_that_does_not_stop_is_not_waited_for(
-    spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
-) -> None:
+def test_a_query_that_hangs_is_not_waited_for(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     feed(tmp_path, 0)
     with leading(job, hdfs_uri) as leadership, hanging(spark, tmp_path, leadership):
         (tmp_path / "none").mkdir()

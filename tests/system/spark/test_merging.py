@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ha.cli.commands import exit_code
-from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.merge_plan import Merge
 from ha.outputs.merging import Merging
@@ -24,14 +23,10 @@ from tests.system.spark.helpers import files_of, leading
 SEEDS = 120
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 def mistakes(run: MergedRun) -> list[str]:
-    """Everything that is not as it has to be after a run."""
     run.go()
     wrong = list(run.reader.wrong[:3])
     wrong += [f"lost: {run.lost}"] if run.lost else []
@@ -42,20 +37,17 @@ def mistakes(run: MergedRun) -> list[str]:
 
 
 def test_through_crashes_at_every_call_and_all_that_becomes_of_answers() -> None:
-    merges = 0
+    merges = in_full = 0
     for seed in range(SEEDS):
         run = MergedRun(seed)
         assert not mistakes(run), (seed, mistakes(MergedRun(seed)))
         assert len(run.reader.complete) == run.batches
-        merges += run.merges
+        merges, in_full = merges + run.merges, in_full + run.in_full
     assert merges > SEEDS
-
-
-# --- canaries
+    assert in_full > SEEDS / 2
 
 
 def found(seeds: int = 300, beyond: int = 0) -> bool:
-    """Whether a mistake that was built in shows up."""
     for seed in range(seeds):
         run = MergedRun(seed)
         run.beyond = beyond
@@ -99,8 +91,8 @@ def test_a_plan_that_is_given_up_too_early_is_found(monkeypatch: pytest.MonkeyPa
 def test_a_merge_without_a_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Merging.begin
 
-    def forgetful(merging: Merging, merge: Merge, footer: bytes) -> None:
-        begin(merging, merge, footer)
+    def forgetful(merging: Merging, merge: Merge) -> None:
+        begin(merging, merge)
         names = merging._at("merging", merge.target)
         for entry in merging._renames.list(names):
             merging._renames.remove(f"{names}/{entry.name}")
@@ -136,9 +128,6 @@ def test_a_directory_that_was_claimed_since_is_refused(monkeypatch: pytest.Monke
     assert checked
 
 
-# --- with real Spark, on real HDFS
-
-
 class Listener(threading.Thread):
     """Lists and reads everything, again and again; what vanishes between the two makes it begin anew."""
 
@@ -167,7 +156,6 @@ class Listener(threading.Thread):
 
 
 def read(files: Files) -> dict[str, list[str]]:
-    """The lines of each file that has some."""
     found = {}
     for day in files.list(""):
         for each in files.list(day.name):
@@ -257,49 +245,3 @@ def test_beside_real_spark_on_real_hdfs(
     assert not reader.wrong
     assert (reader.most, reader.fewest_files >= 1) == (24, True)
     assert reader.polls > 10
-
-
-@pytest.mark.spark
-@pytest.mark.hdfs
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("source", ["parquet", "orc"])
-def test_files_with_footers_become_one_that_spark_reads(
-    spark: SparkSession, job: str, hdfs_uri: str, webhdfs_uri: str, capsys: pytest.CaptureFixture[str], source: str
-) -> None:
-    """Batches 2 and 3 have a column more, and batch 4 has no neighbour like it."""
-    target = f"{hdfs_uri}-out/{job}"
-    with files_of(f"{hdfs_uri}-out") as do:
-        do(lambda files: files.make_root())
-        do(lambda files: files.make_directory(job))
-    web = cast("WebHdfsFiles", driver_of(f"{webhdfs_uri}-out/{job}")())
-    wide, narrow = "value string, number int, more double", "value string, number int"
-    with (
-        leading(job, hdfs_uri) as leadership,
-        Output(leadership, target, source=source, mergeable=True) as output,
-    ):
-        for batch in range(5):
-            rows = [
-                (f"row {each} of batch {batch}", each, each / 2)[: 3 if batch in (2, 3) else 2] for each in range(9)
-            ]
-            output.write(spark.createDataFrame(rows, wide if batch in (2, 3) else narrow), batch)
-        before = {each.name: blocks(web, each.name) for each in web.list("") if each.name.startswith("batch-")}
-        (name, *_) = before
-        suffix = name.partition(".")[2]
-        capsys.readouterr()
-        assert exit_code(["output", "merge", job, "--files", hdfs_uri, "--json", "--older-than", "1 ms", "--rest"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert [(each["result"], each["batches"]) for each in told] == [
-            ("merged", [0, 1]), ("merged", [2, 3]), ("left alone", [4, 4]),
-        ]  # fmt: skip
-        assert "same schema" in told[2]["text"]
-        merged = sorted(each.name for each in web.list("") if not each.name.startswith("_"))
-        assert [each.partition("-")[0] for each in merged] == ["batch", "merged", "merged"]
-        for one, batches in zip(merged[1:], ((0, 1), (2, 3)), strict=True):
-            rows_of = [block for each in batches for block in before[f"batch-{each}.{suffix}"]]
-            assert blocks(web, one)[:-1] == rows_of, "no row was written again"
-        assert exit_code(["output", "verify", job, "--files", hdfs_uri]) == 0
-        assert not output.write(spark.createDataFrame([("again", 0)], narrow), 1)
-    found = spark.read.option("mergeSchema", True).format(source).load(target)
-    assert found.count() == found.select("value").distinct().count() == 45
-    assert found.where("number >= 7").count() == 10
-    assert found.where("more = 2.0").select("value").count() == 2

@@ -12,26 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from ha.hosts.java import FLAGS, find_java
 from ha.sandbox.jars import spark_jars
-from ha.sandbox.java import FLAGS, find_java
 from ha.sandbox.ports import LOOPBACK, free_ports
 from tests.system.spark.helpers import eventually, names
 
 pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.hdfs,
-    pytest.mark.zookeeper,
-    pytest.mark.slow,
-    pytest.mark.timeout(500),
-]
+    pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(500),
+]  # fmt: skip
 
 DRIVER = Path(__file__).parent / "drivers" / "table.py"
 STARTED_S, RUN_S = 120.0, 150.0
 
-HIVE = {
-    "datanucleus.schema.autoCreateAll": "true",
-    "hive.metastore.schema.verification": "false",
-}
+HIVE = {"datanucleus.schema.autoCreateAll": "true", "hive.metastore.schema.verification": "false"}
 """The server makes the tables of its database, an empty Derby, by itself."""
 
 ROWS = [("a", "1"), ("b", "2"), ("c", "1")]

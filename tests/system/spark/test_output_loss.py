@@ -1,33 +1,26 @@
 """Rows that somebody deletes on their way to their readers: found, said and counted, and never taken for published."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
-from ha.metrics.output_report import OutputReports, path_beside, read
+from ha.outputs.folder import OutputFolder
 from ha.outputs.moving import KEPT_BUCKETS, LOOK_AGAIN_S, Moving
 from ha.outputs.record import Record
+from ha.program.output_report import OutputReports, path_beside, read
 from ha.spark import Output
 from leader.errors import Fenced, OutputLost
-from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, ConnectionLost, NotFound
-from store.files import Entry
 from store.local import LocalFiles
 from tests.system.spark.batches import batch, found, left, own_folder
-from tests.system.spark.helpers import fence, leading
+from tests.system.spark.helpers import count_calls, fence
 
 DAYS = {f"day={day}": "first" for day in range(4)}
 OTHERS = {f"day={day}": "second" for day in range(4)}
-
-
-@pytest.fixture
-def leadership(tmp_path: Path) -> Iterator[Leadership]:
-    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
-        yield leadership
 
 
 def output(leadership: Leadership, tmp_path: Path) -> Output:
@@ -36,10 +29,10 @@ def output(leadership: Leadership, tmp_path: Path) -> Output:
 
 @pytest.fixture
 def crashed(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Path]:
-    """Return a function: write batch 7, die after so many renames, and return the batch's folder in the journal."""
+    """Return a function: write batch 7, die after so many renames behind the seal, and return the batch's folder."""
 
     def crash(renames: int) -> Path:
-        rename, remaining = LocalFiles.rename, [renames]
+        rename, remaining = LocalFiles.rename, [1 + renames]
 
         def then_die(files: LocalFiles, source: str, destination: str) -> None:
             if not remaining[0]:
@@ -58,37 +51,48 @@ def crashed(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return crash
 
 
-def test_rows_that_are_deleted_after_the_decision_are_missed(
-    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
+def gone(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def renamed(folder: Path) -> None:
+    (name,) = folder.glob("files=*")
+    name.rename(folder / name.name[:-5])
+
+
+ONE = "1 of its 4 files were deleted or changed before it was: "
+
+
+@pytest.mark.parametrize(
+    ("renames", "damage", "why"),
+    [
+        (1, lambda folder: gone(folder / "rows"), r"Batch 7 of output 'output'.* 4 of its 4 files .*day=0/part-0"),
+        *((each, lambda folder: gone(folder / "rows" / "day=3"), f"{ONE}day=3/part-0") for each in (1, 2, 3, 4)),
+        (2, lambda folder: gone(folder / "rows" / "day=2" / "part-0"), f"{ONE}day=2/part-0"),
+        (2, lambda folder: (folder / "rows" / "day=2" / "part-0").write_text("longer"), f"{ONE}day=2/part-0"),
+        (2, lambda folder: gone(next(folder.glob("files=*"))), "what it consists of is not known"),
+        (2, renamed, "what it consists of is not known"),
+    ],
+)
+def test_what_is_deleted_or_changed_after_the_decision_is_missed(
+    crashed: Callable[[int], Path],
+    leadership: Leadership,
+    tmp_path: Path,
+    reports: OutputReports,
+    renames: int,
+    damage: Callable[[Path], object],
+    why: str,
 ) -> None:
     """The replay of the batch must not hide it: its rows are dropped, because the batch was decided."""
-    shutil.rmtree(crashed(1) / "rows")
-    with pytest.raises(OutputLost, match=r"Batch 7 of output 'output'.* 4 of its 4 files .*day=0/part-0") as raised:
-        output(leadership, tmp_path)
-    assert (raised.value.files, raised.value.lost) == (4, 4)
-    assert "time to live that is shorter than a pause of this job" in str(raised.value)
-
-
-@pytest.mark.parametrize("renames", [1, 2, 3, 4])
-def test_a_partition_that_is_deleted_is_missed(
-    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path, renames: int
-) -> None:
     folder = crashed(renames)
-    shutil.rmtree(folder / "rows" / "day=3")
+    damage(folder)
     before = found(tmp_path)
-    with pytest.raises(OutputLost, match="1 of its 4 files were deleted or changed before it was: day=3/part-0"):
+    with pytest.raises(OutputLost, match=why) as raised:
         output(leadership, tmp_path)
+    assert ("time to live that is shorter than a pause of this job" in str(raised.value)) == bool(raised.value.lost)
+    assert reports.all()[0].lost == max(1, raised.value.lost), "a record that is lost counts as a file"
     assert found(tmp_path) == before, "nothing is moved as long as something is lost"
-    assert (folder / "rows").exists()
-
-
-@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("longer")], ids=["deleted", "changed"])
-def test_a_file_that_is_deleted_or_cut_is_missed(
-    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path, change: Callable[[Path], object]
-) -> None:
-    change(crashed(2) / "rows" / "day=2" / "part-0")
-    with pytest.raises(OutputLost, match=r"1 of its 4 files.*day=2/part-0"):
-        output(leadership, tmp_path)
+    assert folder.exists()
 
 
 def test_a_rename_of_a_dead_driver_that_is_executed_late_is_no_loss(
@@ -133,9 +137,7 @@ def test_what_is_restored_is_moved(crashed: Callable[[int], Path], leadership: L
     assert left(leadership) == []
 
 
-def test_a_loss_between_the_renames_of_one_driver(
-    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_between_two_renames(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rename = LocalFiles.rename
 
     def then_delete(files: LocalFiles, source: str, destination: str) -> None:
@@ -190,8 +192,8 @@ def test_rows_that_are_deleted_before_the_decision_are_written_again(
     with output(leadership, tmp_path) as made:
         look = Moving.take_stock
 
-        def too_late(moving: Moving, attempt: str, wrote: None) -> object:
-            shutil.rmtree(next((own_folder(leadership) / "staged").iterdir()))
+        def too_late(moving: Moving, attempt: str, wrote: Record) -> object:
+            shutil.rmtree(next(own_folder(leadership).glob("own=*/*")))
             return look(moving, attempt, wrote)
 
         with monkeypatch.context() as patch:
@@ -208,7 +210,7 @@ def test_a_driver_that_is_fenced_before_the_decision_is_told_so(
     """Its rows have gone with its leader directory: nobody has cleaned up."""
     look = Moving.take_stock
 
-    def too_late(moving: Moving, attempt: str, wrote: None) -> object:
+    def too_late(moving: Moving, attempt: str, wrote: Record) -> object:
         fence(leadership)
         return look(moving, attempt, wrote)
 
@@ -226,30 +228,6 @@ def test_a_thousand_that_has_just_begun_hides_no_batch(leadership: Leadership, t
         assert not made.write(batch(OTHERS), 999)
 
 
-@pytest.mark.parametrize("damage", ["deleted", "cut"])
-def test_a_record_that_is_deleted_is_missed(
-    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path, damage: str
-) -> None:
-    folder = crashed(2)
-    (name,) = folder.glob("files=*")
-    name.rename(folder / name.name[:-5]) if damage == "cut" else name.rmdir()
-    with pytest.raises(OutputLost, match="what it consists of is not known"):
-        output(leadership, tmp_path)
-
-
-def test_an_output_of_a_version_without_records_is_taken_over(
-    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
-) -> None:
-    folder = crashed(3)
-    (name,) = folder.glob("files=*")
-    name.rmdir()
-    shutil.rmtree(folder.parent.parent / "done")
-    with output(leadership, tmp_path) as made:
-        assert not made.write(batch(OTHERS), 7)
-        assert made.write(batch(OTHERS), 8)
-    assert [content for place, content in found(tmp_path).items() if place.endswith("=7")] == ["first"] * 4
-
-
 def test_a_decision_of_which_nothing_is_in_place_can_be_undone(
     crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
 ) -> None:
@@ -260,9 +238,7 @@ def test_a_decision_of_which_nothing_is_in_place_can_be_undone(
     assert [content for place, content in found(tmp_path).items() if place.endswith("=7")] == ["second"] * 4
 
 
-def test_a_decision_of_which_something_was_seen_stays(
-    crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
-) -> None:
+def test_a_decision_that_was_seen_stays(crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path) -> None:
     crashed(2)
     with pytest.raises(AlreadyExists, match="1 of the 4 files of batch 7 are in their places"):
         moving_of(leadership, tmp_path).withdraw(7)
@@ -280,16 +256,13 @@ def test_a_loss_can_be_accepted(crashed: Callable[[int], Path], leadership: Lead
 
 def moving_of(leadership: Leadership, tmp_path: Path) -> Moving:
     renames = fenced_rename.FencedRename(leadership, (tmp_path / "out").as_uri())
-    return Moving(renames, f"{renames.inside}/out/{own_folder(leadership).name}", "output")
-
-
-# --- what is counted
+    return Moving(OutputFolder(renames, f"{renames.inside}/out/{own_folder(leadership).name}", "output"))
 
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> OutputReports:
     reports = OutputReports()
-    for module in ("ha.spark.output", "ha.outputs.journal"):
+    for module in ("ha.spark.outputs.output", "ha.spark.outputs.publisher", "ha.outputs.journal"):
         monkeypatch.setattr(f"{module}.REPORTS", reports)
     return reports
 
@@ -325,59 +298,21 @@ def test_what_is_lost_is_counted_until_it_is_mended(
     assert (report.lost, report.files["failed"]) == (0, 2)
 
 
-def test_a_record_that_is_lost_counts_as_a_file(
-    reports: OutputReports, crashed: Callable[[int], Path], leadership: Leadership, tmp_path: Path
-) -> None:
-    next(crashed(1).glob("files=*")).rmdir()
-    with pytest.raises(OutputLost):
-        output(leadership, tmp_path)
-    assert reports.all()[0].lost == 1
-
-
-# --- what it costs
-
-
-class Counted(LocalFiles):
-    """Counts its calls."""
-
-    calls = 0
-
-    def list(self, path: str) -> list[Entry]:
-        Counted.calls += 1
-        return super().list(path)
-
-    def make_directory(self, path: str) -> None:
-        Counted.calls += 1
-        super().make_directory(path)
-
-    def rename(self, source: str, destination: str) -> None:
-        Counted.calls += 1
-        super().rename(source, destination)
-
-    def delete(self, path: str, *, recursive: bool = False) -> None:
-        Counted.calls += 1
-        super().delete(path, recursive=recursive)
-
-    def write(self, path: str, data: bytes) -> None:
-        raise AssertionError(f"{path} of {len(data)} bytes: a file costs half a second")
-
-
-@pytest.mark.parametrize(("partitions", "usual"), [(0, 5), (1, 4 + 2), (4, 4 + 2 * 4), (40, 4 + 2 * 40)])
+@pytest.mark.parametrize(("partitions", "usual"), [(0, 6), (1, 5 + 2), (4, 5 + 2 * 4), (40, 5 + 2 * 40)])
 def test_calls_of_a_batch(
     leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int, usual: int
 ) -> None:
-    """At most 4, and 2 for each partition; one more for each new partition, and 5 more for the first of a thousand."""
-    monkeypatch.setattr(
-        Leadership, "open_files", lambda _, uri: BoundedFiles(lambda: Counted(uri.removeprefix("file://")), uri=uri)
-    )
+    """5, and 2 for each partition; one more for each new partition; 5 for the first of a thousand, 2 for the first."""
+    calls = count_calls(monkeypatch, Leadership)
     rows = {f"day={number}": "rows" for number in range(partitions)} or "rows"
     with output(leadership, tmp_path) as made:
         spent = []
         for number in range(4):
-            Counted.calls = 0
+            calls.clear()
             assert made.write(batch(rows), number)
-            spent.append(Counted.calls)
-    assert spent == [usual + max(1, partitions) + 5, usual, usual, usual]
+            spent.append(len(calls))
+            assert "write" not in calls, "a file costs half a second"
+    assert spent == [usual + max(1, partitions) + 7, usual, usual, usual]
 
 
 def test_old_records_are_forgotten_by_the_thousand(leadership: Leadership, tmp_path: Path) -> None:
@@ -405,9 +340,6 @@ def test_under_a_sidecar_it_is_counted_in_a_file(
         assert found.files["created"] == 5, "it is written after each batch"
 
 
-# --- folders of the target
-
-
 def test_a_folder_of_the_target_that_somebody_deletes_is_made_again(leadership: Leadership, tmp_path: Path) -> None:
     with output(leadership, tmp_path) as made:
         assert made.write(batch(DAYS), 0)
@@ -417,9 +349,7 @@ def test_a_folder_of_the_target_that_somebody_deletes_is_made_again(leadership: 
     assert sorted(found(tmp_path)) == sorted(f"{day}/batch={number}" for day in DAYS for number in (1, 2))
 
 
-def test_not_every_folder_is_remembered(
-    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_folders_are_remembered(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fenced_rename, "MOST_PARENTS", 2)
     with output(leadership, tmp_path) as made:
         for number in range(3):

@@ -19,8 +19,6 @@ DAYS = {f"day={day}": "first" for day in range(3)}
 
 
 class Job:
-    """A job with an output, and the commands of its operator."""
-
     def __init__(self, tmp_path: Path, shown: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.tmp_path, self.shown, self.patch = tmp_path, shown, patch
         self.root = (tmp_path / "jobs").as_uri()
@@ -34,11 +32,11 @@ class Job:
                 output.write(batch(DAYS), each)
 
     def crash(self, number: int, renames: int) -> Path:
-        """Die in a batch after so many renames; return the batch's folder in the journal."""
+        """Die in a batch after so many renames from its decision on; return the batch's folder in the journal."""
         rename, remaining = LocalFiles.rename, [renames]
 
         def then_die(files: LocalFiles, source: str, destination: str) -> None:
-            if "out" in source or "out" in destination:
+            if "/ready/" in source or "/ready/" in destination:
                 if not remaining[0]:
                     raise ConnectionLost("the driver does nothing more")
                 remaining[0] -= 1
@@ -112,8 +110,8 @@ def test_what_is_answered(job: Job, arguments: tuple[str, ...], code: int, said:
 def test_a_job_that_publishes_nothing(job: Job) -> None:
     with leading("orders", job.root):
         pass
-    assert job.ha("verify", "orders") == (0, "")
-    assert job.rows("verify", "orders") == []
+    code, said = job.ha("verify", "orders")
+    assert (code, said) == (3, "ha: Job 'orders' has no output: none of its queries has decided a batch of one.\n")
 
 
 def test_what_is_gone_since_is_named(job: Job) -> None:
@@ -163,7 +161,7 @@ def test_what_is_lost_is_named_and_nothing_is_moved(job: Job) -> None:
 
 def test_a_loss_is_accepted_and_stays_visible(job: Job) -> None:
     shutil.rmtree(job.crash(1, 2) / "rows" / "day=2")
-    code, text = job.ha("repair", "orders", "--accept-loss")
+    code, text = job.ha("repair", "orders", "--accept-loss", "--yes")
     assert (code, "1 moved, 1 in place before, 1 given up" in text) == (0, True), text
     code, text = job.ha("verify", "orders")
     assert (code, "clean  batch 1  complete  3 files, 15 bytes in 3 partitions, 1 given up" in text) == (0, True), text
@@ -174,13 +172,13 @@ def test_a_batch_without_its_record_can_be_given_up(job: Job) -> None:
     next(job.crash(1, 2).glob("files=*")).rmdir()
     assert "clean  batch 1  unknown" in job.ha("verify", "orders")[1]
     assert job.ha("repair", "orders")[0] == 1
-    assert job.ha("repair", "orders", "--accept-loss")[0] == 0
+    assert job.ha("repair", "orders", "--accept-loss", "--yes")[0] == 0
     assert len(found(job.tmp_path)) == 3
 
 
 def test_a_batch_is_written_again_if_nothing_of_it_was_seen(job: Job) -> None:
     shutil.rmtree(job.crash(1, 1) / "rows" / "day=2")
-    code, text = job.ha("repair", "orders", "--write-again")
+    code, text = job.ha("repair", "orders", "--write-again", "--yes")
     assert (code, "batch 1 is undecided" in text) == (0, True), text
     job.publish(1)
     assert len(found(job.tmp_path)) == 3
@@ -188,7 +186,7 @@ def test_a_batch_is_written_again_if_nothing_of_it_was_seen(job: Job) -> None:
 
 def test_a_batch_of_which_something_was_seen_is_not_written_again(job: Job) -> None:
     shutil.rmtree(job.crash(1, 2) / "rows" / "day=2")
-    code, text = job.ha("repair", "orders", "--write-again")
+    code, text = job.ha("repair", "orders", "--write-again", "--yes")
     assert (code, "1 of the 3 files of batch 1 are in their places" in text) == (1, True), text
 
 

@@ -4,7 +4,6 @@ import json
 import logging
 import shutil
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -13,47 +12,33 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ha.cli.output import _repaired
-from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
-from ha.metrics import output_report
-from ha.metrics.output_report import OutputReport, OutputReports
 from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME
+from ha.outputs.folder import OutputFolder
 from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
-from ha.outputs.partitions import MOST_BYTES, Note, Partitions
+from ha.outputs.partitions import MOST_BYTES, PartitionNote, Partitions
 from ha.outputs.reading import JournalOutput
 from ha.outputs.setting_aside import SettingAside
+from ha.program.output_report import OutputReports
 from ha.spark import Output
-from ha.spark.locations import checkpoint_location
+from ha.spark.stored.locations import checkpoint_location
 from leader.errors import Fenced, InvalidName, InvalidSettings
-from store.bounded import BoundedFiles
 from store.errors import ConnectionLost
 from store.local import LocalFiles
-from tests.system.spark.batches import Batch, found, left, own_folder
-from tests.system.spark.helpers import fence, leading
-from tests.system.spark.marker_reader import MARKER, QUERY_ID, STEP_S, LedBatch, offsets
+from tests.system.spark.batches import Batch, Query, Session, found, left, own_folder
+from tests.system.spark.helpers import count_calls, fence, leading
+from tests.system.spark.marker_reader import MARKER
+from tests.system.spark.plain_reader import QUERY_ID, STEP_S, offsets
 
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
-
-
-# --- on a local directory
-
-
-@pytest.fixture
-def leadership(tmp_path: Path) -> Iterator[Leadership]:
-    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
-        yield leadership
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> OutputReports:
     made = OutputReports()
-    for module in ("ha.spark.output", "ha.outputs.journal", "ha.outputs.committing"):
-        monkeypatch.setattr(f"{module}.REPORTS", made)
+    for module in ("spark.outputs.output", "spark.outputs.publisher", "outputs.journal", "outputs.committing"):
+        monkeypatch.setattr(f"ha.{module}.REPORTS", made)
     return made
 
 
@@ -71,10 +56,9 @@ def output(leadership: Leadership, tmp_path: Path, commit: PartitionCommit = BY_
 class DayBatch(Batch):
     """A batch of a query that Spark knows, with rows of some days; Spark has written down when it was."""
 
-    sparkSession = LedBatch.sparkSession  # noqa: N815
-
     def __init__(self, leadership: Leadership, number: int, *days: int) -> None:
-        super().__init__({f"day={day}": "rows" for day in days})
+        running = Query(QUERY_ID, "orders", leadership.path("spark/orders"))
+        super().__init__({f"day={day}": "rows" for day in days}, Session(running))
         log = Path(leadership.directory.removeprefix("file://"), "spark", "orders", "offsets")
         log.mkdir(parents=True, exist_ok=True)
         (log.parent / "metadata").write_text(f'{{"id":"{QUERY_ID}"}}')
@@ -154,9 +138,7 @@ def test_late_rows_take_the_marker_away_and_are_counted(
     assert len(notes(leadership, "committed")) == 1
 
 
-def test_a_policy_that_fails_is_called_again_and_the_query_s_next_try_is_enough(
-    leadership: Leadership, tmp_path: Path
-) -> None:
+def test_a_policy_that_fails_is_called_again_at_the_query_s_next_try(leadership: Leadership, tmp_path: Path) -> None:
     told: list[CommittedPartition] = []
 
     def tell(partition: CommittedPartition) -> None:
@@ -212,37 +194,7 @@ def test_a_driver_that_is_replaced_while_a_policy_runs_makes_no_marker(leadershi
     assert (told, marked(tmp_path)) == ([], [])
 
 
-def test_a_marker_that_a_namenode_has_shown_and_forgotten_is_made_again(
-    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    move, shown = FencedRename.move, list[str]()
-
-    def show(renames: FencedRename, source: str, target: str) -> bool:
-        if target.endswith(f"out/day=0/{MARKER}") and not shown:
-            shown.append(target)
-            return False
-        return move(renames, source, target)
-
-    monkeypatch.setattr(FencedRename, "move", show)
-    with output(leadership, tmp_path) as made:
-        write(made, leadership, 1, 0)
-    assert (len(shown), marked(tmp_path)) == (1, [0])
-
-
-def test_a_query_that_has_begun_anew_commits_nothing(leadership: Leadership, tmp_path: Path) -> None:
-    """Its batches are dropped, so their watermark says nothing of what is there."""
-    with output(leadership, tmp_path) as made:
-        write(made, leadership, 3, 5)
-        old = DayBatch(leadership, 2, 5)
-        log = Path(leadership.directory.removeprefix("file://"), "spark", "orders", "offsets")
-        (log / "2").write_bytes(offsets(50))
-        assert not made.write(cast("DataFrame", old), 2)
-    assert marked(tmp_path) == []
-
-
-def test_a_partition_of_whose_time_nobody_knows_waits_from_the_next_batch_on(
-    leadership: Leadership, tmp_path: Path
-) -> None:
+def test_a_partition_without_a_time_waits_from_the_next_batch_on(leadership: Leadership, tmp_path: Path) -> None:
     commit = PartitionCommit(delay=2 * STEP_S)
     with output(leadership, tmp_path, commit) as made:
         write(made, leadership, 1, 5)
@@ -274,9 +226,7 @@ def test_a_partition_whose_values_are_no_time_is_told_once(
         assert made.commit_pending() == 1
 
 
-def test_a_partition_whose_name_is_too_long_is_refused_before_the_decision(
-    leadership: Leadership, tmp_path: Path
-) -> None:
+def test_a_partition_with_a_long_name_is_refused_before_the_decision(leadership: Leadership, tmp_path: Path) -> None:
     day = 10 ** (MOST_BYTES - len("day="))
     with output(leadership, tmp_path) as made:
         with pytest.raises(InvalidName, match=f"may have {MOST_BYTES} bytes"):
@@ -292,15 +242,13 @@ def test_what_cannot_be_committed_is_refused(leadership: Leadership, tmp_path: P
     with output(leadership, tmp_path) as made:
         one = DayBatch(leadership, 0, 0)
         shutil.rmtree(Path(leadership.directory.removeprefix("file://"), "spark", "orders"))
-        with pytest.raises(InvalidSettings, match="needs the query's checkpoint below the leader directory"):
+        with pytest.raises(InvalidSettings, match="The query's checkpoint is not below the leader directory"):
             made.write(cast("DataFrame", one), 0)
     assert found(tmp_path) == {}
     assert not any("ready/" in each for each in left(leadership)), "nothing was decided"
 
 
-def test_a_batch_that_is_repaired_is_not_forgotten(
-    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repaired_batch_is_committed(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver has died after the decision, and ``ha output repair`` completes the batch."""
     with output(leadership, tmp_path) as made:
         write(made, leadership, 0, 5)
@@ -310,10 +258,7 @@ def test_a_batch_that_is_repaired_is_not_forgotten(
                 write(made, leadership, 1, 6)
     home = f"out/{own_folder(leadership).name}"
     (row,) = _repaired(
-        leadership,
-        JournalOutput("output", home, f"{tmp_path}/out", [1], [0]),
-        accept_loss=False,
-        write_again=False,
+        leadership, JournalOutput("output", home, f"{tmp_path}/out", [1], [0]), accept_loss=False, write_again=False
     )
     assert row["result"] == "complete"
     with output(leadership, tmp_path) as made:
@@ -328,8 +273,7 @@ def test_rows_that_are_put_away_take_markers_along(leadership: Leadership, tmp_p
         write(made, leadership, 3, 0, 2)
     assert marked(tmp_path) == [0, 1, 2]
     renames = FencedRename(leadership, (tmp_path / "out").as_uri())
-    home = f"{renames.inside}/out/{own_folder(leadership).name}"
-    aside = SettingAside(renames, home, "output")
+    aside = SettingAside(OutputFolder(renames, f"{renames.inside}/out/{own_folder(leadership).name}", "output"))
     aside.put_away(2, f"{renames.inside}/aside")
     aside.put_away(2, f"{renames.inside}/aside")
     assert marked(tmp_path) == [1]
@@ -340,72 +284,29 @@ def test_rows_that_are_put_away_take_markers_along(leadership: Leadership, tmp_p
     renames.close()
 
 
-# --- what it costs
-
-
-class Counted(LocalFiles):
-    """Notes its calls."""
-
-    calls: list[str] = []  # noqa: RUF012
-
-    def list(self, path: str) -> list[Any]:
-        self.calls.append("list")
-        return super().list(path)
-
-    def make_directory(self, path: str) -> None:
-        self.calls.append("make")
-        super().make_directory(path)
-
-    def rename(self, source: str, destination: str) -> None:
-        self.calls.append("rename")
-        super().rename(source, destination)
-
-    def delete(self, path: str, *, recursive: bool = False) -> None:
-        self.calls.append("delete")
-        super().delete(path, recursive=recursive)
-
-    def read(self, path: str, limit: int) -> bytes:
-        self.calls.append("read")
-        return super().read(path, limit)
-
-    def write(self, path: str, data: bytes) -> None:
-        self.calls.append("write")
-        super().write(path, data)
-
-
 def test_calls_of_a_batch(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One read for each batch, one for a partition that becomes pending, five for a commit; five more if rows are late.
+    """One for a partition that becomes pending, five for a commit; four more if rows are late.
 
     Without a partition commit there is none of them: see ``test_output_loss.py``.
     """
-    monkeypatch.setattr(
-        Leadership, "open_files", lambda _, uri: BoundedFiles(lambda: Counted(uri.removeprefix("file://")), uri=uri)
-    )
+    calls = count_calls(monkeypatch, Leadership)
     with output(leadership, tmp_path) as made:
         spent = []
         for number, days in enumerate([[8], [8], [8, 9], [2], [2, 8]]):
-            Counted.calls.clear()
+            calls.clear()
             write(made, leadership, number, *days)
-            spent.append(len(Counted.calls) - (4 + 2 * len(days)))
-    usual, first, new, commit, late = 1, 1 + 5 + 2 + 1, 1 + 1, 5, 4
+            spent.append(len(calls) - (5 + 2 * len(days)))
+    usual, first, new, commit, late = 1, 2 + 5 + 2 + 2, 1 + 1, 5, 4  # the first one also marks that each one comes
     assert spent[:3] == [first + usual, usual, usual + new]
     assert spent[3] == usual + new + commit
     assert spent[4] == usual + late + commit + 1
 
 
 def test_names_hold_what_is_remembered() -> None:
-    note = Note(7, 12, "day=a^b/hour=2".replace("^", "%5E"))
+    note = PartitionNote(7, 12, "day=a^b/hour=2".replace("^", "%5E"))
     assert note.name == "7~12~day=a%5Eb^hour=2"
-    assert Note.parse(note.name) == note
-    assert Note.parse("0123abc") is None
-
-
-def test_reports_of_several_runs_add_up() -> None:
-    first, second = OutputReport("clean", pending=3, committed=2, late=1, late_files=4), OutputReport("clean")
-    second.add(first)
-    second.add(first)
-    assert (second.pending, second.committed, second.late, second.late_files) == (3, 4, 2, 8)
-    assert output_report._whole(second)
+    assert PartitionNote.parse(note.name) == note
+    assert PartitionNote.parse("0123abc") is None
 
 
 def test_an_answer_that_is_lost_for_good_is_said(leadership: Leadership, tmp_path: Path, monkeypatch: Any) -> None:
@@ -419,9 +320,6 @@ def test_an_answer_that_is_lost_for_good_is_said(leadership: Leadership, tmp_pat
                 write(made, leadership, 1, 0)
         assert not write(made, leadership, 1, 0)
     assert marked(tmp_path) == [0]
-
-
-# --- with real Spark
 
 
 @pytest.mark.spark

@@ -1,14 +1,14 @@
 """Partition commit through faults at every call of a store, and the canaries that show that a fault is found."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
+from ha.outputs.batch import Batch
 from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
 from ha.outputs.committing import Committing
+from ha.outputs.folder import OutputFolder
 from ha.outputs.journal import Journal
 from ha.outputs.moving import Moving
 from ha.outputs.partitions import Partitions
@@ -18,10 +18,7 @@ from tests.system.spark.marker_reader import drawn
 SEEDS = 60
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.mark.parametrize("trigger", [PARTITION_TIME, PROCESS_TIME])
@@ -34,7 +31,6 @@ def test_through_crashes_at_every_call_and_all_that_becomes_of_answers(trigger: 
 
 
 def wrong(**arguments: Any) -> bool:
-    """Whether a mistake that was built in shows up."""
     return any(drawn(seed, **arguments).reader.wrong for seed in range(200))
 
 
@@ -51,9 +47,7 @@ def test_a_marker_that_is_gone_as_soon_as_it_looks_so_is_found(monkeypatch: pyte
 def test_a_commit_before_its_rows_are_moved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     open_all = Committing.open
 
-    def too_early(
-        committing: Committing, batch: int, record: Record, moment: Callable[[], Moment] | None = None
-    ) -> None:
+    def too_early(committing: Committing, batch: int, record: Record, moment: Moment | None = None) -> None:
         open_all(committing, batch, record, moment)
         committing.commit(batch, moment)
 
@@ -64,10 +58,10 @@ def test_a_commit_before_its_rows_are_moved_is_found(monkeypatch: pytest.MonkeyP
 def test_the_watermark_of_a_batch_that_was_never_committed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     publish = Journal._publish
 
-    def too_early(journal: Journal, attempt: str, batch: int, record: None, moment: Callable[[], Moment]) -> bool:
+    def too_early(journal: Journal, sealed: str, batch: Batch, record: Record) -> None:
         assert journal._committing is not None
-        journal._committing.commit(journal._newest, moment)
-        return publish(journal, attempt, batch, record, moment)
+        journal._committing.commit(journal._newest, batch.moment)
+        publish(journal, sealed, batch, record)
 
     monkeypatch.setattr(Journal, "_publish", too_early)
     assert wrong(rate=0.0)
@@ -88,11 +82,8 @@ def test_a_pending_partition_that_a_restart_forgets_is_found(monkeypatch: pytest
 def test_a_batch_that_is_finished_without_a_note_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Moving.__init__
 
-    def silent(
-        moving: Moving, renames: FencedRename, home: str, name: str, opening: object = None, *, flat: bool = False
-    ) -> None:
-        del opening
-        made(moving, renames, home, name, flat=flat)
+    def silent(moving: Moving, folder: OutputFolder, _: object = None, *, flat: bool = False) -> None:
+        made(moving, folder, flat=flat)
 
     monkeypatch.setattr(Moving, "__init__", silent)
     assert wrong()

@@ -7,7 +7,6 @@ from typing import cast
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs.journal import Journal
@@ -17,16 +16,14 @@ from ha.spark import Output
 from store.errors import AlreadyExists, ConnectionLost, NotFound
 from store.files import Files
 from store.hdfs import HdfsFiles
+from tests.system.spark.faulty_store import FAULTS
 from tests.system.spark.helpers import files_of, leading
-from tests.system.spark.plain_reader import FAULTS, Run
+from tests.system.spark.plain_reader import Run
 
 SEEDS = 150
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 def test_through_crashes_at_every_call_and_all_that_becomes_of_answers() -> None:
@@ -41,7 +38,6 @@ def test_through_crashes_at_every_call_and_all_that_becomes_of_answers() -> None
 
 
 def found(seeds: int = 400, **arguments: float) -> bool:
-    """Whether a mistake that was built in shows up."""
     for seed in range(seeds):
         try:
             run = Run(seed, **arguments).go()  # type: ignore[arg-type]
@@ -66,9 +62,6 @@ def _with_pauses(seed: int, monkeypatch: pytest.MonkeyPatch) -> Run:
     run = Run(seed, cleaner=0.15, rate=0.05)
     monkeypatch.setattr("ha.outputs.moving.now", lambda: sum(run.pauses))
     return run.go()
-
-
-# --- canaries
 
 
 def test_a_move_that_is_believed_when_it_is_seen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +94,12 @@ def decided_late() -> list[str]:
     store.tree.make_parents("jobs/orders")
     home = cast("Leadership", run._lead(None))
 
+    rename = store.rename
+
     def late(source: str, target: str) -> None:
+        if "/ready/" not in target:
+            rename(source, target)
+            return
         store.late.append(lambda: store.tree.rename(source, target))
         raise ConnectionLost("no answer")
 
@@ -124,8 +122,13 @@ def test_a_decision_that_is_executed_late_decides_nothing() -> None:
     assert not decided_late()
 
 
-def test_an_attempt_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FencedRename, "remove", lambda *_: None)
+def test_a_successor_that_takes_nothing_over_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shared(journal: Journal, _: list[str]) -> str:
+        own = journal._folder.at("own=1")
+        journal._renames.make_folders(own)
+        return own
+
+    monkeypatch.setattr(Journal, "_taken", shared)
     with pytest.raises(AlreadyExists):
         decided_late()
 
@@ -133,9 +136,6 @@ def test_an_attempt_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_batch_that_is_complete_before_its_moves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Moving, "_move", lambda *_: True)
     assert found(10)
-
-
-# --- with real Spark, on real HDFS
 
 
 class Listener(threading.Thread):
@@ -174,9 +174,7 @@ def read(files: Files) -> dict[str, list[str]]:
 @pytest.mark.spark
 @pytest.mark.hdfs
 @pytest.mark.timeout(300)
-def test_a_reader_beside_real_spark_on_real_hdfs(
-    spark: SparkSession, job: str, hdfs_uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beside_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch's driver dies at another rename, and its successor does the batch again."""
     target = f"{hdfs_uri}-out/{job}"
     with files_of(f"{hdfs_uri}-out") as do:

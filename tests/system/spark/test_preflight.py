@@ -12,7 +12,7 @@ import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ha.spark.session import configured
+from ha.spark.session.spark_session import configured
 from leader.layout import tree
 from store.local import LocalFiles
 from tests.system.spark.drivers.changed import KINDS, PARTITIONS, writer
@@ -84,7 +84,6 @@ def create(folder: Path, job: str) -> Path:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a job whose queries have all done two batches."""
     folder = tmp_path_factory.mktemp("changed")
     feed(folder / "in", range(2))
     place = create(folder, "orders")
@@ -116,7 +115,7 @@ def judged(made: Path) -> Path:
     """What is said of one program with a query for each kind, under ``ha.spark.lead``, with ``ha.spark.Output``."""
     before = content(made)
     program = [sys.executable, str(DRIVERS / "changed.py"), "orders", (made / "in").as_uri(), (made / "out").as_uri()]
-    run = ha(made, "preflight", "orders", "--json", "--", *program)
+    run = ha(made, "job", "preflight", "orders", "--json", "--", *program)
     assert run.returncode == 1, run.stderr
     assert content(made) == before, "nothing is written"
     assert not list((made / "ha").glob(".preflight-*"))
@@ -144,7 +143,7 @@ def test_each_kind_of_change_is_classified_right(judged: Path) -> None:
     assert found["same"]["batch"] == 1, "the newest batch is done once more"
     if KINDS_KNOWN:
         assert found["renumbered"]["notes"] == [
-            "Its operators have other numbers, and nothing else: `ha adopt --map` makes a checkpoint that fits."
+            "Its operators have other numbers, and nothing else: --map of `ha checkpoint import` makes one that fits."
         ]
     mapped = [name for name, each in found.items() if "--map" in "".join(each["notes"])]
     assert mapped == (["renumbered"] if KINDS_KNOWN else [])
@@ -166,7 +165,7 @@ def test_a_program_with_other_numbers_goes_on_from_a_renumbered_checkpoint_with_
     made: Path, judged: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
     (place,) = (made / "ha/orders").glob("*/spark")
-    run = ha(made, "adopt", "mapped", "grouping", (place / "grouping").as_uri(), "--map", str(judged))
+    run = ha(made, "checkpoint", "import", "mapped", "grouping", (place / "grouping").as_uri(), "--map", str(judged))
     assert run.returncode == 1
     assert "cannot be matched without doubt" in run.stderr
     kind = "stateStoreSave" if KINDS_KNOWN else "of an unknown kind"
@@ -174,7 +173,9 @@ def test_a_program_with_other_numbers_goes_on_from_a_renumbered_checkpoint_with_
     assert f"program: 0 is {kind} (default: item string -> count bigint)" in run.stderr
     assert not (made / "ha/mapped").exists()
 
-    run = ha(made, "adopt", "mapped", "renumbered", (place / "renumbered").as_uri(), "--map", str(judged))
+    run = ha(
+        made, "checkpoint", "import", "mapped", "renumbered", (place / "renumbered").as_uri(), "--map", str(judged)
+    )
     if not KINDS_KNOWN:
         assert run.returncode == 1, "schemas alone leave a doubt"
         assert not (made / "ha/mapped").exists()
@@ -194,14 +195,14 @@ def test_a_submit_stores_what_fits_and_a_program_that_the_cut_does_not_reach_sta
     """A program that does not import this package, as under ``ha run --spark``."""
     shutil.copytree(next((made / "ha/orders").glob("*/spark/same")), create(made, "plain") / "same")
     program = (str(DRIVERS / "counting.py"), "user", (made / "in/a").as_uri(), str(made / "marker"))
-    run = ha(made, "submit", "plain", "--json", "--", sys.executable, *program)
+    run = ha(made, "job", "submit", "plain", "--json", "--", sys.executable, *program)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["checked"]
-    run = ha(made, "submit", "plain", "--", sys.executable, "-I", *program)
+    run = ha(made, "job", "submit", "plain", "--", sys.executable, "-I", *program)
     assert run.returncode == 1
     assert "plain: same DOES NOT FIT" in run.stderr
     assert "it has ended with code 1" in run.stderr
     assert ".start." in run.stderr, "no query is started, as the guard is still there"
     assert "so nothing was changed: correct it, or add --no-preflight" in run.stderr
-    assert len(json.loads(ha(made, "submit", "plain", "--list", "--json").stdout)) == 1
+    assert len(json.loads(ha(made, "job", "submit", "plain", "--list", "--json").stdout)) == 1
     assert not (made / "marker").exists()

@@ -4,7 +4,6 @@ import json
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,14 +16,14 @@ from ha.config.stores import Stores
 from ha.leadership import standalone as contended
 from ha.leadership.leadership import Leadership
 from ha.spark import checkpoint_location, publish_checkpoints
-from ha.spark import checkpoint_publisher as driver
-from ha.spark.commit_log import newest_commit
+from ha.spark.queries import checkpoint_publisher as driver
+from ha.spark.stored.commit_log import newest_commit
 from leader.errors import InvalidName, Unreadable
 from leader.layout.checkpoint import Checkpoint, Metadata
 from leader.layout.names import SPARK
 from store.errors import DeadlineExceeded
 from tests.system.spark.helpers import eventually, fence, leading
-from tests.unit.ha.spark.test_relocate import metadata
+from tests.unit.ha.spark.stored.test_relocate import metadata
 
 
 class Streams:
@@ -56,14 +55,7 @@ def session(streams: Streams) -> SparkSession:
     return cast("SparkSession", SimpleNamespace(streams=streams))
 
 
-@pytest.fixture
-def leadership(tmp_path: Path) -> Iterator[Leadership]:
-    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
-        yield leadership
-
-
 def commit(leadership: Leadership, query: str, batch: int) -> None:
-    """Complete a batch as Spark does."""
     log = Path(leadership.path(f"{SPARK}/{query}/commits").removeprefix("file://"))
     log.mkdir(parents=True, exist_ok=True)
     (log / f".{batch}.crc").touch()
@@ -75,23 +67,13 @@ def published(leadership: Leadership) -> dict[str, int]:
     return leadership.checkpoints.state().queries
 
 
-def test_what_an_earlier_driver_completed_is_published_at_the_start(
-    session: SparkSession, leadership: Leadership
-) -> None:
+def test_what_an_earlier_driver_completed_is_published_first(session: SparkSession, leadership: Leadership) -> None:
     for batch in (8, 9, 10):
         commit(leadership, "clicks", batch)
     commit(leadership, "0aa3a1f0-9a3e-4e57-8a10-b6a9ad4b8d4f", 4)  # of a query without a name, which Spark starts anew
     commit(leadership, "views", 3)
     with publish_checkpoints(session, leadership):
         eventually(lambda: published(leadership) == {"clicks": 10, "views": 3})
-
-
-def test_each_completed_batch_is_published(session: SparkSession, streams: Streams, leadership: Leadership) -> None:
-    with publish_checkpoints(session, leadership):
-        for batch in range(5):
-            commit(leadership, "clicks", batch)
-            streams.progress("clicks")
-            eventually(lambda batch=batch: published(leadership) == {"clicks": batch})  # type: ignore[misc]
 
 
 SAID = {
@@ -101,15 +83,6 @@ SAID = {
     "sources": [{"endOffset": {"orders": {"0": 5, "1": 7}}}, {"endOffset": 9}],
 }
 KNOWN = Metadata(850, 7, 7, 30, "orders=12 9")
-
-
-def test_what_spark_says_of_a_batch_is_published_with_it(
-    session: SparkSession, streams: Streams, leadership: Leadership
-) -> None:
-    with publish_checkpoints(session, leadership):
-        commit(leadership, "clicks", 3)
-        streams.progress("clicks", 3, **SAID)
-        eventually(lambda: leadership.checkpoints.latest("clicks") == Checkpoint("clicks", 3, 1, KNOWN))
 
 
 def test_what_was_said_of_another_batch_is_not(session: SparkSession, streams: Streams, leadership: Leadership) -> None:
@@ -158,15 +131,26 @@ def test_a_name_that_cannot_be_read_fails_the_start(session: SparkSession, leade
         publish_checkpoints(session, leadership)
 
 
-def test_what_was_completed_last_is_published_by_closing(
-    session: SparkSession, streams: Streams, leadership: Leadership
-) -> None:
+def test_closing_publishes_the_last_one(session: SparkSession, streams: Streams, leadership: Leadership) -> None:
     publisher = publish_checkpoints(session, leadership)
     commit(leadership, "clicks", 4)  # and its event never comes
     publisher.close()
     publisher.close()
     assert published(leadership) == {"clicks": 4}
     assert not streams.listeners
+
+
+def test_what_no_event_tells_is_published_nevertheless(
+    session: SparkSession, leadership: Leadership, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark may have lost the listener."""
+    monkeypatch.setattr(driver, "SILENT_S", 0.05)
+    with publish_checkpoints(session, leadership):
+        commit(leadership, "clicks", 4)
+        eventually(lambda: published(leadership) == {"clicks": 4})
+        commit(leadership, "clicks", 5)
+        eventually(lambda: published(leadership) == {"clicks": 5})
+    assert caplog.text.count("Spark tells of no batch any more: checkpoints are published every 0 s.") == 1
 
 
 def test_the_listener_never_waits_for_the_store(
@@ -248,7 +232,7 @@ def test_a_fenced_driver_stops_with_one_sentence(
     eventually(lambda: not publisher._thread.is_alive())
     streams.progress("clicks")
     publisher.close()
-    said = [record.getMessage() for record in caplog.records if "no more checkpoints" in record.getMessage()]
+    said = [record.getMessage() for record in caplog.records if "publishing of checkpoints ends" in record.getMessage()]
     assert len(said) == 1
     assert "another leader has taken" in said[0]
 
@@ -297,7 +281,7 @@ def test_a_batch_that_is_completed_during_a_look_is_not_missed_in_it(
             streams.progress(query, len(looked), numInputRows=len(looked))
         return looked[-1]
 
-    monkeypatch.setattr("ha.spark.checkpoint_publisher.newest_commit", look)
+    monkeypatch.setattr("ha.spark.queries.checkpoint_publisher.newest_commit", look)
     with publish_checkpoints(session, leadership) as publisher:
         publisher.completed("clicks")
         eventually(lambda: published(leadership) == {"clicks": 2})

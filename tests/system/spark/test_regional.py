@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,23 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 import ha.spark
 from ha.cli.commands import app
 from ha.leadership.leadership import Leadership
-from ha.metrics import output_report
-from ha.metrics.output_report import OutputReports
-from ha.outputs import layout
+from ha.outputs import lines
+from ha.program import output_report
+from ha.program.output_report import OutputReports
 from ha.spark import RegionalOutput
 from leader.errors import Fenced, InvalidSettings, OutputLost, RegionBehind
 from store.bounded import BoundedFiles
 from tests.system.spark.batches import Batch, batch, own_folder
-from tests.system.spark.helpers import eventually, fence, files_of, leading
+from tests.system.spark.helpers import eventually, fence, files_of
 from tests.system.spark.test_job import feed, running
 
 REGIONS = ["a", "b", "c"]
-
-
-@pytest.fixture
-def leadership(tmp_path: Path) -> Iterator[Leadership]:
-    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
-        yield leadership
 
 
 def output(leadership: Leadership, tmp_path: Path, regions: list[str] = REGIONS, most: int = 100) -> RegionalOutput:
@@ -86,7 +79,7 @@ def test_a_restart_goes_on_above_all_and_keeps_what_was_decided(leadership: Lead
 
 
 class Poison(Batch):
-    def save(self, uri: str) -> None:
+    def save(self, uri: str) -> dict[str, dict[str, int]]:
         raise ArithmeticError(f"Job aborted: Task 3 in stage 7.0 failed 1 times at {uri}")
 
 
@@ -94,7 +87,7 @@ def test_a_region_that_fails_holds_up_nobody_until_it_is_too_far_behind(
     leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reports = OutputReports()
-    for module in ("ha.spark.regional_output", "ha.outputs.journal"):
+    for module in ("ha.spark.outputs.regional_output", "ha.outputs.journal"):
         monkeypatch.setattr(f"{module}.REPORTS", reports)
     with output(leadership, tmp_path, ["a", "b"], most=3) as made:
         with pytest.raises(ArithmeticError):
@@ -159,23 +152,21 @@ def test_what_it_does_not_take(leadership: Leadership, tmp_path: Path) -> None:
             )
 
 
-def test_a_region_that_is_often_away_keeps_few_names(
-    leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layout, "MOST_SHIFTS", 3)
+def test_a_region_away_keeps_few_names(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MOST_SHIFTS", 3)
     with output(leadership, tmp_path, ["a", "b"]) as made:
         for number in range(12):
             made.write("a", batch("rows"), number)
             if number % 2:
                 made.write("b", batch("rows"), number // 2)
-    kept = sorted(each.name for each in own_folder(leadership, "b").glob("shift=*"))
-    assert len(kept) == 3
+    kept = sorted(each.name for each in own_folder(leadership, "b").glob("line=*"))
+    assert len(kept) == 1 + 3
     with output(leadership, tmp_path, ["a", "b"]) as made:
         assert not made.write("b", batch("again"), 5)
 
 
 def test_calls_of_a_batch(leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two lists, the record, the decision, the move, the end; the mark and a higher id cost one and two more."""
+    """The seal, two lists, the record, the decision, the move, the end; one more for the mark, two for a higher id."""
     counted = 0
     outcome = BoundedFiles.outcome
 
@@ -194,14 +185,11 @@ def test_calls_of_a_batch(leadership: Leadership, tmp_path: Path, monkeypatch: p
         for region in "ab":
             made.write(region, batch("rows"), 0)
         monkeypatch.setattr(BoundedFiles, "outcome", count)
-        assert cost(made, "a", 1) == 6
-        assert cost(made, "b", 1) == 7, "and the mark"
-        assert cost(made, "a", 2) == 6
-        assert cost(made, "a", 3) == 7, "it is told that the other one is behind"
-        assert cost(made, "b", 2) == 10, "a higher id, the mark, and that nobody is behind any more"
-
-
-# --- with real Spark, on real HDFS
+        assert cost(made, "a", 1) == 7
+        assert cost(made, "b", 1) == 8, "and the mark"
+        assert cost(made, "a", 2) == 7
+        assert cost(made, "a", 3) == 8, "it is told that the other one is behind"
+        assert cost(made, "b", 2) == 11, "a higher id, the mark, and that nobody is behind any more"
 
 
 @pytest.mark.spark
@@ -214,7 +202,7 @@ def test_a_region_that_is_stuck_loses_the_others_no_batch(  # one story
     target = f"{hdfs_uri}-out/{job}"
     stuck, let_go = threading.Event(), threading.Event()
     leaderships, outputs = list[Leadership](), list[RegionalOutput]()
-    declared = ha.spark.Job(job, files=hdfs_uri, zookeeper="", restart_strategy_type="none")
+    declared = ha.spark.Job(job, files=hdfs_uri, zookeeper="", restart_strategy="none")
 
     def declare(region: str) -> None:
         @declared.query(name=region)
@@ -276,7 +264,6 @@ def test_the_folders_of_a_region_are_one_path_for_spark(spark: SparkSession, tmp
 
 
 def published(target: str) -> list[tuple[str, int, int]]:
-    """Of each batch its region, its id and its rows."""
     with files_of(target) as do:
         return [
             (region.name.partition("=")[2], int(each.name.partition("=")[2]), lines)

@@ -6,12 +6,13 @@ import pytest
 
 from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
-from ha.outputs.journal import Journal
+from ha.outputs.admission import Admission
 from ha.outputs.region_marks import RegionMarks
 from ha.outputs.regional import RegionalHome
-from ha.spark import regional_output
+from ha.spark.outputs import regional_output
+from leader.errors import OutputLost
 from store.errors import Unknown
-from tests.system.spark.plain_reader import FAULTS
+from tests.system.spark.faulty_store import FAULTS
 from tests.system.spark.regional_reader import MOST_APART, drawn
 
 SEEDS = 60
@@ -34,17 +35,16 @@ def test_through_crashes_at_every_call_and_all_that_becomes_of_answers() -> None
         apart.add(run.apart)
         marks.add(run.regional.mark)
     assert met == {*FAULTS, "ok"}
-    assert max(apart) == MOST_APART
+    assert MOST_APART <= max(apart) <= MOST_APART + 1  # one more after a restart
     assert min(marks) >= 4
 
 
 def wrong(seeds: int = 300, **arguments: Any) -> bool:
-    """Whether a mistake that was built in shows up."""
     for seed in range(seeds):
         try:
             if drawn(seed, **arguments).regional.wrong:
                 return True
-        except AssertionError:
+        except (AssertionError, OutputLost):
             return True
     return False
 
@@ -75,24 +75,24 @@ def test_a_mark_that_is_forgotten_after_a_restart_is_found(monkeypatch: pytest.M
 
 
 def test_an_id_that_a_late_change_gives_to_a_decided_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    lift = Journal._lift
+    lift = Admission.lift
 
-    def lift_late(journal: Journal, batch: int, to: int) -> None:
+    def lift_late(admission: Admission, number: int, to: int) -> None:
         """Without a rename: somebody who was replaced makes the name when its batch has another id."""
-        store: Any = journal._renames._files._pool._open_driver()
-        name = journal._moving.at(f"shift={batch}~{to - batch + 1}")
-        if store.choose.random() < 0.3 and store.alive:
+        store: Any = admission._renames._files._pool._open_driver()
+        name = admission._folder.at(admission._lines.lifting(number, to + 1))
+        if store.choose.random() < 0.3 and store.alive and admission._lines.id_of(number) < to:
             store.late.append(lambda: store.tree.make_directory(name))
-        lift(journal, batch, to)
+        lift(admission, number, to)
 
-    monkeypatch.setattr(Journal, "_lift", lift_late)
+    monkeypatch.setattr(Admission, "lift", lift_late)
     assert wrong()
 
 
 def test_a_mark_that_is_never_told_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def tell_nothing(home: RegionalHome, mark: int) -> None:
-        raise Unknown(f"{home._home}: {mark}")
+        raise Unknown(f"{home._folder.home}: {mark}")
 
     monkeypatch.setattr(RegionalHome, "move", tell_nothing)
     assert wrong(3, rate=0.0)

@@ -29,8 +29,6 @@ def ha(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 class Sums:
-    """A query with sums by key over files, one in each batch."""
-
     def __init__(self, spark: SparkSession, source: Path) -> None:
         self._spark, self._source = spark, source
         source.mkdir()
@@ -55,7 +53,6 @@ class Sums:
 
 @pytest.fixture
 def ids(spark: SparkSession) -> Iterator[None]:
-    """State in RocksDB, with ids, as new queries have it."""
     wanted = {**ALWAYS, **FORMATS["rocksdb with ids"]}
     for name, value in wanted.items():
         spark.conf.set(name, value)
@@ -66,8 +63,7 @@ def ids(spark: SparkSession) -> Iterator[None]:
 
 
 def replicated(job: str, here: str, there: str) -> int:
-    """Return the batch that the replica has."""
-    said = ha("replicate", job, "--to", there, "--files", here, "--status", "--json")
+    said = ha("replica", "status", job, "--to", there, "--files", here, "--json")
     queries: list[dict[str, Any]] = json.loads(said.stdout)["queries"] if said.returncode == 0 else []
     return int(queries[0]["batch"] or 0) if queries else 0
 
@@ -80,7 +76,7 @@ def test_a_query_goes_on_from_its_replica(spark: SparkSession, hdfs_uri: str, jo
     again: Rows = {}
     with leading(job, here) as leadership:
         sums.feed(HALF)
-        command = [sys.executable, "-m", "ha.cli", "replicate", job, "--to", there, "--files", here]
+        command = [sys.executable, "-m", "ha.cli", "replica", "run", job, "--to", there, "--files", here]
         with subprocess.Popen([*command, "--interval", "0.3"], stdout=sys.stderr) as replicator:
             query = sums.start(leadership, rows)
             reached = eventually(lambda: replicated(job, here, there), 90.0)
@@ -89,7 +85,7 @@ def test_a_query_goes_on_from_its_replica(spark: SparkSession, hdfs_uri: str, jo
         query.processAllAvailable()
         query.stop()
     assert sorted(rows) == list(range(2 * HALF))
-    promoted = ha("promote", job, "--files", there, "--old-files", here, "--json")
+    promoted = ha("replica", "promote", job, "--files", there, "--old-files", here, "--yes", "--json")
     assert promoted.returncode == 0, promoted.stderr
     said = json.loads(promoted.stdout)
     batch = said["queries"][0]["batch"]

@@ -1,10 +1,10 @@
-"""``ha rescale`` with a real Spark on HDFS: results are those of a run that never stopped, and it is undone exactly."""
+"""``ha checkpoint rescale`` with a real Spark on HDFS: results are as without a stop, and it is undone exactly."""
 
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,10 @@ from pyspark.sql import functions as fn
 import ha.spark
 from ha.checkpoints.inspection import Inspection
 from ha.cli import exit_code
-from ha.spark import stored_state
-from ha.spark.session import configured
-from ha.spark.stored_state import session_settings
+from ha.spark.session.spark_session import configured
+from ha.spark.stored import stored_state
+from ha.spark.stored.stored_state import session_settings
+from leader.errors import QueryFailed
 from tests.system.checkpoints.rescaling import Run, stepwise
 from tests.system.spark.helpers import rows
 from tests.system.spark.test_closures import ALWAYS, FORMATS
@@ -50,7 +51,8 @@ class Job:
     def run(self, fail_at: int | None = None) -> None:
         """Lead the job until all input is done, or until a batch fails after it was published."""
         leading = ha.spark.lead(self.job, self.spark, timeout=20.0, files=self.root, zookeeper="")
-        with leading as leadership:
+        failing = nullcontext() if fail_at is None else pytest.raises(QueryFailed, match="it dies before")
+        with failing, leading as leadership:
             stream = self.spark.readStream.schema("key string, value long").option("maxFilesPerTrigger", "1")
             lines = stream.json(self.source.as_uri())
             with ha.spark.Output(leadership, self.out, QUERY, source="json") as output:
@@ -71,12 +73,11 @@ class Job:
                     query.stop()
 
     def ha(self, *arguments: str) -> int:
-        verb, *rest = arguments
-        return exit_code([verb, self.job, QUERY, *rest, "--yes", "--files", self.root, "--zookeeper", ""])
+        group, verb, *rest = arguments
+        return exit_code([group, verb, self.job, QUERY, *rest, "--yes", "--files", self.root, "--zookeeper", ""])
 
     @property
     def newest(self) -> dict[str, int]:
-        """The newest sum of each key that readers see."""
         found: dict[str, int] = {}
         for _, each in sorted(rows(self.out).items(), key=lambda pair: int(pair[0].removeprefix("batch="))):
             found |= {str(row["key"]): int(str(row["sum"])) for row in each}
@@ -98,8 +99,6 @@ class Job:
 
 @pytest.fixture
 def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command uses the tests' session instead of one of its own."""
-
     @contextmanager
     def opened(found: Inspection) -> Iterator[SparkSession]:
         with configured(spark, session_settings(found)):
@@ -118,12 +117,12 @@ def test_sums_go_on_with_other_partitions_and_back(
         it.feed(3)
         it.run()
         assert it.newest == it.expected
-        assert it.ha("rescale", "--partitions", "8", "--deep", "--json") == 0
+        assert it.ha("checkpoint", "rescale", "--partitions", "8", "--deep", "--json") == 0
         said = json.loads(capsys.readouterr().out)
         assert (said["batch"], said["present"], said["partitions"], said["begun"]) == (2, 2, 8, False)
         (state,) = said["states"]
         assert (state["keys"], state["state"]) == (6, "default")
-        assert it.ha("rescale", "--partitions", "8") == 0
+        assert it.ha("checkpoint", "rescale", "--partitions", "8") == 0
         assert "there is nothing to do" in capsys.readouterr().out
 
         it.feed(2)
@@ -133,9 +132,9 @@ def test_sums_go_on_with_other_partitions_and_back(
         it.feed(1)
         it.run(fail_at=6)  # published, and not committed
         assert it.ids[-1] == 6
-        assert it.ha("rescale", "--partitions", "3") == 2, "nothing is done before the user has seen that"
+        assert it.ha("checkpoint", "rescale", "--partitions", "3") == 2, "nothing is done before the user has seen that"
         assert "has begun batch 6 and not committed it" in capsys.readouterr().err
-        assert it.ha("rescale", "--partitions", "3", "--redo-begun") == 0
+        assert it.ha("checkpoint", "rescale", "--partitions", "3", "--redo-begun") == 0
         assert "there are as many" in capsys.readouterr().out
         it.run()  # it does that batch again, as batch 7, and the output knows it
         assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5, 6])
@@ -143,7 +142,7 @@ def test_sums_go_on_with_other_partitions_and_back(
         it.run()
         assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5, 6, 7]), "numbers are lower by one than Spark's"
 
-        assert it.ha("rewind", "--undo") == 0
+        assert it.ha("checkpoint", "rewind", "--undo") == 0
         assert it.ids[-1] == 6
         it.run()
         assert (it.newest, it.ids) == (it.expected, [0, 1, 2, 4, 5, 6, 7])
@@ -158,7 +157,7 @@ def test_every_variable_of_transform_with_state_and_its_timers(
     with configured(spark, it.settings):
         it.go_on()
         it.go_on()
-        asked = ["rescale", it.job, "query", "--partitions", "3", "--deep", "--yes", "--json"]
+        asked = ["checkpoint", "rescale", it.job, "query", "--partitions", "3", "--deep", "--yes", "--json"]
         assert exit_code([*asked, "--files", it.root, "--zookeeper", ""]) == 0
         states = {each["state"]: each for each in json.loads(capsys.readouterr().out)["states"]}
         assert set(states) == {"sum", "newest", "times", "timers"}

@@ -1,4 +1,4 @@
-"""``ha rewind`` with a real Spark on HDFS: sums of what is published are exact after each choice, and after an undo."""
+"""``ha checkpoint rewind`` with a real Spark on HDFS: published sums are exact after each choice and after an undo."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 import ha.spark
 from ha.cli import exit_code
 from ha.leadership.leadership import Leadership
-from ha.spark.retention import MIN_BATCHES
-from ha.spark.session import configured
+from ha.spark.session.retention import MIN_BATCHES
+from ha.spark.session.spark_session import configured
 from tests.system.spark.helpers import names, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
@@ -35,7 +35,6 @@ class Job:
         self.fed += count
 
     def run(self, files_per_batch: int = 1) -> None:
-        """Lead the job until all input is done."""
         few = configured(self.spark, {MIN_BATCHES: "2"})  # for the checkpoints that are listed Spark retains more
         leading = ha.spark.lead(self.job, self.spark, timeout=20.0, files=self.root, zookeeper="")
         with few, leading as leadership:
@@ -51,7 +50,9 @@ class Job:
                 query.stop()
 
     def rewind(self, *arguments: str) -> int:
-        return exit_code(["rewind", self.job, "once", *arguments, "--yes", "--files", self.root, "--zookeeper", ""])
+        return exit_code(
+            ["checkpoint", "rewind", self.job, "once", *arguments, "--yes", "--files", self.root, "--zookeeper", ""]
+        )
 
     @property
     def batches(self) -> dict[int, int]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ha.sidecar.machine.ends import WAS_CANCELED
 from tests.system.spark.helpers import eventually
 from tests.system.spark.test_job import feed
 from tests.system.spark.test_supervised import DRIVERS, RUN, Driver
@@ -42,14 +43,12 @@ class Job:
             yield process
 
     def asked(self, verb: str, *options: str) -> dict[str, Any]:
-        """Ask the leader, and return its answer."""
-        done = ha(self.driver, verb, self.name, *options, "--json", "--timeout", "100")
+        done = ha(self.driver, *verb.split(), self.name, *options, "--json", "--timeout", "100")
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
     def sums(self) -> dict[int, tuple[int, int]]:
-        """Return the newest sums."""
         batches = batches_of(self.out)
         if not batches:
             return {}
@@ -59,7 +58,6 @@ class Job:
 
 
 def batches_of(folder: Path) -> list[int]:
-    """Return the batches that are published there, in order."""
     return sorted(int(each.name.partition("=")[2]) for each in folder.glob("batch=*"))
 
 
@@ -79,8 +77,7 @@ def driver(job: str, tmp_path: Path) -> Iterator[Driver]:
 
 
 def queries(driver: Driver, name: str) -> dict[str, dict[str, Any]]:
-    """Return a job's queries, by name."""
-    return {each["query"]: each for each in json.loads(ha(driver, "queries", name, "--json").stdout)["queries"]}
+    return {each["query"]: each for each in json.loads(ha(driver, "job", "queries", name, "--json").stdout)["queries"]}
 
 
 def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Driver, tmp_path: Path) -> None:
@@ -98,7 +95,7 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
     with first.running() as process:
         feeder.start()
         eventually(lambda: len(first.sums()) == 3, 240)
-        taken = first.asked("savepoint", running)["result"]
+        taken = first.asked("savepoint take", running)["result"]
         batches = {query["name"]: query["batch"] for query in taken["queries"]}
         states = {query["name"]: query["state"] for query in taken["queries"]}
         assert states["clean"] == ""
@@ -114,14 +111,14 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
         ]
         assert max(read) <= batches["clean"], "the reader has read nothing that its writer has not saved"
         before = queries(driver, first.name)
-        first.asked("restart", "--query", "sums")
+        first.asked("job restart", "--query", "sums")
         after = queries(driver, first.name)
         assert all(after[each]["run_id"] != before[each]["run_id"] for each in ("clean", "sums")), "one region"
         assert {each["state"] for each in after.values()} == {"RUNNING"}
-        answer = first.asked("stop", "--savepoint", stopped)
+        answer = first.asked("job stop", "--savepoint", stopped)
         assert process.wait(60) == 0
     feeder.join()
-    assert "FINISHED" in ha(driver, "list").stdout
+    assert "FINISHED" in ha(driver, "job", "list").stdout
     assert answer["result"]["stopped"] is True
     saved = {query["name"]: query["batch"] for query in answer["result"]["queries"]}
     published = {"clean": batches_of(middle)[-1], "sums": batches_of(first.out)[-1]}
@@ -131,11 +128,11 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
     second = Job(driver, f"{driver.job}-second", middle, first.out)
     with second.running("--from", stopped) as process:
         eventually(lambda: second.sums() == expected(FILES), 240)
-        answer = second.asked("stop", "--savepoint", "--drain")
+        answer = second.asked("job stop", "--savepoint", "--drain")
         assert process.wait(60) == 0
     assert answer["result"]["savepoint"] == answer["id"]
     assert second.sums() == expected(FILES)
-    listed = json.loads(ha(driver, "savepoint", second.name, "--list", "--json").stdout)
+    listed = json.loads(ha(driver, "savepoint", "list", second.name, "--json").stdout)
     assert [each["name"] for each in listed] == [answer["id"]]
 
     for batch in batches_of(middle):  # what was done since that savepoint is done once more
@@ -144,5 +141,5 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
     third = Job(driver, f"{driver.job}-third", middle, tmp_path / "out-3")
     with third.running("--from", running) as process:
         eventually(lambda: third.sums() == expected(FILES), 240)
-        third.asked("cancel")
-        assert process.wait(60) == 0
+        third.asked("job cancel")
+        assert process.wait(60) == WAS_CANCELED

@@ -1,6 +1,5 @@
 """The format ``ha``: through crashes, repeated tasks and zombies in a simulated store, and with a real Spark."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,37 +9,29 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from ha.cli.commands import exit_code
-from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
-from ha.metrics.output_report import OutputReports, paths_beside, read
+from ha.outputs.folder import OutputFolder
 from ha.outputs.journal import Journal
 from ha.outputs.moving import Moving
 from ha.outputs.record import Record
-from ha.spark import Output, register_format
+from ha.program.output_report import OutputReports, paths_beside, read
+from ha.spark import Output
 from ha.spark.sink import writer
+from ha.spark.sink.data_source import register_format
 from ha.spark.sink.leader_home import LeaderHome, home_of
 from ha.spark.sink.options import options_of
 from ha.spark.sink.writer import HaWriter, Written
 from leader.errors import InvalidSettings
-from store.bounded import BoundedFiles
 from store.errors import ConnectionLost, NotFound
-from store.local import LocalFiles
-from tests.system.spark.helpers import fence, leading, names
-from tests.system.spark.marker_reader import offsets
-from tests.system.spark.plain_reader import FAULTS
-from tests.system.spark.sink_run import SinkRun
-from tests.system.spark.test_output_loss import Counted
+from tests.system.spark.faulty_store import FAULTS
+from tests.system.spark.helpers import count_calls, fence, leading, names
+from tests.system.spark.plain_reader import QUERY_ID, offsets
+from tests.system.spark.sink_run import SinkRun, found
 
 SEEDS = 150
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.2)
-    before, writer._journals = writer._journals, {}
-    yield
-    writer._journals = before
+pytestmark = pytest.mark.usefixtures("own_journals")
 
 
 def test_each_batch_once_through_crashes_repeated_tasks_and_zombies() -> None:
@@ -61,51 +52,36 @@ def test_each_batch_once_through_crashes_repeated_tasks_and_zombies() -> None:
     assert aborted > SEEDS // 2
 
 
-# --- canaries
-
-
-def found(seeds: int = 400) -> bool:
-    """Whether a mistake that was built in shows up."""
-    for seed in range(seeds):
-        run = SinkRun(seed)
-        try:
-            run.go()
-        except AssertionError:
-            return True
-        if run.reader.wrong or run.lost is not None:
-            return True
-    return False
-
-
 def test_a_journal_that_believes_whatever_lies_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     stock = Moving.take_stock
-    monkeypatch.setattr(Moving, "take_stock", lambda moving, attempt, _: stock(moving, attempt))
-    assert found()
+
+    def believe(moving: Moving, attempt: str, wrote: Record) -> Record:
+        return stock(moving, attempt, moving.look(f"{attempt}/rows") if wrote.files else wrote)
+
+    monkeypatch.setattr(Moving, "take_stock", believe)
+    assert found(SinkRun)
 
 
 def test_an_attempt_that_is_open_to_zombies_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Journal, "_sealed", lambda journal, attempt, _: journal._at_staged(attempt))
-    assert found()
+    monkeypatch.setattr(Journal, "_sealed", lambda journal, attempt, *_: journal._folder.at("staged", attempt))
+    assert found(SinkRun)
 
 
 def test_a_process_that_thinks_it_is_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Journal, "_alone", lambda *_: True)
-    assert found()
+    monkeypatch.setattr(Journal, "_taken", lambda journal, _: journal._folder.at("own=1~" + "0" * 32))
+    assert found(SinkRun)
 
 
 def test_an_abort_that_deletes_what_was_decided_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def delete(journal: Any, _: str, batch: int) -> bool:
-        journal._renames.remove(journal._moving.at(f"ready/{batch}"))
+        journal._renames.remove(journal._folder.at(f"ready/{batch}"))
         return False
 
     monkeypatch.setattr(Journal, "abandon", delete)
-    assert found()
+    assert found(SinkRun)
 
 
-# --- with a real Spark
-
-
-ODD = ["a b", "x/y:z", "50%", "ä,=", ""]
+ODD = ["a b", "x/y:z", "50%", "ä,=", "", "\x85", "it\x92s"]
 """Values that file systems and Spark do not like in names."""
 
 
@@ -159,33 +135,31 @@ def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, tmp_pa
     assert names(f"{target}/part=50%25") == ["_SUCCESS", "batch=0"]
 
 
-# --- tasks and commits on a local directory, without a Spark
-
-
-@pytest.fixture
-def leadership(tmp_path: Path) -> Iterator[Leadership]:
-    with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
-        yield leadership
-
-
 def writer_of(leadership: Leadership, tmp_path: Path, **given: str) -> HaWriter:
-    """Return what Spark makes anew for each batch, and for each commit."""
+    """Return what Spark makes for each batch, and for each commit; it has planned some batches of the query."""
     home = home_of(leadership)
-    return HaWriter(home, options_of({"path": f"{tmp_path}/out", "format": "text", **given}, home.directory))
+    checkpoint = Path(leadership.directory.removeprefix("file://"), "spark", "q")
+    if not checkpoint.exists():
+        (checkpoint / "offsets").mkdir(parents=True)
+        (checkpoint / "metadata").write_text(f'{{"id":"{QUERY_ID}"}}')
+        for number in range(9):
+            (checkpoint / "offsets" / f"{number}").write_bytes(offsets(number))
+    options = {"path": f"{tmp_path}/out", "format": "text", "queryName": "q", **given}
+    return HaWriter(home, options_of(options, home.directory))
 
 
 def wrote(by: HaWriter, rows: dict[str, list[Any]]) -> Written:
-    return by.write(iter([pa.RecordBatch.from_pydict(rows)]))
+    message = by.write(iter([pa.RecordBatch.from_pydict(rows)]))
+    message.query = QUERY_ID  # as the task's context says it
+    return message
 
 
 @pytest.mark.parametrize(("partitions", "usual"), [(0, 7), (1, 6 + 2), (4, 6 + 2 * 4)])
 def test_calls_of_a_batch(
     leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int, usual: int
 ) -> None:
-    """Two more than with Output, for the list of what is staged and for the seal."""
-    monkeypatch.setattr(
-        LeaderHome, "open_files", lambda _, uri: BoundedFiles(lambda: Counted(uri.removeprefix("file://")), uri=uri)
-    )
+    """One more than the journal's, for what the batch was planned to read."""
+    calls = count_calls(monkeypatch, LeaderHome)
     rows: dict[str, list[Any]] = {"value": ["x"] * max(1, partitions)}
     if partitions:
         rows["part"] = [*range(partitions)]
@@ -193,9 +167,9 @@ def test_calls_of_a_batch(
     for number in range(4):
         tasks, commits = (writer_of(leadership, tmp_path, partitionBy="part" * bool(partitions)) for _ in "12")
         message = wrote(tasks, rows)
-        Counted.calls = 0
+        calls.clear()
         commits.commit([message, None], number)
-        spent.append(Counted.calls)
+        spent.append(len(calls))
     assert spent[2:] == [usual, usual]
 
 
@@ -207,46 +181,27 @@ def test_a_batch_without_rows_is_complete(leadership: Leadership, tmp_path: Path
     assert sorted(each.name for each in (own / "done" / "0").iterdir()) == ["0", "1", "2"]
 
 
-class Marking(Counted):
-    """Counts, and writes markers."""
-
-    def write(self, path: str, data: bytes) -> None:
-        assert not data
-        Counted.calls += 1
-        LocalFiles.write(self, path, data)
-
-    def read(self, path: str, limit: int) -> bytes:
-        Counted.calls += 1
-        return LocalFiles.read(self, path, limit)
-
-
 def test_calls_of_a_batch_with_a_partition_commit(
     leadership: Leadership, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two more: the batch has offsets to read, and nobody else may hold the notes. A marker costs five more."""
-    monkeypatch.setattr(
-        LeaderHome, "open_files", lambda _, uri: BoundedFiles(lambda: Marking(uri.removeprefix("file://")), uri=uri)
-    )
-    log = Path(leadership.directory.removeprefix("file://"), "spark", "q", "offsets")
-    log.mkdir(parents=True)
-    given = {"partitionBy": "part", "queryName": "q", "sink.partition-commit.delay": "3000 s"}
+    """One more: nobody else may hold the notes. A marker costs five more."""
+    calls = count_calls(monkeypatch, LeaderHome)
+    given = {"partitionBy": "part", "sink.partition-commit.delay": "3000 s"}
     spent = []
     for number in range(5):
-        (log / str(number)).write_bytes(offsets(number))
         message = wrote(writer_of(leadership, tmp_path, **given), {"value": ["x"], "part": [1]})
-        Counted.calls = 0
+        calls.clear()
         writer_of(leadership, tmp_path, **given).commit([message], number)
-        spent.append(Counted.calls)
-    assert spent[1:] == [10, 10, 10 + 5, 10 + 4]  # the last one is late
+        spent.append(len(calls))
+    assert spent[1:] == [9, 9, 9 + 5, 9 + 4]  # the last one is late
     assert not (tmp_path / "out" / "part=1" / "_SUCCESS").exists()
 
 
 def test_offsets_that_are_elsewhere_are_said_before_anything_is_decided(leadership: Leadership, tmp_path: Path) -> None:
-    given = {"partitionBy": "part", "queryName": "q", "sink.partition-commit.delay": "1 s"}
-    message = wrote(writer_of(leadership, tmp_path, **given), {"value": ["x"], "part": [1]})
-    with pytest.raises(InvalidSettings, match="needs the query's checkpoint below the leader directory"):
-        writer_of(leadership, tmp_path, **given).commit([message], 0)
-    assert list((tmp_path / "out").iterdir()) == []
+    message = wrote(writer_of(leadership, tmp_path, queryName="other"), {"value": ["x"]})
+    with pytest.raises(InvalidSettings, match="The query's checkpoint is not below the leader directory"):
+        writer_of(leadership, tmp_path, queryName="other").commit([message], 0)
+    assert not (tmp_path / "out").exists()
 
 
 def test_rows_are_counted_by_partition(
@@ -259,7 +214,7 @@ def test_rows_are_counted_by_partition(
     kept: list[Record] = []
     stock = Moving.take_stock
 
-    def seen(moving: Moving, attempt: str, of: Record | None = None) -> Record:
+    def seen(moving: Moving, attempt: str, of: Record) -> Record:
         kept.append(stock(moving, attempt, of))
         return kept[-1]
 
@@ -276,7 +231,7 @@ def test_a_file_that_is_gone_before_the_decision_is_missed(leadership: Leadershi
     tasks = writer_of(leadership, tmp_path)
     messages: list[Any] = [wrote(tasks, {"value": [text]}) for text in ("one", "two")]
     next(Path(tasks._rows.removeprefix("file://")).iterdir()).unlink()
-    with pytest.raises(NotFound, match="What Spark has written of batch 0 of output 'output' is gone"):
+    with pytest.raises(NotFound, match=r"has written of batch 0 of query 'q' .* for output 'output' is gone"):
         writer_of(leadership, tmp_path).commit(messages, 0)
     writer_of(leadership, tmp_path).abort(messages, 0)
     assert list((tmp_path / "out").iterdir()) == []
@@ -315,7 +270,7 @@ def test_a_process_that_fails_while_it_settles_settles_again(
     commit(0, 0)
     commit(1, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(Moving, "keep", lambda *_: (_ for _ in ()).throw(ConnectionLost("no answer")))
+        patch.setattr(OutputFolder, "keep", lambda *_: (_ for _ in ()).throw(ConnectionLost("no answer")))
         patch.setattr(writer, "_journals", processes[0])
         with pytest.raises(ConnectionLost):
             writer_of(leadership, tmp_path).commit([], 1)

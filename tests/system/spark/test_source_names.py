@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ha.spark
-from ha.spark.source_names import EVOLUTION
+from ha.spark.session.source_names import EVOLUTION
 from leader.errors import InvalidSettings
 from tests.system.spark.drivers.sources import AFTER, BEFORE, declare
 from tests.system.spark.helpers import leading
@@ -29,8 +29,6 @@ def feed(folder: Path, name: str, line: str) -> None:
 
 
 class Job:
-    """Declared queries on HDFS, run until they have read all."""
-
     def __init__(self, spark: SparkSession, name: str, root: str, source: Path) -> None:
         self._spark, self.name, self._root, self._source = spark, name, root, source
 
@@ -38,14 +36,13 @@ class Job:
         """Run these queries; return the lines that each of them has read."""
         found = defaultdict[str, list[str]](list)
         declared = ha.spark.Job(
-            self.name, named_sources=named_sources, files=self._root, zookeeper="", restart_strategy_type="none"
+            self.name, named_sources=named_sources, files=self._root, zookeeper="", restart_strategy="none"
         )
         declare(declared, self._source, queries, lambda query, rows: found[query].extend(r[0] for r in rows.collect()))
         declared.run(self._spark, timeout=20.0)
         return {query: sorted(lines) for query, lines in found.items()}
 
     def logs(self) -> dict[str, str]:
-        """Return the version of the newest offsets of each query."""
         with leading(self.name, self._root) as leadership:
             return {
                 query: leadership.own.read(f"spark/{query}/offsets/0").decode().partition("\n")[0]
@@ -56,7 +53,7 @@ class Job:
         driver = Path(__file__).parent / "drivers" / "sources.py"
         command = [sys.executable, str(driver), self.name, str(self._source)]
         return subprocess.run(
-            [sys.executable, "-m", "ha.cli", "preflight", self.name, "--json", "--", *command],
+            [sys.executable, "-m", "ha.cli", "job", "preflight", self.name, "--json", "--", *command],
             env={**os.environ, "HA_FILES": self._root, "HA_ZOOKEEPER": "", "PYTHONPATH": str(ROOT)},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -103,7 +100,7 @@ def test_new_queries_get_names_and_old_ones_go_on(
 
 
 @pytest.mark.skipif(
-    NAMED, reason="for Spark 4.1 and older; tests/unit/ha/spark/test_source_names.py pretends to be one"
+    NAMED, reason="for Spark 4.1 and older; tests/unit/ha/spark/session/test_source_names.py pretends to be one"
 )
 def test_a_spark_without_names_is_refused(declared: Job) -> None:
     with pytest.raises(InvalidSettings, match="has no names for sources"):

@@ -8,9 +8,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import ha.spark
 from ha.leadership.leadership import Leadership
-from ha.spark.session import configured
-from ha.spark.state_defaults import DEFAULTS, for_query
-from ha.spark.stored_state import PROVIDER
+from ha.spark.session.spark_session import configured
+from ha.spark.session.state_defaults import DEFAULTS, for_query
+from ha.spark.stored.stored_state import PROVIDER
 from tests.system.spark.helpers import names
 from tests.system.spark.test_checkpoints import feed
 

@@ -20,7 +20,7 @@ PATIENCE_S = 400.0
 
 
 def exceptions(driver: Driver) -> list[dict[str, Any]]:
-    command = [sys.executable, "-P", "-m", "ha.cli", "exceptions", "orders", "--json", "--files", driver.root]
+    command = [sys.executable, "-P", "-m", "ha.cli", "job", "exceptions", "orders", "--json", "--files", driver.root]
     found: list[dict[str, Any]] = json.loads(
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
     )
@@ -35,11 +35,11 @@ def test_a_program_whose_query_does_not_stop_ends_with_75_and_is_started_again_i
         ("HA_LONG_TTL", "600"),
         ("HA_SESSION_TIMEOUT", "60"),
         ("HA_CALL_TIMEOUT", "8"),
-        ("HA_CHECKPOINTING_TIMEOUT", "8"),
+        ("HA_BATCH_DEADLINE", "8"),
         ("HA_STOP_GRACE", "4"),
-        ("HA_RESTART_STRATEGY_TYPE", "fixed-delay"),
-        ("HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS", "9"),
-        ("HA_RESTART_STRATEGY_FIXED_DELAY_DELAY", "0.5"),
+        ("HA_RESTART_STRATEGY", "fixed-delay"),
+        ("HA_RESTART_ATTEMPTS", "9"),
+        ("HA_RESTART_DELAY", "0.5"),
     ):
         monkeypatch.setenv(name, value)
     driver = Driver("orders", (tmp_path / "jobs").as_uri(), "", tmp_path)

@@ -31,8 +31,6 @@ RUN = (sys.executable, "-P", "-m", "ha.cli", "run")
 
 
 class Driver:
-    """A job's first driver, with its faults."""
-
     def __init__(self, job: str, root: str, zookeeper: str, folder: Path) -> None:
         self.job, self.root, self.zookeeper, self.folder = job, root, zookeeper, folder
         self.source, self.target = folder / "in", f"{root}-out/{uuid.uuid4().hex}"
@@ -90,14 +88,13 @@ class Driver:
             self.process.wait(20)
 
     def pid_of(self, what: str) -> int | None:
-        """Return the process id of the nearest descendant with this word in its command line."""
         assert self.process is not None
         for pid in descendants(self.process.pid):
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except OSError:
                 continue
-            if words[0].endswith(what) and "ha.sidecar.guard" not in words and "ha.cli" not in words:
+            if words[0].endswith(what) and "ha.sidecar.command.guard" not in words and "ha.cli" not in words:
                 return pid
         return None
 
@@ -110,7 +107,6 @@ class Driver:
 
 
 def with_nothing(action: Callable[[], object]) -> None:
-    """Signal a process that may be gone."""
     try:
         action()
     except ProcessLookupError:
@@ -203,13 +199,11 @@ def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
 
 
 def reasons(leadership: Leadership) -> dict[int, str]:
-    """Return the reason why each epoch's lease was free."""
     eventually(lambda: any(name.startswith(f"{leadership.epoch:010d}") for name in leadership.names("history")))
     return {int(name[:10]): name.split("~")[1] for name in leadership.names("history")}
 
 
 def leader(driver: Driver) -> str:
-    """Return the leading session, according to HDFS."""
     with ha.connect(files=driver.root, zookeeper="") as client:
         return client.leader(driver.job).session_id
 
@@ -224,9 +218,7 @@ SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
         pytest.param(SUBMIT, "the command has ended with 137", id="spark-submit"),  # it is the JVM
     ],
 )
-def test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm(
-    driver: Driver, with_what: str, says: str
-) -> None:
+def test_a_plain_program_is_led_and_ends_with_its_jvm(driver: Driver, with_what: str, says: str) -> None:
     feed(driver.source, 0)
     again = ["--restart-strategy", "fixed-delay"]
     with driver.running([*RUN, driver.job, "--spark", *again, "--", with_what, *driver.plain]) as process:
@@ -241,6 +233,22 @@ def test_a_plain_program_is_led_without_an_import_and_ends_with_its_jvm(
         assert successor.checkpoints.state().queries == {"lines": newest}, "the sidecar has published it, to the last"
         assert successor.status.read() is ha.Status.FINISHED
         assert successor.epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("how", "says"), [("caught", "The query 'lines' has failed"), ("exits", "The query 'lines' was still active")]
+)
+def test_a_plain_program_that_ends_with_0_has_failed_if_its_query_has(
+    driver: Driver, how: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HA_FAILOVER_MAX_ATTEMPTS", "1")
+    feed(driver.source, 0)
+    program = [sys.executable, str(DRIVERS / "ends.py"), driver.source.as_uri(), how]
+    with driver.running([*RUN, driver.job, "--spark", "--", *program]) as process:
+        assert process.wait(150) == 1, driver.said
+    with leading(driver.job, driver.root, driver.zookeeper) as successor:
+        assert successor.status.read() is ha.Status.FAILED
+        assert any(f"has ended with 0: {says}" in each.message for each in successor.exceptions.list())
 
 
 @pytest.mark.timeout(300)
@@ -264,9 +272,7 @@ def test_the_format_needs_no_import_and_drops_what_repeated_tasks_have_written(d
         ([], ["true", "--properties-file=x"], "add --load-spark-defaults"),
     ],
 )
-def test_what_spark_could_not_be_told_is_refused(
-    driver: Driver, options: list[str], command: list[str], says: str
-) -> None:
+def test_what_spark_is_not_told_is_refused(driver: Driver, options: list[str], command: list[str], says: str) -> None:
     with driver.running([*RUN, driver.job, "--spark", *options, "--", *command]) as process:
         assert process.wait(60) == 2
     stores, error = driver.said.splitlines()

@@ -20,12 +20,8 @@ from tests.system.spark.example import Example, driver_of
 from tests.system.spark.helpers import eventually, rows
 
 pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.hdfs,
-    pytest.mark.zookeeper,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-]
+    pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(400),
+]  # fmt: skip
 
 PARTITIONS, PORTION, KILLS = 3, 200, 2
 WARM = "The query is warm."
@@ -33,7 +29,6 @@ WARM = "The query is warm."
 
 @pytest.fixture(scope="module")
 def brokers(sandbox: Sandbox) -> Iterator[str]:
-    """The shared sandbox, with a broker."""
     sandbox.up(kafka=True)
     found = sandbox.environment()
     with pytest.MonkeyPatch.context() as patch:
@@ -42,8 +37,6 @@ def brokers(sandbox: Sandbox) -> Iterator[str]:
 
 
 class Topic:
-    """A new topic, and every record that was written to it."""
-
     def __init__(self, brokers: str) -> None:
         self.name, self.brokers = f"orders-{uuid.uuid4().hex[:8]}", brokers
         admin = AdminClient({"bootstrap.servers": brokers})
@@ -51,7 +44,6 @@ class Topic:
         self.written: Counter[tuple[object, object, object]] = Counter()
 
     def write(self, count: int) -> None:
-        """Write records, and return when the broker has them all."""
         producer = Producer({"bootstrap.servers": self.brokers, "acks": "all"})  # it calls the broker until it is gone
         wanted = self.written.total() + count
         for number in range(self.written.total(), wanted):
@@ -65,7 +57,6 @@ class Topic:
 
 
 def read(example: Example) -> Counter[tuple[object, object, object]]:
-    """Every row that is published, with repetitions."""
     published = rows(example.output).values() if example.batches() else ()
     return Counter((row["partition"], row["offset"], row["value"]) for batch in published for row in batch)
 
@@ -98,7 +89,7 @@ def test_each_record_is_there_once_after_drivers_were_killed(
                 os.kill(driver_of(sidecars[name]), signal.SIGKILL)
                 topic.write(PORTION)
             eventually(lambda: read(example).total() >= topic.written.total(), 200)
-            stop = [sys.executable, "-m", "ha.cli", "stop", example.job, "--timeout", "60"]
+            stop = [sys.executable, "-m", "ha.cli", "job", "stop", example.job, "--timeout", "60"]
             assert subprocess.run(stop, env=example.environment, timeout=120, check=False).returncode == 0
             assert [each.wait(60) for each in sidecars.values()] == [0, 0]
         finally:

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import ha.spark
-from ha.spark import rehearsal as warm
-from ha.spark.rehearsal import DIRECTORY
+from ha.spark.driver import rehearsal as warm
+from ha.spark.driver.rehearsal import DIRECTORY
 from leader.errors import InvalidSettings
 from tests.system.spark.helpers import files_of, names
 from tests.unit.ha.waiting import wait_until
@@ -24,7 +24,6 @@ SAMPLE = b"a rose is a rose\n"
 
 @pytest.fixture
 def root(hdfs_uri: str, job: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return an empty root for jobs."""
     for name in ("HA_GRANT", "HA_EPOCH", "HA_JOB"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HA_FILES", f"{hdfs_uri}/{job}")
@@ -34,8 +33,6 @@ def root(hdfs_uri: str, job: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 class Words:
-    """A query that counts words, with its observed results."""
-
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.began: list[ha.spark.Rehearsal] = []
@@ -83,9 +80,7 @@ def test_a_function_puts_its_own_samples(spark: SparkSession, words: Words, root
     assert names(root) == []
 
 
-def test_what_fails_is_said_and_the_standby_goes_on(
-    spark: SparkSession, root: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_fails_is_said_and_no_more(spark: SparkSession, root: str, caplog: pytest.LogCaptureFixture) -> None:
     def start(rehearsal: ha.spark.Rehearsal) -> StreamingQuery:
         def fail(batch: DataFrame, batch_id: int) -> None:
             raise ValueError(f"no batch {batch_id} of {batch.columns} today")
@@ -99,9 +94,7 @@ def test_what_fails_is_said_and_the_standby_goes_on(
     assert not spark.streams.active
 
 
-def test_what_does_not_come_to_an_end_is_stopped(
-    spark: SparkSession, words: Words, root: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_endless_is_stopped(spark: SparkSession, words: Words, root: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "ha"):
         for timeout in (0.5, 4, 32):  # on a busy machine the query may not even run before the end of the shorter ones
             caplog.clear()
@@ -114,9 +107,7 @@ def test_what_does_not_come_to_an_end_is_stopped(
     assert not spark.streams.active
 
 
-def test_a_grant_ends_it(
-    spark: SparkSession, words: Words, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended(spark: SparkSession, words: Words, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HA_GRANT", str(tmp_path / "grant"))
 
     def grant() -> None:

@@ -22,8 +22,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark
 
 
 class Seen(StatefulProcessor):
-    """Counts the occurrences of a key."""
-
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._seen = handle.getValueState("seen", "times long")
 

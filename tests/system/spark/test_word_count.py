@@ -25,22 +25,18 @@ WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog,", "
 
 
 class Run(Example):
-    """One job's directories and its input."""
-
     def __init__(self, root: str, zookeeper: str, logs: Path) -> None:
         super().__init__("word_count.py", root, zookeeper, logs, "--max-files", "1")
         self.expected: Counter[str] = Counter()
         self._random = random.Random(7)  # noqa: S311
 
     def feed(self, count: int) -> None:
-        """Add files, each complete at once."""
         texts = [" ".join(self._random.choices(WORDS, k=100)) for _ in range(count)]
         for text in texts:
             self.expected.update(word for word in re.split(r"[^a-z0-9']+", text.lower()) if word)
         self.add(*texts)
 
     def counted(self) -> Counter[str]:
-        """Return the newest count of each word."""
         found: Counter[str] = Counter()
         for batch in rows(self.output).values():
             for row in batch:
@@ -72,17 +68,13 @@ def words(sandbox: Sandbox, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path)
 
 
 def epochs(rows: list[dict[str, object]]) -> set[int]:
-    """Return the epochs of the leaders that the workers knew when they made these rows."""
     return {row["job_master"]["epoch"] for row in rows}  # type: ignore[index]
 
 
 @pytest.mark.timeout(240)
 def test_a_killed_sidecar_loses_and_repeats_no_word(words: Run) -> None:
     words.feed(4)
-    with (
-        words.sidecar("first") as first,
-        ha.connect(files=words.files, zookeeper=words.zookeeper) as client,
-    ):
+    with words.sidecar("first") as first, ha.connect(files=words.files, zookeeper=words.zookeeper) as client:
         eventually(lambda: len(words.batches()) >= 2, 90)
         before = words.leader(client)
         assert before is not None

@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 import ha
-import ha.spark
-from ha.spark.worker import lookups
-from ha.spark.worker.task import job_of
+import ha.spark.worker
+from ha.spark.tasks import lookups
+from ha.spark.tasks.task import job_of
 from leader.errors import InvalidSettings
 from tests.system.spark.helpers import eventually, leading
 
@@ -31,33 +31,24 @@ pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 _log = logging.getLogger(__name__)
 
 NOTHING_FOR_WORKERS = {
-    "py4j",
-    "pandas",
-    "pyarrow",
-    "starlette",
-    "uvicorn",
-    "click",
-    "rich",
-    "hdfs",
-    "prometheus_client",
-}
+    "py4j", "pandas", "pyarrow", "starlette", "uvicorn", "click", "rich", "hdfs", "prometheus_client",
+}  # fmt: skip
 
 # Code for workers must not bring this module along: it imports modules that they must not.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
 def look_up() -> dict[str, Any]:
-    """Return a worker's answer, its duration, and the modules that it imports."""
     loaded = set(sys.modules)
     begun = time.perf_counter()
-    found = importlib.import_module("ha.spark").job_master()
+    found = importlib.import_module("ha.spark.worker").job_master()
     first = time.perf_counter() - begun
-    job_master = importlib.import_module("ha.spark").job_master
+    job_master = importlib.import_module("ha.spark.worker").job_master
     begun = time.perf_counter()
     for _ in range(1000):
         job_master()
     cached = (time.perf_counter() - begun) / 1000
-    state = importlib.import_module("ha.spark").checkpoint()
+    state = importlib.import_module("ha.spark.worker").checkpoint()
     return {
         "address": found.address,
         "epoch": found.epoch,
@@ -72,7 +63,6 @@ def look_up() -> dict[str, Any]:
 
 
 def in_worker(spark: SparkSession) -> dict[str, Any]:
-    """Look up within a UDF."""
     asked = sql.udf(lambda _: json.dumps(look_up()), "string").asNondeterministic()
     row = spark.range(1).select(asked("id")).first()
     assert row is not None
@@ -82,11 +72,7 @@ def in_worker(spark: SparkSession) -> dict[str, Any]:
 
 @pytest.mark.spark
 def test_a_udf_learns_who_leads(
-    spark: SparkSession,
-    job: str,
-    hdfs_uri: str,
-    zookeeper_hosts: str,
-    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HA_JOB", "not-this-one")  # the JVM is up already; what counts is the property
     spark.conf.set("spark.ha.job", job)
@@ -97,7 +83,7 @@ def test_a_udf_learns_who_leads(
         assert found["source"] == "zookeeper"
         assert (found["queries"], found["checkpoint_epoch"]) == ({"orders": 7}, leadership.epoch)
         assert found["cached"] * 20 < found["first"]
-        assert "ha.spark.worker.worker" in found["imported"]  # so it really was the first lookup
+        assert "ha.spark.worker" in found["imported"]  # so it really was the first lookup
         assert not {name.partition(".")[0] for name in found["imported"]} & {"pyspark", *NOTHING_FOR_WORKERS}
         _log.info("First lookup %.0f ms, cached %.2f us.", found["first"] * 1e3, found["cached"] * 1e6)
 
@@ -119,9 +105,7 @@ def test_a_worker_sees_the_next_job_master(spark: SparkSession, job: str, hdfs_u
 
 
 @pytest.mark.spark
-def test_one_worker_serves_tasks_of_two_clusters(
-    spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str
-) -> None:
+def test_one_worker_serves_two_clusters(spark: SparkSession, job: str, hdfs_uri: str, zookeeper_hosts: str) -> None:
     spark.conf.set("spark.ha.job", job)
     elsewhere = f"{hdfs_uri}-elsewhere"
     try:
@@ -159,10 +143,10 @@ def test_every_kind_of_function_can_ask(spark: SparkSession, job: str, hdfs_uri:
 
     def frames(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
-            yield batch.assign(address=ha.spark.job_master().address)
+            yield batch.assign(address=ha.spark.worker.job_master().address)
 
     def partition(_: Iterable[Any]) -> Iterator[str]:
-        yield ha.spark.job_master().address
+        yield ha.spark.worker.job_master().address
 
     with leading(job, hdfs_uri, zookeeper_hosts):
         mapped = spark.range(3).mapInPandas(frames, "id long, address string").collect()
@@ -173,9 +157,9 @@ def test_every_kind_of_function_can_ask(spark: SparkSession, job: str, hdfs_uri:
 SCRIPT = """
 import json, os, sys
 import ha
-import ha.spark
-from ha.spark.worker.lookups import client_of
-first = ha.spark.job_master()
+import ha.spark.worker
+from ha.spark.tasks.lookups import client_of
+first = ha.spark.worker.job_master()
 loaded = sorted(sys.modules)
 reader, writer = os.pipe()
 parents = client_of(None)
@@ -183,7 +167,7 @@ child = os.fork()
 if child == 0:
     code = 1
     try:
-        found = [ha.spark.job_master(), ha.spark.job_master()]
+        found = [ha.spark.worker.job_master(), ha.spark.worker.job_master()]
         state = client_of(None)._checkpoint_reader()._from_files(found[0].job, None, 2.0)  # HDFS, too
         assert client_of(None) is not parents  # nobody would tell the child of changes
         os.write(writer, json.dumps([found[0].address, found[1].epoch, state.epoch]).encode())
@@ -192,7 +176,7 @@ if child == 0:
         os._exit(code)
 os.close(writer)
 _, status = os.waitpid(child, 0)
-again = ha.spark.job_master()
+again = ha.spark.worker.job_master()
 print(json.dumps({
     "first": first.address, "again": again.address, "child": json.loads(os.read(reader, 1000)),
     "status": status, "loaded": loaded,
@@ -202,7 +186,6 @@ os._exit(0)  # as PySpark's workers end
 
 
 def run(script: str, environment: dict[str, str]) -> dict[str, Any]:
-    """Run a script like a worker, with only its environment."""
     ended = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         env=environment,
@@ -223,9 +206,7 @@ def environment(job: str, hdfs_uri: str, zookeeper_hosts: str, sandbox: object) 
     return {**known, "HA_JOB": job, "HA_FILES": hdfs_uri, "HA_ZOOKEEPER": zookeeper_hosts, "HA_SNAPSHOTS": "off"}
 
 
-def test_a_forked_child_goes_on_by_itself(
-    job: str, hdfs_uri: str, zookeeper_hosts: str, environment: dict[str, str]
-) -> None:
+def test_a_forked_child_goes_on(job: str, hdfs_uri: str, zookeeper_hosts: str, environment: dict[str, str]) -> None:
     with leading(job, hdfs_uri, zookeeper_hosts) as leadership:
         found = run(SCRIPT, environment)
     assert (found["first"], found["again"], found["status"]) == ("here:1", "here:1", 0)
@@ -255,15 +236,15 @@ def test_a_lookup_imports_nothing_of_the_driver_or_the_server(
 
 
 FORK_DURING_AN_IMPORT = """
-begun_by = threading.Thread(target=lambda: importlib.import_module("ha.spark").job_master())
+begun_by = threading.Thread(target=lambda: importlib.import_module("ha.spark.worker").job_master())
 begun_by.start()
 assert begun.wait(10)
 child = os.fork()  # while the other thread has the lock of a module
 if child == 0:
     code = 1
     try:
-        found = importlib.import_module("ha.spark").job_master()
-        client = importlib.import_module("ha.spark.worker.lookups").client_of(None)
+        found = importlib.import_module("ha.spark.worker").job_master()
+        client = importlib.import_module("ha.spark.tasks.lookups").client_of(None)
         client._checkpoint_reader()._from_files(found.job, None, 2.0)  # HDFS, too
         code = 0 if found.address == "here:1" else 2
     finally:
@@ -289,14 +270,14 @@ STORE_CLIENTS = {"kazoo", "hdfs_native", "hdfs", "requests"}
 
 @contextmanager
 def agent(job: str, environment: dict[str, str]) -> Iterator[None]:
-    """Run ``ha agent``; inside the block it knows the job."""
+    """Run ``ha host agent``; inside the block it knows the job."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ha.cli", "agent", job], env=environment, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "ha.cli", "host", "agent", job], env=environment, stderr=subprocess.DEVNULL
     )
     settings = {name: environment[f"HA_{name.upper()}"] for name in ("files", "zookeeper", "snapshots")}
     try:
         with ha.connect(**settings) as client:
-            eventually(lambda: client.told(job), 30.0)
+            eventually(lambda: client.cached_leader(job), 30.0)
         yield
     finally:
         process.terminate()
@@ -325,16 +306,14 @@ def test_a_lookup_works_without_zookeeper(job: str, hdfs_uri: str, environment: 
     assert found["child"][0] == "here:1"
 
 
-def test_an_endpoint_that_is_not_there(
-    job: str, hdfs_uri: str, zookeeper_hosts: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_endpoint(job: str, hdfs_uri: str, zookeeper_hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookups, "_clients", {})
     monkeypatch.setattr(lookups, "_present", None)
     monkeypatch.setenv("HA_FILES", hdfs_uri)
     monkeypatch.setenv("HA_ZOOKEEPER", zookeeper_hosts)
     try:
-        with leading(job, hdfs_uri, zookeeper_hosts), pytest.raises(ha.spark.NoEndpoint, match="there is: jobmaster"):
-            ha.spark.job_master(job, "rest")
+        with leading(job, hdfs_uri, zookeeper_hosts), pytest.raises(ha.errors.NoEndpoint, match="there is: jobmaster"):
+            ha.spark.worker.job_master(job, "rest")
     finally:
         lookups.client_of(None).close()
 

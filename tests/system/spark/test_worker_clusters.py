@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.spark.cluster import clean_environment, standalone
 from ha.jobmaster import GuardedApplication
+from tests.system.spark.cluster import clean_environment, standalone
 from tests.system.spark.helpers import leading
 from tests.unit.ha.jobmaster.serving import Master, serving
 

@@ -41,6 +41,6 @@ def test_executors_are_told_the_settings_of_the_program(monkeypatch: pytest.Monk
     }
     prefix = "spark.executorEnv."
     environment = {name.removeprefix(prefix): value for name, value in told.items()}
-    assert load(environment=environment).call_timeout == 4.0
+    assert load(environment=environment).leadership.call_timeout == 4.0
     with pytest.raises(InvalidName, match="or/ders"):
         executor_settings("or/ders")

@@ -15,7 +15,6 @@ names = map(f"/test-{uuid.uuid4().hex}-{{}}".format, itertools.count())
 
 @pytest.fixture
 def hosts(zookeeper_hosts: str) -> str:
-    """The shared server, with a chroot of this test's own."""
     return zookeeper_hosts + next(names)
 
 

@@ -12,6 +12,7 @@ from store import errors
 from store.clock import now
 from store.zookeeper import Children, Create, Delete, Event, Exists, Get, Kind, Operation, Set, Sync
 from store.zookeeper.calls import MAX_OUTSTANDING
+from tests.unit.ha.waiting import wait_until
 from tests.unit.store.zookeeper.helpers import (
     ASKED_S,
     CONNECTED,
@@ -23,7 +24,6 @@ from tests.unit.store.zookeeper.helpers import (
     bare,
     connected,
     submit,
-    until,
 )
 
 
@@ -131,7 +131,7 @@ def test_the_hook_hears_each_end_once(server: Server) -> None:
         assert (heard[2][1], heard[4][1]) == (done, late)
         assert all(0 <= each.ended - each.started < PATIENCE_S for _, each in heard)
         assert heard[3][1].ended - heard[3][1].started >= 0.1
-        until(lambda: zookeeper.state is CONNECTED)
+        wait_until(lambda: zookeeper.state is CONNECTED)
     assert len(told.all) == 5, "what came back late is not told again"
 
 
@@ -161,7 +161,7 @@ def test_close_is_bounded_while_the_server_is_paused(server: Server) -> None:
         assert now() - started < 2.5
         assert len(heard.wait(1)) == 1
         assert heard.all[0].unknown
-    until(lambda: threading.active_count() <= before)
+    wait_until(lambda: threading.active_count() <= before)
 
 
 @pytest.mark.zookeeper
@@ -179,5 +179,5 @@ def test_abandoned_requests_are_bounded_and_nobody_blocks(server: Server) -> Non
         server.resume()
         outcomes = heard.wait(MAX_OUTSTANDING)
         assert all(outcome.done or outcome.unknown for outcome in outcomes)
-        until(lambda: submit(zookeeper, Set("/big", b"", -1), 1).done)
+        wait_until(lambda: submit(zookeeper, Set("/big", b"", -1), 1).done)
         assert len(heard.all) == MAX_OUTSTANDING

@@ -9,6 +9,7 @@ import pytest
 
 from store import errors
 from store.zookeeper import Create, Get, Sync
+from tests.unit.ha.waiting import wait_until
 from tests.unit.store.zookeeper.helpers import (
     ASKED_S,
     CONNECTED,
@@ -20,7 +21,6 @@ from tests.unit.store.zookeeper.helpers import (
     connected,
     free_ports,
     submit,
-    until,
 )
 
 # A process of its own, because other tests' threads and descriptors come and go. Each line of input says that there was
@@ -96,7 +96,7 @@ def test_read_only_server(tmp_path: Path) -> None:
             # The first connection may well be a read-only one, while the servers are still voting.
             assert zookeeper.wait(PATIENCE_S, CONNECTED) is CONNECTED
             first = zookeeper.session
-            until(lambda: submit(zookeeper, Create("/x", b"data"), 1).done)
+            wait_until(lambda: submit(zookeeper, Create("/x", b"data"), 1).done)
             heard = Heard()
             zookeeper.add_listener(heard)
             servers[0].kill()
@@ -115,7 +115,7 @@ def test_read_only_server(tmp_path: Path) -> None:
             assert first is not None
             assert third is not None
             assert third.id != first.id
-            until(lambda: heard.all[-1] is CONNECTED)
+            wait_until(lambda: heard.all[-1] is CONNECTED)
             changes = heard.all
             assert changes.index(LOST) < changes.index(READ_ONLY) < changes.index(CONNECTED, changes.index(READ_ONLY))
             zookeeper.call(Create("/y"), 5)

@@ -14,7 +14,8 @@ from store import errors
 from store.zookeeper import Children, Connection, Create, Delete, Exists, Get, Operation, Session, Set, Sync, ZooKeeper
 from store.zookeeper.refusals import Reason
 from store.zookeeper.security import Security
-from tests.unit.store.zookeeper.helpers import ASKED_S, PATIENCE_S, Heard, Server, connected, free_ports, until
+from tests.unit.ha.waiting import wait_until
+from tests.unit.store.zookeeper.helpers import ASKED_S, PATIENCE_S, Heard, Server, connected, free_ports
 
 pytestmark = pytest.mark.zookeeper
 
@@ -36,7 +37,6 @@ def authority(folder: Path) -> Certificate:
 
 @pytest.fixture(scope="module")
 def strict(folder: Path) -> Iterator[Server]:
-    """A server that serves only who has logged in with SASL."""
     options = (
         "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
         "sessionRequireClientSASLAuth=true",
@@ -76,7 +76,7 @@ def encrypted(folder: Path, authority: Certificate) -> Iterator[Server]:
 
 
 def refused(zookeeper: ZooKeeper, reason: Reason, times: int = 1) -> None:
-    until(lambda: zookeeper.refusals[reason] >= times)
+    wait_until(lambda: zookeeper.refusals[reason] >= times)
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -115,8 +115,6 @@ def test_a_server_that_wants_tls_is_asked_seldom_and_told_of_once(
     finally:
         zookeeper.close()
 
-
-# --- with a login
 
 with_sasl = pytest.mark.skipif(
     importlib.util.find_spec("puresasl") is None, reason="pure-sasl is missing: pip install 'hybrid-ha[kerberos]'"
@@ -176,7 +174,7 @@ def owner(encrypted: Server, authority: Certificate, folder: Path, tmp_path: Pat
         ca=str(authority.certificate),
         certificate=str(mine.certificate),
         key=str(mine.key),
-        readers="digest:reader:BCvyqkgPlc4dRfu76YfAIpHOa3M=",
+        acl="creator,digest:reader:BCvyqkgPlc4dRfu76YfAIpHOa3M=",
     )
     with connected(f"{encrypted.secure}/closed", security=security) as zookeeper:
         if zookeeper.call(Exists("/jobs/orders"), PATIENCE_S) is None:
@@ -185,13 +183,9 @@ def owner(encrypted: Server, authority: Certificate, folder: Path, tmp_path: Pat
 
 
 EVERYTHING: list[Operation[Any]] = [
-    Get("/jobs/orders"),
-    Children("/jobs"),
-    Create("/jobs/forged"),
-    Create("/sessions", ephemeral=False),
-    Set("/jobs/orders", b"forged", -1),
-    Delete("/jobs/orders", -1),
-]
+    Get("/jobs/orders"), Children("/jobs"), Create("/jobs/forged"), Create("/sessions", ephemeral=False),
+    Set("/jobs/orders", b"forged", -1), Delete("/jobs/orders", -1),
+]  # fmt: skip
 
 
 def test_a_stranger_is_refused_everything_and_has_no_effect(
@@ -202,7 +196,7 @@ def test_a_stranger_is_refused_everything_and_has_no_effect(
         for operation in EVERYTHING:
             with pytest.raises(errors.PermissionDenied):
                 stranger.call(operation, PATIENCE_S)
-        until(lambda: stranger.refusals[Reason.NOT_ALLOWED] >= len(EVERYTHING))
+        wait_until(lambda: stranger.refusals[Reason.NOT_ALLOWED] >= len(EVERYTHING))
     owner.call(Sync("/"), PATIENCE_S)
     assert owner.call(Get("/jobs/orders"), PATIENCE_S) == before
     assert owner.call(Children("/"), PATIENCE_S) == ["jobs"]
@@ -247,7 +241,7 @@ def test_a_server_that_the_authority_has_not_signed_is_not_believed(
     try:
         zookeeper.start()
         refused(zookeeper, Reason.TLS)
-        until(lambda: bool(said(caplog)))
+        wait_until(lambda: bool(said(caplog)))
         assert len(said(caplog)) == 1
         assert f"{SENTENCE}TLS with {encrypted.secure} failed (" in said(caplog)[0]
     finally:

@@ -8,17 +8,8 @@ import pytest
 from store import errors
 from store.zookeeper import Connection, Create, Exists, Get, Session, Sync, ZooKeeper
 from store.zookeeper.session_client import SessionClient
-from tests.unit.store.zookeeper.helpers import (
-    CONNECTED,
-    LOST,
-    PATIENCE_S,
-    SUSPENDED,
-    Heard,
-    bare,
-    connected,
-    submit,
-    until,
-)
+from tests.unit.ha.waiting import wait_until
+from tests.unit.store.zookeeper.helpers import CONNECTED, LOST, PATIENCE_S, SUSPENDED, Heard, bare, connected, submit
 
 
 @pytest.mark.zookeeper
@@ -28,7 +19,7 @@ def test_session_expired_by_somebody_else(zookeeper: ZooKeeper, hosts: str) -> N
     zookeeper.add_listener(heard)
     with bare(hosts, client_id=zookeeper._here()._kazoo.client_id):
         pass
-    until(lambda: heard.all[-1:] == [CONNECTED] and LOST in heard.all)
+    wait_until(lambda: heard.all[-1:] == [CONNECTED] and LOST in heard.all)
     # The two may have taken the session from each other a few times before it was closed.
     assert [state for state in heard.all if state is not SUSPENDED][-2:] == [LOST, CONNECTED]
     assert heard.all[0] is SUSPENDED

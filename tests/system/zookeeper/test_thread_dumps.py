@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ha.sidecar import thread_dumps
-from tests.unit.store.zookeeper.helpers import Server, free_ports, until
+from ha.sidecar.command import thread_dumps
+from tests.unit.ha.waiting import wait_until
+from tests.unit.store.zookeeper.helpers import Server, free_ports
 
 pytestmark = pytest.mark.zookeeper
 
@@ -24,14 +25,13 @@ def pid_of(server: Server) -> int:
         with socket.socket() as trying:
             return trying.connect_ex((host, int(port))) == 0
 
-    until(serves)
+    wait_until(serves)
     assert server._process is not None
     return server._process.pid
 
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Iterator[Server]:
-    """A JVM that may not be asked."""
     made = Server(tmp_path, [(free_ports(1)[0], 0, 0)])
     made.properties.append("-XX:+DisableAttachMechanism")
     made.up()
@@ -47,7 +47,7 @@ def test_a_jvm_tells_its_stacks_again_and_again_and_none_while_it_is_stopped(ser
         assert '"main"' in found
         assert "QuorumPeerMain" in found
     os.kill(pid, signal.SIGSTOP)
-    until(lambda: thread_dumps._state(pid) == "T")
+    wait_until(lambda: thread_dumps._state(pid) == "T")
     try:
         found = thread_dumps.thread_dumps(0, pid, NOWHERE)
     finally:
@@ -62,5 +62,5 @@ def test_a_jvm_that_may_not_be_asked_writes_its_stacks_to_its_output(
     log, pid = closed.home / "log", pid_of(closed)
     found = thread_dumps.thread_dumps(0, pid, NOWHERE)
     assert "no stacks within 0.2 s; perhaps they are in the command's output" in found
-    until(lambda: b"Full thread dump" in log.read_bytes())
+    wait_until(lambda: b"Full thread dump" in log.read_bytes())
     assert not Path(f"/proc/{pid}/cwd/.attach_pid{pid}").exists()

@@ -68,7 +68,7 @@ PERIOD = 20.0
 TICK = 2.0
 """Seconds: ZooKeeper's default."""
 
-BEATS_AFTER = SETTINGS.session_timeout / 3 - 0.205
+BEATS_AFTER = SETTINGS.leadership.session_timeout / 3 - 0.205
 """Seconds of silence, on average, after which kazoo sends a heartbeat: it draws 0.01 to 0.40 s that it is early."""
 
 HEEDED = 60.0
@@ -87,7 +87,7 @@ class Scene:
         self.ensemble = Ensemble(self.world, tick=TICK, size=3)
         self.tasks = Tasks()
         names = [f"job-{number}" for number in range(jobs)]
-        timing, wires = SETTINGS.timing, Wires(self.world)
+        timing, wires = SETTINGS.leadership.timing, Wires(self.world)
         self.holder = CountedHolder(self.world, "holder", self.files, self.ensemble, timing)
 
         def contend(name: str) -> CountedContender:
@@ -112,7 +112,6 @@ class Scene:
         return {name: getattr(self, name).requests for name in PARTS}
 
     def forget(self) -> float:
-        """Start counting now; return the true time."""
         for each in (*self.requests.values(), self.holder.requests):
             each.sent.clear()
         return self.world.now
@@ -149,7 +148,6 @@ def _series(requests: Requests, began: float, seconds: int) -> dict[str, list[fl
 
 
 def steady(jobs: int) -> dict[str, dict[str, float]]:
-    """Return the requests a minute of each part, by kind."""
     scene = Scene(jobs, seed=0)
     scene.forget()
     scene.world.run(STEADY)
@@ -180,7 +178,6 @@ def takeover(jobs: int, run: int) -> Takeover:
 
 
 def outage(jobs: int, run: int) -> dict[str, dict[str, list[float]]]:
-    """Requests in each second since ZooKeeper went away, by part and kind."""
     scene = Scene(jobs, seed=run)
     scene.world.run(PERIOD * run / RUNS)
     began = scene.forget()
@@ -193,11 +190,10 @@ def outage(jobs: int, run: int) -> dict[str, dict[str, list[float]]]:
 
 
 def told_to_look() -> dict[str, Count]:
-    """Return the requests that an operator's mark on a lease causes, beside the steady ones."""
     extra: dict[str, list[Count]] = {name: [] for name in PARTS}
     for run in range(RUNS):
         scene, path = Scene(1, seed=run, shared=True), leader_path("job-0")
-        operator = Counted(scene.world, "operator", scene.files, scene.ensemble, SETTINGS.timing)
+        operator = Counted(scene.world, "operator", scene.files, scene.ensemble, SETTINGS.leadership.timing)
         operator.zookeeper.start()
         scene.world.run(5 + PERIOD * run / RUNS)
         scene.forget()
@@ -244,9 +240,6 @@ def looks() -> tuple[int, int]:
     return same, asked["lists"] - same
 
 
-# --- one job and two
-
-
 def _apart(name: str, one: dict[str, float], two: dict[str, float]) -> tuple[Rate, Rate]:
     if name == "agent":
         return {}, _rate({kind: one[kind] for kind in KINDS})
@@ -278,7 +271,6 @@ def _compact(series: dict[str, list[float]]) -> Series:
 
 
 def count(work: WorkCosts) -> Costs:
-    """Count all but that work: some seconds."""
     rates = {jobs: steady(jobs) for jobs in (1, 2)}
     deaths = {jobs: [takeover(jobs, run) for run in range(RUNS)] for jobs in (1, 2)}
     outages = {jobs: [outage(jobs, run) for run in range(RUNS)] for jobs in (1, 2)}

@@ -19,20 +19,23 @@ from unittest import mock
 from pyarrow.fs import LocalFileSystem
 
 from benchmarks.scale.costs import Count, Rounds, WorkCosts
+from ha.checkpoints.trees import Tree
 from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.leadership.fenced_rename import LeaderFiles
 from ha.leadership.leadership import Leadership, SidecarHolder
 from ha.outputs import layout
+from ha.outputs.batch import Batch
 from ha.outputs.journal import Journal
-from ha.spark.checkpoint_publisher import CheckpointPublisher
+from ha.outputs.record import Record
+from ha.spark.queries.checkpoint_publisher import CheckpointPublisher
 from ha.spark.replication.replicator import Replicator
-from ha.spark.replication.source import Budget, Source
-from ha.views.requests import ask
+from ha.spark.replication.source import Budget, ReplicaSource
+from ha.verbs.asking import ask
 from leader.contender.mirror_runner import MirrorRunner
 from leader.job.admin import JobAdmin
-from leader.job.requests import KEPT, State
-from leader.job.requests import Requests as NamedRequests
+from leader.job.request_folder import KEPT, State
+from leader.job.request_folder import Requests as NamedRequests
 from leader.layout.lease import Lease
 from leader.layout.names import RECORD, SPARK, LeaderDirectory, newest
 from leader.layout.znodes import checkpoints_path
@@ -58,8 +61,6 @@ BULK = {"open": 2, "create": 3}
 
 
 class Told:
-    """Counts requests by kind."""
-
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()
 
@@ -67,26 +68,22 @@ class Told:
         self.counted[f"namenode {'reads' if operation in READS else 'writes'}"] += requests
 
     def files(self, root: Path) -> BoundedFiles:
-        """Open a directory whose operations are counted."""
         return BoundedFiles(
             lambda: CountedFiles(LocalFiles(root, durable=False), REQUESTS["hdfs"], self), uri=root.as_uri()
         )
 
     def take(self) -> Count:
-        """Return what was counted since the last time."""
         found, self.counted = self.counted, Counter()
         return {kind: float(number) for kind, number in sorted(found.items())}
 
 
 def sent(requests: Requests) -> Count:
-    """Return what was sent since the last time, by kind."""
     found = Counter(kind for _, kind in requests.sent)
     requests.sent.clear()
     return {kind: float(number) for kind, number in sorted(found.items())}
 
 
 def mean(counts: list[Count]) -> Count:
-    """Return the mean of counts, by kind."""
     kinds = sorted({kind for each in counts for kind in each})
     return {kind: round(value, 2) for kind in kinds if (value := fmean(each.get(kind, 0.0) for each in counts))}
 
@@ -102,7 +99,6 @@ def between(one: Count, two: Count, steps: int = 1) -> tuple[Count, Count]:
 
 
 def led(root: Path, job: str = JOB) -> LeaderDirectory:
-    """Have a job led; returns its leader directory."""
     made = Led(root)
     made.claim(job, "a:1")
     found = newest([entry.name for entry in made.files.list(job)])
@@ -110,26 +106,19 @@ def led(root: Path, job: str = JOB) -> LeaderDirectory:
     return found
 
 
-# --- a batch
-
-
 class _Mirrored(Counted):
-    """A driver's ZooKeeper, in virtual time."""
-
     def __init__(self) -> None:
         world = World(0)
-        super().__init__(world, "driver", Namespace(), Ensemble(world, tick=2.0, size=3), SETTINGS.timing)
+        super().__init__(world, "driver", Namespace(), Ensemble(world, tick=2.0, size=3), SETTINGS.leadership.timing)
         self.mirror = MirrorRunner(cast("Any", self), checkpoints_path(JOB))
         self.zookeeper.connected.append(self.mirror.connected)
         self.zookeeper.start()
         world.run(5)
 
     def post(self, callback: Callable[[], object]) -> None:
-        """In the place of the runtime's."""
         callback()
 
     def take(self) -> Count:
-        """Return what was sent since the last time, and all that comes of it."""
         self.world.run(5)
         return sent(self.requests)
 
@@ -153,13 +142,12 @@ def batch_and_look() -> tuple[Count, Count]:
             driver.take()
             publisher.look(QUERY)
         published = {**told.take(), **driver.take()}
+        publisher.look()  # the first one shows how many queries are not guarded
+        told.take()
         publisher.look()
         look = {**told.take(), **driver.take()}
         stores.files.close()
     return published, look
-
-
-# --- a request by name
 
 
 class _ZooKeeper:
@@ -172,12 +160,10 @@ class _ZooKeeper:
         """It has started."""
 
     def wait(self, timeout: float) -> Connection:
-        """It is connected."""
         del timeout
         return Connection.CONNECTED
 
     def call(self, operation: Operation[Any], timeout: float) -> object:
-        """Count it."""
         del timeout
         self._told.operation(operation)
         return (b"", Stat(0, 1, 0, 0, 0)) if isinstance(operation, Get) else None
@@ -214,22 +200,9 @@ def mark(files: Namespace, job: str) -> None:
     files.rename(f"{record}/{lease.name}", f"{record}/{lease.asked_to_look().name}", "operator")
 
 
-# --- replication
-
-
 class _Bulk:
-    """A file system of pyarrow whose files are counted."""
-
     def __init__(self, told: Told) -> None:
         self._told, self._files = told, LocalFileSystem()
-
-    def open_input_stream(self, path: str) -> Any:
-        self._told("read", BULK["open"])
-        return self._files.open_input_stream(path)
-
-    def open_input_file(self, path: str) -> Any:
-        self._told("read", BULK["open"])
-        return self._files.open_input_file(path)
 
     def open_output_stream(self, path: str) -> Any:
         self._told("write", BULK["create"])
@@ -256,9 +229,15 @@ def rounds(partitions: int) -> tuple[tuple[Count, Count], tuple[Count, Count]]:
         def opened(uri: str) -> object:
             return next(each for root, each in bulk.items() if uri.startswith(root))
 
-        with mock.patch("ha.checkpoints.trees.bulk_files", opened):
+        def read(tree: Tree, path: str) -> object:
+            told = next(told for root, told in zip(roots, tolds, strict=True) if tree.uri.startswith(root.as_uri()))
+            told("read", BULK["open"])
+            return really(tree, path)
+
+        really = Tree._opened
+        with mock.patch("ha.checkpoints.trees.bulk_files", opened), mock.patch.object(Tree, "_opened", read):
             replicator = Replicator(
-                Source(JobAdmin(here, None, 10.0), here, JOB, Budget()),
+                ReplicaSource(JobAdmin(here, None, 10.0), here, JOB, Budget()),
                 there,
                 cast("Leadership", SimpleNamespace(is_leader=lambda: True)),
                 JobAdmin(there, None, 10.0).directory(f"{JOB}.replica", other),
@@ -287,11 +266,13 @@ def _do_batch(spark: SimulatedSpark, run: Any, home: Path) -> None:
         next(run)
     for path in seen.keys() - spark.files.keys():
         (home / path).unlink()
-    spark.write_to(home)
+    for path, data in spark.files.items():
+        if seen.get(path) is not data:  # Spark does not write a file again
+            (home / path).parent.mkdir(parents=True, exist_ok=True)
+            (home / path).write_bytes(data)
 
 
 def replication() -> tuple[Rounds, Rounds]:
-    """Return the requests to the source and to the replica."""
     idle, few = rounds(2)
     _, many = rounds(6)
     made = []
@@ -300,9 +281,6 @@ def replication() -> tuple[Rounds, Rounds]:
         of_none = {kind: round(value - 3 * directory.get(kind, 0.0), 2) for kind, value in batch.items()}
         made.append(Rounds(idle=idle[store], batch=of_none, directory=directory))
     return made[0], made[1]
-
-
-# --- outputs
 
 
 def output(partitions: int, *, sealed: bool) -> Count:
@@ -328,17 +306,14 @@ def output(partitions: int, *, sealed: bool) -> Count:
                 folder = rows / f"day={number}"
                 folder.mkdir(parents=True)
                 (folder / "part-0").write_text("rows")
-            record = journal._moving.look(f"{journal._at_staged(attempt)}/{layout.ROWS}") if sealed else None
+            record = Record({f"day={number}": {"part-0": 4} for number in range(partitions)})
             told.take()
-            assert journal.publish(attempt, batch, record)
+            assert journal.publish(attempt, Batch(batch), record)
         found = told.take()
         journal.close()
         for each in opened:
             each.close()
     return found
-
-
-# --- all of it
 
 
 def count(told_to_look: Callable[[], Mapping[str, Count]]) -> WorkCosts:

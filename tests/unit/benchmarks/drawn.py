@@ -10,5 +10,4 @@ def texts(svg: str) -> list[str]:
 
 
 def is_svg(svg: str) -> bool:
-    """Whether the text is an SVG document with content."""
     return ET.fromstring(svg).tag == f"{SVG}svg" and bool(texts(svg))  # noqa: S314  # our own

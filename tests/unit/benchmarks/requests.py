@@ -45,8 +45,6 @@ ON_THE_WIRE = {
 
 
 class Nothing:
-    """Accepts every call and does nothing."""
-
     def __call__(self, *_: Any, **__: Any) -> "Nothing":
         return self
 
@@ -56,8 +54,6 @@ class Nothing:
 
 @dataclass
 class Requests:
-    """Requests of one host: true time and kind."""
-
     world: World
     sent: list[tuple[float, str]] = field(default_factory=list)
 
@@ -70,7 +66,6 @@ class Requests:
         self.add("zookeeper reads")
 
     def operation(self, operation: Operation[Any]) -> None:
-        """Let the operation send itself to a client that only records."""
         operation.send(Wire(_Kazoo(self.add), "", lambda: True))
 
 
@@ -85,8 +80,6 @@ class _Kazoo:
 
 
 class Counted(Host):
-    """A host that records its requests."""
-
     def __init__(
         self,
         world: World,
@@ -144,8 +137,6 @@ class CountedHolder(Holder, Counted):
 
 
 class CountedContender(Process, Counted):
-    """A process that contends for some jobs."""
-
     def contend(self, jobs: list[str]) -> "CountedContender":
         for job in jobs:
             self.contender.join(job, self)
@@ -168,7 +159,7 @@ class CountedAgent(Counted):
             SimulatedBoundedFiles(self, tasks),  # type: ignore[arg-type]
             _Watched(self, self.zookeeper),  # type: ignore[arg-type]
             self.timing,
-            audit=SETTINGS.audit,
+            audit=SETTINGS.leadership.audit,
             clock=clock,
             rng=self._dice,
         )
@@ -177,7 +168,7 @@ class CountedAgent(Counted):
         return self
 
     def _keep(self, reader: Reader, job: str) -> None:
-        every = max(LEAST_PAUSE, SETTINGS.fresh / LOOKS_PER_FRESHNESS)
+        every = max(LEAST_PAUSE, SETTINGS.leadership.fresh / LOOKS_PER_FRESHNESS)
         for look in reader.looks(job, threading.Event(), every=every):
             if look.answer is not None:
                 self.heard.append((self.world.now, job, look.answer.epoch))
@@ -195,8 +186,6 @@ class _Told:
 
 
 class _Watched(SimulatedZooKeeper):
-    """A reader's ZooKeeper, with watches and listeners, whose requests are written down."""
-
     def __init__(self, host: Counted, client: Client) -> None:
         super().__init__(host, client)
         self._counted = host

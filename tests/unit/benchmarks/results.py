@@ -9,10 +9,8 @@ from benchmarks.result import Picture, Result, Target
 MACHINE = Machine("a processor", 2, 24.0, 0.1, "6.1", "3.11.7", "openjdk 17", {"kazoo": "2.11.0"})
 
 
-def result(name: str, measured: float = 1.5) -> Result:
+def result(measured: float = 1.5) -> Result:
     return Result(
-        name,
-        f"The {name}",
         ("who", "p50 (ms)"),
         (("here", measured), ("a|b", 12345)),
         (Target("not too slow", 2.0, measured, "ms", at_most=True),),
@@ -23,4 +21,4 @@ def result(name: str, measured: float = 1.5) -> Result:
 
 
 def entry(name: str, measured: float = 1.5) -> Entry:
-    return Entry("today", f"python -m benchmarks {name}", MACHINE, result(name, measured))
+    return Entry(name, f"The {name}", "today", f"python -m benchmarks {name}", MACHINE, result(measured))

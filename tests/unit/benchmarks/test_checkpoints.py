@@ -4,8 +4,8 @@ from pathlib import Path
 
 from benchmarks import checkpoints
 from benchmarks.checkpoints.made import FIRST_BATCH, SNAPSHOT_EVERY, Size, make
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.inspection import inspect
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree
 from store.open import open_files
 

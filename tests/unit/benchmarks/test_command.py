@@ -1,29 +1,30 @@
 """Tests of the command and its catalogue, with fast made-up benchmarks."""
 
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from benchmarks import __main__ as command
-from benchmarks import catalogue, report
+from benchmarks import catalogue
 from benchmarks.context import QUICK_ROUNDS, USUAL_ROUNDS, Context
+from ha.drill.runner import alone
 
 MODULE = '''
 """A benchmark."""
 from tests.unit.benchmarks.results import result
-NAME, TITLE = "{name}", "The {name}"
+TITLE = "The {name}"
 def run(context):
     (context.folder / "file").touch()
     context.say("Working")
     {does}
-    return result("{name}", context.rounds or 1)
+    return result(context.rounds or 1)
 '''
 
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two benchmarks instead of the real ones, of which one fails."""
     for name, does in (("good_one", ""), ("bad_one", 'raise RuntimeError("it broke")')):
         (tmp_path / f"{name}.py").write_text(MODULE.format(name=name, does=does))
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -39,12 +40,6 @@ def test_every_module_of_the_catalogue_is_there_and_is_called_what_it_says() -> 
         assert callable(found.run)
 
 
-def test_a_missing_module_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "MODULES", ("benchmarks.nothing",))
-    with pytest.raises(ImportError):
-        catalogue.find()
-
-
 def test_the_list_is_shown_without_running_anything() -> None:
     shown = CliRunner().invoke(command.main, ["--list"])
     assert shown.exit_code == 0
@@ -57,29 +52,33 @@ def test_an_unknown_name_is_wrong_usage() -> None:
     assert "There is no benchmark 'lockup'" in shown.output
 
 
+def test_a_folder_that_another_run_is_using_is_left_alone(made: Path) -> None:
+    folder = made / "build" / "benchmarks" / "work" / "good_one"
+    with alone(folder.parent):
+        folder.mkdir()
+        (folder / "theirs").touch()
+        shown = CliRunner().invoke(command.main, ["good_one"])
+    assert shown.exit_code == 1
+    assert f"Another command is busy in {folder.parent}" in shown.output
+    assert (folder / "theirs").exists()
+    assert CliRunner().invoke(command.main, ["good_one"]).exit_code == 0
+
+
 def test_one_is_run_and_reported(made: Path) -> None:
     shown = CliRunner().invoke(command.main, ["good_one", "--rounds", "5"])
     assert shown.exit_code == 0, shown.output
-    (entry,) = report.load(made / "build" / "benchmarks")
-    assert entry.result.targets[0].measured == 5
-    assert entry.machine.cores >= 1
-    assert entry.machine.packages["kazoo"] == "2.11.0"
+    entry = json.loads((made / "build" / "benchmarks" / "good_one.json").read_text())
+    assert entry["result"]["targets"][0]["measured"] == 5
+    assert entry["machine"]["cores"] >= 1
+    assert entry["machine"]["packages"]["kazoo"] == "2.11.0"
     assert not (made / "docs").exists()
 
 
 def test_one_that_fails_does_not_take_the_others_figures_along(made: Path) -> None:
     shown = CliRunner().invoke(command.main, ["--report", "here", "--docs"])
     assert shown.exit_code == 1
-    assert [entry.result.name for entry in report.load(made / "here")] == ["good_one"]
+    assert [path.name for path in (made / "here").glob("*.json")] == ["good_one.json"]
     assert (made / "docs" / "benchmarks" / "benchmarks.md").exists()
-
-
-def test_a_report_that_is_none_is_not_merged_into(made: Path) -> None:
-    (made / "here").mkdir()
-    (made / "here" / report.JSON).write_text("nothing")
-    shown = CliRunner().invoke(command.main, ["good_one", "--report", "here", "--merge"])
-    assert shown.exit_code == 2
-    assert (made / "here" / report.JSON).read_text() == "nothing"
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ from benchmarks.drills import command
 from ha.cli import app
 from ha.drill.drill import Drill
 from ha.drill.ha_provider import HaProvider
-from ha.drill.outcome import Outcome, Status
+from ha.drill.outcome import DrillOutcome, Status
 from ha.drill.report.writing import read
 from ha.history.events import Event
 
 
 def test_the_distribution_knows_no_baseline() -> None:
     command()
-    told = CliRunner().invoke(app, ["drill", "run", "kill-sidecar", "--provider", "kazoo"])
+    told = CliRunner().invoke(app, ["lab", "drill", "run", "kill-sidecar", "--provider", "kazoo"])
     assert told.exit_code == 2
-    assert "--provider" not in CliRunner().invoke(app, ["drill", "run", "--help"]).output
+    assert "--provider" not in CliRunner().invoke(app, ["lab", "drill", "run", "--help"]).output
 
 
 def test_baselines_take_part_only_in_the_drills_that_allow_them(tmp_path: Path) -> None:
@@ -42,16 +42,16 @@ def test_baselines_take_part_only_in_the_drills_that_allow_them(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("ours", "theirs", "code"), [("passed", "failed", 0), ("failed", "passed", 1), ("skipped", "passed", 1)]
 )
-def test_a_baseline_is_no_verdict(
+def test_baselines_do_not_count(
     ours: Status, theirs: Status, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def series(
         drills: Sequence[Drill], _: object, providers: Sequence[HaProvider], *__: object
-    ) -> Iterator[tuple[Outcome, list[Event]]]:
+    ) -> Iterator[tuple[DrillOutcome, list[Event]]]:
         for provider, status in zip(providers, (ours, theirs), strict=True):
             drill = drills[0]
             yield (
-                Outcome(
+                DrillOutcome(
                     drill=drill.name,
                     title="",
                     group="kills",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from benchmarks.groups import Findings, Job, Moment, placed, report, zipf
-from ha.groups.placement.place import home_of
+from benchmarks.groups import Findings, Moment, placed, report, zipf
+from benchmarks.led import Job
+from ha.placement.place import home_of
 
 ROOTS = ["hdfs://a:1/ha", "hdfs://b:1/ha", "hdfs://c:1/ha"]
 

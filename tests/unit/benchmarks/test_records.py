@@ -31,6 +31,6 @@ def test_rows_are_compared_as_sets(batches: dict[int, list[Record]], lost: int, 
 def test_a_marathon_over_a_topic_draws_no_checkpoint_ids() -> None:
     legs = tuple(Leg(kind, 1.0, 2.0) for kind in KINDS)
     result = marathon.summarise(Marathon(7, legs, Verdict(3, 1, 0, 0, 0), 0, 0, KAFKA))
-    assert result.name == "spark_marathon_kafka"
-    assert [target.met for target in result.targets] == [True] * 3
+    assert marathon.INPUTS[KAFKA][0] == "spark_marathon_kafka"
+    assert [target.met for target in result.targets] == [True] * 4
     assert all("words" not in target.sentence for target in result.targets)

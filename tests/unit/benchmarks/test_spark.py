@@ -2,12 +2,14 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from benchmarks.spark import failover, marathon, secured
+from benchmarks.spark import failover, hangs, marathon, secured
 from benchmarks.spark.failover import ALL, CLASS_DATA, COLD, DRIVER, WARM, Failover
+from benchmarks.spark.hangs import NAMENODE, UNWATCHED, Round
 from benchmarks.spark.marathon import KINDS, Leg, Marathon
 from benchmarks.spark.secured import SWITCHES, Hour, Switch
 from benchmarks.spark.words import Verdict, judge
@@ -31,9 +33,7 @@ def test_what_was_counted_once_is_right() -> None:
         ({**GOOD, 1: [("b", 1), ("c", 1)]}, 1, 0, 1),  # a state that was lost begins anew
     ],
 )
-def test_every_way_to_go_wrong_shows(
-    wrong: dict[int, list[tuple[str, int]]], lost: int, doubled: int, crooked: int
-) -> None:
+def test_every_mistake_shows(wrong: dict[int, list[tuple[str, int]]], lost: int, doubled: int, crooked: int) -> None:
     verdict = judge(TEXTS, wrong)
     assert (verdict.lost, verdict.doubled, verdict.crooked) == (lost, doubled, crooked)
 
@@ -78,7 +78,7 @@ def test_a_marathon_in_which_nothing_went_wrong() -> None:
     assert [row[:2] for row in result.rows] == [(kind, 1) for kind in KINDS]
 
 
-@pytest.mark.parametrize("what", ["lost", "doubled", "crooked", "repeated"])
+@pytest.mark.parametrize("what", ["lost", "doubled", "crooked", "gaps", "repeated"])
 def test_one_thing_that_went_wrong_misses_the_target(what: str) -> None:
     assert [target.met for target in marathon.summarise(run(**{what: 1})).targets].count(False) == 1
 
@@ -97,7 +97,8 @@ def test_an_hour_on_secured_stores_in_which_nothing_went_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"lost": 1}, {"doubled": 1}, {"crooked": 1}, {"repeated": 1}, {"violations": ("S1: two believed",)}]
+    "wrong",
+    [{"lost": 1}, {"doubled": 1}, {"crooked": 1}, {"gaps": 1}, {"repeated": 1}, {"violations": ("S1: two believed",)}],
 )
 def test_one_thing_that_went_wrong_in_the_hour_misses_the_target(wrong: dict[str, Any]) -> None:
     result = secured.summarise(hour(**wrong))
@@ -112,3 +113,17 @@ def test_each_fault_of_the_hour_begins_in_its_own_share_of_the_time() -> None:
     assert all(at % 360 <= 360 * secured.DRAWN for at, _ in times)
     assert Counter(kind for _, kind in times) == dict.fromkeys(SWITCHES, 5)
     assert secured.plan(dice, SWITCHES, 0, 3600.0) == []
+
+
+def test_the_next_batch_after_a_hang_and_never_without_a_watch() -> None:
+    rounds = [Round("hang-driver", True, after, 1, 0, "") for after in (2.0, 6.0, 3.0)]
+    unwatched, namenode = Round(UNWATCHED, True, 64.0, 1, 0, ""), Round(NAMENODE, True, 9.0, 0, 0, "")
+    result = hangs.summarise([*rounds, unwatched, namenode])
+    assert [(each.measured, each.met) for each in result.targets] == [
+        (3.0, True),
+        (64.0, True),
+        (0.0, True),
+        (0.0, True),
+    ]
+    replaced = hangs.summarise([*rounds, replace(unwatched, passed=False), replace(namenode, changes=1)])
+    assert [each.met for each in replaced.targets] == [True, False, False, True]

@@ -12,12 +12,11 @@ import pytest
 
 from benchmarks import takeover
 from benchmarks.takeover.faults import KILL, LOSS, OUTAGE, RESIGN, YOUNG
-from benchmarks.takeover.load import busy, waited
 from benchmarks.takeover.network import GATEWAY, LostHost, Network, NoNetwork, network
 from benchmarks.takeover.pair import Pair
 from benchmarks.takeover.readers import HereReader
 from benchmarks.takeover.systems import CURATOR, HERE, KAZOO, WITH_AGENT
-from benchmarks.takeover.trial import Conditions, Takeover, Trial
+from benchmarks.takeover.trial import Takeover, Trial
 from ha.sandbox import Sandbox
 
 NEVER = math.inf
@@ -41,11 +40,11 @@ def test_targets_compare_medians_and_the_slowest_loss() -> None:
         *taken(HERE.name, 10.0, 11.0, fault=LOSS.name),
         *taken(HERE.name, 4.8, 4.0, fault=LOSS.name, timeout=4.0),
     ]
-    result = takeover.report(found, [Conditions(0.5, 0.1)], [])
+    result = takeover.report(found, [])
     assert [each.measured for each in result.targets[:3]] == pytest.approx([20, 8, 1.2])
     assert [each.met for each in result.targets] == [True, False, False, False, False, False]
-    kazoo = next(row for row in result.rows if row[2] == KAZOO.name)
-    assert kazoo == (KILL.name, 10.0, KAZOO.name, 3, 10.0, 0.1, 10.0, 10.0, 5.0, 0, 20.0)
+    kazoo = next(row for row in result.rows if row[1] == KAZOO.name)
+    assert kazoo == (KILL.name, KAZOO.name, 10.0, 10.0, 10.0, 5.0, 20.0)
 
 
 def test_the_slower_of_two_readers_counts_and_an_orderly_end_is_compared_with_kazoos() -> None:
@@ -57,27 +56,15 @@ def test_the_slower_of_two_readers_counts_and_an_orderly_end_is_compared_with_ka
         *taken(HERE.name, 0.2, 0.3, 0.4, fault=RESIGN.name),
         *taken(KAZOO.name, 0.2, 0.2, 0.2, fault=RESIGN.name),
     ]
-    targets = takeover.report(found, [], []).targets[3:]
+    targets = takeover.report(found, []).targets[3:]
     assert [each.measured for each in targets] == pytest.approx([0.5, 1.2, 1.5])
     assert [each.met for each in targets] == [True, False, False]
 
 
-def test_what_never_ended_is_said_and_drawn() -> None:
-    result = takeover.report(taken(KAZOO.name, 1.0, NEVER), [], [])
-    assert result.rows[0][9] == 1
-    assert "1 never" in result.pictures[0].svg
-
-
 def test_what_could_not_be_measured_misses_its_target_and_comes_first() -> None:
-    result = takeover.report(taken(HERE.name, 1.0), [], ["NOT MEASURED: no root."])
+    result = takeover.report(taken(HERE.name, 1.0), ["NOT MEASURED: no root."])
     assert result.notes[0] == "NOT MEASURED: no root."
     assert not any(each.met for each in result.targets)
-
-
-def test_load_is_what_the_kernel_says() -> None:
-    assert busy("cpu  10 1 5 1000 7 2 3 0 0 0\ncpu0 5 0 0 0 0 0 0 0 0 0\n") == 21
-    assert waited("some avg10=1.00 avg60=2.00 avg300=3.00 total=4711\nfull avg10=0.00 total=9\n") == 4711
-    assert math.isnan(waited(""))
 
 
 def test_all_three_run_the_same_command() -> None:
@@ -88,7 +75,6 @@ def test_all_three_run_the_same_command() -> None:
 
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[tuple[Pair, Trial]]:
-    """A pair of sidecars without ZooKeeper, and a reader."""
     variables = {"HA_FILES": f"file://{tmp_path}/jobs", "HA_ZOOKEEPER": "", "HA_SNAPSHOTS": "off"}
     variables |= {"HA_SHORT_TTL": "2", "HA_SESSION_TIMEOUT": "4"}
     reader = HereReader(variables, 4.0)
@@ -107,17 +93,16 @@ def test_a_round_with_real_contenders(local: tuple[Pair, Trial]) -> None:
     """The standby leads after the lease has run out, and at once after an orderly end; then it is the leader."""
     pair, killing = local
     said: list[str] = []
-    (killed,), conditions = killing.round([pair], said.append)
+    (killed,) = killing.round([pair], said.append)
     assert 0 < killed.granted < NEVER
     assert 0 < killed.found < NEVER
-    assert conditions.busy > 0
     survivor = pair.leader
     resigning = Trial(killing.sandbox, RESIGN, 4.0, killing.readers)
-    (resigned,), _ = resigning.round([pair], said.append)
+    (resigned,) = resigning.round([pair], said.append)
     assert resigned.seconds < NEVER
     assert not survivor.running
     young = Trial(killing.sandbox, YOUNG, 4.0, killing.readers)
-    (youth,), _ = young.round([pair], said.append)
+    (youth,) = young.round([pair], said.append)
     assert youth.seconds < NEVER
     assert said == [
         "SIGKILL of the leading process, 4 s: 1 of 1 taken over",
@@ -127,7 +112,6 @@ def test_a_round_with_real_contenders(local: tuple[Pair, Trial]) -> None:
 
 
 def reaches(host: LostHost, port: int) -> bool:
-    """Whether a process of that host can connect to a server on this machine's loopback."""
     # A packet sent while a link comes up can be lost; it is sent again after a second.
     connect = f"import socket; socket.create_connection(({GATEWAY!r}, {port}), 3)"
     command = host.command([sys.executable, "-I", "-c", connect])

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks.context import Context
-from benchmarks.drawing import dots
+from benchmarks.drawing import dotted
+from benchmarks.result import Picture
 from benchmarks.spark import workers
 from benchmarks.spark.workers import ALONE, DOTS, WITHIN, Failover, Run, judge, measure, summarise
 from ha.history.events import Published
@@ -50,11 +51,11 @@ def test_the_picture_shows_the_slowest_however_many_there_are(monkeypatch: pytes
     run = Run(failovers, workers=200, calls=20, failed=0, back=0, slowest=0.1, errors=[])
     drawn: list[list[float]] = []
 
-    def draw(title: str, unit: str, series: Mapping[str, Sequence[float]]) -> str:
+    def draw(name: str, title: str, unit: str, series: Mapping[str, Sequence[float]]) -> Picture:
         drawn.extend(list(values) for values in series.values())
-        return dots(title, unit, series)
+        return dotted(name, title, unit, series)
 
-    monkeypatch.setattr(workers, "dots", draw)
+    monkeypatch.setattr(workers, "dotted", draw)
     assert summarise({ALONE: run}, 200).pictures
     assert max(drawn[0]) == 7.25
     assert 0 < len(drawn[0]) <= DOTS

@@ -10,8 +10,6 @@ _NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1"
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its key, in PEM."""
-
     certificate: Path
     key: Path
 

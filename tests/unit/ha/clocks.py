@@ -4,8 +4,6 @@ import threading
 
 
 class At:
-    """Boot-clock seconds, and what was slept so far."""
-
     def __init__(self, at: float = 0.0) -> None:
         self.at = at
         self.slept: list[float] = []

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from ha.listening.throttle import THROTTLE
+from tests.unit.ha.command_line import CommandLine
+from tests.unit.ha.led import Led
 from tests.unit.ha.noting import Notes
 from tests.unit.ha.programs import QUICK, Workplace
 
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Iterator[Workplace]:
-    """A directory in which real processes contend, without ZooKeeper."""
     made = Workplace(tmp_path)
     yield made
     made.end()
@@ -26,7 +27,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture
 def notes(workplace: Workplace) -> Notes:
-    """The notes of the commands that run there."""
     return Notes(workplace)
 
 
@@ -36,9 +36,18 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return hurried(tmp_path, monkeypatch)
 
 
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capsys)
+
+
+@pytest.fixture
+def led(quick: Path) -> Led:
+    return Led(quick)
+
+
 @pytest.fixture(scope="module")
 def quick_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Likewise, for a file of tests that only look."""
     with pytest.MonkeyPatch.context() as patch:
         yield hurried(tmp_path_factory.mktemp("quick"), patch)
 

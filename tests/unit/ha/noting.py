@@ -24,8 +24,6 @@ STUBBORN = NOTES + "signal.signal(signal.SIGTERM, lambda *_: note('asked'))\nnot
 
 
 class Notes:
-    """The commands' notes: contender, note, process id, epoch."""
-
     def __init__(self, workplace: Workplace) -> None:
         self.file = workplace.work / "notes"
 
@@ -52,6 +50,13 @@ def state(workplace: Workplace) -> tuple[LeaderDirectory, Record, list[str]]:
     found = Record.parse(entry.name for entry in files.list(f"{home}/record"))
     status = [entry.name.partition("~")[0] for entry in files.list(home) if entry.name.startswith("status=")]
     return directory, found, status
+
+
+def shown(workplace: Workplace, *command: str) -> Any:
+    """Run a command for the job, which goes well; returns what it prints as JSON."""
+    program = workplace.ha(*command, "orders", "--json")
+    assert program.wait() == 0, program.said
+    return json.loads(program.output.read_text())
 
 
 UNHURRIED = {"HA_HAND_OVER": "20"}

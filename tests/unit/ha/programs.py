@@ -29,8 +29,6 @@ def _listen_to_interrupts() -> None:
 
 
 class Program:
-    """A process with its own process group, and output into files."""
-
     def __init__(self, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
         self.errors = directory / f"errors-{len(list(directory.iterdir()))}"
         self.output = directory / f"output-{len(list(directory.iterdir()))}"
@@ -79,15 +77,14 @@ class Program:
 
 
 class Workplace:
-    """A directory with jobs, and the processes that a test starts there."""
-
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.jobs = directory / "jobs"
         self.work = directory / "work"
         self.work.mkdir(parents=True)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HA_")}
-        self.environment = {**clean, **QUICK, "HA_FILES": self.jobs.as_uri(), "PYTHONDONTWRITEBYTECODE": "1"}
+        own = {"HA_FILES": self.jobs.as_uri(), "XDG_STATE_HOME": str(directory / "state")}
+        self.environment = {**clean, **QUICK, **own, "PYTHONDONTWRITEBYTECODE": "1"}
         self.programs: list[Program] = []
 
     def start(self, *command: str, **environment: str) -> Program:

@@ -1,7 +1,9 @@
 """Arena: contenders for one job on a virtual clock, with faults."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from leader.election.events import FilesCommand
+from leader.election.ports import FilesAnswer
 from leader.layout.lease import Lease
 from leader.layout.names import RECORD, LeaderDirectory, newest
 from leader.timing import Timing
@@ -16,8 +18,6 @@ LEADER_NODE = "/jobs/orders/leader"
 
 
 class Arena:
-    """Contenders for one job. After every event at most one leads."""
-
     def __init__(self, *, zookeeper: bool = True, suspicion: bool = False) -> None:
         self.world = World()
         self.wires = Wires(self.world) if suspicion else None
@@ -30,7 +30,6 @@ class Arena:
         """Seconds in which two led; None where that must not be at all."""
 
     def start(self, name: str, *, rate: float = 1.0) -> Process:
-        """Start a contender whose clock runs at that rate."""
         process = Process(self.world, name, self.files, self.ensemble, TIMING, self.wires)
         process.rate = rate
         self.processes.append(process.start())
@@ -85,8 +84,6 @@ class Arena:
             self.run(0.01)
         return self.world.now - start
 
-    # --- the stores, from outside
-
     @property
     def zookeeper(self) -> Ensemble:
         assert self.ensemble is not None
@@ -100,7 +97,6 @@ class Arena:
 
     @property
     def record(self) -> str:
-        """Return the path of the record directory."""
         return f"orders/{self.directory.name}/{RECORD}"
 
     @property
@@ -113,20 +109,18 @@ class Arena:
 
     @property
     def copy(self) -> bytes:
-        """Return the mirror of the leader information in ZooKeeper."""
         return self.zookeeper.nodes[LEADER_NODE].data
 
     def owner_is(self, process: Process, session: int) -> bool:
-        """Whether that ZooKeeper session belongs to the process."""
         token = process.participant().election.state.attestation.token
         return token is not None and token.split("-")[1] == f"{session:x}"
 
     def ask_to_hand_over(self, successor: str) -> None:
-        """Do as `ha switchover` does: a request in the lease, and a poke at the node that the leader watches."""
+        """Do as `ha job handover` does: a request in the lease, and a poke at the node that the leader watches."""
         self._mark(self.lease.asked_to(successor))
 
     def ask_to_look(self) -> None:
-        """Do as `ha cancel` and others do once their request is stored."""
+        """Do as `ha job cancel` and others do once their request is stored."""
         self._mark(self.lease.asked_to_look())
 
     def _mark(self, marked: Lease) -> None:
@@ -142,3 +136,42 @@ class Arena:
         for process in self.processes:
             if process.client is not None:
                 process.client.connect()
+
+
+def heard(process: Process, kind: str) -> list[object]:
+    """Return what a process has been told of a kind, such as ``asked`` or ``suspected``."""
+    return [item for _, what, item in process.history if what == kind]
+
+
+def said(process: Process) -> list[str]:
+    return [str(sentence).removeprefix("orders: ") for sentence in heard(process, "said")]
+
+
+def reasons(process: Process) -> list[str]:
+    return [grant.reason for grant in process.grants()]
+
+
+def commands(process: Process) -> list[FilesCommand]:
+    """Return a list that gets what the process asks of the file system from now on."""
+    asked: list[FilesCommand] = []
+    run_files = process.run_files
+
+    def kept(job: str, command: FilesCommand, answer: FilesAnswer) -> None:
+        asked.append(command)
+        run_files(job, command, answer)
+
+    process.run_files = kept  # type: ignore[method-assign]
+    return asked
+
+
+def cut_off(process: Process) -> None:
+    """Have both stores hear nothing more of a process, which does not know."""
+    process.files_link.there = False
+    if process.client is not None:
+        process.client.link.there = False
+
+
+def arenas(*, zookeeper: Sequence[bool] = (True,), suspicion: bool = False) -> dict[str, dict[str, bool]]:
+    """Return the arenas of a module's tests, as its ``ARENAS``: what each is made of, by its name."""
+    names = {True: "zookeeper", False: "files-only"}
+    return {names[each]: {"zookeeper": each, "suspicion": suspicion} for each in zookeeper}

@@ -24,10 +24,12 @@ class FaultyFiles(LocalFiles):
         self.fates: deque[str] = deque()
         self.late: deque[Callable[[], None]] = deque()
         self.unreachable = False
+        self.before_list: Callable[[str], object] = bool
         self.before_change: Callable[[], None] | None = None
         self._lock = threading.RLock()
 
     def list(self, path: str) -> list[Entry]:
+        self.before_list(path)
         if self.unreachable:
             raise ConnectionLost("No answer.")
         return super().list(path)
@@ -84,6 +86,16 @@ def opened(root: Path) -> Iterator[Place]:
     place = Place(root)
     yield place
     place.files.close()
+
+
+def hanging(began: threading.Event, until: threading.Event) -> Callable[[str], None]:
+    """Return what a list does first that hangs; for ``before_list``."""
+
+    def hang(_: str) -> None:
+        began.set()
+        until.wait(60)
+
+    return hang
 
 
 def in_threads(count: int, work: Callable[[int], Any], seconds: float = 30.0) -> list[Any]:

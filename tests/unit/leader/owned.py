@@ -37,8 +37,10 @@ class Owned:
         self.direct.rename(HOME, f"orders/{SECOND.name}")
         return FencedDirectory(self.files, "orders", SECOND, CALL)
 
+    def staged(self, directory: LeaderDirectory = FIRST) -> list[str]:
+        return [each for epoch in self.names("staged", directory) for each in self.names(f"staged/{epoch}", directory)]
+
     def names(self, folder: str = "", directory: LeaderDirectory = FIRST) -> list[str]:
-        """Return the names in a folder of the leader directory."""
         return sorted(each.name for each in self.direct.list(f"orders/{directory.name}/{folder}".rstrip("/")))
 
 

@@ -19,16 +19,13 @@ TEXTS = st.text() | st.text(alphabet="~=_/%:,.\0 -aA0\u0663é\U0001f600")
 
 
 def done(value: object = None, at: float = 0.0) -> Outcome[object]:
-    """Return the outcome of a successful store call."""
     return Outcome(value, None, at, at)
 
 
 def failed(error: StoreError, at: float = 0.0) -> Outcome[object]:
-    """Return the outcome of a failed store call."""
     return Outcome(None, error, at, at)
 
 
 def numbered() -> Callable[[], str]:
-    """Return a source of numbered session ids."""
     numbers = iter(range(1, 1_000_000))
     return lambda: str(uuid.UUID(int=next(numbers)))

@@ -16,6 +16,7 @@ from store.errors import DeadlineExceeded, NotFound, NotSent, PermissionDenied, 
 from store.files import Files
 from store.outcome import Outcome
 from store.pool import MAX_QUEUED
+from tests.unit.ha.waiting import wait_until
 
 LONG = 30.0
 SHORT = 0.25
@@ -23,8 +24,6 @@ SHORT = 0.25
 
 
 class Driver:
-    """A driver whose calls are closures of the test."""
-
     def __init__(self, number: int) -> None:
         self.number = number
         self.closed = threading.Event()
@@ -34,8 +33,6 @@ class Driver:
 
 
 class Opener:
-    """Opens drivers and remembers them."""
-
     def __init__(self) -> None:
         self.opened: list[Driver] = []
 
@@ -45,8 +42,6 @@ class Opener:
 
 
 class Gate:
-    """An operation that hangs until the test lets it go."""
-
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
         self.open = threading.Event()
@@ -73,15 +68,6 @@ def gate() -> Iterator[Gate]:
 
 def number(driver: Files) -> int:
     return cast("Driver", driver).number
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread is about to do."""
-    deadline = now() + LONG
-    tick = threading.Event()
-    while not condition():
-        assert now() < deadline
-        tick.wait(0.001)
 
 
 def test_a_result_and_its_times(opener: Opener) -> None:
@@ -128,7 +114,7 @@ def test_a_stuck_call_is_unknown_and_its_driver_replaced(opener: Opener, gate: G
         assert not opener.opened[0].closed.is_set()  # a call is still inside it
         gate.open.set()
         assert opener.opened[0].closed.wait(LONG)
-        until(lambda: (files.stuck, files.late) == (0, 1))
+        wait_until(lambda: (files.stuck, files.late) == (0, 1))
         assert not opener.opened[1].closed.is_set()
 
 
@@ -164,7 +150,7 @@ def test_too_many_stuck_calls_refuse_all_others_at_once(opener: Opener, gate: Ga
         assert isinstance(outcome.error, NotSent)
         assert "2 earlier calls are stuck" in str(outcome.error)
         gate.open.set()
-        until(lambda: files.stuck == 0)
+        wait_until(lambda: files.stuck == 0)
         assert files.call("again", number, LONG) == 2
 
 
@@ -178,7 +164,7 @@ def test_the_queue_is_bounded(opener: Opener, gate: Gate) -> None:
         outcome = files.outcome("too many", number, LONG)
         assert isinstance(outcome.error, NotSent)
         gate.open.set()
-        until(lambda: len(ended) == MAX_QUEUED + 1)
+        wait_until(lambda: len(ended) == MAX_QUEUED + 1)
         assert all(each.done for each in ended)
 
 
@@ -221,7 +207,7 @@ def test_a_driver_that_hangs_in_opening_sends_nothing_afterwards(opener: Opener,
         assert files.stuck == 1
         assert files.call("b", number, LONG) == 1
         gate.open.set()
-        until(lambda: files.stuck == 0)
+        wait_until(lambda: files.stuck == 0)
         assert opener.opened[0].closed.wait(LONG)  # there was another one by then
         assert ran == []
 
@@ -242,7 +228,7 @@ def test_submit_tells_once_from_another_thread(opener: Opener, gate: Gate) -> No
         files.submit("refused", lambda _: "never", LONG, done)
         assert once.acquire(timeout=LONG)
         gate.open.set()
-        until(lambda: files.late == 1)
+        wait_until(lambda: files.late == 1)
     assert [type(outcome.error) for outcome, _ in told] == [type(None), DeadlineExceeded, NotSent]
     assert {name for _, name in told} == {"store-call", "store-alarm"}
 
@@ -252,13 +238,11 @@ def test_deadlines_ring_in_order(opener: Opener, gate: Gate) -> None:
     with BoundedFiles(opener, max_stuck=3) as files:
         for name, timeout in (("third", 5 * SHORT), ("first", SHORT), ("second", 3 * SHORT)):
             files.submit(name, gate, timeout, lambda _, name=name: told.append(name))  # type: ignore[misc]
-        until(lambda: len(told) == 3)
+        wait_until(lambda: len(told) == 3)
     assert told == ["first", "second", "third"]
 
 
-def test_a_receiver_or_hook_that_fails_is_logged_and_harms_nobody(
-    opener: Opener, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_receiver_or_hook_that_fails_harms_nobody(opener: Opener, caplog: pytest.LogCaptureFixture) -> None:
     def broken(*_: object) -> None:
         raise ValueError("broken")
 
@@ -277,7 +261,7 @@ def test_the_hook_hears_every_call_once(opener: Opener, gate: Gate) -> None:
         files.outcome("rename", gate, SHORT)
         files.outcome("delete", number, LONG)
         gate.open.set()
-        until(lambda: files.late == 1)
+        wait_until(lambda: files.late == 1)
     assert heard == [("list", type(None)), ("rename", DeadlineExceeded), ("delete", NotSent)]
 
 
@@ -291,7 +275,7 @@ def test_closed_files_refuse(opener: Opener, gate: Gate) -> None:
     assert isinstance(files.outcome("after", number, LONG).error, NotSent)
     assert [type(each.error) for each in ended] == [NotSent]
     gate.open.set()
-    until(lambda: len(ended) == 2)
+    wait_until(lambda: len(ended) == 2)
     assert ended[1].value == "late"  # what was running is not disturbed
     assert opener.opened[0].closed.wait(LONG)
     files.close()
@@ -333,7 +317,7 @@ def test_under_pressure_every_call_ends_once_and_what_was_not_sent_never_ran(ope
             thread.start()
         for thread in pressing:
             thread.join(LONG)
-        until(lambda: len(ended) >= count * threads and files.stuck == 0)
+        wait_until(lambda: len(ended) >= count * threads and files.stuck == 0)
         assert files.call("after", lambda _: "fine", LONG) == "fine"
     assert sorted(identity for identity, _ in ended) == list(range(count * threads))
     assert len(ran) == len(set(ran))
@@ -346,22 +330,11 @@ def test_under_pressure_every_call_ends_once_and_what_was_not_sent_never_ran(ope
 
 
 def _python(program: str) -> str:
-    """Run a program that must end by itself; return what it printed."""
     finished = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=LONG, check=False
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
-
-
-def test_a_stuck_call_does_not_keep_the_interpreter_from_ending() -> None:
-    program = """
-import threading
-from store.bounded import BoundedFiles
-files = BoundedFiles(object)
-print(type(files.outcome("a", lambda _: threading.Event().wait(), 1.0).error).__name__)
-"""
-    assert _python(program) == "DeadlineExceeded\n"
 
 
 def test_a_stuck_call_that_comes_back_while_the_interpreter_goes_down_does_not_change_the_exit_code() -> None:
@@ -457,9 +430,7 @@ started.wait()
 
 
 @pytest.mark.parametrize(("seconds", "comes_back"), [(0.2, True), (300.0, False)])
-def test_the_end_of_the_process_waits_for_running_calls_but_not_for_stuck_ones(
-    tmp_path: Path, seconds: float, *, comes_back: bool
-) -> None:
+def test_the_end_of_the_process_waits_for_no_stuck_calls(tmp_path: Path, seconds: float, *, comes_back: bool) -> None:
     marker = tmp_path / "marker"
     subprocess.run([sys.executable, "-c", _PROGRAM, str(seconds), str(marker)], check=True, timeout=30)
     assert marker.exists() == comes_back

@@ -23,8 +23,6 @@ from tests.unit.ha.waiting import wait_until
 
 
 class Cost:
-    """Adds up what is told."""
-
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()
 
@@ -89,8 +87,6 @@ def test_files_of_this_host_have_no_namenode(tmp_path: Path) -> None:
 
 
 class Listener:
-    """Hears of calls and requests."""
-
     def __init__(self) -> None:
         self.heard: list[tuple[str, ...]] = []
         listen(self)
@@ -128,8 +124,6 @@ def test_a_listener_that_is_gone_is_forgotten() -> None:
     del listener
     assert len(counting._listeners) == before - 1
 
-
-# --- as the NameNode counts
 
 HOUSEKEEPING = {"SendHeartbeat", "BlockReceivedAndDeleted", "BlockReport", "RollEditLog", "RenewLease"}
 """Messages that servers and clients send it all the time."""

@@ -9,9 +9,8 @@ import pytest
 from store.errors import AlreadyExists, Invalid, NotEmpty, NotFound, Refused, StoreError, Unknown
 from store.files import Files
 from store.open import driver_of
+from tests.unit.leader.faulty import in_threads
 from tests.unit.store.drivers import ON_HDFS, names, root_on, tree
-
-# Directories
 
 
 def test_make_root_is_repeatable(files: Files) -> None:
@@ -78,9 +77,6 @@ def test_a_long_listing_is_complete(kind: str, request: pytest.FixtureRequest) -
     files.close()
 
 
-# Rename
-
-
 def test_rename_takes_the_tree_along(files: Files) -> None:
     files.make_directory("a")
     files.make_directory("a/b")
@@ -136,31 +132,10 @@ def test_rename_to_an_impossible_place(files: Files) -> None:
     assert tree(files) == {"a", "f"}
 
 
-def _race(count: int, contest: Callable[[int], None]) -> list[StoreError | None]:
-    """Run the contest on several threads at once; return how each ended."""
-    results: list[StoreError | None] = [Unknown("did not end")] * count
-    start = threading.Barrier(count)
-
-    def run(index: int) -> None:
-        start.wait(30)
-        try:
-            contest(index)
-            results[index] = None
-        except StoreError as error:
-            results[index] = error
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return results
-
-
 def test_exactly_one_wins_a_source(files: Files) -> None:
     for turn in range(10):
         files.make_directory(f"lease-{turn}")
-        results = _race(8, lambda index, turn=turn: files.rename(f"lease-{turn}", f"lease-{turn}-{index}"))  # type: ignore[misc]
+        results = in_threads(8, lambda index, turn=turn: files.rename(f"lease-{turn}", f"lease-{turn}-{index}"))  # type: ignore[misc]
         winners = [index for index, error in enumerate(results) if error is None]
         assert len(winners) == 1
         assert {type(error) for error in results} == {type(None), NotFound}
@@ -171,13 +146,10 @@ def test_exactly_one_wins_a_destination(files: Files) -> None:
     for turn in range(10):
         for index in range(8):
             files.make_directory(f"stage-{turn}-{index}")
-        results = _race(8, lambda index, turn=turn: files.rename(f"stage-{turn}-{index}", f"job-{turn}"))  # type: ignore[misc]
+        results = in_threads(8, lambda index, turn=turn: files.rename(f"stage-{turn}-{index}", f"job-{turn}"))  # type: ignore[misc]
         assert sum(error is None for error in results) == 1
         assert {type(error) for error in results} == {type(None), AlreadyExists}
         assert len([name for name in names(files, "") if name.startswith(f"stage-{turn}-")]) == 7
-
-
-# The fence
 
 
 def test_below_a_renamed_directory_every_old_path_is_refused(files: Files) -> None:
@@ -203,9 +175,6 @@ def test_below_a_renamed_directory_every_old_path_is_refused(files: Files) -> No
             operation()
     assert tree(files) == before
     assert files.read("new/offset", 10) == b"7"
-
-
-# Content
 
 
 def test_read_gives_back_what_was_written(files: Files) -> None:
@@ -274,9 +243,6 @@ def test_a_reader_never_sees_half_a_file(files: Files) -> None:
     assert seen
     assert all(len(content) == size and len(set(content)) == 1 for content in seen)
     assert names(files, "") == {"f"}
-
-
-# Delete
 
 
 def test_delete(files: Files) -> None:

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,8 +19,9 @@ from ha.sandbox import realm as realms
 from store import kerberos
 from store.errors import Invalid
 from store.kerberos import KerberosLogin, Life, cache_of_environment, keep_logged_in, read_life
+from tests.unit.ha.waiting import wait_until
 from tests.unit.store.tickets import cache, ticket
-from tests.unit.store.zookeeper.helpers import free_ports, until
+from tests.unit.store.zookeeper.helpers import free_ports
 
 SAMPLE = cache(ticket(("hdfs", "nn"), 1, 2), ticket(("krbtgt", "HA.LAB"), 1000, 1100), ticket(("hdfs", "nn"), 5, 6))
 
@@ -45,7 +48,7 @@ def test_what_is_no_cache_has_no_ticket(path: Path) -> None:
 def test_no_bytes_break_the_reader(tmp_path_factory: pytest.TempPathFactory, noise: bytes, cut: int) -> None:
     path = tmp_path_factory.getbasetemp() / "noise"
     path.write_bytes(SAMPLE[:cut] + noise)
-    read_life(path)
+    assert isinstance(read_life(path), Life | None)
 
 
 def test_a_pipe_in_place_of_a_cache_blocks_nobody(path: Path) -> None:
@@ -86,6 +89,30 @@ def test_how_long_the_ticket_of_this_process_lasts(path: Path, monkeypatch: pyte
     assert kerberos.ticket() is None
 
 
+def test_the_end_of_a_ticket_that_nothing_replaces_is_said(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{path}")
+    watch = kerberos.TicketWatch()
+    assert watch.step() == 60.0, "there is no ticket"
+    path.write_bytes(SAMPLE)  # from 1000 to 1100
+    waits = []
+    for at in (1010.0, 1081.0, 1090.0, 1100.0, 1150.0):
+        monkeypatch.setattr(time, "time", lambda at=at: at)
+        waits.append(watch.step())
+    assert waits == [60.0, 19.0, 10.0, 1.0, 1.0]
+    said = "Kerberos: the ticket of this process"
+    assert caplog.messages == [
+        f"{said} is about to end, and then every new connection to HDFS fails: run kinit, or set kerberos_keytab.",
+        f"{said} has ended, so every new connection to HDFS fails: run kinit, or set kerberos_keytab.",
+    ]
+    monkeypatch.setattr(time, "time", lambda: 1050.0)
+    watch.step()
+    monkeypatch.setattr(time, "time", lambda: 1101.0)
+    watch.step()
+    assert len(caplog.messages) == 3, "another ticket, another line"
+
+
 class Kinit:
     """Stands for the program: writes a ticket, or fails."""
 
@@ -107,11 +134,14 @@ def kinit(monkeypatch: pytest.MonkeyPatch) -> Kinit:
     return Kinit(monkeypatch)
 
 
-def test_a_ticket_is_replaced_at_four_fifths_of_its_life(kinit: Kinit, path: Path) -> None:
+def test_a_ticket_is_replaced_at_four_fifths_and_none_tried_each_second(kinit: Kinit, path: Path) -> None:
     login = KerberosLogin("/keytab", "me", path)
     assert login.step() == 80
     kinit.seconds = 36_000
     assert login.step() == 28_800
+    kinit.error = "no"
+    path.unlink()
+    assert KerberosLogin("/keytab", "me", path).step() == 1.0
 
 
 def test_a_login_that_fails_keeps_the_ticket_is_said_once_and_tried_again_soon(
@@ -138,17 +168,45 @@ def test_a_login_that_fails_keeps_the_ticket_is_said_once_and_tried_again_soon(
     assert len(caplog.records) == 2, "another ticket, another warning"
 
 
+@pytest.mark.usefixtures("kinit")
+def test_a_folder_that_a_cleaner_has_taken_is_made_again_unless_somebody_else_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "ha-kerberos-x"
+    login = KerberosLogin("/keytab", "me", folder / "ticket")
+    assert login.step() == 80
+    assert folder.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(folder)
+    assert login.step() == 80
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    login.step()
+    assert f"({folder} belongs to another user)" in caplog.text
+
+
+@pytest.mark.usefixtures("kinit")
+@pytest.mark.parametrize(("left", "uid", "stays"), [(-9, 0, False), (99, 0, True), (None, 0, True), (-9, 1, True)])
+def test_what_a_killed_process_has_left_goes_once_its_ticket_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int | None, uid: int, *, stays: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda _: "kinit")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + uid)
+    monkeypatch.setattr(kerberos, "_keepers", {})
+    monkeypatch.setenv("KRB5CCNAME", "/nowhere")
+    (folder := tmp_path / "ha-kerberos-x").mkdir()
+    (keytab := tmp_path / "keytab").touch()
+    if left is not None:
+        (folder / "ticket").write_bytes(cache(ticket(("krbtgt", "HA.LAB"), 900, int(time.time()) + left)))
+    keep_logged_in(str(keytab), "me").stop()
+    assert folder.exists() == stays
+
+
 def test_a_ticket_that_lasts_no_time_is_no_reason_to_hurry(kinit: Kinit, path: Path) -> None:
     login = KerberosLogin("/keytab", "me", path)
     kinit.seconds = 0
     assert login.step() == 1.0
     kinit.error = "no"
     assert login.step() == 1.0
-
-
-def test_without_any_ticket_it_is_tried_every_second(kinit: Kinit, path: Path) -> None:
-    kinit.error = "no"
-    assert KerberosLogin("/keytab", "me", path).step() == 1.0
 
 
 def test_a_keytab_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
@@ -158,7 +216,6 @@ def test_a_keytab_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None
 
 @pytest.fixture
 def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[realms.Realm]:
-    """A centre that gives tickets of 5 seconds."""
     if reason := realms.missing():
         pytest.skip(reason)
     made = realms.Realm(tmp_path / "realm", free_ports(1)[0], life="5s")
@@ -173,20 +230,14 @@ def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[realms.Re
 
 def serves(realm: realms.Realm) -> bool:
     command = [
-        realms.program("kinit"),
-        "-k",
-        "-t",
-        str(realm.keytab("driver")),
-        "-c",
-        str(realm.folder / "try"),
-        "driver",
-    ]
+        realms.program("kinit"), "-k", "-t", str(realm.keytab("driver")), "-c", str(realm.folder / "try"), "driver",
+    ]  # fmt: skip
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 @pytest.mark.programs
 def test_a_real_ticket_is_replaced_before_it_ends(realm: realms.Realm) -> None:
-    until(lambda: serves(realm))
+    wait_until(lambda: serves(realm))
     keeper = keep_logged_in(str(realm.keytab("driver")), "driver")
     try:
         assert keep_logged_in(str(realm.keytab("driver")), "driver") is keeper, "one for each process"
@@ -196,7 +247,7 @@ def test_a_real_ticket_is_replaced_before_it_ends(realm: realms.Realm) -> None:
         first = read_life(found)
         assert first is not None
         assert first.seconds == 5
-        until(lambda: (read_life(found) or first).ends > first.ends)
+        wait_until(lambda: (read_life(found) or first).ends > first.ends)
         second = read_life(found)
         assert second is not None
         assert second.begins <= first.ends, "there was a ticket at every moment"

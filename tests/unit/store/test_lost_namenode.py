@@ -31,9 +31,7 @@ def black_hole() -> Iterator[str]:
 
 @pytest.mark.hdfs
 @pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
-def test_the_second_call_reaches_the_other_namenode(
-    scheme: str, black_hole: str, hdfs_uri: str, webhdfs_uri: str
-) -> None:
+def test_the_second_call_finds_the_other_one(scheme: str, black_hole: str, hdfs_uri: str, webhdfs_uri: str) -> None:
     living = urlsplit({"hdfs": hdfs_uri, "webhdfs": webhdfs_uri}[scheme]).netloc
     address = {"hdfs": "rpc-address", "webhdfs": "http-address"}[scheme]
     config = {

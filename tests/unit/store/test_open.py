@@ -27,9 +27,9 @@ REFUSED = [
     ("hdfs://host:8020", "no absolute path"),
     ("webhdfs://host:9870", "no absolute path"),
     ("hdfs://me@host:8020/ha", "names a user"),
-    ("hdfs://host:8020/ha?op=LIST", "query"),
-    ("hdfs://host:8020/ha?", "query"),
-    ("file:///var/ha#x", "fragment"),
+    ("hdfs://host:8020/ha?op=LIST", "where a URI"),
+    ("hdfs://host:8020/ha?", "where a URI"),
+    ("file:///var/ha#x", "where a URI"),
     ("file://var/ha", "names a host"),
     ("file:ha", "no absolute path"),
     ("file://", "no absolute path"),
@@ -109,7 +109,6 @@ print([name for name in heavy if name in sys.modules])
 
 
 def hadoop(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
-    """Let HADOOP_CONF_DIR name a directory with these settings."""
     named = "".join(
         f"<property><name>{name.replace('__', '.')}</name><value>{value}</value></property>"
         for name, value in settings.items()
@@ -127,18 +126,14 @@ def hadoop(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> No
         ("hdfs://ns1", "hdfs://ns1/ha"),
     ],
 )
-def test_a_root_on_hadoops_default_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: str, root: str
-) -> None:
+def test_a_root_on_hadoops_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: str, root: str) -> None:
     hadoop(tmp_path, monkeypatch, fs__defaultFS=default, dfs__ha__namenodes__ns1="a,b")
     with open_files("hdfs:///ha") as files:
         assert files.uri == root
 
 
 @pytest.mark.parametrize("default", ["file:///", "s3a://bucket", "", "hdfs://", "hdfs://a/b", "hdfs://a:x"])
-def test_a_default_file_system_that_is_not_hdfs_is_no_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: str
-) -> None:
+def test_a_default_file_system_without_hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: str) -> None:
     hadoop(tmp_path, monkeypatch, fs__defaultFS=default)
     with pytest.raises(Invalid, match=r"names no host, and fs\.defaultFS of the Hadoop configuration is"):
         open_files("hdfs:///ha")

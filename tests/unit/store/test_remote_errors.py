@@ -16,6 +16,7 @@ from store.errors import (
     AlreadyExists,
     ConnectionLost,
     DeadlineExceeded,
+    HasSnapshots,
     Invalid,
     NoSpace,
     NotFound,
@@ -52,8 +53,6 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextmanager
 def serving(handle: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Serve each connection with the function; give the address."""
-
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             handle(self.request)
@@ -69,8 +68,6 @@ def serving(handle: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def answering(status: str, body: bytes, *headers: str) -> Callable[[socket.socket], None]:
-    """Answer one HTTP request."""
-
     def handle(connection: socket.socket) -> None:
         _request(connection)
         head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers])
@@ -100,9 +97,6 @@ def closed_port() -> Iterator[str]:
         yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
-# No connection
-
-
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
 def test_nobody_there(scheme: str, name: str, closed_port: str) -> None:
@@ -115,8 +109,6 @@ def test_a_host_that_no_name_server_knows(scheme: str) -> None:
     with pytest.raises(NotSent):
         driver_of(f"{scheme}://no.such.host.invalid:8020/ha")().rename("a", "b")
 
-
-# Nonsense
 
 NONSENSE = {
     "nothing": b"",
@@ -175,9 +167,6 @@ def test_a_silent_name_node() -> None:
             files.write("a", b"1")
         end.set()
         files.close()
-
-
-# A lost answer
 
 
 class Relay:
@@ -246,9 +235,6 @@ def test_a_lost_answer_is_unknown_and_the_request_not_repeated(
     assert isinstance(error, ConnectionLost)
 
 
-# Several NameNodes
-
-
 def _name_nodes(*addresses: str) -> WebHdfsFiles:
     config = {"dfs.ha.namenodes.ns": ",".join(f"n{number}" for number in range(len(addresses)))}
     config |= {f"dfs.namenode.http-address.ns.n{number}": address for number, address in enumerate(addresses)}
@@ -302,8 +288,6 @@ def test_without_a_login() -> None:
         _name_nodes(address).rename("a", "b")
 
 
-# Texts
-
 SAYINGS = [
     ("java.io.FileNotFoundException", "rename source /a is not found.", NotFound),
     ("java.io.FileNotFoundException", "Path is not a file: /a", Invalid),
@@ -322,9 +306,36 @@ SAYINGS = [
     ("org.apache.hadoop.hdfs.protocol.DSQuotaExceededException", "The DiskSpace quota", NoSpace),
     ("org.apache.hadoop.hdfs.protocol.FSLimitException$PathComponentTooLongException", "The maximum", Invalid),
     ("org.apache.hadoop.hdfs.server.namenode.SafeModeException", "Cannot rename /a.", NotWritable),
+    (
+        "org.apache.hadoop.hdfs.protocol.SnapshotException",
+        "The directory /a cannot be deleted since /a is snapshottable and already has snapshots",
+        HasSnapshots,
+    ),
     ("org.apache.hadoop.ipc.StandbyException", "Operation category WRITE is not supported", NotWritable),
     ("org.apache.hadoop.ipc.RetriableException", "NameNode still not started", NotWritable),
 ]
+
+
+@pytest.mark.parametrize(
+    ("message", "ends"),
+    [
+        (
+            "The NameSpace quota (directories and files) of directory /a b/c is exceeded: quota=2 file count=3",
+            "free some names there, or raise the quota with `hdfs dfsadmin -setQuota NUMBER '/a b/c'`",
+        ),
+        (
+            "The DiskSpace quota of /a is exceeded: quota = 1 B but diskspace consumed = 384 MB",
+            "free some space there, or raise the quota with `hdfs dfsadmin -setSpaceQuota BYTES /a`",
+        ),
+        (
+            "The directory item limit of /a is exceeded: limit=120 items=120",
+            "free some of /a, or raise the NameNode's dfs.namenode.fs-limits.max-directory-items",
+        ),
+        ("No space left on device: '/a'", "free some space there"),
+    ],
+)
+def test_a_limit_that_is_reached_says_what_ends_that(message: str, ends: str) -> None:
+    assert str(NoSpace(message)) == f"{message}: {ends}"
 
 
 @pytest.mark.parametrize(("exception", "message", "kind"), SAYINGS)
@@ -380,9 +391,7 @@ class PanicException(BaseException):  # pyo3's name
         (KeyboardInterrupt(), KeyboardInterrupt),
     ],
 )
-def test_a_panic_is_an_unknown_outcome_and_what_is_no_answer_passes(
-    raised: BaseException, kind: type[BaseException]
-) -> None:
+def test_a_panic_is_unknown_and_what_is_no_answer_passes(raised: BaseException, kind: type[BaseException]) -> None:
     with pytest.raises(BaseException) as caught, _classified:  # noqa: PT011  # the kind is compared exactly
         raise raised
     assert type(caught.value) is kind
@@ -406,8 +415,6 @@ class Unsteady:
 
 
 class BytesReader(bytes):
-    """hdfs-native's reader of a file."""
-
     def read(self) -> bytes:
         return bytes(self)
 

@@ -111,7 +111,7 @@ def test_files_are_opened_where_they_are_mounted(hadoop: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "why"),
     [
-        ("viewfs://cluster/ha?x", "query"),
+        ("viewfs://cluster/ha?x", "where a URI"),
         ("viewfs://me@cluster/ha", "names a user"),
         ("viewfs://cluster/ha/../apps", "cannot be a root"),
         ("viewfs://cluster//ha", "cannot be a root"),

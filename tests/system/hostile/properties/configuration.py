@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
-import msgspec
 
 from ha.cli.options import LONGEST_S, Seconds, endpoints, printable
 from ha.config.addresses import parse_listen
 from ha.config.restart_strategy import INFINITE
-from ha.config.settings import Settings
+from ha.config.settings import reference
 from ha.config.sources import load
 from leader.errors import InvalidName, InvalidSettings
 from leader.layout.contact import MAX_PORT
@@ -28,7 +27,7 @@ from tests.system.hostile.properties.scratch import empty, file_of, scratch
 TYPICAL = ("files", "contender", "short_ttl", "stop_grace")
 """The other texts are accepted unchanged and checked later; the other numbers are checked in the same way."""
 
-NAMES = tuple(field.name for field in msgspec.structs.fields(Settings))
+NAMES = tuple(field.name for field in reference())
 
 
 def _loaded(arguments: Mapping[str, Any], environment: Mapping[str, str]) -> None:
@@ -38,11 +37,11 @@ def _loaded(arguments: Mapping[str, Any], environment: Mapping[str, str]) -> Non
         _one_sentence(error)
         return
     for name in NAMES:
-        value = getattr(settings, name)
+        value = settings.flat()[name]
         most = INFINITE if isinstance(value, int) else LONGEST  # a number of times, or of seconds
         assert isinstance(value, str) or 0 <= value <= most
-    assert check_word(settings.contender, "a contender") == settings.contender
-    given = msgspec.structs.asdict(settings)
+    assert check_word(settings.leadership.contender, "a contender") == settings.leadership.contender
+    given = settings.flat()
     assert load(given, {}) == settings, "what was read can be given again"
 
 
@@ -51,18 +50,15 @@ def _one_sentence(error: Exception) -> None:
 
 
 def toml(data: bytes) -> None:
-    """The content of ``ha.toml``."""
     _loaded({}, {"HA_CONFIG": str(file_of("ha.toml", data))})
 
 
 def environment(text: str) -> None:
-    """The value of a variable."""
     for name in TYPICAL:
         _loaded({}, {f"HA_{name.upper()}": text, "HA_CONFIG": str(empty())})
 
 
 def config_path(text: str) -> None:
-    """The path of the file."""
     if not text.startswith("/"):
         _loaded({}, {"HA_CONFIG": f"{scratch()}/none/{text}"})
 
@@ -75,7 +71,6 @@ def argument(text: str) -> None:
 
 
 def listen(text: str) -> None:
-    """The address of the HTTP API."""
     try:
         host, port = parse_listen(text)
     except InvalidSettings:
@@ -133,7 +128,6 @@ def seconds(text: str) -> None:
 
 
 def hadoop_xml(data: bytes) -> None:
-    """``core-site.xml``."""
     try:
         found = hadoop._read(file_of("core-site.xml", data))
     except Invalid:
@@ -148,12 +142,5 @@ def hadoop_xml(data: bytes) -> None:
 
 BYTES: tuple[Callable[[bytes], None], ...] = (toml, hadoop_xml)
 TEXTS: tuple[Callable[[str], None], ...] = (
-    environment,
-    config_path,
-    argument,
-    listen,
-    files_uri,
-    zookeeper_address,
-    endpoint_option,
-    seconds,
-)
+    environment, config_path, argument, listen, files_uri, zookeeper_address, endpoint_option, seconds,
+)  # fmt: skip

@@ -7,9 +7,10 @@ also a path that every driver accepts, and the copy in ZooKeeper can carry its c
 import ipaddress
 from contextlib import suppress
 
-from ha.checkpoints.closure import Closure, closure
-from ha.checkpoints.names import CheckpointFiles
-from ha.spark.commit_log import newest_batch
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.state_versions import closure
+from ha.spark.stored.commit_log import newest_batch
 from leader.errors import InvalidName
 from leader.job.grants import PastGrant
 from leader.job.status import Status, StatusEntry, pick
@@ -29,7 +30,6 @@ LONGEST = 512
 
 
 def leader_directory(text: str) -> None:
-    """A leader directory's name."""
     found = LeaderDirectory.parse(text)
     if found is not None:
         assert found.name == text
@@ -40,7 +40,6 @@ def leader_directory(text: str) -> None:
 
 
 def lease(text: str) -> None:
-    """A lease's name."""
     found = Lease.parse(text)
     if found is not None:
         assert found.name == text
@@ -50,7 +49,6 @@ def lease(text: str) -> None:
 
 
 def endpoint(text: str) -> None:
-    """An endpoint's name."""
     found = EndpointEntry.parse(text)
     if found is None:
         return
@@ -79,7 +77,6 @@ def contact(text: str) -> None:
 
 
 def escaped(text: str) -> None:
-    """An escaped text, and any text to be escaped."""
     with suppress(InvalidName):
         assert names.escape(names.unescape(text)) == text
     with suppress(InvalidName):
@@ -90,7 +87,6 @@ def escaped(text: str) -> None:
 
 
 def history(text: str) -> None:
-    """The name of a grant of the past."""
     found = PastGrant.parse(text, 0)
     if found is not None:
         directory = LeaderDirectory(found.epoch, found.session_id)

@@ -5,10 +5,8 @@ from contextlib import suppress
 
 from ha.agent import snapshots as wire
 from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin
-from ha.leadership.deadline_file import FARTHEST_S, DeadlineReader
-from ha.outputs import orc_footer
-from ha.outputs.parquet_footer import END, joined, length, parsed
-from ha.spark.relocate import relocated
+from ha.program.deadline_file import FARTHEST_S, DeadlineReader
+from ha.spark.stored.relocate import relocated
 from leader.election.attestation import SessionAttestor
 from leader.job import results
 from leader.layout import checkpoint_state, information
@@ -43,7 +41,6 @@ def leader_record(data: bytes) -> None:
 
 
 def checkpoints_record(data: bytes) -> None:
-    """The copy of the checkpoints."""
     found = checkpoint_state.decode(data, "orders")
     if found is None:
         return
@@ -148,35 +145,7 @@ def operator_metadata(data: bytes) -> None:
         assert relocated("hdfs://n:1/ha/orders/x/spark/daily", moved) == moved
 
 
-def parquet_footer(data: bytes) -> None:
-    """The footer of a Parquet file: of what is accepted a footer can be made, which is accepted likewise."""
-    end = len(data).to_bytes(4, "little") + b"PAR1"
-    with suppress(Invalid):
-        found = parsed(data + end)
-        made = joined([(found, 1000), (found, 500)])
-        assert length(made[-END:]) == len(made)
-        parsed(made)
-
-
-def orc_end(data: bytes) -> None:
-    """The end of an ORC file: likewise."""
-    said = b"\x08" + varint(len(data)) + b"\x10\x00\x82\xf4\x03\x03ORC"  # not compressed
-    end = data + said + bytes([len(said)])
-    with suppress(Invalid):
-        assert orc_footer.length(end) == len(end)
-        found = orc_footer.parsed(end)
-        made = orc_footer.joined([(found, 1000), (found, 500)])
-        assert orc_footer.length(made) == len(made)
-        orc_footer.parsed(made)
-
-
-def varint(number: int) -> bytes:
-    """Return a number as Protocol Buffers write it: 7 bits a byte, the lowest first."""
-    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
-
-
 ALL = (
-    *(parquet_footer, orc_end),
     *(leader_record, checkpoints_record, incarnation, belief, snapshot, beat, greeting),
     *(result, operator_metadata),
 )

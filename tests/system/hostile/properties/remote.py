@@ -43,7 +43,6 @@ class Canned(BaseAdapter):
         self.headers: dict[str, str] = {}
 
     def send(self, request: requests.PreparedRequest, *_: Any, **__: Any) -> requests.Response:
-        """Answer."""
         response = requests.Response()
         response.status_code = self.status
         response.headers.update(self.headers)
@@ -65,7 +64,6 @@ def _opened() -> tuple[WebHdfsFiles, Canned]:
 
 
 def answering(status: int, data: bytes, **headers: str) -> WebHdfsFiles:
-    """Return the files of a NameNode that gives this answer to every request."""
     files, canned = _opened()
     canned.status, canned.data, canned.headers = status, data, headers
     return files
@@ -116,7 +114,6 @@ def name_node_says(text: str) -> None:
 
 
 def hdfs_native_says(text: str) -> None:
-    """An error of hdfs-native, of any type."""
     for kind in (RuntimeError, OSError, FileNotFoundError, FileExistsError, ValueError):
         assert isinstance(_classify(kind(text)), StoreError)
     assert isinstance(_classify(RuntimeError(f'RPCError("{text}", "{text}")')), StoreError)

@@ -11,40 +11,52 @@ from urllib.parse import unquote
 from prometheus_client import CollectorRegistry
 from starlette.types import Message
 
+from ha.agent.agent import Agent
+from ha.agent.warmer import Subscriptions
 from ha.api import page
 from ha.api.http_api import HttpApi
+from ha.api.leaders import Leaders
 from ha.api.process import StatusSource
-from leader.errors import NoLeader, Unreachable
-from leader.layout.names import check_job
-from leader.lookup.answers import Answer, Source
+from ha.config.stores import Stores
+from leader.lookup.answers import Answer, Look, Source
+from store.clock import now
+from store.errors import Unknown
 from tests.system.hostile.properties.names import OWNER
+from tests.unit.ha.api.serving import status
 
 STATUSES = {200, 400, 403, 404, 405, 421, 503}
 
 HOSTILE_ADDRESS = 'host:1/\u2028"</script>\0\U0001f600'
 
 
-class FakeReader:
-    """Knows one job; checks names as the real reader does."""
+class FakeProcess:
+    metrics = SimpleNamespace(registry=CollectorRegistry())
 
-    def leader(self, job: str, timeout: float) -> Answer:
-        """Return the leader."""
-        del timeout
-        if check_job(job) == "orders":
-            return Answer(job, 7, OWNER, {"jobmaster": HOSTILE_ADDRESS}, Source.HDFS, 0.1, verified=True)
-        if job == "free":
-            raise NoLeader("Nobody leads it.")
-        raise Unreachable("No store answered.")
+    @property
+    def stores(self) -> Stores:
+        raise Unknown("No store answers.")
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        return {"orders": status("orders", leads=True, epoch=7)}
+
+
+class FakeAgent:
+    """Knows the leader of one job, nothing of another one, and that nobody leads any other."""
+
+    def __init__(self) -> None:
+        self.subscriptions = Subscriptions()
+        self.warmer = SimpleNamespace(want=lambda _: True)
+
+    def latest(self, job: str) -> Look | None:
+        """Return the last look at a job, if there was one."""
+        if job == "gone":
+            return None
+        leads = Answer(job, 7, OWNER, {"jobmaster": HOSTILE_ADDRESS}, Source.HDFS, 0.1, verified=True)
+        return Look(now(), leads if job == "orders" else None, True, None)
 
 
 def api() -> HttpApi:
-    """Return the API of a process that contends for one job, on a free port."""
-    process = SimpleNamespace(
-        reader=FakeReader(),
-        statuses=lambda: {"orders": {"job": "orders", "endpoints": {"jobmaster": HOSTILE_ADDRESS}}},
-        metrics=SimpleNamespace(registry=CollectorRegistry()),
-    )
-    return HttpApi(cast(StatusSource, process), "127.0.0.1:0")
+    return HttpApi(cast(StatusSource, FakeProcess()), "127.0.0.1:0", Leaders(cast(Agent, FakeAgent())))
 
 
 @cache
@@ -55,7 +67,6 @@ def _service() -> tuple[HttpApi, asyncio.Runner]:
 def ask(
     method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]] = (), body: bytes = b""
 ) -> tuple[int, bytes]:
-    """Send one request as uvicorn does; returns status and body."""
     served, runner = _service()
     raw_path, _, query = target.partition(b"?")
     scope = {
@@ -93,7 +104,7 @@ def request(data: bytes) -> None:
     method, target, name, value, body = (data.split(b"\n", 4) + [b""] * 5)[:5]
     status, answer = ask(
         method.decode("ascii", "ignore").upper(),
-        target if target.startswith(b"/") else b"/v1/jobs/" + target,
+        target if target.startswith(b"/") else b"/api/v1/jobs/" + target,
         [(name.lower(), value), (b"host", b"localhost")],
         body,
     )
@@ -105,7 +116,7 @@ def request(data: bytes) -> None:
 
 def leader(data: bytes) -> None:
     """The leader of a job of any name: the answer is always JSON."""
-    status, answer = ask("GET", b"/v1/jobs/" + data.replace(b"?", b"").replace(b"/", b"") + b"/leader")
+    status, answer = ask("GET", b"/api/v1/jobs/" + data.replace(b"?", b"").replace(b"/", b"") + b"/leader?wait=0")
     assert status in STATUSES, status
     if status != 404 or answer != b"Not Found":
         json.loads(answer)

@@ -24,7 +24,6 @@ def clean(spark: SparkSession, leadership: Leadership) -> Any:
 
 @job.query(reads=["middle"], writes=["out"])
 def sums(spark: SparkSession, leadership: Leadership) -> Any:
-    """Publish the sums of all numbers so far, with state."""
     rows = spark.readStream.schema("value long, batch long").option("maxFilesPerTrigger", 2).json(middle)
     found = rows.groupBy((F.col("value") % 3).alias("key")).agg(F.sum("value").alias("sum"), F.count("*").alias("n"))
     output = ha.spark.Output(leadership, target, name="sums")

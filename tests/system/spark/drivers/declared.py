@@ -15,7 +15,6 @@ job = ha.spark.Job(name)
 
 @job.query(reads=[source], writes=[target])
 def lines(spark: SparkSession, leadership: ha.Leadership) -> DataStreamWriter:
-    """Publish the lines."""
     read = spark.readStream.option("maxFilesPerTrigger", 1).text(source)
     return read.writeStream.foreachBatch(ha.spark.Output(leadership, target, source="text"))
 

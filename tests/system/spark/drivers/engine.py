@@ -23,7 +23,6 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 @job.query(reads=[source])
 def words(spark: SparkSession, _: ha.Leadership) -> DataStreamWriter:
-    """Count the lines."""
     read = spark.readStream.option("maxFilesPerTrigger", 1).text(source)
     counted = read.groupBy("value").agg(count("*"))
     return counted.writeStream.outputMode("update").format("noop").trigger(processingTime="500 milliseconds")
@@ -31,7 +30,6 @@ def words(spark: SparkSession, _: ha.Leadership) -> DataStreamWriter:
 
 @job.query(reads=[source])
 def spelt(spark: SparkSession, _: ha.Leadership) -> DataStreamWriter:
-    """Spell the lines, in Python."""
     spell = udf(" ".join)
     read = spark.readStream.option("maxFilesPerTrigger", 1).text(source)
     return read.select(spell("value")).writeStream.format("noop").trigger(processingTime="500 milliseconds")
@@ -39,7 +37,6 @@ def spelt(spark: SparkSession, _: ha.Leadership) -> DataStreamWriter:
 
 @job.query(reads=[source], writes=[target])
 def lines(spark: SparkSession, leadership: ha.Leadership) -> DataStreamWriter:
-    """Publish the lines."""
     read = spark.readStream.option("maxFilesPerTrigger", 1).text(source)
     return read.writeStream.foreachBatch(ha.spark.Output(leadership, target, source="text"))
 

@@ -26,7 +26,7 @@ def fail_once(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
 
 flaky = lines.selectExpr("value", "substr(value, 1, 1) part").mapInArrow(fail_once, "value string, part string")
 sink = flaky.writeStream.queryName("lines").format("ha").option("path", target).option("format", "text")
-query = sink.option("partitionBy", "part").start()
+query = sink.partitionBy("part").start()
 while not query.awaitTermination(1):
     if query.lastProgress and query.lastProgress["batchId"] >= 2:
         query.processAllAvailable()

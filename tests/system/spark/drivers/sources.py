@@ -18,8 +18,6 @@ AFTER = {"old": "b a", "new": "c b a", "same": "a b", "renamed": "a=z b"}
 
 
 def declare(job: ha.spark.Job, source: Path, queries: dict[str, str], sink: Callable[[str, DataFrame], object]) -> None:
-    """Declare queries that read all that there is."""
-
     def query(name: str, sources: str) -> None:
         @job.query(name=name)
         def _(spark: SparkSession, leadership: Leadership) -> Any:

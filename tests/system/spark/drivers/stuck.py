@@ -17,8 +17,6 @@ job = ha.spark.Job(name)
 
 @job.query(reads=["in"], writes=["out"])
 def lines(spark: SparkSession, _: ha.Leadership) -> Any:
-    """Hang in the driver."""
-
     def wait(_: DataFrame, __: int) -> None:
         time.sleep(1000.0)
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import ha.spark
 from ha.outputs.partition_commit import METASTORE, CommittedPartition
-from ha.spark import metastore
+from ha.spark.outputs import metastore
 from tests.system.spark.conftest import SETTINGS
 
 job, source, target, server, fault = sys.argv[1:]
@@ -23,7 +23,6 @@ added: list[str] = []
 
 
 def add_with_fault(spark: SparkSession, table: str, partition: CommittedPartition) -> None:
-    """Be killed before the partition is added, or fail after it."""
     if fault == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     add(spark, table, partition)
@@ -33,7 +32,6 @@ def add_with_fault(spark: SparkSession, table: str, partition: CommittedPartitio
 
 
 def tell() -> None:
-    """Print the rows of the table."""
     found = sorted((row.day, row.batch, row.text) for row in spark.table("orders").collect())
     print(json.dumps(found), flush=True)  # noqa: T201  # the test reads it
 

@@ -33,7 +33,7 @@ def test_a_contender_is_told_what_the_sidecar_is_told(monkeypatch: pytest.Monkey
     monkeypatch.setenv("HA_ZOOKEEPER", "localhost:1")
     monkeypatch.setenv("HA_SESSION_TIMEOUT", "6")
     task = parse("it", ["job-1", "--contender", "a", "--", "run", "--", "this"])
-    assert (task.job, task.settings.contender, task.command) == ("job-1", "a", ["run", "--", "this"])
+    assert (task.job, task.settings.leadership.contender, task.command) == ("job-1", "a", ["run", "--", "this"])
     assert task.grace == 2.0  # a third of the session timeout is shorter than the usual 3 s
     monkeypatch.setenv("HA_STOP_GRACE", "1")
     assert parse("it", ["job-1", "--", "run"]).grace == 1.0

@@ -6,10 +6,9 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from ha.agent.agent import Agent, snapshot_of
+from ha.agent.agent import ASKS_WITHIN_S, Agent, snapshot_of
 from ha.agent.standalone import agent_of, reader_of
 from ha.agent.warmer import KEPT_FOR, MAX_JOBS, Warmer
 from ha.client import Client
@@ -17,10 +16,11 @@ from ha.config.settings import Settings
 from ha.config.snapshot_dir import LEADER
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.spark.worker.lookups import CachingClient
+from ha.spark.tasks.lookups import CachingClient
 from leader.errors import NoLeader, Unreachable
 from leader.layout.information import LeaderInformation
 from leader.lookup.answers import Answer, Known, Look, Source
+from leader.lookup.rate_limit import JOB_PAUSE_S
 from leader.lookup.reader import Reader
 from store.clock import now
 from store.files import Entry
@@ -37,11 +37,6 @@ LONG = 20.0
 def settings(quick: Path, tmp_path: Path) -> Settings:
     del quick
     return load({"snapshots": str(tmp_path / "snapshots"), "audit": 10 * LONG})
-
-
-@pytest.fixture
-def led(quick: Path) -> Led:
-    return Led(quick)
 
 
 class Host:
@@ -61,14 +56,18 @@ class Host:
         return made
 
     def writing(self, *jobs: str) -> Agent:
-        """Return an agent that writes already."""
         made = self.agent(*jobs)
         wait_until(lambda: made.writes, what="it writes")
         return made
 
+    def keeping(self, led: Led) -> Agent:
+        led.claim("orders", "a:1")
+        made = self.writing("orders")
+        wait_until(self.told("orders"))
+        return made
+
     def told(self, job: str) -> Callable[[], bool]:
-        """Whether there is a snapshot of the job."""
-        return lambda: bool(list(Path(self.settings.snapshots).glob(f"*/{LEADER}{job}")))
+        return lambda: bool(list(Path(self.settings.leadership.snapshots).glob(f"*/{LEADER}{job}")))
 
     def end(self) -> None:
         for agent in self._agents:
@@ -111,13 +110,8 @@ def told(answer: Answer) -> tuple[int, str, str, Source]:
     return answer.epoch, answer.session_id, answer.endpoints["rest"], answer.source
 
 
-# --- what readers are told
-
-
 def test_a_job_that_was_named_is_answered_from_its_snapshot(led: Led, host: Host, client: Client) -> None:
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+    host.keeping(led)
     answer = client.leader("orders", PATIENCE)
     assert told(answer) == (1, session(1), "a:1", Source.SNAPSHOT)
     assert answer.verified
@@ -131,12 +125,8 @@ def test_a_job_that_nobody_named_is_kept_once_somebody_asks(led: Led, host: Host
     wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
 
 
-def test_a_lookup_that_an_agent_answers_asks_no_store(
-    led: Led, host: Host, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    led.claim("orders", "a:1")
-    agent = host.writing("orders")
-    wait_until(host.told("orders"))
+def test_an_agents_answer_asks_no_store(led: Led, host: Host, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = host.keeping(led)
     counting = Counting(monkeypatch)
     agent.warmer.close()  # its own looks are not to be counted
     wait_until(lambda: not any(thread.name.startswith("ha-warm") for thread in threading.enumerate()))
@@ -147,11 +137,9 @@ def test_a_lookup_that_an_agent_answers_asks_no_store(
 
 
 def test_a_client_with_an_agent_opens_no_session(led: Led, settings: Settings) -> None:
-    away = msgspec.structs.replace(settings, zookeeper="127.0.0.1:1")
+    away = settings.replace(zookeeper="127.0.0.1:1")
     host = Host(away)
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+    host.keeping(led)
     with Client(away) as client:
         assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
         zookeeper = client._stores.zookeeper
@@ -164,9 +152,7 @@ def test_a_client_with_an_agent_opens_no_session(led: Led, settings: Settings) -
 
 @pytest.mark.slow
 def test_the_next_leader_and_none_at_all(led: Led, host: Host, client: Client) -> None:
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+    host.keeping(led)
     assert client.leader("orders", PATIENCE).epoch == 1
     led.publish("orders", "a:2", version=2)
     wait_until(lambda: told(client.leader("orders", PATIENCE)) == (1, session(1), "a:2", Source.SNAPSHOT))
@@ -189,12 +175,8 @@ def test_the_next_leader_and_none_at_all(led: Led, host: Host, client: Client) -
     assert client.leader("orders", PATIENCE).epoch == 3
 
 
-def test_a_reader_that_knew_a_leader_waits_for_the_one_that_the_agent_hears_of(
-    led: Led, host: Host, client: Client
-) -> None:
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+def test_a_reader_that_knew_a_leader_waits_for_the_agents_next_one(led: Led, host: Host, client: Client) -> None:
+    host.keeping(led)
     client.leader("orders", PATIENCE)
     led.release("orders")
     timer = threading.Timer(0.0, lambda: led.claim("orders", "b:1"))
@@ -212,9 +194,7 @@ def test_a_job_that_is_not_there_has_no_leader(host: Host, client: Client) -> No
 
 
 def test_a_watch_is_told_what_the_agent_hears(led: Led, host: Host, client: Client) -> None:
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+    host.keeping(led)
     answers = client.watch("orders")
     first = next(answers)
     assert first is not None
@@ -229,8 +209,8 @@ def test_a_watch_is_told_what_the_agent_hears(led: Led, host: Host, client: Clie
 def test_a_worker_reads_snapshots_and_does_not_go_back_when_there_are_none(
     led: Led, host: Host, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for field in msgspec.structs.fields(Settings):
-        monkeypatch.setenv(f"HA_{field.name.upper()}", str(getattr(settings, field.name)))
+    for name, value in settings.flat().items():
+        monkeypatch.setenv(f"HA_{name.upper()}", str(value))
     led.claim("orders", "a:1")
     worker = CachingClient(())
     try:
@@ -245,11 +225,9 @@ def test_a_worker_reads_snapshots_and_does_not_go_back_when_there_are_none(
         worker.close()
 
 
-def test_a_worker_whose_agent_says_that_nobody_leads(
-    led: Led, host: Host, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for field in msgspec.structs.fields(Settings):
-        monkeypatch.setenv(f"HA_{field.name.upper()}", str(getattr(settings, field.name)))
+def test_an_agent_that_names_nobody(led: Led, host: Host, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in settings.flat().items():
+        monkeypatch.setenv(f"HA_{name.upper()}", str(value))
     led.claim("orders", "a:1")
     led.release("orders")
     host.writing("orders")
@@ -263,13 +241,8 @@ def test_a_worker_whose_agent_says_that_nobody_leads(
         worker.close()
 
 
-# --- R1 to R4
-
-
 def test_a_snapshot_older_than_what_is_known_is_not_taken(led: Led, host: Host, client: Client) -> None:
-    led.claim("orders", "a:1")
-    agent = host.writing("orders")
-    wait_until(host.told("orders"))
+    agent = host.keeping(led)
     assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
     agent.warmer.close()
     led.claim("orders", "b:1")
@@ -307,13 +280,15 @@ def test_a_look_that_took_too_long_is_too_old_when_it_is_written() -> None:
         assert snapshot_of("orders", look, 3.0).good_until == 103.0
 
 
-# --- lookups go on
+def test_that_nobody_leads_is_good_until_hdfs_should_have_been_asked_again() -> None:
+    """Found by the simulator: the look only repeats what HDFS said before, and its agent falls asleep."""
+    look = Look(100.0, None, reached=True, known=None, asked=98.0)
+    assert snapshot_of("orders", look, 3.0).good_until == pytest.approx(98.0 + JOB_PAUSE_S + ASKS_WITHIN_S)
+    assert snapshot_of("orders", look, 0.5).good_until == 100.5
 
 
 def test_an_agent_that_ends_is_missed_by_nobody(led: Led, host: Host, client: Client) -> None:
-    led.claim("orders", "a:1")
-    agent = host.writing("orders")
-    wait_until(host.told("orders"))
+    agent = host.keeping(led)
     assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
     agent.close()
     assert told(client.leader("orders", PATIENCE)) == (1, session(1), "a:1", Source.HDFS)
@@ -355,24 +330,20 @@ def test_an_agent_that_waits_for_its_turn_wakes_once_a_second(host: Host) -> Non
 
 
 def test_a_directory_that_cannot_be_written(led: Led, host: Host, client: Client, settings: Settings) -> None:
-    Path(settings.snapshots).write_text("a file is in the way")
+    Path(settings.leadership.snapshots).write_text("a file is in the way")
     led.claim("orders", "a:1")
     agent = host.agent("orders")
-    wait_until(lambda: agent._last_complaint)
+    wait_until(lambda: agent._outage.lasts)
     assert told(client.leader("orders", PATIENCE)) == (1, session(1), "a:1", Source.HDFS)
-    Path(settings.snapshots).unlink()
+    Path(settings.leadership.snapshots).unlink()
     wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["deletes", "renames"])
-def test_a_directory_that_somebody_takes_away_is_made_again(
-    what: str, led: Led, host: Host, client: Client, settings: Settings
-) -> None:
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
-    (path,) = Path(settings.snapshots).iterdir()
+def test_a_lost_directory_is_made_again(what: str, led: Led, host: Host, client: Client, settings: Settings) -> None:
+    host.keeping(led)
+    (path,) = Path(settings.leadership.snapshots).iterdir()
     assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
     if what == "deletes":
         shutil.rmtree(path)
@@ -384,23 +355,17 @@ def test_a_directory_that_somebody_takes_away_is_made_again(
         wait_until(lambda: other.leader("orders", PATIENCE).source is Source.SNAPSHOT)
 
 
-def test_a_damaged_snapshot_is_asked_of_the_stores_and_written_anew(
-    led: Led, host: Host, client: Client, settings: Settings
-) -> None:
-    led.claim("orders", "a:1")
-    agent = host.writing("orders")
-    wait_until(host.told("orders"))
+def test_a_damaged_snapshot_is_written_again(led: Led, host: Host, client: Client, settings: Settings) -> None:
+    agent = host.keeping(led)
     agent.warmer.close()
-    (path,) = Path(settings.snapshots).glob(f"*/{LEADER}orders")
+    (path,) = Path(settings.leadership.snapshots).glob(f"*/{LEADER}orders")
     path.write_bytes(path.read_bytes().replace(b"a:1", b"x:1"))
     assert told(client.leader("orders", PATIENCE)) == (1, session(1), "a:1", Source.HDFS)
 
 
 def test_switched_off_nothing_is_written_nor_read(led: Led, host: Host, settings: Settings) -> None:
-    off = msgspec.structs.replace(settings, snapshots="off")
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+    off = settings.replace(snapshots="off")
+    host.keeping(led)
     with Client(off) as client:
         assert client.leader("orders", PATIENCE).source is Source.HDFS
     agent = host.agent("orders", settings=off)
@@ -413,11 +378,9 @@ def test_while_no_store_answers_the_snapshot_is_good_until_its_deadline_and_then
     led: Led, quick: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del quick
-    brief = msgspec.structs.replace(settings, snapshot_fresh=1.0)
+    brief = settings.replace(audit=10.0)
     host = Host(brief)
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+    host.keeping(led)
     counting = Counting(monkeypatch)
     counting.broken = True
     with Client(brief) as client:
@@ -436,9 +399,7 @@ def test_while_no_store_answers_the_snapshot_is_good_until_its_deadline_and_then
 
 
 def test_a_forked_child_reads_snapshots_as_its_parent_does(led: Led, host: Host, client: Client) -> None:
-    led.claim("orders", "a:1")
-    host.writing("orders")
-    wait_until(host.told("orders"))
+    host.keeping(led)
     assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
     child = os.fork()
     if child == 0:
@@ -449,12 +410,7 @@ def test_a_forked_child_reads_snapshots_as_its_parent_does(led: Led, host: Host,
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-# --- bounds
-
-
 class Still:
-    """A reader whose looks find nothing."""
-
     def looks(self, job: str, stop: threading.Event, timeout: float = 2.0, *, every: float = 1.0) -> Iterator[Look]:
         del timeout, every
         yield Look(now(), None, reached=bool(job), known=None)

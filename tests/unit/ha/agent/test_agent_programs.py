@@ -1,9 +1,7 @@
-"""The agent as a program: ``ha agent``, and the agent of ``ha run``."""
+"""The agent as a program: ``ha host agent``, and the agent of ``ha run``."""
 
 import signal
 from pathlib import Path
-
-import pytest
 
 from ha.client import Client
 from ha.config.sources import load
@@ -14,16 +12,11 @@ from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import PATIENCE, wait_until
 
 
-@pytest.fixture
-def led(quick: Path) -> Led:
-    return Led(quick)
-
-
 def test_ha_agent_killed_frozen_and_started_again(led: Led, workplace: Workplace, tmp_path: Path) -> None:
     given = {"HA_SNAPSHOTS": str(tmp_path / "snapshots"), "HA_AUDIT": "10"}
     led.claim("orders", "a:1")
     settings = load({"files": led.files.uri, "snapshots": given["HA_SNAPSHOTS"], "audit": 10})
-    first = workplace.ha("agent", "orders", "--files", led.files.uri, **given)
+    first = workplace.ha("host", "agent", "orders", "--files", led.files.uri, **given)
     with Client(settings) as client:
 
         def source(wanted: Source) -> bool:
@@ -39,7 +32,7 @@ def test_ha_agent_killed_frozen_and_started_again(led: Led, workplace: Workplace
         first.send(signal.SIGKILL)
         first.wait()
         wait_until(lambda: source(Source.HDFS))
-        second = workplace.ha("agent", "--files", led.files.uri, **given)
+        second = workplace.ha("host", "agent", "--files", led.files.uri, **given)
         wait_until(lambda: source(Source.SNAPSHOT), what=second.said)
         second.send(signal.SIGTERM)
         assert second.wait() == 0

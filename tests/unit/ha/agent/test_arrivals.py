@@ -28,8 +28,6 @@ def place(tmp_path: Path) -> Path:
 
 
 class Waiting:
-    """Waits for the snapshots of a job."""
-
     def __init__(self, arrived: Arrivals, job: str = "orders") -> None:
         self._arrived, self._job = arrived, job
         self.changed = threading.Event()

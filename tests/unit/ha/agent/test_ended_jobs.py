@@ -17,8 +17,6 @@ ENDED = [each for each in Status if each.globally_terminal]
 
 
 class Agent:
-    """An agent's knowledge, and a clock."""
-
     def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = 100.0
         self.lists = 0

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ha.agent.finder import ASK_AGAIN, MAX_REMEMBERED, NO_WAIT_FOR, OPEN_AGAIN, WANTED_EVERY, SnapshotFinder
+from ha.agent.finder import (
+    ASK_AGAIN,
+    MAX_REMEMBERED,
+    NO_WAIT_FOR,
+    OPEN_AGAIN,
+    TIME_ENOUGH,
+    WANTED_EVERY,
+    SnapshotFinder,
+)
 from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin, decode, encode
 from ha.agent.writer import SnapshotWriter
 from ha.config.snapshot_dir import LEADER, WANTED, SnapshotDirectory, snapshot_directory
@@ -64,9 +72,7 @@ def test_a_written_snapshot_is_found(writer: SnapshotWriter, finder: SnapshotFin
     assert finder.find("other") is None
 
 
-def test_it_is_used_until_its_deadline_and_not_before_it_was_told(
-    writer: SnapshotWriter, finder: SnapshotFinder, clock: At
-) -> None:
+def test_it_is_used_from_when_it_was_told_to_its_end(writer: SnapshotWriter, finder: SnapshotFinder, clock: At) -> None:
     writer.write(snapshot(at=1000.0))
     clock.at = 999.9
     assert finder.find("orders") is None, "told in the future: of another clock"
@@ -78,17 +84,13 @@ def test_it_is_used_until_its_deadline_and_not_before_it_was_told(
     assert finder.find("orders") == snapshot(at=1003.0)
 
 
-def test_an_agent_that_corrects_too_late_is_not_listened_to(
-    writer: SnapshotWriter, place: SnapshotDirectory, clock: At
-) -> None:
+def test_an_agent_that_corrects_late_is_not_heard(writer: SnapshotWriter, place: SnapshotDirectory, clock: At) -> None:
     writer.write(snapshot())
     assert SnapshotFinder(place, AUDIT, clock).find("orders") is not None
     assert SnapshotFinder(place, AUDIT - 1, clock).find("orders") is None
 
 
-def test_another_boot_another_cluster_another_job(
-    writer: SnapshotWriter, place: SnapshotDirectory, finder: SnapshotFinder
-) -> None:
+def test_another_boot_cluster_or_job(writer: SnapshotWriter, place: SnapshotDirectory, finder: SnapshotFinder) -> None:
     del writer
     ours = Origin(place.cluster, place.boot)
     for origin in (Origin("0" * 16, place.boot), Origin(place.cluster, "before.1"), Origin("", "")):
@@ -100,9 +102,7 @@ def test_another_boot_another_cluster_another_job(
     assert finder.find("orders") == snapshot()
 
 
-def test_half_a_file_is_nothing_whichever_half(
-    writer: SnapshotWriter, place: SnapshotDirectory, finder: SnapshotFinder
-) -> None:
+def test_half_a_file_is_nothing(writer: SnapshotWriter, place: SnapshotDirectory, finder: SnapshotFinder) -> None:
     del writer
     ours = Origin(place.cluster, place.boot)
     whole = encode(snapshot(), ours, AUDIT)
@@ -175,9 +175,7 @@ def test_a_finder_never_blocks_on_something_that_is_no_file(
     assert finder.find("orders") is None
 
 
-def test_a_directory_that_was_deleted_and_made_again(
-    place: SnapshotDirectory, finder: SnapshotFinder, clock: At
-) -> None:
+def test_a_directory_that_was_made_again(place: SnapshotDirectory, finder: SnapshotFinder, clock: At) -> None:
     first = SnapshotWriter(place, AUDIT)
     first.write(snapshot())
     assert finder.find("orders") is not None
@@ -196,16 +194,11 @@ def test_a_directory_that_was_deleted_and_made_again(
     second.close()
 
 
-# --- asking the agent
-
-
 def marks(place: SnapshotDirectory) -> set[str]:
     return {path.name.removeprefix(WANTED) for path in place.path.iterdir() if path.name.startswith(WANTED)}
 
 
-def test_without_an_agent_nothing_is_asked_nor_made(
-    place: SnapshotDirectory, finder: SnapshotFinder, clock: At
-) -> None:
+def test_without_an_agent_nothing_is_made(place: SnapshotDirectory, finder: SnapshotFinder, clock: At) -> None:
     assert finder.ask("orders", 0.3) is None
     assert not place.base.exists()
     SnapshotWriter(place, AUDIT).close()
@@ -231,6 +224,15 @@ def test_an_agent_that_is_frozen_is_not_asked_for_long(
     clock.at += NO_WAIT_FOR
     assert finder.ask("orders", 0.3) is None, "and by now there is no agent"
     assert len(clock.slept) == waited
+
+
+def test_a_lookup_with_little_time_holds_up_no_other(writer: SnapshotWriter, finder: SnapshotFinder, clock: At) -> None:
+    writer.beat(clock.at + 2 * ASK_AGAIN, "")
+    assert finder.ask("orders", TIME_ENOUGH / 10) is None
+    clock.at += ASK_AGAIN
+    before = sum(clock.slept)
+    assert finder.ask("orders", 0.3) is None
+    assert sum(clock.slept) - before == pytest.approx(0.3)
 
 
 def test_a_finder_waits_for_the_agents_snapshot(
@@ -269,9 +271,6 @@ def test_of_many_names_little_is_remembered(writer: SnapshotWriter, finder: Snap
     assert finder.find("orders") == snapshot()
 
 
-# --- the one that writes
-
-
 def test_one_of_two_writes_and_the_other_takes_its_place(place: SnapshotDirectory, finder: SnapshotFinder) -> None:
     first = SnapshotWriter(place, AUDIT)
     first.write(snapshot())
@@ -308,9 +307,6 @@ def test_only_its_user_can_read_the_default_place(place: SnapshotDirectory, writ
     assert default.mode == 0o700
     assert str(os.geteuid()) in default.base.name
     assert stat.S_IMODE(place.path.stat().st_mode) == 0o755, "a directory that was named is for all to read"
-
-
-# --- which agents are one's own
 
 
 def test_each_cluster_has_a_directory_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from ha.agent import session_socket
 from ha.agent.borrower import Borrower
-from ha.agent.lender import Lender
+from ha.agent.lender import Lender, send
 from ha.agent.session_socket import LOCK, MOST_LINE_BYTES, SOCKET, Hello, Word, lends, line
 from ha.config.snapshot_dir import SnapshotDirectory
 from leader.contender.contender import Contender
@@ -58,8 +58,6 @@ def lender(runtime: Runtime, place: SnapshotDirectory) -> Iterator[Lender]:
 
 
 class Member:
-    """A contender that remembers what it is lent."""
-
     def __init__(self, runtime: Runtime, place: SnapshotDirectory) -> None:
         self.lent: list[Lent | None] = []
         self.contender = Contender.make(runtime, "a", Timing(), borrows=True)
@@ -91,9 +89,7 @@ def test_the_socket_is_for_its_user_alone_and_goes_with_the_lender(runtime: Runt
     assert [each.name for each in place.path.iterdir()] == [LOCK]
 
 
-def test_one_agent_lends_and_another_takes_its_place(
-    runtime: Runtime, place: SnapshotDirectory, lender: Lender
-) -> None:
+def test_an_agent_lends_and_one_takes_its_place(runtime: Runtime, place: SnapshotDirectory, lender: Lender) -> None:
     second = Lender(runtime, "second", Timing(), place)
     runtime.ask(lambda: None, WITHIN_S)
     assert (lender.lends, second.lends) == (True, False)
@@ -108,12 +104,10 @@ def test_a_socket_that_somebody_removes_is_made_again(place: SnapshotDirectory, 
     assert lender.lends
 
 
-def test_a_member_joins_hears_what_is_lent_and_is_told_when_that_ends(
-    runtime: Runtime, lender: Lender, member: Member
-) -> None:
+def test_a_member_joins_and_hears_what_is_lent_and_its_end(runtime: Runtime, lender: Lender, member: Member) -> None:
     until(lambda: lender.members == 1, "it has joined")
     lent = Lent("cafe0123-1001-1", 107.5, 100.25, 10.0)
-    runtime.post(lambda: next(iter(lender._ways)).lend(lent))
+    runtime.post(lambda: send(next(iter(lender._joined)), lent))
     until(lambda: member.lent, "it is told")
     assert member.lent == [lent]
     lender.close()
@@ -167,9 +161,9 @@ def test_a_member_that_reads_nothing_is_parted(
         until(lambda: lender.members == 1, "it has joined")
 
         def lend_much() -> None:
-            for way in list(lender._ways):
+            for joined in list(lender._joined):
                 for number in range(10_000):
-                    way.lend(Lent("cafe0123-1001-1", float(number), 100.0, 10.0))
+                    send(joined, Lent("cafe0123-1001-1", float(number), 100.0, 10.0))
 
         runtime.post(lend_much)
         until(lambda: lender.members == 0, "it is parted")

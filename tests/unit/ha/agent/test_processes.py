@@ -16,8 +16,6 @@ WORD = "ab" * 16
 
 
 class Process:
-    """A process that greets, as far as others can see."""
-
     def __init__(self) -> None:
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.contact = ContactAddress("127.0.0.1", self.listening.getsockname()[1], WORD)
@@ -93,7 +91,7 @@ def test_a_forked_child_follows_with_a_thread_of_its_own(process: Process) -> No
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.parametrize(("suspicion", "follows"), [("on", True), ("off", False)])
+@pytest.mark.parametrize(("suspicion", "follows"), [("true", True), ("false", False)])
 def test_the_setting_suspicion_switches_it_off(suspicion: str, follows: bool) -> None:
     settings: Settings = load({"suspicion": suspicion})
     assert (processes_of(settings) is not None) is follows

@@ -1,5 +1,6 @@
 """A served API over real jobs in a directory, and a client of it."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -9,12 +10,14 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
+from ha.agent.standalone import agent_of, reader_of
 from ha.api.http_api import HttpApi
+from ha.api.leaders import Leaders
 from ha.api.process import StatusSource
+from ha.config.server_access import access_of
 from ha.config.settings import Settings
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.listening.access import access_of
 from tests.unit.ha.waiting import PATIENCE
 
 OPERATE = "a-token-that-operates"
@@ -23,15 +26,18 @@ OPERATE = "a-token-that-operates"
 class Served:
     """An API of a process that contends for nothing unless it is told to."""
 
-    def __init__(self, tokens: str = "") -> None:
+    def __init__(self, tokens: str = "", **settings: Any) -> None:
         self.token = OPERATE if tokens else ""
-        self.settings: Settings = load({"http_operate_tokens": tokens} if tokens else {})
+        given = {"http_operate_tokens": tokens} if tokens else {}
+        self.settings: Settings = load({**given, **settings, "http_savepoint_roots": "hdfs://far, hdfs:///saved/"})
         self.stores = Stores(self.settings)
         self.contends: dict[str, dict[str, Any]] = {}
         process = SimpleNamespace(
             statuses=lambda: self.contends, stores=self.stores, metrics=SimpleNamespace(registry=CollectorRegistry())
         )
-        self.api = HttpApi(cast(StatusSource, process), "127.0.0.1:0", None, access_of(self.settings))
+        self.agent = agent_of(self.stores, reader_of(self.stores), [])
+        self.leaders = Leaders(self.agent)
+        self.api = HttpApi(cast(StatusSource, process), "127.0.0.1:0", self.leaders, access_of(self.settings))
         self.api.start()
         self.port = int(self.api.address.rpartition(":")[2])
 
@@ -39,8 +45,15 @@ class Served:
     def url(self) -> str:
         return f"http://{self.api.address}"
 
-    def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+    def raw(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        """Ask as anybody; return the answer, and its body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer, answer.read()
 
     def ask(
         self,
@@ -54,20 +67,15 @@ class Served:
         token = self.token if token is None else token
         sent = {"Authorization": f"Bearer {token}"} if token else {}
         sent |= {"Content-Type": "application/json"} if body is not None else {}
-        connection = self.connect()
-        try:
-            said = json.dumps(body) if isinstance(body, dict) else body
-            connection.request(method, path, cast(Any, said), {**sent, **(headers or {})})
-            answer = connection.getresponse()
-            data = answer.read()
-            return answer.status, json.loads(data) if data else None
-        finally:
-            connection.close()
+        said = json.dumps(body) if isinstance(body, dict) else body
+        answer, data = self.raw(method, path, said, {**sent, **(headers or {})})
+        return answer.status, json.loads(data) if data else None
 
     def get(self, path: str, token: str | None = None) -> tuple[int, Any]:
         return self.ask("GET", path, token=token)
 
     def close(self) -> None:
+        self.agent.close()
         self.api.close()
         self.stores.close()
 

@@ -48,10 +48,10 @@ def test_each_line_is_answered(served: Served, quick: Path) -> None:
     (leader,) = (quick / "orders").iterdir()
     until_batch(HDFS, 2).write_to(leader / "spark/daily")
     served.contends["orders"] = status("orders", leads=True, epoch=1)
-    Led(quick).claim("orders.replica", "a:1")
+    Led(quick).claim("orders.replica", "a:1", contender="host-a")
     (replica,) = (quick / "orders.replica").iterdir()
     (replica / REPORT).write_bytes(encoded(ReplicaReport("hdfs://first/jobs/orders", 0.0, [])))
-    assert len(LINES) == 18
+    assert len(LINES) == 22
     for line in LINES:
         said = run(line, served)
         if "/events" in line:

@@ -29,9 +29,14 @@ def test_every_route_of_the_api_is_described(served: Served) -> None:
         "/api/v1/events",
         *(f"/api/v1/hosts/{{host}}{rest}" for rest in ("", "/drain", "/undrain")),
         *(f"/api/v1/jobs{rest}" for rest in ("", "/{job}", "/{job}/events", "/{job}/requests", "/{job}/requests/{id}")),
-        *(f"/api/v1/jobs/{{job}}/{part}" for part in ("queries", "exceptions", "history", "checkpoints")),
+        *(
+            f"/api/v1/jobs/{{job}}/{part}"
+            for part in ("story", "queries", "exceptions", "history", "checkpoints", "logs")
+        ),
         "/api/v1/jobs/{job}/checkpoints/{query}",
         "/api/v1/jobs/{job}/replica",
+        *(f"/api/v1/jobs/{{job}}/operations{rest}" for rest in ("", "/{id}")),
+        "/api/v1/jobs/{job}/leader",
     } == set(described)
 
 

@@ -18,16 +18,22 @@ STREAMS = 45
 """More than the server has threads for all of its handlers: 40."""
 
 
-class Listener:
-    """A client of a stream."""
+def counted(event: tuple[str, Any]) -> int:
+    """Return the number of jobs that an event says, with the stores of these tests."""
+    name, said = event
+    assert name == "jobs"
+    assert said["files"].startswith("file:///")
+    assert said["zookeeper"] == ""
+    return int(said["count"])
 
-    def __init__(self, served: Served, path: str) -> None:
-        self._connection = served.connect()
-        self._connection.request("GET", path, headers={"Authorization": f"Bearer {OPERATE}"})
+
+class Listener:
+    def __init__(self, served: Served, path: str, host: str = "127.0.0.1", token: str = f"Bearer {OPERATE}") -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", served.port, PATIENCE, (host, 0))
+        self._connection.request("GET", path, headers={"Authorization": token})
         self.answer: http.client.HTTPResponse = self._connection.getresponse()
 
     def next(self) -> tuple[str, Any]:
-        """Return the next event's name and data."""
         name = self.answer.readline().decode()
         assert name.startswith("event: "), name
         data = self.answer.readline().decode()
@@ -45,8 +51,8 @@ def listen(served: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr("ha.api.reads.LEAST_PAUSE_S", 0.02)
     made: list[Listener] = []
 
-    def begin(path: str) -> Listener:
-        made.append(Listener(served, path))
+    def begin(path: str, *whose: str) -> Listener:
+        made.append(Listener(served, path, *whose))
         return made[-1]
 
     yield begin
@@ -63,16 +69,17 @@ def test_first_every_job_then_each_change(listen: Any, quick: Path) -> None:
         ("job", "orders", 1),
         ("job", "sums", 1),
     ]
-    assert stream.next() == ("jobs", {"count": 2})
+    assert counted(stream.next()) == 2
     led.release("sums")
     name, said = stream.next()
     assert (name, said["job"], said["lease"], said["holder"]) == ("job", "sums", "released", None)
     (quick / "sums").rename(quick.parent / "elsewhere")
-    assert [stream.next(), stream.next()] == [("gone", {"job": "sums"}), ("jobs", {"count": 1})]
+    assert stream.next() == ("gone", {"job": "sums"})
+    assert counted(stream.next()) == 1
 
 
 def test_without_any_job_it_says_that(listen: Any) -> None:
-    assert listen("/api/v1/events").next() == ("jobs", {"count": 0})
+    assert counted(listen("/api/v1/events").next()) == 0
 
 
 def test_of_one_job_it_says_which_parts_have_changed(listen: Any, quick: Path) -> None:
@@ -111,6 +118,40 @@ def test_too_many_streams_are_told_to_come_again(listen: Any, monkeypatch: pytes
     assert (first.answer.status, first.answer.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
     second = listen("/api/v1/events")
     assert (second.answer.status, second.answer.headers["Retry-After"]) == (503, "1")
+
+
+def test_a_host_with_many_streams_shuts_no_other_out(listen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read nothing, and go on asking."""
+    monkeypatch.setattr(events, "MOST", 6)
+    greedy = [listen("/api/v1/events") for _ in range(9)]
+    assert [each.answer.status for each in greedy] == [200] * 6 + [503] * 3
+    others = [listen("/api/v1/events", f"127.0.0.{number}") for number in (2, 3, 4)]
+    assert [each.answer.status for each in others] == [200] * 3
+    assert [counted(each.next()) for each in others] == [0, 0, 0]
+    for each in greedy[:3]:
+        assert each.answer.read().startswith(b"event: jobs"), "the oldest ones have ended, in order"
+    assert listen("/api/v1/events").answer.status == 503, "it has as many as it can have without taking another's"
+    assert [each.answer.isclosed() for each in (*greedy[3:6], *others)] == [False] * 6
+
+
+def test_behind_one_proxy_each_token_has_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST", 4)
+    tokens = tmp_path / "tokens"
+    tokens.write_text("one-token-of-many\nanother-of-the-tokens\n")
+    tokens.chmod(0o600)
+    served = Served(str(tokens))
+    made: list[Listener] = []
+    try:
+        # Written in another way it is the same token.
+        headers = ("Bearer one-token-of-many", "bearer  one-token-of-many", "BEARER one-token-of-many ") * 2
+        made.extend(Listener(served, "/api/v1/events", "127.0.0.1", header) for header in headers)
+        assert [each.answer.status for each in made] == [200] * 4 + [503] * 2
+        made.append(Listener(served, "/api/v1/events", "127.0.0.1", "Bearer another-of-the-tokens"))
+        assert made[-1].answer.status == 200
+    finally:
+        for each in made:
+            each.close()
+        served.api.close()
 
 
 def test_streams_that_wait_for_a_store_delay_no_probe(

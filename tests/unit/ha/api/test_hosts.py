@@ -26,7 +26,7 @@ def ended(served: Served) -> dict[str, Any]:
 def test_a_host_is_drained_and_may_lead_again(served: Served, quick: Path) -> None:
     Led(quick).claim("orders", "a:1")
     assert served.get(PATH)[1]["barred_until"] is None
-    code, said = served.ask("POST", f"{PATH}/drain", {"reason": "new disks", "seconds": 600})
+    code, said = served.ask("POST", f"{PATH}/drain", {"reason": "new disks", "seconds": 600, "unseen": True})
     assert (code, said["host"]) == (202, "z")
     found = ended(served)
     assert (found["by"], found["reason"], found["error"]) == ("http-from-127.0.0.1", "new disks", None)
@@ -36,6 +36,12 @@ def test_a_host_is_drained_and_may_lead_again(served: Served, quick: Path) -> No
     assert served.ask("POST", f"{PATH}/undrain", {})[1] == {"host": "z", "drained": True, "jobs": ["orders"]}
     assert drained(files) == {}
     assert served.get(PATH)[1]["barred_until"] is None
+
+
+def test_a_host_that_no_process_is_known_by_is_not_let_lead(served: Served, quick: Path) -> None:
+    Led(quick).claim("orders", "a:1")
+    code, said = served.ask("POST", f"{PATH}/undrain", {})
+    assert (code, "No process contends as 'z'" in said["detail"]) == (404, True)
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,9 @@ PATHS = ("/livez", "/readyz", "/leader", "/standby")
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_the_leader_is_the_leader_and_not_the_standby(served: Served, method: str) -> None:
     served.contends["orders"] = status("orders", leads=True, epoch=7)
-    assert [served.ask(method, path, token="")[0] for path in PATHS] == [
-        200,
-        200,
-        200,
-        503,
-    ]
+    assert [served.ask(method, path, token="")[0] for path in PATHS] == [200, 200, 200, 503]
     served.contends["orders"] = status("orders", leads=False)
-    assert [served.ask(method, path, token="")[0] for path in PATHS] == [
-        200,
-        200,
-        503,
-        200,
-    ]
+    assert [served.ask(method, path, token="")[0] for path in PATHS] == [200, 200, 503, 200]
 
 
 def test_the_answer_says_the_role(served: Served) -> None:

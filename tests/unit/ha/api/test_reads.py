@@ -1,54 +1,89 @@
 """Reads of the API: what ``ha`` prints, over HTTP."""
 
 import json
+import os
 import threading
+import tracemalloc
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
 
 import ha
 from ha.api.reads import Shared
-from ha.cli.commands import exit_code
 from ha.spark.replication.marks import PROMOTED
 from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB
 from tests.unit.ha.checkpoints.test_closure import until_batch
+from tests.unit.ha.command_line import CommandLine
 from tests.unit.ha.waiting import PATIENCE
 
 
-def printed(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
-    assert exit_code([*command, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_the_api_says_what_the_command_line_prints(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_api_says_what_the_command_line_prints(served: Served, cli: CommandLine) -> None:
     with ha.lead("orders") as leadership:
         leadership.exceptions.add("ValueError", "no such column", query="daily", trace="a\nb")
         leadership.checkpoints.completed("daily", 4)
-        assert served.get("/api/v1/jobs") == (200, printed(capsys, "list"))
+        assert served.get("/api/v1/jobs") == (200, cli("job list --json").json)
         assert served.get("/api/v1/jobs/orders")[1] == served.get("/api/v1/jobs")[1][0]
         assert served.get("/api/v1/jobs/orders")[1]["checkpoint_at"].endswith("Z")
         for resource in ("queries", "exceptions", "history", "checkpoints"):
             code, said = served.get(f"/api/v1/jobs/orders/{resource}")
-            assert (code, said) == (200, printed(capsys, resource, "orders")), resource
+            verb = "checkpoint list" if resource == "checkpoints" else f"job {resource}"
+            assert (code, said) == (200, cli(f"{verb} orders --json").json)
             assert said
 
 
-def test_the_checkpoint_of_a_query_is_inspected(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_checkpoint_of_a_query_is_inspected(served: Served, cli: CommandLine) -> None:
     with ha.lead("orders") as leadership:
         folder = Path(urlsplit(leadership.path("spark/daily")).path)
         until_batch(ROCKSDB, 4).write_to(folder)
         code, said = served.get("/api/v1/jobs/orders/checkpoints/daily")
-        shown = printed(capsys, "inspect", "orders")[0]
+        shown = cli("checkpoint inspect orders --json").json[0]
         assert shown.pop("names") == [], "the history of names is the command line's alone"
         assert (code, {"query": "daily", **said}) == (200, shown)
         assert said["batch"] == 4
         for query, expected in (("weekly", 404), ("a%20b", 400)):
             code, said = served.get(f"/api/v1/jobs/orders/checkpoints/{query}")
             assert (code, bool(said["detail"])) == (expected, True)
+
+
+HOSTILE: dict[str, bytes | None] = {
+    "partitions": b'v1\n{"conf":{"spark.sql.shuffle.partitions":"2000000000"}}\n{"logOffset":4}',
+    "deep": b"v1\n" + b'{"a":' * 100_000,
+    "endless": None,
+    "secret": None,
+    "waits": None,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_checkpoint_is_told_and_harms_nothing_else(served: Served, tmp_path: Path, kind: str) -> None:
+    """It fills no memory, no secret is told, and the other queries are answered."""
+    with ha.lead("orders") as leadership:
+        folders = [Path(urlsplit(leadership.path(f"spark/{query}")).path) for query in ("daily", "weekly")]
+        for folder in folders:
+            until_batch(ROCKSDB, 4).write_to(folder)
+        hostile, content = folders[0] / "offsets" / "4", HOSTILE[kind]
+        hostile.unlink()
+        if isinstance(content, bytes):
+            hostile.write_bytes(content)
+        elif kind == "waits":
+            os.mkfifo(hostile)
+        else:
+            (tmp_path / "secret").write_text("v1\nfor one user alone")
+            hostile.symlink_to(tmp_path / "secret" if kind == "secret" else "/dev/zero")
+        tracemalloc.start()
+        code, said = served.get("/api/v1/jobs/orders/checkpoints/daily")
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 100 << 20
+        if isinstance(content, bytes):
+            assert (code, said["batches"][-1]["missing"]) == (200, "offsets/4")
+        else:
+            assert (code, said["detail"].partition(":")[0]) == (500, "offsets/4 is a link, a pipe or a device")
+        assert served.get("/api/v1/jobs/orders/checkpoints/weekly")[0] == 200
 
 
 def test_a_replica_says_how_far_it_is(served: Served) -> None:
@@ -65,7 +100,8 @@ def test_a_replica_says_how_far_it_is(served: Served) -> None:
         assert (daily["query"], daily["batch"], daily["behind"]) == ("daily", 4, 2)
         assert (daily["level_at"], weekly["level_at"]) == ("2001-09-09T01:46:40Z", None)
         leadership.own.make_folder(f"{PROMOTED}1")
-        assert served.get("/api/v1/jobs/orders.replica/replica")[1]["promoted"] is True
+        said = served.get("/api/v1/jobs/orders.replica/replica")[1]
+        assert (said["promoted"], said["replicated"]) == (True, True)
 
 
 RESOURCES = ["", "/queries", "/exceptions", "/history", "/checkpoints", "/checkpoints/daily", "/replica"]
@@ -84,14 +120,9 @@ def test_a_job_that_is_not_there_and_one_that_cannot_be(served: Served, resource
     [("GET", "/nothing", 404), ("DELETE", "/api/v1/jobs", 405), ("GET", "/api/v1/jobs/x", 404)],
 )
 def test_problems_are_problem_documents(untokened: Served, method: str, path: str, code: int) -> None:
-    connection = untokened.connect()
-    try:
-        connection.request(method, path)
-        answer = connection.getresponse()
-        assert json.loads(answer.read())["status"] == answer.status == code
-        assert answer.headers["Content-Type"] == "application/problem+json"
-    finally:
-        connection.close()
+    answer, said = untokened.raw(method, path)
+    assert json.loads(said)["status"] == answer.status == code
+    assert answer.headers["Content-Type"] == "application/problem+json"
 
 
 def test_a_store_that_does_not_answer_is_said(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,9 +134,6 @@ def test_a_store_that_does_not_answer_is_said(quick: Path, monkeypatch: pytest.M
         assert (code, said["title"]) == (503, "Service Unavailable")
     finally:
         served.close()
-
-
-# --- looks that are shared
 
 
 def test_those_who_ask_at_the_same_time_share_a_look() -> None:
@@ -148,15 +176,7 @@ def test_a_look_that_took_long_counts_longer(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_look_that_fails_is_not_kept() -> None:
-    outcomes: list[Exception | int] = [TimeoutError("away"), 5]
-
-    def look() -> int:
-        found = outcomes.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    shared = Shared(look)
+    shared: Shared[int] = Shared(Mock(side_effect=[TimeoutError("away"), 5]))
     with pytest.raises(TimeoutError):
         shared.value()
     assert shared.known() is None

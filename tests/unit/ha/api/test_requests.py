@@ -7,7 +7,7 @@ import pytest
 
 from ha.api.posts import MOST_BYTES
 from leader.job.admin import JobAdmin
-from leader.job.requests import Requests, State
+from leader.job.request_folder import Requests, State
 from store.local import LocalFiles
 from tests.unit.ha.api.serving import OPERATE, Served
 from tests.unit.ha.led import Led
@@ -17,7 +17,6 @@ PATH = "/api/v1/jobs/orders/requests"
 
 @pytest.fixture
 def led(served: Served, quick: Path) -> Requests:
-    """The leader's end of the requests of job orders."""
     Led(quick).claim("orders", "a:1")
     admin = JobAdmin(served.stores.files, None, 5)
     return Requests(admin.directory("orders"))
@@ -25,10 +24,10 @@ def led(served: Served, quick: Path) -> Requests:
 
 def test_what_is_asked_for_reaches_the_leader_and_its_answer_comes_back(served: Served, led: Requests) -> None:
     code, said = served.ask("POST", PATH, {"verb": "cancel", "id": "7"})
-    assert (code, said["id"], said["verb"], said["state"], said["epoch"]) == (202, "7", "cancel", "asked", 1)
+    assert (code, said["id"], said["verb"], said["state"], said["epoch"]) == (202, "7", "cancel", "asked", 0)
     assert said["by"] == "http-from-127.0.0.1"
     (request,) = led.accept()
-    assert served.get(f"{PATH}/7")[1]["state"] == "accepted"
+    assert (served.get(f"{PATH}/7")[1]["state"], request.epoch) == ("accepted", 1)
     led.answer(request, State.DONE, "The job has ended.")
     assert served.get(f"{PATH}/7")[1]["said"] == "The job has ended."
 
@@ -55,6 +54,23 @@ def test_a_savepoint_is_asked_for_with_its_place_and_its_result_comes_back(serve
 
 
 @pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        ("hdfs://far/away", 202), ("hdfs:///saved/x", 202), ("hdfs://farther/x", 403), ("hdfs:///saved", 202),
+        ("hdfs:///savedelsewhere", 403), ("file:///etc/cron.d/x", 403), ("hdfs://far/../x", 400),
+        ("hdfs://far/a/./x", 400),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["savepoint", "stop-with-savepoint", "restart-from"])
+def test_savepoints_are_only_where_they_may_be(served: Served, led: Requests, verb: str, where: str, code: int) -> None:
+    arguments = {"from" if verb == "restart-from" else "to": where}
+    got, said = served.ask("POST", PATH, {"verb": verb, "arguments": arguments})
+    assert got == code, said
+    assert len(list(led.accept())) == (code == 202)
+    assert code != 403 or "is below no directory that http_savepoint_roots names" in said["detail"]
+
+
+@pytest.mark.parametrize(
     ("verb", "given", "found"),
     [
         ("stop", {}, {}),
@@ -65,8 +81,6 @@ def test_a_savepoint_is_asked_for_with_its_place_and_its_result_comes_back(serve
         ("stop-with-savepoint", {"drain": False}, {}),
         ("restart-from", {"from": "before", "discard_newer": True}, {"from": "before", "discard_newer": "yes"}),
         ("restart-query", {"query": "clean"}, {"query": "clean"}),
-        ("rescale-executors", {"executors": 9999}, {"executors": "9999"}),
-        ("rescale-executors", {"executors": 3.0}, {"executors": "3"}),
     ],
 )
 def test_arguments_reach_the_leader_as_the_texts_of_the_command_line(
@@ -88,22 +102,23 @@ def test_a_pause_and_its_end_are_done_at_once_with_or_without_a_leader(
     served: Served, led: Requests, quick: Path
 ) -> None:
     for holder in ("a", None):
-        code, said = served.ask("POST", PATH, {"verb": "pause", "id": f"p-{holder}", "reason": "a new rack"})
+        asked = {"verb": "pause", "id": f"p-{holder}", "arguments": {"reason": "a new rack"}}
+        code, said = served.ask("POST", PATH, asked)
         assert (code, said["state"], said["arguments"]) == (202, "done", {"reason": "a new rack"})
         found = served.get("/api/v1/jobs/orders")[1]
         assert found["holder"] == holder
         assert (found["paused"]["by"], found["paused"]["reason"]) == ("http-from-127.0.0.1", "a new rack")
-        assert served.ask("POST", PATH, {"verb": "pause", "id": f"p-{holder}"})[1] == said, "asked twice, done once"
+        assert served.ask("POST", PATH, asked)[1] == said, "asked twice, done once"
         assert served.ask("POST", PATH, {"verb": "resume"})[1]["state"] == "done"
         assert served.get("/api/v1/jobs/orders")[1]["paused"] is None
         Led(quick).release("orders")
     assert not list(led.accept()), "no leader is asked for it"
-    assert served.ask("POST", PATH, {"verb": "pause", "reason": "%" * 56})[0] == 202, "the longest"
+    assert served.ask("POST", PATH, {"verb": "pause", "arguments": {"reason": "%" * 56}})[0] == 202, "the longest"
 
 
 def test_a_reason_that_is_too_long_pauses_nothing(served: Served, led: Requests) -> None:
     del led
-    assert served.ask("POST", PATH, {"verb": "pause", "reason": "%" * 57})[0] == 400
+    assert served.ask("POST", PATH, {"verb": "pause", "arguments": {"reason": "%" * 57}})[0] == 400
     assert served.get("/api/v1/jobs/orders")[1]["paused"] is None
 
 
@@ -140,10 +155,6 @@ def test_without_tokens_nobody_may(untokened: Served, quick: Path) -> None:
         ({"verb": "stop", "reason": "x"}, 400),
         ({"verb": "savepoint", "arguments": {"from": "7"}}, 400),
         ({"verb": "restart-query"}, 400),
-        ({"verb": "rescale-executors"}, 400),
-        ({"verb": "rescale-executors", "arguments": {"executors": 0}}, 400),
-        ({"verb": "rescale-executors", "arguments": {"executors": 10000}}, 400),
-        ({"verb": "rescale-executors", "arguments": {"executors": 2.5}}, 400),
         ({"verb": "restart-query", "arguments": {"query": "../7"}}, 400),
         ({"verb": "restart", "arguments": {"query": "clean"}}, 400),
         ({"verb": "restart-from"}, 400),
@@ -186,7 +197,9 @@ def test_a_job_that_nobody_leads_cannot_be_asked(served: Served, quick: Path) ->
     made = Led(quick)
     made.claim("orders", "a:1")
     made.release("orders")
-    code, said = served.ask("POST", PATH, {"verb": "stop"})
+    code, said = served.ask("POST", PATH, {"verb": "savepoint"})
     assert (code, said["detail"]) == (404, "Job 'orders' has no leader: its lease is free.")
+    code, said = served.ask("POST", PATH, {"verb": "stop"})
+    assert (code, said["state"]) == (202, "asked"), "the next leader carries it out"
     assert served.get(f"{PATH}/7")[0] == 404
     assert LocalFiles(quick, durable=False).list("orders")

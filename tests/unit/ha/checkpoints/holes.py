@@ -4,10 +4,12 @@ import zlib
 from collections.abc import Callable, Iterable
 from random import Random
 
-from ha.checkpoints.checksums import verify_contents
-from ha.checkpoints.closure import Closure, closure
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
+from ha.checkpoints.closure import Asking, Closure
+from ha.checkpoints.content_verification import verify_contents
+from ha.checkpoints.start import start
+from ha.checkpoints.state_versions import closure
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import Condition, Verified, verify
 from store.bounded import BoundedFiles
@@ -18,6 +20,7 @@ from tests.unit.ha.checkpoints.simulated_spark import FORMATS
 from tests.unit.ha.checkpoints.sweeping import answered
 
 STEPS = 250
+NAMED = (Condition.DAMAGED, Condition.REPAIRED)
 
 
 class MemoryTree(Tree):
@@ -40,15 +43,12 @@ def _no_driver() -> Files:
 
 
 class LiveReader(CheckpointReader):
-    """A checkpoint whose Spark goes on while it is listed and read."""
-
     def __init__(self, query: Life, random: Random | None, sums: dict[str, int] | None = None) -> None:
         """If ``random`` is None, Spark stands still; ``sums`` are those of undamaged files."""
         super().__init__(MemoryTree(query.spark.files, sums or {}))
         self._query, self._random = query, random
 
     def files(self) -> CheckpointFiles:
-        """List one directory after the other."""
         there = self._query.spark.files
         folders = sorted({path.rpartition("/")[0] for path in there})
         found: dict[str, int] = {}
@@ -58,18 +58,20 @@ class LiveReader(CheckpointReader):
         return CheckpointFiles(found)
 
     def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
-        """Read small files one round after the other."""
-        found = []
-        for batch in batches:
-            asking = answered(self._query.spark.files, closure(files, batch, begun=begun))
-            while True:
-                try:
-                    next(asking)
-                    self._go_on()
-                except StopIteration as end:
-                    found.append(end.value)
-                    break
-        return found
+        return [self._answered(closure(files, batch, begun=begun)) for batch in batches]
+
+    def start(self, files: CheckpointFiles) -> Closure:
+        return self._answered(start(files))
+
+    def _answered(self, asking: Asking) -> Closure:
+        asked = answered(self._query.spark.files, asking)
+        while True:
+            try:
+                next(asked)
+                self._go_on()
+            except StopIteration as end:
+                found: Closure = end.value
+                return found
 
     def _go_on(self) -> None:
         for _ in range(self._random.randrange(3) if self._random is not None else 0):
@@ -122,10 +124,9 @@ def _keeps_from(spark: LedSpark, well: list[int]) -> bool:
 
 
 def _found(query: Life, well: list[int]) -> bool:
-    """Whether exactly those batches are called damaged that Spark cannot restart from."""
     spark = query.spark
     found, _ = verify(lambda: LiveReader(query, None), lambda _: None)
-    damaged = {each.batch for each in found if each.condition is Condition.DAMAGED}
+    damaged = {each.batch for each in found if each.condition in NAMED}
     lost = {each for each in well if f"commits/{each}" in spark.files and not spark.asked(each) <= spark.files.keys()}
     return lost <= damaged
 
@@ -144,4 +145,4 @@ def _found_by_content(query: Life, path: str, well: list[int], random: Random) -
 
     found, _ = verify(reader, lambda _: None)
     found, _ = verify_contents(reader, found, None, lambda _: None)
-    return users <= {each.batch for each in found if each.condition is Condition.DAMAGED}
+    return users <= {each.batch for each in found if each.condition in NAMED}

@@ -16,14 +16,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from random import Random
 
-from tests.unit.ha.checkpoints.simulated_spark import (
-    HDFS,
-    PARTITIONS,
-    ROCKSDB_IDS,
-    STORES,
-    TABLE,
-    SimulatedSpark,
-)
+from tests.unit.ha.checkpoints.simulated_spark import HDFS, PARTITIONS, ROCKSDB_IDS, STORES, TABLE, SimulatedSpark
 
 STEP_MS = 10_000
 """Time from one file to the next. It is long, so that the margin for clocks is a few files and not all of them."""
@@ -31,8 +24,6 @@ STEP_MS = 10_000
 
 @dataclass
 class LedSpark(SimulatedSpark):
-    """One query under its present leader."""
-
     at_ms: int = 1_000_000
     written_ms: dict[str, int] = field(default_factory=dict)
     history_ms: list[int] = field(default_factory=list)
@@ -51,7 +42,6 @@ class LedSpark(SimulatedSpark):
                 self.tables[place] = self.tables_of(self.base(place, version, identity)[0])
 
     def write_history(self) -> None:
-        """The present leader writes a line of history, or its sidecar does."""
         self.at_ms += STEP_MS
         self.history_ms[-1] = self.at_ms
 
@@ -91,7 +81,6 @@ class LedSpark(SimulatedSpark):
         return found
 
     def targets(self, batch: int) -> list[tuple[str, int, str]]:
-        """Return each store with the version that follows a batch."""
         ids = self._ids(batch).get("0")
         return [
             (f"state/0/{partition}/{store}", batch + 1, ids[partition][number] if ids else "")
@@ -114,7 +103,6 @@ class LedSpark(SimulatedSpark):
         return base, [f"{number}.{changes}" for number in range(first + 1, version + 1)]
 
     def tables_of(self, path: str) -> list[str]:
-        """Return the tables that a snapshot names."""
         if not path.endswith(".zip"):
             return []
         with zipfile.ZipFile(BytesIO(self.files[path])) as packed:
@@ -167,8 +155,6 @@ class LedSpark(SimulatedSpark):
 
 @dataclass
 class Life:
-    """A query from its first leader on; sweeps run beside it."""
-
     spark: LedSpark
     random: Random
 
@@ -194,5 +180,4 @@ class Life:
 
 
 def life(kind: str, seed: int) -> Life:
-    """Return a query whose life is drawn from a seed."""
     return Life(LedSpark(kind, Random(seed)), Random(seed + 1))  # noqa: S311

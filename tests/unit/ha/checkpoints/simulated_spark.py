@@ -27,7 +27,6 @@ TABLE = b"tt" + struct.pack("<Q", 0x88E241B785F4CFF7)
 
 @lru_cache(maxsize=1000)
 def lz4(data: bytes) -> bytes:
-    """Pack as Spark's LZ4BlockOutputStream does, with the block that ends the stream."""
     packed: bytes = pa.Codec("lz4_raw").compress(data, asbytes=True)
     header = struct.Struct("<8sBiii")
     (found,) = xxh32([data], 0x9747B28C)
@@ -55,18 +54,15 @@ class SimulatedSpark:
     lineages: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
 
     def sizes(self) -> Mapping[str, int]:
-        """Size of each file."""
         return {path: len(data) for path, data in self.files.items()}
 
     def write_to(self, place: Path) -> Path:
-        """Write all files below a directory; returns it."""
         for path, data in self.files.items():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_bytes(data)
         return place
 
     def newest(self) -> int | None:
-        """The newest batch that was committed."""
         return max(
             (int(each[8:]) for each in self.files if each.startswith("commits/") and each[8:].isdecimal()), default=None
         )
@@ -74,7 +70,7 @@ class SimulatedSpark:
     def run(self) -> Generator[str, None, None]:
         """Write for ever; yields after each file, where the process may die."""
         if "metadata" not in self.files:
-            yield self._write("metadata", b'{"id":"b0b0"}')
+            yield self._write("metadata", b'{"id":"b0-b0-b0-b0-b0"}')
         newest = self.newest()
         batch = 0 if newest is None else newest + 1
         while True:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
 
-from ha.checkpoints.closure import Closure, Contents, Wanted, closure
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.sweep import unreferenced
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.closure import Closure, Contents, Wanted
+from ha.checkpoints.state_versions import closure
+from ha.checkpoints.unreferenced import unreferenced
 from tests.unit.ha.checkpoints.led_spark import LedSpark, Life, life
 
 T = TypeVar("T")
@@ -18,8 +19,6 @@ STEPS = 300
 
 @dataclass
 class Counted:
-    """The sum of many lives."""
-
     lives: int = 0
     swept: int = 0
     asked: int = 0
@@ -65,7 +64,6 @@ def sweep(spark: LedSpark, *, alone: bool = False) -> Generator[None, None, list
 
 
 def sweep_now(spark: LedSpark, *, alone: bool = False) -> list[str]:
-    """Sweep while Spark does nothing."""
     sweeping = sweep(spark, alone=alone)
     while True:
         try:

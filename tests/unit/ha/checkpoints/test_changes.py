@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from ha.checkpoints.changes import Kind, changes
+from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.layouts import Layout, layouts
-from ha.checkpoints.names import CheckpointFiles
 from ha.checkpoints.schemas import Field, StateSchema
 from tests.unit.ha.checkpoints.simulated_spark import utf
 from tests.unit.ha.checkpoints.test_schemas import state

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.checkpoints.closure import Closure, closure, own_logs
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.closure import Asking, Closure, own_logs
 from ha.checkpoints.contents import rebuilt_log
-from ha.checkpoints.names import CheckpointFiles
+from ha.checkpoints.state_versions import closure
 from tests.unit.ha.checkpoints.simulated_spark import (
     FORMATS,
     HDFS,
@@ -25,7 +26,14 @@ from tests.unit.ha.checkpoints.simulated_spark import (
 
 def closed(files: Mapping[str, bytes], batch: int, *, begun: bool = False) -> Closure:
     """Compute a closure from files in memory; it may only ask for files that exist, or have to."""
-    asking = closure(CheckpointFiles({path: len(data) for path, data in files.items()}), batch, begun=begun)
+    return given_files(closure(names(files), batch, begun=begun), files)
+
+
+def names(files: Mapping[str, bytes]) -> CheckpointFiles:
+    return CheckpointFiles({path: len(data) for path, data in files.items()})
+
+
+def given_files(asking: Asking, files: Mapping[str, bytes]) -> Closure:
     said: dict[str, bytes | None] | None = None
     while True:
         try:
@@ -66,7 +74,6 @@ def spark(kind: str, steps: int, seed: int = 0, deaths: tuple[int, ...] = ()) ->
 
 
 def until_batch(kind: str, batch: int) -> SimulatedSpark:
-    """Run until a batch is committed."""
     simulated = SimulatedSpark(kind, Random(0))  # noqa: S311
     for path in simulated.run():
         if path == f"commits/{batch}":
@@ -105,9 +112,7 @@ def test_a_batch_that_was_begun_is_part_of_it_with_all_its_input(simulated: Simu
 
 
 @given(runs, st.randoms(use_true_random=False))
-def test_no_file_of_a_closure_can_be_spared_but_those_that_are_rebuilt(
-    simulated: SimulatedSpark, random: Random
-) -> None:
+def test_no_file_of_a_closure_can_be_spared_but_what_is_rebuilt(simulated: SimulatedSpark, random: Random) -> None:
     newest = simulated.newest()
     if newest is None:
         return
@@ -122,6 +127,8 @@ def test_no_file_of_a_closure_can_be_spared_but_those_that_are_rebuilt(
     elif lost.endswith(("/metadata", ".zip", ".snapshot")):
         # The stores' names tell the same, and Spark takes an older snapshot if all changes since are there.
         assert found.missing or found.replayed != whole.replayed or lost.endswith("/metadata")
+    elif lost.endswith(".sst"):
+        assert found.missing == lost or found.skipped
     elif lost.startswith("sources/"):
         assert found.missing.startswith("sources/0/") or f"sources/0/{newest}.compact" in found.rebuilt
     else:
@@ -188,13 +195,27 @@ def test_a_table_of_another_length_is_damaged() -> None:
     files = until_batch(ROCKSDB, 4).files
     table = next(path for path in files if path.endswith(".sst"))
     files[table] += b"?"
+    del files[f"{table.partition('/SSTs')[0]}/1.changelog"]  # else Spark takes the changes from the first one on
     found = closed(files, 4)
     assert (found.missing, found.restorable) == (table, False)
     assert "11 bytes, and had 10" in found.reason
 
 
-@pytest.mark.parametrize("path", ["offsets/4", "commits/4", "state/0/_metadata/metadata"])
-@pytest.mark.parametrize("content", [b"", b"v1", b"v1\n[]", b"v1\n{", b"\xff\xfe\n{}"])
+OTHER_FORMS = [b"", b"v1", b"v1\n[]", b"v1\n{", b"\xff\xfe\n{}"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("content", OTHER_FORMS)
+def test_damaged_metadata_of_an_operator_are_left_out_as_spark_does(kind: str, content: bytes) -> None:
+    files = {**until_batch(kind, 4).files, "state/0/_metadata/metadata": content}
+    found = closed(files, 4)
+    assert found.restorable
+    assert "state/0/_metadata/metadata" not in found.files
+    assert found.files.keys() == closed(until_batch(kind, 4).files, 4).files.keys() - {"state/0/_metadata/metadata"}
+
+
+@pytest.mark.parametrize("path", ["offsets/4", "commits/4"])
+@pytest.mark.parametrize("content", OTHER_FORMS)
 def test_a_small_file_that_is_damaged_is_named(path: str, content: bytes) -> None:
     files = {**until_batch(ROCKSDB_IDS, 4).files, path: content}
     found = closed(files, 4)
@@ -209,6 +230,16 @@ def test_a_commit_that_lost_its_ids_is_damage_and_no_error() -> None:
     files["commits/6"] = files["commits/6"].replace(b'"stateUniqueIds"', b'"stateUniqueIdr"')
     found = closed(files, 6)
     assert (found.missing, found.reason) == ("state/0/0/left/1.changelog", "It is missing.")
+
+
+def test_metadata_that_name_another_store_than_the_one_that_is_there_are_altered() -> None:
+    """Spark goes by its program, and starts."""
+    files = dict(until_batch(ROCKSDB_IDS, 4).files)
+    metadata = "state/0/_metadata/metadata"
+    files[metadata] = files[metadata].replace(b'"left"', b'"lefu"')
+    found = closed(files, 4)
+    assert (found.missing, found.altered) == (metadata, True)
+    assert found.reason == "It is altered: it names lefu, which is missing, in place of left."
 
 
 def test_without_operator_metadata_the_names_of_the_stores_are_found_by_their_ids() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.inputs import bound, inputs
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import HDFS, SimulatedSpark
@@ -15,7 +15,6 @@ OLD, NEW = "hdfs://old:8020", "hdfs://new:8020"
 
 
 def on_hdfs(simulated: SimulatedSpark, folder: str = f"{OLD}/out/clean") -> SimulatedSpark:
-    """Have the query read that folder."""
     for path, data in simulated.files.items():
         if path.startswith("sources/"):
             simulated.files[path] = data.replace(b"file:///in/", f"{folder}/".encode())

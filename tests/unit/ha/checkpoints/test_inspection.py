@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.inspection import BatchRange, Inspection, Skew, inspect
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import Condition
 from store.open import open_files
@@ -26,7 +26,7 @@ def test_the_state_of_each_store_is_told(tmp_path: Path) -> None:
     simulated = until_batch(ROCKSDB_IDS, 6)
     simulated.files["state/0/0/left/_metadata/schema"] = utf("v2") + chunks(KEY) + chunks(VALUE)
     found = inspected(simulated, tmp_path)
-    assert (found.id, found.batch, found.format, found.partitions) == ("b0b0", 6, "RocksDB with ids", 2)
+    assert (found.id, found.batch, found.format, found.partitions) == ("b0-b0-b0-b0-b0", 6, "RocksDB with ids", 2)
     assert found.sources == {"0": {"logOffset": 6}}
     assert found.settings == {"spark.sql.shuffle.partitions": "2"}
     (join,) = found.operators
@@ -77,7 +77,11 @@ def test_a_table_that_is_missing_is_damage_of_the_batch_that_is_described(tmp_pa
     newest = closed(simulated.files, 5)
     table = next(each for each in newest.files if each.endswith(".sst"))
     del simulated.files[table]
-    last = inspected(simulated, tmp_path).batches[-1]
+    assert inspected(simulated, tmp_path / "1").batches[-1].condition is Condition.REPAIRED
+    changes = [each for each in simulated.files if each.startswith(f"{table.partition('/SSTs')[0]}/2.changelog")]
+    for each in changes:
+        del simulated.files[each]
+    last = inspected(simulated, tmp_path / "2").batches[-1]
     assert last == BatchRange(5, 5, Condition.DAMAGED, table, "It is missing.")
 
 

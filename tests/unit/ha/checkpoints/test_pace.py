@@ -6,8 +6,6 @@ from ha.checkpoints.pace import Pace
 
 
 class Time:
-    """Time that goes by only where somebody sleeps."""
-
     def __init__(self) -> None:
         self.at = 100.0
 

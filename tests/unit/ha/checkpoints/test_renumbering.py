@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.contents import Unreadable, operator_stores, state_ids
 from ha.checkpoints.layouts import Layout
-from ha.checkpoints.reading import CheckpointReader
 from ha.checkpoints.renumbered_tree import RenumberedTree, check_plan
 from ha.checkpoints.renumbering import Doubt, match, renumbered_path, rewritten
 from ha.checkpoints.schemas import Field, StateSchema
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import Condition, judged
-from ha.spark.checkpoint_copy.copying import Staging
+from ha.spark.checkpoint_tools.copying import Staging
 from store.errors import Invalid
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, ROCKSDB_IDS
@@ -28,7 +28,6 @@ OPERATORS = st.lists(st.tuples(KINDS, SCHEMAS), min_size=1, max_size=5)
 
 
 def numbered(operators: list[tuple[str, StateSchema]], order: list[int]) -> dict[int, Layout]:
-    """Give each operator the number that is its own in the order."""
     return {new: Layout(new, name, {"default": schema}) for (name, schema), new in zip(operators, order, strict=True)}
 
 

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from ha.checkpoints.contents import Unreadable
-from ha.checkpoints.schemas import Field, StateSchema, state_schemas
+from ha.checkpoints.schemas import Field, StateSchema, check_schemas, state_schemas
 from tests.unit.ha.checkpoints.simulated_spark import utf
 
 KEY = (
@@ -24,9 +24,12 @@ def chunks(*texts: str) -> bytes:
     return struct.pack(">i", len(texts)) + b"".join(map(utf, texts))
 
 
-def state(name: str, *, numbered: bool = True) -> bytes:
+ENCODER = '{"keyStateEncoderType":"NoPrefixKeyStateEncoderSpec"}'
+
+
+def state(name: str, *, numbered: bool = True, encoded: str = ENCODER) -> bytes:
     number = struct.pack(">h", 0) if numbered else b""
-    encoder = chunks('{"keyStateEncoderType":"NoPrefixKeyStateEncoderSpec"}')
+    encoder = chunks(encoded)
     return utf(name) + number + chunks(KEY) + number + chunks(VALUE) + encoder + chunks("{    }")
 
 
@@ -45,6 +48,16 @@ def test_version_3_has_a_schema_for_each_variable(numbered: bool) -> None:
     found = state_schemas(data + state("seen", numbered=numbered))
     assert [(each.name, each.internal) for each in found] == [("$rowCounter_seen", True), ("seen", False)]
     assert found[1] == StateSchema("seen", KEYS, VALUES)
+
+
+def test_a_schema_says_how_keys_are_encoded_and_has_all_variables() -> None:
+    """Spark fails without either."""
+    head = utf("v3") + struct.pack(">i", 1)
+    with pytest.raises(Unreadable, match="keyStateEncoderType"):
+        check_schemas(head + state("seen", encoded=ENCODER.replace("key", "kez")))
+    assert check_schemas(head + state("seen"), ["seen"])
+    with pytest.raises(Unreadable, match="lacks the variable 'seen'"):
+        check_schemas(head + state("sefn"), ["seen"])
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints.start import start
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import AGAIN_S, Condition, Verified, verify
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, ROCKSDB_IDS, SimulatedSpark
-from tests.unit.ha.checkpoints.test_closure import closed, spark, until_batch
+from tests.unit.ha.checkpoints.test_closure import closed, given_files, spark, until_batch
 
 
 class Memory(CheckpointReader):
-    """A checkpoint in memory."""
-
     def __init__(self, files: dict[str, bytes]) -> None:
         self._memory = files
         self.reads = self.bytes = 0
@@ -31,6 +30,9 @@ class Memory(CheckpointReader):
     def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
         del files, begun
         return [closed(self._memory, batch) for batch in batches]
+
+    def start(self, files: CheckpointFiles) -> Closure:
+        return given_files(start(files), self._memory)
 
 
 def verified(files: dict[str, bytes], meanwhile: Callable[[], object] = bool) -> list[Verified]:

@@ -1,13 +1,12 @@
-"""``ha check``: good, bad and damaged histories; the exit code, and a sentence for each violation."""
+"""``ha lab check``: good, bad and damaged histories; the exit code, and a sentence for each violation."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from ha.cli import exit_code
 from ha.history.checker import GUARANTEES
 from ha.history.events import Believed, Ended, Event, Granted, LookedUp, Published, Stored, encode
+from tests.unit.ha.command_line import CommandLine
 
 SESSIONS = [f"{letter * 8}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for letter in "abc"]
 EDITS = """<?xml version="1.0" encoding="UTF-8"?>
@@ -34,17 +33,12 @@ def told(number: int, at: float) -> LookedUp:
 
 
 CLEAN: list[Event] = [
-    *leadership(1, 100.0),
-    told(1, 100.5),
-    Ended(102.0, "", "a"),
-    *leadership(2, 103.0),
-    told(2, 103.5),
-]
+    *leadership(1, 100.0), told(1, 100.5), Ended(102.0, "", "a"), *leadership(2, 103.0), told(2, 103.5),
+]  # fmt: skip
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty directory."""
     made = tmp_path / "history"
     made.mkdir()
     return made
@@ -54,18 +48,12 @@ def write(folder: Path, *events: Event, name: str = "a") -> None:
     (folder / f"{name}.jsonl").write_bytes(b"".join(map(encode, events)))
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    code = exit_code(["check", *map(str, arguments)])
-    printed = capsys.readouterr()
-    assert "Traceback" not in printed.err
-    return code, printed.out, printed.err
-
-
-def test_a_clean_history(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_clean_history(folder: Path, cli: CommandLine) -> None:
     write(folder, *CLEAN[:4], name="a")
     write(folder, *CLEAN[4:], name="b")
-    code, output, errors = said(capsys, folder)
-    assert (code, errors) == (0, "")
+    said = cli("lab check", folder)
+    assert said.err == ""
+    output = said.out
     assert "11 events in 4.0 s: Believed 4, Ended 1, Granted 2, LookedUp 2, Published 2." in output
     assert "orders: grants 2, contenders 2, readers 1, lookups 2, changes 0." in output
     assert "broken" not in output
@@ -74,20 +62,17 @@ def test_a_clean_history(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         assert ("kept" if guarantee in {"S1", "S3", "R1", "R2"} else "not seen") in line
 
 
-def test_a_history_that_breaks_promises(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_history_that_breaks_promises(folder: Path, cli: CommandLine) -> None:
     write(folder, *CLEAN, *leadership(3, 103.5), told(2, 105.0), told(1, 106.0))
-    code, output, _ = said(capsys, folder)
-    assert code == 1
+    output = cli("lab check", folder, code=1).out
     assert "S1 is broken at 103.500: b and c both believed to lead" in output
     assert "R1 is broken at 106.100: r was told epoch 2, and later 1." in output
     assert "  S1  broken 2 times" in output
 
 
-def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(folder: Path, cli: CommandLine) -> None:
     write(folder, *CLEAN, told(1, 106.0))
-    code, output, _ = said(capsys, folder, "--json")
-    found = json.loads(output)
-    assert code == 1
+    found = cli("lab check", folder, "--json", code=1).json
     assert (found["events"], found["kinds"]["LookedUp"], found["seconds"]) == (12, 3, 6.0)
     assert found["jobs"] == {"orders": {"grants": 2, "contenders": 2, "readers": 1, "lookups": 3, "changes": 0}}
     assert found["checked"]["S1"] == 4
@@ -95,38 +80,36 @@ def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["violations"][0]["at"] == pytest.approx(106.1)
 
 
-def test_one_job_of_two(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_job_of_two(folder: Path, cli: CommandLine) -> None:
     write(folder, *CLEAN, *leadership(1, 100.0, job="bills"), *leadership(2, 100.5, job="bills"))
-    assert said(capsys, folder)[0] == 1
-    assert said(capsys, folder, "--job", "bills")[0] == 1
-    assert said(capsys, folder, "--job", "orders")[0] == 0
+    cli("lab check", folder, code=1)
+    cli("lab check", folder, "--job", "bills", code=1)
+    cli("lab check", folder, "--job", "orders")
 
 
-def test_what_a_killed_process_left_half_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_killed_process_left_half_written(folder: Path, cli: CommandLine) -> None:
     lines = b"".join(map(encode, CLEAN))
     (folder / "a.jsonl").write_bytes(lines[:-20])
-    code, output, _ = said(capsys, folder, "--json")
-    assert (code, json.loads(output)["events"]) == (0, len(CLEAN) - 1)
+    assert cli("lab check", folder, "--json").json["events"] == len(CLEAN) - 1
 
 
-def test_the_timeline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_timeline(folder: Path, cli: CommandLine) -> None:
     write(folder, *CLEAN)
-    code, output, _ = said(capsys, folder, "--timeline")
-    assert code == 0
+    output = cli("lab check", folder, "--timeline").out
     assert "   100.000  a was granted epoch 1, session aaaaaaaa (expired)" in output.splitlines()
-    assert output.endswith(said(capsys, folder)[1])
+    assert output.endswith(cli("lab check", folder).out)
 
 
-def test_with_the_edit_log_of_the_namenode(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_the_edit_log_of_the_namenode(folder: Path, tmp_path: Path, cli: CommandLine) -> None:
     write(folder, *CLEAN)
     names = [f"{epoch:010d}-{session_id}" for epoch, session_id in enumerate(SESSIONS)]
     edits = tmp_path / "edits.xml"
     edits.write_text(EDITS.format(source=names[0], target=names[1]))
     arguments = (folder, "--edits", edits, "--files", "hdfs://nn:8020/ha", "--json")
-    found = json.loads(said(capsys, *arguments)[1])
+    found = cli("lab check", *arguments, code=None).json
     assert found["kinds"]["Stored"] == 1
     edits.write_text(EDITS.format(source=names[0], target=names[2]))
-    found = json.loads(said(capsys, *arguments)[1])
+    found = cli("lab check", *arguments, code=None).json
     assert "S3" in {each["guarantee"] for each in found["violations"]}
 
 
@@ -140,22 +123,22 @@ def test_with_the_edit_log_of_the_namenode(folder: Path, tmp_path: Path, capsys:
         (encode(Stored(1.0, "orders", "make", "x"))[:-5], "There are no events in"),
     ],
 )
-def test_nothing_to_check(text: bytes, sentence: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_check(text: bytes, sentence: str, folder: Path, cli: CommandLine) -> None:
     (folder / "a.jsonl").write_bytes(text)
-    code, output, errors = said(capsys, folder)
-    assert (code, output) == (2, "")
-    assert sentence in errors
+    said = cli("lab check", folder, code=2)
+    assert said.out == ""
+    assert sentence in said.err
 
 
-def test_wrong_usage(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(folder: Path, tmp_path: Path, cli: CommandLine) -> None:
     write(folder, *CLEAN)
-    assert said(capsys)[0] == 2
-    assert said(capsys, tmp_path / "none")[0] == 2
-    assert said(capsys, folder / "a.jsonl")[0] == 2
-    code, _, errors = said(capsys, folder, "--job", "bills")
-    assert (code, "There are no events of job 'bills' in" in errors) == (2, True)
-    code, _, errors = said(capsys, folder, "--edits", folder / "a.jsonl")
-    assert (code, "That is not an edit log in XML" in errors) == (2, True)
-    (folder / "b.jsonl").mkdir()
-    code, _, errors = said(capsys, folder)
-    assert (code, "b.jsonl cannot be read: Is a directory." in errors) == (2, True)
+    (folder.parent / "unreadable" / "b.jsonl").mkdir(parents=True)
+    for arguments, sentence in (
+        ((), "Missing argument"),
+        ((tmp_path / "none",), "does not exist"),
+        ((folder / "a.jsonl",), "is a file"),
+        ((folder, "--job", "bills"), "There are no events of job 'bills' in"),
+        ((folder, "--edits", folder / "a.jsonl"), "That is not an edit log in XML"),
+        ((folder.parent / "unreadable",), "b.jsonl cannot be read: Is a directory."),
+    ):
+        assert sentence in cli("lab check", *arguments, code=2).err

@@ -1,4 +1,4 @@
-"""``ha drain`` and ``ha undrain`` with real sidecars: the host leads nothing, and takes nothing over."""
+"""``ha host drain`` and ``ha host undrain`` with real sidecars: the host leads nothing, and takes nothing over."""
 
 import json
 import signal
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ha.cli import exit_code
 from ha.drain.executors import Master, Worker
 from store.errors import PermissionDenied
 from tests.unit.ha.cli.test_pausing import asked, listed
 from tests.unit.ha.cli.test_status import LASTING, shown
+from tests.unit.ha.command_line import CommandLine
 from tests.unit.ha.led import Led
 from tests.unit.ha.noting import STAYS, UNHURRIED, Notes, run
 from tests.unit.ha.programs import Workplace
@@ -22,13 +22,13 @@ def test_a_host_is_drained_and_takes_over_again_only_when_it_may(workplace: Work
     notes.until(1, first)
     second = run(workplace, "b", STAYS, **UNHURRIED)
     second.until_said("contending as b")
-    said = asked(workplace, "drain", "a", "--reason", "new disks", "--for", "1 h")
+    said = asked(workplace, "host", "drain", "a", "--reason", "new disks", "--for", "1 h")
     assert "orders: b leads epoch 2" in said
     assert "a leads nothing: it is barred from 1 jobs, and 1 have moved." in said
     assert notes.until(3, second)[::3] == ("b", 2)
     (barred,) = listed(workplace)["barred"]
     assert (barred["contender"], barred["reason"]) == ("a", "new disks")
-    assert "orders: a is barred by " in asked(workplace, "list")
+    assert "orders: a is barred by " in asked(workplace, "job", "list")
     # Its process goes and comes again: it reads that its host is drained.
     first.send(signal.SIGKILL)
     again = run(workplace, "a", STAYS, **LASTING)
@@ -37,26 +37,26 @@ def test_a_host_is_drained_and_takes_over_again_only_when_it_may(workplace: Work
     second.send(signal.SIGKILL)
     again.until_said("it does not take over")
     assert listed(workplace)["epoch"] == 2
-    assert "a may lead again. It was barred from 1 jobs." in asked(workplace, "undrain", "a")
+    assert "a may lead again. It was barred from 1 jobs." in asked(workplace, "host", "undrain", "a")
     assert notes.until(4, again)[::3] == ("a", 3)
-    assert json.loads(asked(workplace, "undrain", "a", "--json")) == {"host": "a", "drained": False, "jobs": []}
+    assert json.loads(asked(workplace, "host", "undrain", "a", "--json")) == {"host": "a", "drained": False, "jobs": []}
 
 
 def test_bad_input_is_refused_in_one_sentence(workplace: Workplace) -> None:
-    assert "is not a name of a contender" in asked(workplace, "drain", "no name", code=2)
-    assert "The reason is too long" in asked(workplace, "drain", "a", "--reason", "x" * 300, code=2)
-    assert "is not in the range" in asked(workplace, "drain", "a", "--for", "100 d", code=2)
+    assert "is not a name of a contender" in asked(workplace, "host", "drain", "no name", code=2)
+    assert "The reason is too long" in asked(workplace, "host", "drain", "a", "--reason", "x" * 300, code=2)
+    assert "is not in the range" in asked(workplace, "host", "drain", "a", "--for", "100 d", code=2)
 
 
 def test_a_master_that_does_not_answer_is_told_before_anything_moves(workplace: Workplace) -> None:
-    said = asked(workplace, "drain", "a", "--master-ui", "http://127.0.0.1:1", code=4)
+    said = asked(workplace, "host", "drain", "a", "--master-ui", "http://127.0.0.1:1", code=4)
     assert "does not answer" in said
     assert not (workplace.jobs / ".drained").exists()
 
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_master_that_refuses_hides_nothing_of_what_has_moved(
-    quick: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, as_json: bool
+    quick: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine, *, as_json: bool
 ) -> None:
     def refuses(*_: object) -> list[Worker]:
         raise PermissionDenied("The master refuses.")
@@ -64,14 +64,10 @@ def test_a_master_that_refuses_hides_nothing_of_what_has_moved(
     Led(quick).claim("orders", "b:1")
     monkeypatch.setattr(Master, "workers", lambda *_: [])
     monkeypatch.setattr(Master, "decommission", refuses)
-    given = ["drain", "z", "--master-ui", "http://m:8080", *(["--json"] if as_json else [])]
-    with pytest.raises(SystemExit) as ended:
-        exit_code(given)
-    assert ended.value.code == 1
-    out, err = capsys.readouterr()
-    assert "The master refuses. The jobs have moved as told above" in err
+    said = cli("host drain z --unseen --master-ui http://m:8080", *(["--json"] if as_json else []), code=1)
+    assert "The master refuses. The jobs have moved as told above" in said.err
     if as_json:
-        assert (json.loads(out)["barred"], json.loads(out)["refused"]) == (1, "The master refuses.")
+        assert (said.json["barred"], said.json["refused"]) == (1, "The master refuses.")
     else:
-        assert "z leads nothing" in out
-        assert "No executor" not in out
+        assert "z leads nothing" in said.out
+        assert "No executor" not in said.out

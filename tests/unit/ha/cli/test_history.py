@@ -26,14 +26,12 @@ with ha.lead("orders") as leadership:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Path) -> Path:
-    """A history that this process records."""
     assert quick.parent == tmp_path
     monkeypatch.setenv("HA_HISTORY", str(tmp_path / "history"))
     return tmp_path / "history"
 
 
 def kinds(events: list[Event]) -> list[str]:
-    """Return the kinds of events in the order of time, without beliefs."""
     return [type(event).__name__ for event in events if not isinstance(event, Believed)]
 
 
@@ -91,18 +89,18 @@ def test_a_sidecar_its_command_and_the_command_line(workplace: Workplace) -> Non
     given = {"HA_HISTORY": str(folder)}
     sidecar = workplace.ha("run", "orders", "--contender", "a", "--endpoint", "rest=a:1", "--", *command, **given)
     assert sidecar.wait() == 0
-    assert workplace.ha("leader", "orders", **given).wait() == 3
+    assert workplace.ha("job", "leader", "orders", **given).wait() == 3
     events = load(folder)
     named = [event for event in events if getattr(event, "contender", "") == "a"]
     assert kinds(named) == ["Granted", "Ran", "Published", "Ran", "Revoked"] or kinds(named) == [
-        *("Granted", "Published", "Ran", "Ran", "Revoked"),
+        *("Granted", "Published", "Ran", "Ran", "Revoked")
     ]
     (counted,) = [event for event in events if isinstance(event, Counted)]
     (completed,) = [event for event in events if isinstance(event, Completed)]
     assert (counted.id, counted.epoch, completed.query, completed.batch) == (1, 1, "daily", 4)
     assert [event.outcome for event in events if isinstance(event, LookedUp)] == ["none"]
     assert len(list(folder.iterdir())) == 3
-    assert workplace.ha("check", str(folder)).wait() == 0
+    assert workplace.ha("lab", "check", str(folder)).wait() == 0
 
 
 def test_a_sidecar_that_is_killed_and_its_successor(workplace: Workplace) -> None:
@@ -126,7 +124,7 @@ def test_a_sidecar_that_is_killed_and_its_successor(workplace: Workplace) -> Non
 def test_a_daemon(workplace: Workplace) -> None:
     folder = workplace.directory / "history"
     (workplace.work / "ha.toml").write_text(f"history = {json.dumps(str(folder))}\n")
-    daemon = workplace.ha("daemon", "orders", "bills", "--contender", "a")
+    daemon = workplace.ha("host", "daemon", "orders", "bills", "--contender", "a")
     wait_until(lambda: folder.exists() and sum(isinstance(event, Published) for event in load(folder)) == 2)
     daemon.process.terminate()
     assert daemon.wait() == 0

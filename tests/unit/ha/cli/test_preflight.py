@@ -1,4 +1,4 @@
-"""``ha preflight``, and the check of ``ha submit`` and ``ha restart``: what is said, what is stored, and exit codes."""
+"""``ha job preflight``, and the check of ``ha job submit`` and ``ha job restart``: texts, stores, exit codes."""
 
 import json
 import sys
@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import ha
-from ha.cli.commands import exit_code
-from ha.spark import adopt
+from ha.spark.tools import import_checkpoint
 from tests.unit.ha.checkpoints.simulated_spark import HDFS
 from tests.unit.ha.checkpoints.test_closure import until_batch
+from tests.unit.ha.command_line import CommandLine
+from tests.unit.ha.led import Led
 
 pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.programs]
 
@@ -22,63 +23,52 @@ def job(tmp_path: Path) -> str:
     """A job with a checkpoint of one query."""
     checkpoint = until_batch(HDFS, 4).write_to(tmp_path / "elsewhere" / "sums")
     with ha.lead("orders") as leadership:
-        adopt(leadership, "sums", checkpoint.as_uri())
+        import_checkpoint(leadership, "sums", checkpoint.as_uri())
     return "orders"
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_a_job_without_checkpoints_has_nothing_to_check(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(["preflight", "new", *words, "--", "no-such-command"]) == 0
-    said = capsys.readouterr().out
+def test_a_job_without_checkpoints_has_nothing_to_check(words: tuple[str, ...], cli: CommandLine, quick: Path) -> None:
+    Led(quick).claim("new", "a:1")
+    said = cli("job preflight new", *words, "--", "no-such-command").out
     if words:
         assert json.loads(said) == {"job": "new", "fits": True, "queries": []}
     else:
         assert said == "new: no query has a checkpoint, so there is nothing to check\n"
 
 
-def test_what_does_not_fit_is_told_with_what_to_do(job: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["preflight", job, "--", *ENDS]) == 1
-    assert capsys.readouterr().out.splitlines() == [
+def test_what_does_not_fit_is_told_with_what_to_do(job: str, cli: CommandLine) -> None:
+    assert cli("job preflight", job, "--", *ENDS, code=1).out.splitlines() == [
         "orders: sums DOES NOT FIT",
         "  The program has not started it: it has ended with code 1. There is no such table.",
         "    -> correct the program, or give it what it needs on this host",
     ]
-    assert exit_code(["preflight", job, "--json", "--", *ENDS]) == 1
-    found = json.loads(capsys.readouterr().out)
+    found = cli("job preflight", job, "--json", "--", *ENDS, code=1).json
     assert (found["fits"], found["queries"][0]["problems"][0]["kind"]) == (False, "ended")
-    assert exit_code(["preflight", job, "--without", "sums", "--", *ENDS]) == 0
+    cli("job preflight", job, "--without", "sums", "--", *ENDS)
 
 
-def test_mistakes_in_the_command_line_are_told(job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_in_the_command_line_are_told(job: str, tmp_path: Path, cli: CommandLine) -> None:
     (tmp_path / "file").touch()
-    assert exit_code(["preflight", job, "--file", str(tmp_path / "file")]) == 2
-    assert exit_code(["preflight", job, "--timeout", "0", "--", *ENDS]) == 2
-    assert exit_code(["preflight", job, "--", "spark-submit", "--deploy-mode", "cluster", "x.py"]) == 2
-    assert "--deploy-mode cluster" in capsys.readouterr().err
-    assert exit_code(["preflight", job]) == 2, "no program is stored"
+    cli("job preflight", job, "--file", str(tmp_path / "file"), code=2)
+    cli("job preflight", job, "--timeout", "0", "--", *ENDS, code=2)
+    said = cli("job preflight", job, "--", "spark-submit", "--deploy-mode", "cluster", "x.py", code=2)
+    assert "--deploy-mode cluster" in said.err
+    cli("job preflight", job, code=2)  # no program is stored
 
 
-def test_a_submit_stores_nothing_that_does_not_fit_unless_it_is_told_to(
-    job: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(["submit", job, "--", *ENDS]) == 1
-    assert "so nothing was changed: correct it, or add --no-preflight" in capsys.readouterr().err
-    assert exit_code(["submit", job, "--list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == []
-    assert exit_code(["submit", job, "--no-preflight", "--json", "--", *ENDS]) == 0
-    assert not json.loads(capsys.readouterr().out)["checked"]
+def test_a_submit_stores_nothing_that_does_not_fit_unless_it_is_told_to(job: str, cli: CommandLine) -> None:
+    said = cli("job submit", job, "--", *ENDS, code=1)
+    assert "so nothing was changed: correct it, or add --no-preflight" in said.err
+    assert cli("job submit", job, "--list", "--json").json == []
+    assert not cli("job submit", job, "--no-preflight", "--json", "--", *ENDS).json["checked"]
 
 
-def test_a_restart_checks_what_was_stored_without_a_check_and_a_roll_back_as_well(
-    job: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(["submit", job, "--no-preflight", "--", *ENDS]) == 0
-    assert exit_code(["restart", job]) == 1
-    assert "so nothing was changed" in capsys.readouterr().err
-    assert exit_code(["submit", job, "--version", "1"]) == 1
-    assert "so nothing was changed" in capsys.readouterr().err
-    assert exit_code(["restart", job, "--no-preflight"]) == 3, "nobody leads it"
-    assert exit_code(["submit", "new", "--", *ENDS]) == 0
-    assert exit_code(["preflight", "new"]) == 0, "the stored program, and no checkpoint"
+def test_a_restart_checks_what_was_stored_without_a_check_and_a_roll_back_as_well(job: str, cli: CommandLine) -> None:
+    cli("job submit", job, "--no-preflight", "--", *ENDS)
+    assert "so nothing was changed" in cli("job restart", job, code=1).err
+    assert "so nothing was changed" in cli("job submit", job, "--version", "1", code=1).err
+    said = cli("job restart", job, "--no-preflight", "--timeout", "0.2", code=1)
+    assert "It may have no leader now; the request stays for the next one" in said.err
+    cli("job submit new --", *ENDS)
+    cli("job preflight new")  # the stored program, and no checkpoint

@@ -1,13 +1,16 @@
 """Waiting for the answer to a request: neither a store that is away nor a change of the leader ends it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ha.cli import requests
+from ha.cli.commands import exit_code
+from ha.cli.context import Context
 from leader.errors import Fenced, NoLeader
-from leader.job.requests import Request, State
+from leader.job.request_folder import Request, State
 from store.clock import now
 from store.errors import ConnectionLost
 
@@ -51,3 +54,17 @@ def test_the_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=lambda _: ASKED))
     admin: Any = SimpleNamespace(directory=lambda _: None)
     assert requests._answer(admin, "orders", ASKED, now()) == ASKED
+
+
+@pytest.mark.parametrize("told", [{("swept-1", "sums")}, ConnectionLost("No answer.")])
+def test_a_restart_from_a_savepoint_is_done_whether_or_not_its_undo_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], told: object
+) -> None:
+    monkeypatch.setattr(requests, "trashed", Store(set(), told).look)
+    monkeypatch.setattr(requests, "ask_and_wait", lambda *_: ANSWERED)
+    monkeypatch.setattr(requests, "Programs", lambda _: SimpleNamespace(newest=lambda: None))
+    monkeypatch.setattr(requests, "Life", lambda *_: SimpleNamespace(wait=lambda *_, **__: None))
+    monkeypatch.setattr(Context, "directory", lambda *_: None)
+    asked = ["job", "restart", "orders", "--from", "before", "--files", tmp_path.as_uri(), "--zookeeper", ""]
+    assert exit_code(asked) == 0
+    assert ("`ha trash restore orders --query sums`" in "".join(capsys.readouterr())) == isinstance(told, set)

@@ -1,4 +1,4 @@
-"""``ha status``: asks real processes of this host."""
+"""``ha host status``: asks real processes of this host."""
 
 import json
 import os
@@ -27,13 +27,13 @@ LASTING = {"HA_SHORT_TTL": "20", "HA_LONG_TTL": "60"}
 
 
 def shown(workplace: Workplace, *programs: Program) -> list[dict[str, Any]]:
-    """Return what `ha status --json` shows of these programs only: other tests may run at the same time.
+    """Return what `ha host status --json` shows of these programs only: other tests may run at the same time.
 
     It is asked again if one of them did not answer in time.
     """
 
     def answers() -> list[dict[str, Any]]:
-        asked = workplace.ha("status", "--json")
+        asked = workplace.ha("host", "status", "--json")
         assert asked.wait() == 0, asked.said
         found = {each["pid"]: each for each in json.loads(asked.output.read_text())}
         wanted = [found[program.pid] for program in programs]
@@ -65,7 +65,7 @@ def test_a_leader_and_its_warm_standby(workplace: Workplace, notes: Notes) -> No
     assert all(each["command"]["memory_bytes"] > 2**20 for each in (leads, waits, warms))
 
     def row() -> tuple[str, ...]:
-        table = workplace.ha("status", "orders")
+        table = workplace.ha("host", "status", "orders")
         assert table.wait() == 0
         rows = {cells[2:4]: cells for line in table.output.read_text().splitlines() if (cells := tuple(line.split()))}
         return rows.get(("sidecar", str(first.pid)), ())
@@ -76,7 +76,7 @@ def test_a_leader_and_its_warm_standby(workplace: Workplace, notes: Notes) -> No
 
 
 def test_a_command_that_is_about_to_be_started_again(workplace: Workplace) -> None:
-    later = {"HA_RESTART_STRATEGY_TYPE": "fixed-delay", "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "9999"}
+    later = {"HA_RESTART_STRATEGY": "fixed-delay", "HA_RESTART_DELAY": "9999"}
     program = run(workplace, "a", "import sys; sys.exit(3)", **LASTING, **later)
     program.until_said("is started again in 9999.0 s")
     found = command(workplace, program)
@@ -89,7 +89,7 @@ def test_a_command_that_is_about_to_be_started_again(workplace: Workplace) -> No
 
 
 def test_daemons_and_agents_are_there_too(workplace: Workplace) -> None:
-    daemon, agent = workplace.ha("daemon", "orders"), workplace.ha("agent")
+    daemon, agent = workplace.ha("host", "daemon", "orders"), workplace.ha("host", "agent")
     for program in (daemon, agent):
         program.until_said("The HTTP API answers at")
     wait_until(lambda: {daemon.pid, agent.pid} <= {each["pid"] for each in local_processes()})
@@ -103,7 +103,7 @@ def test_daemons_and_agents_are_there_too(workplace: Workplace) -> None:
 
 
 def test_who_was_killed_is_not_there_and_who_was_stopped_does_not_answer(workplace: Workplace) -> None:
-    killed, stopped = (workplace.ha("daemon", name) for name in ("killed", "stopped"))
+    killed, stopped = (workplace.ha("host", "daemon", name) for name in ("killed", "stopped"))
     wait_until(lambda: {killed.pid, stopped.pid} <= {each["pid"] for each in local_processes()})
     killed.send(signal.SIGKILL)
     killed.wait()
@@ -114,12 +114,9 @@ def test_who_was_killed_is_not_there_and_who_was_stopped_does_not_answer(workpla
 
 
 def test_a_job_that_nobody_contends_for_here(workplace: Workplace) -> None:
-    asked = workplace.ha("status", "nobodys")
+    asked = workplace.ha("host", "status", "nobodys")
     assert asked.wait() == 1
     assert "No process of this user contends for job 'nobodys' on this host" in asked.said
-
-
-# --- the directory
 
 
 @pytest.fixture
@@ -156,7 +153,7 @@ def test_a_process_that_cannot_be_seen_goes_on(place: SnapshotDirectory, caplog:
     presence = LocalRegistry("daemon", list, place)
     presence.start()
     presence.close()
-    assert "`ha status` does not see this process" in caplog.text
+    assert "`ha host status` does not see this process" in caplog.text
 
 
 def test_nonsense_is_no_answer(place: SnapshotDirectory) -> None:

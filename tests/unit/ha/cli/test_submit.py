@@ -1,4 +1,4 @@
-"""``ha submit`` and ``ha run`` without a command: real sidecars on ``file://`` run the newest stored version."""
+"""``ha job submit`` and ``ha run`` without a command: real sidecars on ``file://`` run the newest stored version."""
 
 import hashlib
 import json
@@ -9,7 +9,9 @@ import pytest
 
 from tests.unit.ha.cli.test_pausing import asked
 from tests.unit.ha.cli.test_status import LASTING, command
-from tests.unit.ha.noting import NOTES, Notes
+from tests.unit.ha.command_line import CommandLine
+from tests.unit.ha.noting import NOTES, STAYS, Notes
+from tests.unit.ha.noting import run as given
 from tests.unit.ha.programs import Program, Workplace
 from tests.unit.ha.waiting import wait_until
 
@@ -27,7 +29,7 @@ def submit(workplace: Workplace, says: str, *more: str) -> str:
     (workplace.work / "orders.py").write_text(PROGRAM)
     (workplace.work / "rules.py").write_text(f"SAYS = {says!r}\n")
     files = ("--file", "orders.py", "--file", "rules.py")
-    return asked(workplace, "submit", "orders", *files, *more, "--", "python3", "orders.py")
+    return asked(workplace, "job", "submit", "orders", *files, *more, "--", "python3", "orders.py")
 
 
 def run(workplace: Workplace, name: str, *options: str) -> Program:
@@ -35,7 +37,9 @@ def run(workplace: Workplace, name: str, *options: str) -> Program:
 
 
 def versions(workplace: Workplace) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(asked(workplace, "submit", "orders", "--list", "--json").splitlines()[0])
+    found: list[dict[str, Any]] = json.loads(
+        asked(workplace, "job", "submit", "orders", "--list", "--json").splitlines()[0]
+    )
     return found
 
 
@@ -52,19 +56,46 @@ def test_an_upgrade_and_a_roll_back_are_a_submit_and_a_restart(workplace: Workpl
     assert command(workplace, leader)["version"] == 1
     assert "version 2 is the newest one" in submit(workplace, "two")
     assert "version 2 is the newest one" in submit(workplace, "two"), "the same once more is no new version"
-    asked(workplace, "restart", "orders")
+    asked(workplace, "job", "restart", "orders")
     assert notes.until(2, leader)[:2] == ("a", "two")
     assert notes.all()[1][3] == 1, "the epoch stays"
     assert command(workplace, leader)["version"] == 2
-    assert "version 3 is the newest one" in asked(workplace, "submit", "orders", "--version", "1")
-    asked(workplace, "restart", "orders")
+    assert "version 3 is the newest one" in asked(workplace, "job", "submit", "orders", "--version", "1")
+    asked(workplace, "job", "restart", "orders")
     assert notes.until(3, leader)[:2] == ("a", "one")
-    assert "v3" in asked(workplace, "status", "orders")
+    assert "v3" in asked(workplace, "host", "status", "orders")
     assert [(each["version"], each["same_as"]) for each in versions(workplace)] == [(1, 0), (2, 0), (3, 1)]
-    said = asked(workplace, "submit", "orders", "--list")
+    said = asked(workplace, "job", "submit", "orders", "--list")
     assert [line.split("  ")[3] for line in said.splitlines()] == ["python3 orders.py"] * 3
     assert said.rstrip().endswith("(as version 1)")
     assert len(list(cache.glob("[0-9a-f]*[0-9a-f]"))) >= 3
+
+
+def test_a_restart_that_starts_another_program_than_the_stored_one_says_so(
+    workplace: Workplace, notes: Notes, cache: Path
+) -> None:
+    del cache
+    leader = given(workplace, "a", STAYS)
+    notes.until(1, leader)
+    said = submit(workplace, "one")
+    assert "`ha job restart orders` starts it, if the sidecars of orders were started without a COMMAND" in said
+    said = asked(workplace, "job", "restart", "orders", code=1)
+    assert "Version 1 of job 'orders' is stored, and does not run: the sidecar a was started with another" in said
+    notes.until(3, leader)
+
+
+def test_a_restart_waits_until_the_new_command_lives(workplace: Workplace, notes: Notes, cache: Path) -> None:
+    del cache
+    submit(workplace, "one")
+    leader = run(workplace, "a", "--restart-strategy", "fixed-delay")
+    notes.until(1, leader)
+    said = asked(workplace, "job", "restart", "orders", "--wait", "batch", "--timeout", "8", code=1)
+    assert "Version 1 runs as a on " in said
+    assert "The new command of job 'orders' runs, and has completed no batch in time." in said
+    asked(workplace, "job", "submit", "orders", "--", "sh", "-c", "exit 3")
+    said = asked(workplace, "job", "restart", "orders", code=1)
+    assert "Version 2 runs as a on " in said
+    assert "The new command of job 'orders' has failed: The command has ended with 3" in said
 
 
 def test_a_damaged_file_is_refused_in_one_sentence_and_what_runs_goes_on(
@@ -76,15 +107,15 @@ def test_a_damaged_file_is_refused_in_one_sentence_and_what_runs_goes_on(
     notes.until(1, leader)
     submit(workplace, "two")
     stored(workplace, "SAYS = 'two'\n").write_text("SAYS = 'evil'\n")
-    said = asked(workplace, "restart", "orders", code=1)
+    said = asked(workplace, "job", "restart", "orders", code=1)
     assert "rules.py of version 2 of the program of job 'orders' is damaged: store the program again" in said
     other = run(workplace, "b")
     assert other.wait() == 1
     assert other.said.splitlines()[-1].startswith("ha: File rules.py of version 2")
-    assert "is damaged" in asked(workplace, "submit", "orders", "--version", "2", code=1)
+    assert "is damaged" in asked(workplace, "job", "submit", "orders", "--version", "2", code=1)
     assert (len(notes.all()), command(workplace, leader)["version"]) == (1, 1)
     assert "version 2" in submit(workplace, "two"), "the same version, mended"
-    asked(workplace, "restart", "orders")
+    asked(workplace, "job", "restart", "orders")
     assert notes.until(2, leader)[:2] == ("a", "two")
 
 
@@ -92,12 +123,12 @@ def test_a_warm_standby_of_an_older_version_is_replaced_before_it_leads(
     workplace: Workplace, notes: Notes, cache: Path
 ) -> None:
     del cache
-    asked(workplace, "submit", "orders", "--", "sleep", "1000")
+    asked(workplace, "job", "submit", "orders", "--", "sleep", "1000")
     standby = run(workplace, "b", "--standby", "warm")
     standby.until_said("contending as b")
     wait_until(lambda: command(workplace, standby)["version"] == 1, what="it runs version 1")
     submit(workplace, "two")
-    asked(workplace, "restart", "orders")
+    asked(workplace, "job", "restart", "orders")
     assert notes.until(1, standby)[:2] == ("b", "two")
 
 
@@ -109,7 +140,7 @@ def test_the_environment_is_what_was_allowed(workplace: Workplace, notes: Notes,
     )
     workplace.environment["B"] = "here"
     options = ("--file", "orders.py", "--env", "A=x=y", "--env", "B")
-    asked(workplace, "submit", "orders", *options, "--", "python3", "orders.py")
+    asked(workplace, "job", "submit", "orders", *options, "--", "python3", "orders.py")
     workplace.environment["B"] = "elsewhere"
     assert notes.until(1, run(workplace, "a"))[1] == ["x=y", "here", ["orders.py"]]
 
@@ -130,14 +161,22 @@ def test_what_cannot_be_stored_is_refused(workplace: Workplace, arguments: list[
     for folder in ("a", "b"):
         (workplace.work / folder).mkdir()
         (workplace.work / folder / "x.py").touch()
-    assert said in asked(workplace, "submit", "orders", *arguments, code=2).replace("\n", " ")
+    assert said in asked(workplace, "job", "submit", "orders", *arguments, code=2).replace("\n", " ")
     assert not (workplace.jobs / "orders").exists()
 
 
 def test_without_a_stored_program_a_command_is_needed(workplace: Workplace, cache: Path) -> None:
     del cache
     submit(workplace, "one")
-    assert "has no stored version 7. Its versions: 1." in asked(workplace, "submit", "orders", "--version", "7", code=1)
+    assert "has no stored version 7. Its versions: 1." in asked(
+        workplace, "job", "submit", "orders", "--version", "7", code=1
+    )
     program = workplace.ha("run", "sums")
     assert program.wait() in {1, 2, 3}
     assert "no job 'sums'" in program.said
+
+
+def test_an_argument_that_is_no_utf8_leaves_no_job(quick: Path, cli: CommandLine) -> None:
+    said = cli("job submit orders --no-preflight -- python", "caf\udce9", code=2)
+    assert "is not UTF-8, and cannot be stored" in said.err
+    assert not quick.exists()

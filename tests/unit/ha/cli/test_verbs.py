@@ -1,15 +1,12 @@
-"""The verbs: loaded when they are used, and never suggested if they change something."""
-
-from itertools import chain
+"""The verbs: in groups, loaded when they are used, and nine things on the first screen."""
 
 import click
 import pytest
 
-from ha.cli import app, exit_code
-from ha.cli.verbs import SECTIONS, VERBS
+from ha.cli import app
+from ha.cli.verbs import GROUPS, RUN, VERBS
+from tests.unit.ha.command_line import CommandLine
 from tests.unit.test_architecture import loaded_by
-
-CHANGING = {name for name, verb in VERBS.items() if verb.changes}
 
 
 def refusal(*arguments: str) -> str:
@@ -23,60 +20,44 @@ def refusal(*arguments: str) -> str:
     [
         ("version", "Did you mean `ha --version`?"),
         ("help", "Did you mean `ha --help`?"),
-        ("ledaer", "Did you mean `ha leader`?"),
-        ("chekpoints", "Did you mean `ha checkpoints`?"),
-        ("resgn", "`ha --help` lists all commands."),
-        ("switchove", "`ha --help` lists all commands."),
+        ("leader", "Did you mean `ha job leader`?"),
+        ("status", "Did you mean `ha replica status` or `ha host status`?"),
         ("zzz", "`ha --help` lists all commands."),
+        ("job zzz", "`ha job --help` lists all commands."),
     ],
 )
 def test_an_unknown_verb_is_refused_with_what_was_meant(given: str, said: str) -> None:
-    assert refusal(given) == f"There is no command {given!r}. {said}"
+    *_, last = words = given.split()
+    assert refusal(*words) == f"There is no command {last!r}. {said}"
 
 
-@pytest.mark.parametrize("name", sorted(VERBS))
-def test_no_suggestion_names_a_verb_that_changes_something(name: str) -> None:
-    misspelt = [name[:-1], name + "s", name[1:], name[0] + name[2:], name + name[-1]]
-    said = [refusal(each) for each in misspelt if each not in VERBS]
-    assert not [each for each in said for verb in CHANGING if f"`ha {verb}`" in each]
+def test_the_first_screen_has_at_most_nine_things_and_24_lines(cli: CommandLine) -> None:
+    assert len(app.list_commands(click.Context(app))) <= 9
+    assert len(cli("--help").out.splitlines()) <= 24
 
 
-def test_the_verbs_that_change_something() -> None:
-    lookups = {"leader", "watch", "checkpoint", "checkpoints"}
-    reading = lookups | {
-        "status",
-        "list",
-        "history",
-        "exceptions",
-        "queries",
-        "inspect",
-        "state",
-        "verify",
-        "check",
-        "config",
-        "groups",
-    }
-    assert set(VERBS) - CHANGING == reading, "say in VERBS whether the new verb changes something, and list it here"
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_help_of_a_group_has_each_of_its_verbs_with_a_whole_sentence(group: str, cli: CommandLine) -> None:
+    said = " ".join(cli(group, "--help").out.split())
+    names = [verb.partition(" ")[2] for verb in VERBS if verb.startswith(f"{group} ")]
+    assert names
+    assert not [name for name in names if f" {name} " not in said]
+    assert said.count("...") == 1, "in the usage alone"
 
 
-@pytest.mark.parametrize("name", sorted(VERBS))
-def test_the_list_of_verbs_says_what_their_own_help_says(name: str) -> None:
-    command = app.get_command(click.Context(app), name)
-    assert command is not None
-    assert (command.name, command.get_short_help_str(1000)) == (name, VERBS[name].short)
-
-
-def test_help_shows_each_verb_once_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sorted(chain(*SECTIONS.values())) == sorted(VERBS), "put the new verb into one of the SECTIONS"
-    assert exit_code(["--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert not [name for name, verb in VERBS.items() if f" {name} {verb.short}" not in said]
+def test_the_first_screen_says_of_run_what_its_own_help_says() -> None:
+    run = app.get_command(click.Context(app), "run")
+    assert run is not None
+    assert run.get_short_help_str(1000) == RUN
 
 
 def test_the_shell_completes_verbs() -> None:
-    found = app.shell_complete(click.Context(app, info_name="ha"), "che")
-    assert [each.value for each in found] == ["check", "checkpoint", "checkpoints"]
-    assert found[0].help == VERBS["check"].short
+    context = click.Context(app, info_name="ha")
+    assert [each.value for each in app.shell_complete(context, "s")] == ["savepoint"]
+    group = app.get_command(context, "job")
+    assert group is not None
+    found = group.shell_complete(click.Context(group, parent=context, info_name="job"), "re")
+    assert [each.value for each in found] == ["restart", "resume"]
 
 
 STARTS = (
@@ -89,19 +70,18 @@ STARTS = (
 @pytest.mark.parametrize("statement", STARTS)
 def test_help_loads_neither_a_verb_nor_what_verbs_need(statement: str) -> None:
     loaded = {name for name in loaded_by(statement) if all(part.isidentifier() for part in name.split("."))}
-    assert not loaded & {verb.module for verb in VERBS.values()}
+    assert not loaded & {f"ha.cli.{place.partition(':')[0]}" for place in VERBS.values()}
     tops = {name.partition(".")[0] for name in loaded}
     assert not tops & {"rich", "asyncio", "kazoo", "hdfs_native", "starlette", "pyspark", "prometheus_client", "json"}
     ours = {name for name in loaded if name.partition(".")[0] in {"ha", "leader", "store"}}
     assert len(ours) <= 10, f"start-up loads {sorted(ours)}"
 
 
-SERVE = {"run", "daemon", "agent"}
+SERVE = {"run", "host daemon", "host agent"}
 """They print a log, which has a format for machines, and no result."""
 
 
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> dict[str, click.Command]:
-    """Return each command below this one, by its path."""
     if not isinstance(command, click.Group):
         return {" ".join(path): command}
     context = click.Context(command)

@@ -9,12 +9,6 @@ from ha.config.announce import announce
 from ha.config.sources import gather
 
 
-@pytest.fixture(autouse=True)
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory without an ha.toml."""
-    monkeypatch.chdir(tmp_path)
-
-
 def test_the_stores_and_where_they_come_from(caplog: pytest.LogCaptureFixture) -> None:
     Path("ha.toml").write_text("zookeeper = 'zk1:2181/ha'")
     with caplog.at_level(logging.INFO, "ha"):

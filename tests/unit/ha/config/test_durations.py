@@ -40,12 +40,12 @@ def test_a_number_and_a_unit(text: str, seconds: float | None) -> None:
     assert seconds_of(text) == seconds
 
 
-def test_every_setting_of_time_takes_a_duration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ha.toml").write_text("long_ttl = '2 min'\n[restart-strategy.fixed-delay]\ndelay = '90 s'")
+def test_every_setting_of_time_takes_a_duration(nowhere: Path) -> None:
+    (nowhere / "ha.toml").write_text("long_ttl = '2 min'\nrestart_delay = '90 s'")
     settings = load({"audit": "1 min"}, {"HA_SHORT_TTL": "6500 ms", "HA_STOP_GRACE": "3"})
-    assert (settings.long_ttl, settings.audit, settings.short_ttl, settings.stop_grace) == (120, 60, 6.5, 3)
-    assert settings.restart_strategy_fixed_delay_delay == 90
+    leads, command = settings.leadership, settings.command
+    assert (leads.long_ttl, leads.audit, leads.short_ttl) == (120, 60, 6.5)
+    assert (command.stop_grace, command.restart_delay) == (3, 90)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10", 10), ("1 min", 60), ("500ms", 0.5), ("1 d", 86_400)])

@@ -25,7 +25,7 @@ def secret(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", [*SECRETS, *KEYS, *KEYS.values()])
 def test_every_file_with_a_secret_is_looked_at(name: str, secret: Path) -> None:
     named: dict[str, Any] = {name: str(secret)}
-    settings = Settings(**named)
+    settings = Settings.of(**named)
     assert list(exposures(settings)) == []
     secret.chmod(0o640)
     (found,) = exposures(settings)
@@ -35,25 +35,25 @@ def test_every_file_with_a_secret_is_looked_at(name: str, secret: Path) -> None:
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602])
 def test_any_right_of_others_is_too_much(mode: int, secret: Path) -> None:
     secret.chmod(mode)
-    assert len(list(exposures(Settings(kerberos_keytab=str(secret))))) == 1
+    assert len(list(exposures(Settings.of(kerberos_keytab=str(secret))))) == 1
 
 
 def test_a_certificate_is_no_secret_if_its_key_is_elsewhere(secret: Path) -> None:
     certificate = secret.parent / "certificate"
     certificate.touch(0o644)
-    assert list(exposures(Settings(http_certificate=str(certificate), http_key=str(secret)))) == []
+    assert list(exposures(Settings.of(http_certificate=str(certificate), http_key=str(secret)))) == []
 
 
 @pytest.mark.parametrize(("mode", "found"), [(0o755, 0), (0o775, 1), (0o757, 1), (0o1777, 0)])
 def test_a_directory_in_which_others_can_replace_it(mode: int, found: int, secret: Path) -> None:
     secret.parent.chmod(mode)
-    said = list(exposures(Settings(jobmaster_token=str(secret))))
+    said = list(exposures(Settings.of(jobmaster_token=str(secret))))
     assert len(said) == found
     assert all(f"replace {secret} (mode {mode:04o} of {secret.parent})" in each for each in said)
 
 
 def test_a_file_that_is_not_there_is_left_to_its_reader(secret: Path) -> None:
-    assert list(exposures(Settings(jobmaster_token=str(secret.with_name("none"))))) == []
+    assert list(exposures(Settings.of(jobmaster_token=str(secret.with_name("none"))))) == []
 
 
 def test_it_is_logged_at_the_start_and_shown_by_the_doctor(secret: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,14 +10,12 @@ from leader.layout import tree
 from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.clock import now
-from store.errors import NotWritable, PermissionDenied, StoreError
+from store.errors import AlreadyExists, HasSnapshots, Invalid, NotWritable, PermissionDenied, StoreError
 from store.local import LocalFiles
 from tests.unit.ha.waiting import wait_until
 
 
 class Refusing(LocalFiles):
-    """Files whose renames end with this error, if there is one."""
-
     error: StoreError | None = None
     asked = 0
 
@@ -69,13 +67,42 @@ def test_it_is_not_eligible_until_it_may_write(files: BoundedFiles, monkeypatch:
     monkeypatch.setattr(Refusing, "error", None)
     later.waiting[-1][1]()
     wait_until(lambda: eligibility.obstacle("orders") is None)
-    assert len(later.waiting) == 2, "it is not asked again"
+    wait_until(lambda: len(later.waiting) == 3)
+    assert later.waiting[-1][0] > now() + AGAIN_S, "it is asked again, but rarely"
+
+
+def test_what_bars_every_takeover_is_told_also_if_it_comes_later(
+    files: BoundedFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    later = Later()
+    eligibility = Eligibility(later, files, Timing())  # type: ignore[arg-type]
+    eligibility.check("orders")
+    wait_until(lambda: later.waiting)
+    assert eligibility.obstacle("orders") is None
+    what = "The directory /j/a cannot be deleted since /j/a/b is snapshottable and already has snapshots"
+    monkeypatch.setattr(Refusing, "error", HasSnapshots(what))
+    later.waiting[-1][1]()
+    wait_until(lambda: len(later.waiting) == 2)
+    assert "The job cannot be taken over: " in caplog.text
+    assert "hdfs dfs -deleteSnapshot /j/a/b NAME" in (eligibility.obstacle("orders") or "")
+
+
+def test_any_refusal_of_what_a_takeover_renames_is_told(files: BoundedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the record's directory has the sticky bit, and another user has made the lease."""
+
+    def rename(_: Refusing, source: str, __: str) -> None:
+        raise Invalid(f"no move of {source}") if "/record/lease" in source else AlreadyExists(source)
+
+    monkeypatch.setattr(Refusing, "rename", rename)
+    later = Later()
+    eligibility = Eligibility(later, files, Timing())  # type: ignore[arg-type]
+    eligibility.check("orders")
+    wait_until(lambda: later.waiting)
+    assert "The job cannot be taken over: no move of orders/00" in (eligibility.obstacle("orders") or "")
 
 
 @pytest.mark.parametrize("error", [None, NotWritable("safe mode")])
-def test_nothing_is_held_against_it(
-    files: BoundedFiles, monkeypatch: pytest.MonkeyPatch, error: StoreError | None
-) -> None:
+def test_nothing_bars_it(files: BoundedFiles, monkeypatch: pytest.MonkeyPatch, error: StoreError | None) -> None:
     later = Later()
     eligibility = Eligibility(later, files, Timing())  # type: ignore[arg-type]
     monkeypatch.setattr(Refusing, "error", error)
@@ -83,4 +110,5 @@ def test_nothing_is_held_against_it(
     wait_until(lambda: Refusing.asked)
     files.call("drain", lambda driver: driver.list(""), 5.0)
     assert eligibility.obstacle("orders") is None
-    assert not later.waiting
+    wait_until(lambda: later.waiting)
+    assert later.waiting[0][0] > now() + AGAIN_S

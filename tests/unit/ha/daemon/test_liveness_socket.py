@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from ha.config.settings import Settings
 from ha.daemon import liveness_socket
 from ha.daemon.liveness_socket import LivenessSocket, open_liveness_socket
+from ha.sandbox.ports import free_ports
 from leader.contender.runtime import Runtime
 from leader.election.ports import Heard, ProbeEvent
 from leader.election.suspicion import Suspicion
@@ -30,7 +30,7 @@ from tests.unit.ha.waiting import wait_until
 WITHIN = 20.0
 """Seconds: long enough on a busy machine for something that takes milliseconds."""
 
-ON = Settings(zookeeper="127.0.0.1:2181")
+ON = Settings.of(zookeeper="127.0.0.1:2181")
 SERVERS = (("127.0.0.1", 2181),)
 RELEASED = Lease(8, Mode.RELEASED, 0, NOBODY, "", "a")
 
@@ -44,8 +44,6 @@ signal.pause()
 
 
 class Process:
-    """A separate process that listens."""
-
     def __init__(self, listen: int = 0) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", STANDS_BY, str(listen)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[4]
@@ -84,7 +82,6 @@ class Standby:
         wait_until(lambda: self._runtime.ask(lambda: self._suspicion._monitors[contact]._met, WITHIN))
 
     def meet(self, where: ContactAddress) -> Heard:
-        """Return what the process says first on a new connection."""
         heard = queue.SimpleQueue[Heard]()
         self._runtime.post(lambda: self._runtime.probe(where, heard.put))
         return heard.get(timeout=WITHIN)
@@ -158,13 +155,10 @@ def test_a_port_that_is_asked_for_can_be_had_again_at_once(standby: Standby, pro
     standby.watch(processes[0].contact)
     processes[0].end()
     assert standby.gone.get(timeout=WITHIN) == processes[0].contact
-    again = open_liveness_socket(Settings(zookeeper="x", suspicion_listen=f"127.0.0.1:{where.port}"), SERVERS)
+    again = open_liveness_socket(Settings.of(zookeeper="x", suspicion_address=f"127.0.0.1:{where.port}"), SERVERS)
     assert again is not None
     assert standby.meet(again.contact) is ProbeEvent.GREETED
     again.close()
-
-
-# --- who connects
 
 
 @pytest.fixture
@@ -307,9 +301,6 @@ def test_when_no_descriptor_is_left_a_standby_is_greeted_and_closed(
     ]
 
 
-# --- where it listens
-
-
 def test_it_listens_where_zookeeper_is_reached_from() -> None:
     for servers in (SERVERS, (("no-such-host.invalid", 1), *SERVERS)):
         made = open_liveness_socket(ON, servers)
@@ -330,19 +321,24 @@ def test_an_address_that_other_hosts_can_use_comes_first() -> None:
 
 def test_nowhere_without_zookeeper_or_when_it_is_off(caplog: pytest.LogCaptureFixture) -> None:
     assert open_liveness_socket(Settings(), ()) is None
-    assert open_liveness_socket(Settings(zookeeper="127.0.0.1:2181", suspicion="off"), SERVERS) is None
+    assert open_liveness_socket(Settings.of(zookeeper="127.0.0.1:2181", suspicion=False), SERVERS) is None
     assert caplog.records == []
     assert open_liveness_socket(ON, (("no-such-host.invalid", 1),)) is None
     assert "set suspicion_address" in caplog.text
 
 
 def test_what_others_connect_to_can_be_another_address_than_what_is_listened_on() -> None:
-    for address, port in (("127.0.0.9:0", None), ("127.0.0.9:4711", 4711), ("localhost:4711", 4711), ("[::1]:1", 1)):
-        made = open_liveness_socket(
-            Settings(zookeeper="x", suspicion_listen="127.0.0.1:0", suspicion_address=address), SERVERS
-        )
+    (free,) = free_ports(1)
+    for address, host, port in (
+        ("127.0.0.9:0", "127.0.0.9", None),
+        (f"localhost:{free}", "127.0.0.1", free),
+        (f"192.0.2.1:{free}", "0.0.0.0", free),  # noqa: S104
+        (f"0.0.0.0:{free}", "127.0.0.1", free),
+    ):
+        made = open_liveness_socket(Settings.of(zookeeper="x", suspicion_address=address), SERVERS)
         assert made is not None
         told = made.contact
+        assert made._socket.getsockname()[0] == host
         assert told.port == (port or made._socket.getsockname()[1])
         assert ContactEntry.parse(ContactEntry(1, NOBODY, told).name) == ContactEntry(1, NOBODY, told)
         made.close()
@@ -351,13 +347,11 @@ def test_what_others_connect_to_can_be_another_address_than_what_is_listened_on(
 @pytest.mark.parametrize(
     ("setting", "value", "sentence"),
     [
-        ("suspicion_listen", "7000", "suspicion_listen is '7000': it must be host:port"),
         ("suspicion_address", "host", "suspicion_address is 'host': it must be host:port"),
         ("suspicion_address", "no-such-host.invalid:1", "which is not a known host"),
         ("suspicion_address", "fe80::1%lo:1", "which has only link-local addresses"),
-        ("suspicion_listen", "192.0.2.1:1", "Fast suspicion cannot listen on 192.0.2.1:1"),
     ],
 )
 def test_wrong_addresses(setting: str, value: str, sentence: str) -> None:
     with pytest.raises(InvalidSettings, match=sentence):
-        open_liveness_socket(msgspec.structs.replace(ON, **{setting: value}), SERVERS)
+        open_liveness_socket(ON.replace(**{setting: value}), SERVERS)

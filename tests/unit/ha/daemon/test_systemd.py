@@ -16,8 +16,6 @@ LEADS = {"orders": {"role": "leader"}}
 
 
 class Listening:
-    """The end of systemd."""
-
     def __init__(self, address: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(f"\0{address[1:]}" if address.startswith("@") else address)
@@ -47,9 +45,7 @@ def test_it_is_told_that_a_process_is_ready_what_it_does_and_that_it_stops(syste
     assert systemd.next() == "STOPPING=1"
 
 
-def test_a_process_whose_contender_hangs_is_not_said_to_be_alive(
-    systemd: Listening, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_process_whose_contender_hangs_is_not_alive(systemd: Listening, caplog: pytest.LogCaptureFixture) -> None:
     answers = iter([LEADS])
 
     def statuses() -> dict[str, dict[str, str]]:

@@ -1,17 +1,19 @@
-"""``ha doctor``: each line is ok, a warning or failed, and says what to do."""
+"""``ha host doctor``: each line is ok, a warning or failed, and says what to do."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
 from ha.cli import exit_code
-from ha.doctor.drained import check_drained
+from ha.doctor.examination import check_drained
 from ha.doctor.file_system import check_file_system
 from ha.doctor.finding import Finding, Level
-from ha.doctor.host import FEWEST_DESCRIPTORS, _clock, _descriptors, _ticket
+from ha.doctor.host import FEWEST_DESCRIPTORS, _clock, _descriptors, _temporary_directory, _ticket
 from ha.doctor.job_directory import Consent, check_job_directory
 from leader.job.barring import drain
 from leader.layout import tree as job
@@ -22,7 +24,7 @@ from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
 from store.bounded import BoundedFiles
 from store.clock import wall
-from store.errors import Invalid
+from store.errors import Invalid, NoSpace
 from store.files import Entry
 from store.local import LocalFiles
 from tests.unit.leader.samples import A
@@ -57,7 +59,7 @@ def examined(files: BoundedFiles, consent: Consent | None = None) -> list[Findin
 def test_a_file_system_whose_rename_is_a_compare_and_swap(files: BoundedFiles) -> None:
     files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
     found = levels(check_file_system(files, 5.0))
-    assert found == dict.fromkeys(("files", "permissions", "rename", "replacing"), Level.OK)
+    assert found == dict.fromkeys(("files", "permissions", "rename", "replacing", "contents"), Level.OK)
     assert named(files, "") == ["orders"], "nothing is left behind"
 
 
@@ -77,8 +79,6 @@ def test_a_file_system_whose_rename_is_none_is_refused(tmp_path: Path) -> None:
 
 
 class Unreadable(LocalFiles):
-    """A file system that refuses everything."""
-
     def list(self, path: str) -> list:  # type: ignore[type-arg]
         raise Invalid(path)
 
@@ -86,6 +86,18 @@ class Unreadable(LocalFiles):
 def test_a_file_system_that_cannot_be_listed(tmp_path: Path) -> None:
     with BoundedFiles(lambda: Unreadable(tmp_path), uri="file:///jobs") as files:
         assert levels(check_file_system(files, 5.0)) == {"files": Level.FAILED}
+
+
+class Full(LocalFiles):
+    def write(self, path: str, data: bytes) -> None:
+        raise NoSpace(path[:8] + data.decode())
+
+
+def test_a_root_that_takes_names_and_no_contents(tmp_path: Path) -> None:
+    with BoundedFiles(lambda: Full(tmp_path, durable=False), uri="file:///jobs") as files:
+        *_, found = check_file_system(files, 5.0)
+    assert (found.check, found.level, found.remedy) == ("contents", Level.FAILED, "Make room there.")
+    assert found.found == "No file can be written in file:///jobs: .doctor-x: free some space there"
 
 
 def test_a_root_that_does_not_exist_yet(files: BoundedFiles) -> None:
@@ -101,7 +113,7 @@ def test_a_leader_directory_made_by_hand_is_found_and_removed_on_request(files: 
         files.call("make", lambda driver, path=path: driver.make_directory(path), 5.0)  # type: ignore[misc]
     fine, hurt = examined(files)
     assert (fine.level, hurt.level) == (Level.OK, Level.WARNING)
-    assert hurt.remedy.startswith("`ha doctor --mend orders` removes it.")
+    assert hurt.remedy.startswith("`ha host doctor --mend orders` removes it.")
     assert FORGED in named(files, "orders")
     assert [each.level for each in examined(files, agreed)] == [Level.OK, Level.OK]
     assert named(files, "") == ["orders"]
@@ -200,7 +212,10 @@ def test_a_job_without_a_leader_directory(files: BoundedFiles) -> None:
 def test_a_job_that_does_not_exist(files: BoundedFiles) -> None:
     files.call("make", lambda driver: driver.make_root(), 5.0)
     (found,) = examined(files)
-    assert (found.level, found.remedy) == (Level.WARNING, "The first contender creates it.")
+    assert (found.level, found.found) == (Level.FAILED, "There is no such job under file:///jobs.")
+    assert found.remedy == "If the name is right, leave it out until the first contender has created it."
+    files.call("make", lambda driver: job.create(driver, "ordres"), 5.0)
+    assert examined(files)[0].remedy == "Did you mean ordres?"
 
 
 @pytest.mark.parametrize(("left", "level"), [(60, Level.WARNING), (-1, Level.OK)])
@@ -228,27 +243,24 @@ def test_a_ticket(tmp_path: Path) -> None:
     assert _ticket(None, str(keytab)).level is Level.OK
 
 
-# --- the command
-
-
 def test_the_command_prints_a_line_for_each_check(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job.create(LocalFiles(quick, durable=False), "orders")
-    assert exit_code(["doctor", "orders"]) == 0
+    assert exit_code(["host", "doctor", "orders"]) == 0
     lines = capsys.readouterr().out.splitlines()
     checks = [(line.split("  ")[0].strip(), line[9:22].strip()) for line in lines if not line.startswith(" ")]
     assert ("ok", "rename") in checks
     assert ("warning", "zookeeper") in checks
     assert ("ok", "job orders") in checks
-    assert {"settings", "files", "java", "descriptors", "shared memory", "clock"} <= {check for _, check in checks}
+    assert {"settings", "files", "java", "descriptors", "shared memory", "temporary dir", "clock"} <= {
+        check for _, check in checks
+    }
 
 
 @pytest.mark.slow
-def test_json_and_the_exit_code(
-    quick: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_json_and_exit_code(quick: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HA_FILES", "hdfs://127.0.0.1:1/ha")
     monkeypatch.setenv("HA_ZOOKEEPER", "127.0.0.1:1")
-    assert exit_code(["doctor", "--json"]) == 1
+    assert exit_code(["host", "doctor", "--json"]) == 1
     found = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
     assert (found["files"]["level"], found["zookeeper"]["level"]) == ("failed", "failed")
     assert "HA_FILES" in found["settings"]["found"]
@@ -257,16 +269,41 @@ def test_json_and_the_exit_code(
 
 
 def test_mending_needs_a_job(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["doctor", "--mend"]) == 2
+    assert exit_code(["host", "doctor", "--mend"]) == 2
     assert "--mend needs the JOB" in capsys.readouterr().err
 
 
 def test_mending_asks_before_it_changes_anything(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job.create(LocalFiles(quick, durable=False), "orders")
     (quick / "orders" / FORGED).mkdir()
-    assert exit_code(["doctor", "--mend", "orders"]) == 2
-    assert "give --yes where nobody can answer" in capsys.readouterr().err
+    assert exit_code(["host", "doctor", "--mend", "orders"]) == 2
+    assert "without a terminal give --yes" in capsys.readouterr().err
     assert (quick / "orders" / FORGED).exists()
-    assert exit_code(["doctor", "--mend", "--yes", "orders"]) == 0
+    assert exit_code(["host", "doctor", "--mend", "--yes", "orders"]) == 0
     assert "It was removed." in capsys.readouterr().out
     assert not (quick / "orders" / FORGED).exists()
+
+
+@pytest.mark.parametrize(
+    ("free", "flag", "level"), [(2**30, 0, "ok"), (2**20, 0, "warning"), (2**30, os.ST_NOEXEC, "warning")]
+)
+def test_the_temporary_directory_has_room(monkeypatch: pytest.MonkeyPatch, free: int, flag: int, level: str) -> None:
+    room = SimpleNamespace(f_bavail=free, f_frsize=1, f_flag=flag)
+    monkeypatch.setattr("os.statvfs", lambda _: room)
+    assert _temporary_directory().level.value == level
+
+
+def test_noexec_is_no_trouble_where_rocksdbs_library_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the image, whose /tmp Docker mounts so."""
+    monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(f_bavail=2**30, f_frsize=1, f_flag=os.ST_NOEXEC))
+    monkeypatch.setenv("LD_LIBRARY_PATH", f":{tmp_path}")
+    assert _temporary_directory().level.value == "warning"
+    (tmp_path / "librocksdbjni-linux64.so").touch()
+    assert _temporary_directory().level.value == "ok"
+
+
+def test_a_temporary_directory_that_takes_nothing_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", f"{tmp_path / 'gone'}")
+    found = _temporary_directory()
+    assert found.level.value == "failed"
+    assert "No file can be made" in found.found

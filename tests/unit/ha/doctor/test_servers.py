@@ -8,6 +8,7 @@ import pytest
 from ha.doctor import servers
 from ha.doctor.finding import Finding, Level
 from ha.doctor.servers import check_namenodes
+from ha.placement.load import STATUS
 from tests.unit.ha.web_servers import web_servers
 
 Serve = Callable[[bytes, int], str]
@@ -20,7 +21,7 @@ def mode(text: str) -> bytes:
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     with web_servers() as start:
-        yield lambda said, status: start(lambda path: (status if path == servers.STATUS else 404, said))
+        yield lambda said, status: start(lambda path: (status if path == f"/jmx?qry={STATUS}" else 404, said))
 
 
 def examined(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> Finding:
@@ -40,9 +41,7 @@ def examined(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> Finding:
         (("active", "active"), Level.FAILED),
     ],
 )
-def test_exactly_one_is_active(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, modes: tuple[str, str], level: Level
-) -> None:
+def test_one_is_active(serve: Serve, monkeypatch: pytest.MonkeyPatch, modes: tuple[str, str], level: Level) -> None:
     addresses = [serve(mode(each), 200) for each in modes]
     found = examined(monkeypatch, *addresses)
     assert found.level is level
@@ -55,11 +54,11 @@ def test_exactly_one_is_active(
         (mode("active"), 401, "HTTP 401"),
         (b"<html>", 200, "JSONDecodeError"),
         (b"[]", 200, "TypeError"),
-        (b'{"beans": []}', 200, "IndexError"),
+        (b'{"beans": []}', 200, "LookupError"),
         (b'{"beans": [{}]}', 200, "KeyError"),
     ],
 )
-def test_what_cannot_be_read_is_a_warning(
+def test_unreadable_is_a_warning(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, said: bytes, status: int, shown: str
 ) -> None:
     found = examined(monkeypatch, serve(mode("active"), 200), serve(said, status))

@@ -1,12 +1,12 @@
-"""``ha doctor`` warns of Spark's settings that were measured to be bad, and of no others."""
+"""``ha host doctor`` warns of Spark's settings that were measured to be bad, and of no others."""
 
 from pathlib import Path
 
 import pytest
 
 from ha.doctor.finding import Level
-from ha.doctor.spark_settings import BOUNDED, MOST, PROVIDER, ROCKSDB, check_spark_settings, warnings
-from ha.spark import stored_state
+from ha.doctor.spark_settings import BOUNDED, MOST, PROVIDER, ROCKSDB, check_spark_settings, pages, warnings
+from ha.spark.stored import stored_state
 
 
 def remedies(**given: str) -> list[str]:
@@ -37,13 +37,28 @@ def test_names_are_those_that_a_job_sets() -> None:
 def test_the_file_that_spark_reads_is_examined(tmp_path: Path) -> None:
     file, environment = tmp_path / "spark-defaults.conf", {"SPARK_CONF_DIR": str(tmp_path)}
     file.write_text(f"{PROVIDER}  {ROCKSDB}\n")
-    assert [each.level for each in check_spark_settings(environment)] == [Level.WARNING]
+    assert [each.level for each in check_spark_settings(environment)] == [Level.WARNING, Level.WARNING]
     file.write_text(f"{PROVIDER}={ROCKSDB}\n{BOUNDED}=true\n")
-    (found,) = check_spark_settings(environment)
+    found, _ = check_spark_settings(environment)
     assert found.level is Level.OK
     assert found.found == f"None is bad in {file}."
 
 
 def test_without_such_a_file_nothing_is_wrong() -> None:
-    (found,) = check_spark_settings({"PATH": ""})
+    found, _ = check_spark_settings({"PATH": ""})
     assert found.level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "level"),
+    [
+        ({}, {}, Level.WARNING),
+        ({"spark.ui.enabled": "true"}, {"SPARK_LOCAL_IP": "10.0.0.7"}, Level.WARNING),
+        ({"spark.ui.enabled": "False"}, {}, Level.OK),
+        ({"spark.ui.filters": "a.Filter"}, {}, Level.OK),
+        ({}, {"SPARK_LOCAL_IP": "127.0.0.1"}, Level.OK),
+    ],
+)
+def test_pages_open_to_all_are_warned_of(given: dict[str, str], environment: dict[str, str], level: Level) -> None:
+    """tests/system/spark/test_strangers.py sees where Spark listens."""
+    assert pages(given, environment).level is level

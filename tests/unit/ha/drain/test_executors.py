@@ -6,34 +6,26 @@ import pytest
 
 from ha.drain.executors import Master
 from store.errors import ConnectionLost, PermissionDenied
+from tests.unit.ha.clocks import At
 
 
 def worker(state: str, cores: int = 0, host: str = "a") -> dict[str, object]:
     return {"id": f"worker-{host}", "host": host, "state": state, "coresused": cores, "port": 1}
 
 
-class Interface:
-    """A master's web interface, of which each answer is the next one."""
+class Interface(At):
+    """A master's web interface, of which each answer is the next one, and a clock."""
 
     def __init__(self, *shown: list[dict[str, object]], refuses: int = 200) -> None:
+        super().__init__()
         self.shown, self.refuses = list(shown), refuses
         self.asked: list[str] = []
-        self.at = 0.0
 
     def __call__(self, method: str, url: str) -> tuple[int, bytes]:
         self.asked.append(f"{method} {url}")
         if method == "POST":
             return self.refuses, b""
         return 200, json.dumps({"workers": self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]}).encode()
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-    def wait(self, *_: object) -> bool:
-        raise AssertionError("nobody waits for an event here")
 
 
 def test_it_waits_until_the_executors_have_ended() -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from ha.drain.plan import Seen, least_loaded, plan
+from ha.drain.plan import SeenJob, least_loaded, plan
 
 NONE: frozenset[str] = frozenset()
 
@@ -12,22 +12,22 @@ NONE: frozenset[str] = frozenset()
 @pytest.mark.parametrize(
     ("seen", "done"),
     [
-        (Seen("j", 1, "a", ["a", "b"]), "bar move"),
-        (Seen("j", 1, "b", ["a", "b"]), "bar"),
-        (Seen("j", 1, None, ["a", "b"]), "bar"),
-        (Seen("j", 1, "b", ["b", "c"]), ""),
-        (Seen("j", 1, "a", ["a"]), "stuck"),
-        (Seen("j", 1, None, ["a"]), ""),
-        (Seen("j", 1, "a", ["a", "d"]), "stuck"),
-        (Seen("j", 1, "b", ["a", "b"], frozenset({"b"})), "bar"),
-        (Seen("j", 1, "a", ["a", "b"], frozenset({"b"})), "stuck"),
-        (Seen("j", 1, "a", ["b"]), "bar move"),
-        (Seen("j", 1, "a", None), "bar move"),
-        (Seen("j", 1, "b", None), "bar"),
-        (Seen("j", 1, None, None), "bar"),
+        (SeenJob("j", 1, "a", ["a", "b"]), "bar move"),
+        (SeenJob("j", 1, "b", ["a", "b"]), "bar"),
+        (SeenJob("j", 1, None, ["a", "b"]), "bar"),
+        (SeenJob("j", 1, "b", ["b", "c"]), ""),
+        (SeenJob("j", 1, "a", ["a"]), "stuck"),
+        (SeenJob("j", 1, None, ["a"]), ""),
+        (SeenJob("j", 1, "a", ["a", "d"]), "stuck"),
+        (SeenJob("j", 1, "b", ["a", "b"], frozenset({"b"})), "bar"),
+        (SeenJob("j", 1, "a", ["a", "b"], frozenset({"b"})), "stuck"),
+        (SeenJob("j", 1, "a", ["b"]), "bar move"),
+        (SeenJob("j", 1, "a", None), "bar move"),
+        (SeenJob("j", 1, "b", None), "bar"),
+        (SeenJob("j", 1, None, None), "bar"),
     ],
 )
-def test_a_job_is_barred_moved_or_left_alone(seen: Seen, done: str) -> None:
+def test_a_job_is_barred_moved_or_left_alone(seen: SeenJob, done: str) -> None:
     found = plan([seen], "a", {"d"})
     said = [name for name in ("bar", "move", "stuck") if getattr(found, name) == [seen]]
     assert " ".join(said) == done

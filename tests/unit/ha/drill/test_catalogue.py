@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +11,8 @@ from requests import ReadTimeout
 
 from ha.cli import app, exit_code
 from ha.drill.catalogue import DRILLS
-from ha.drill.container import engine
+from ha.drill.container import Contained, on_engine
+from ha.drill.container_environment import ContainerEnvironment
 from ha.drill.environment import Ability, DrillError
 from ha.drill.fixture import DURATIONS
 from ha.drill.report.writing import read
@@ -51,30 +53,30 @@ def test_whoever_cannot_move_a_leader_needs_no_bound() -> None:
 
 
 def test_list() -> None:
-    told = CliRunner().invoke(app, ["drill", "list", "--json"])
+    told = CliRunner().invoke(app, ["lab", "drill", "list", "--json"])
     found = {each["name"]: each for each in json.loads(told.stdout)}
     assert list(found) == list(DRILLS)
     assert found["lose-host"]["needs"] == [Ability.HOST.value]
-    table = CliRunner().invoke(app, ["drill", "list"])
+    table = CliRunner().invoke(app, ["lab", "drill", "list"])
     assert table.exit_code == 0
     assert all(name in table.stdout for name in DRILLS)
 
 
 def test_a_name_that_is_not_one() -> None:
-    told = CliRunner().invoke(app, ["drill", "run", "kill-sidcar"])
+    told = CliRunner().invoke(app, ["lab", "drill", "run", "kill-sidcar"])
     assert told.exit_code == 2
     assert "There is no drill 'kill-sidcar': did you mean 'kill-sidecar'?" in told.output
 
 
 def test_nothing_chosen() -> None:
-    told = CliRunner().invoke(app, ["drill", "run"])
+    told = CliRunner().invoke(app, ["lab", "drill", "run"])
     assert told.exit_code == 2
     assert "Name some drills, or use --all or --quick" in told.output
 
 
 def test_containers_without_an_engine_are_reported_as_not_run(tmp_path: Path) -> None:
     places = ["--folder", f"{tmp_path}/drills", "--report", f"{tmp_path}/report"]
-    arguments = ["drill", "run", "lose-host", "safe-mode", "--against", "containers", *places]
+    arguments = ["lab", "drill", "run", "lose-host", "safe-mode", "--against", "containers", *places]
     told = CliRunner().invoke(app, arguments, env={"DOCKER_HOST": "unix:///nonexistent/docker.sock"})
     assert told.exit_code == 1
     assert "No Docker engine answers" in told.output
@@ -87,7 +89,17 @@ def test_json_is_the_whole_output_and_the_progress_goes_beside_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
-    arguments = ["drill", "run", "lose-host", "--against", "containers", "--folder", f"{tmp_path}/drills", "--json"]
+    arguments = [
+        "lab",
+        "drill",
+        "run",
+        "lose-host",
+        "--against",
+        "containers",
+        "--folder",
+        f"{tmp_path}/drills",
+        "--json",
+    ]
     assert exit_code(arguments) == 1
     told = capsys.readouterr()
     (outcome,) = json.loads(told.out)
@@ -98,5 +110,12 @@ def test_json_is_the_whole_output_and_the_progress_goes_beside_it(
 
 @pytest.mark.parametrize("refusal", [DockerException("no such network"), ReadTimeout("60 s")], ids=["docker", "http"])
 def test_what_the_engine_refuses_ends_one_drill_and_not_all(refusal: Exception) -> None:
-    with pytest.raises(DrillError, match="The Docker engine did not do its part: "), engine():
-        raise refusal
+    @on_engine
+    class Refused:
+        def asked(self) -> None:
+            raise refusal
+
+    with pytest.raises(DrillError, match="The Docker engine did not do its part: "):
+        Refused().asked()
+    public = [each for kind in (Contained, ContainerEnvironment) for name, each in vars(kind).items() if name[0] != "_"]
+    assert all(hasattr(each, "__wrapped__") for each in public if isinstance(each, FunctionType))

@@ -33,5 +33,5 @@ def test_a_stranger_that_says_nothing_proves_nothing() -> None:
 
 
 def test_secured_stores_are_the_sandbox_s(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["drill", "run", "zookeeper-lies", "--secure", "--against", "containers"]) == 2
+    assert exit_code(["lab", "drill", "run", "zookeeper-lies", "--secure", "--against", "containers"]) == 2
     assert "--secure runs in the sandbox" in capsys.readouterr().err

@@ -2,13 +2,13 @@
 
 import pytest
 
-from ha.drill.outcome import Check, Outcome
+from ha.drill.outcome import Check, DrillOutcome
 from tests.unit.ha.drill.verdict import unsafe, wrong
 
 
-def outcome(*broken: str, reason: str = "", **measures: float) -> Outcome:
+def outcome(*broken: str, reason: str = "", **measures: float) -> DrillOutcome:
     checks = [Check("the job finished", True, "exit codes a: 0"), *(Check(name, False, "...") for name in broken)]
-    return Outcome(
+    return DrillOutcome(
         drill="d",
         title="a drill",
         group="kills",

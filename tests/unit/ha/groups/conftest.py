@@ -1,25 +1,17 @@
 """A group of three roots, and a job at one of them."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from leader.layout import tree
 from tests.unit.ha.groups.moves import FILES, JOB, NAMES, claim
-from tests.unit.ha.groups.roots import Roots
+from tests.unit.ha.placement.conftest import roots
+from tests.unit.ha.placement.roots import Roots
 
-
-@pytest.fixture
-def roots(tmp_path: Path) -> Iterator[Roots]:
-    made = Roots(tmp_path)
-    yield made
-    made.close()
+__all__ = ["roots"]
 
 
 @pytest.fixture
 def source(roots: Roots) -> str:
-    """A job with a checkpoint, at its home."""
     uri = roots.home(JOB)
     driver = roots.drivers[uri]
     tree.create(driver, JOB)
@@ -30,3 +22,8 @@ def source(roots: Roots) -> str:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_bytes(data)
     return uri
+
+
+@pytest.fixture
+def target(roots: Roots) -> str:
+    return roots.others(JOB)[0]

@@ -14,7 +14,7 @@ from store.bounded import BoundedFiles
 from store.errors import NotFound, Unknown
 from store.files import Entry
 from store.local import LocalFiles
-from tests.unit.ha.groups.roots import LONG, Roots
+from tests.unit.ha.placement.roots import LONG, Roots
 
 JOB = "orders"
 OLD = "11111111-1111-4111-8111-111111111111"
@@ -59,8 +59,6 @@ class Process:
 
 
 class Remote:
-    """One root, as a process sees it."""
-
     def __init__(self, process: Process, driver: LocalFiles) -> None:
         self._process, self._driver, self.uri = process, driver, driver.uri
 

@@ -11,16 +11,8 @@ import pytest
 from ha.groups.moving.mirror import Mirror
 from ha.groups.moving.steps import Handover
 from store.errors import Unknown
-from tests.unit.ha.groups.moves import (
-    FILES,
-    JOB,
-    Leading,
-    Process,
-    content,
-    led,
-    mover,
-)
-from tests.unit.ha.groups.roots import Roots
+from tests.unit.ha.groups.moves import FILES, JOB, Leading, Process, content, led, mover
+from tests.unit.ha.placement.roots import Roots
 
 
 def test_a_file_with_other_content_under_its_name_is_copied_again(roots: Roots, source: str) -> None:
@@ -85,9 +77,7 @@ class Copied:
         return f"make_directory tree/record/{self._lease.name}"
 
 
-def test_while_a_job_stands_still_only_what_has_changed_is_made(
-    roots: Roots, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_a_job_stands_still_only_changes_move(roots: Roots, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = Copied(roots, source, monkeypatch)
     (copied.home / "status=RUNNING").rename(copied.home / "status=ENDED")
     lease = copied.last()
@@ -101,18 +91,14 @@ def test_while_a_job_stands_still_only_what_has_changed_is_made(
     assert "write listing.json" not in copied.changes, "it would take half a second on HDFS"
 
 
-def test_a_round_makes_folders_of_what_is_on_its_way(
-    roots: Roots, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_round_makes_folders_of_what_moves(roots: Roots, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = Copied(roots, source, monkeypatch)
     (copied.home / "spark/.x.tmp/below").mkdir(parents=True)
     copied.round()
     assert (copied.tree / "spark/.x.tmp/below").is_dir()
 
 
-def test_a_last_round_that_died_leaves_nothing_that_is_taken_for_newer(
-    roots: Roots, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_last_round_that_died_leaves_no_newer(roots: Roots, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = Copied(roots, source, monkeypatch)
     name = "spark/q/state/0/0/1.zip"
     for number, end in enumerate((copied.last, copied.round, copied.last), 1):

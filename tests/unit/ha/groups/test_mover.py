@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ha.groups.moving import mover as module
-from ha.groups.moving import staying
+from ha.groups.moving import preconditions
 from ha.groups.moving.mover import ROUNDS, SMALL_S
 from ha.groups.moving.steps import look
-from ha.groups.placement.place import Pointer
+from ha.placement.place import Pointer
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.layout import tree
@@ -19,20 +19,11 @@ from leader.layout.lease import Mode
 from leader.layout.names import LeaderDirectory
 from store.errors import Conflict, Invalid, NotFound
 from tests.unit.ha.clocks import At
-from tests.unit.ha.groups.moves import (
-    FILES,
-    JOB,
-    Leading,
-    Process,
-    led,
-    mover,
-    whole,
-)
-from tests.unit.ha.groups.roots import Roots
+from tests.unit.ha.groups.moves import FILES, JOB, Leading, Process, led, mover, whole
+from tests.unit.ha.placement.roots import Roots
 
 
-def test_a_job_moves_with_all_that_it_has(roots: Roots, source: str) -> None:
-    target = roots.others(JOB)[0]
+def test_a_job_moves_with_all_that_it_has(roots: Roots, source: str, target: str) -> None:
     process = Process(roots)
     _, held = led(roots.drivers[source]) or pytest.fail("nobody")
     done = mover(process, roots).move(target)
@@ -98,8 +89,6 @@ def test_the_old_leader_is_woken(roots: Roots, monkeypatch: pytest.MonkeyPatch) 
 
 
 class Rounds:
-    """A mirror whose rounds take these times and end with these errors."""
-
     def __init__(self, clock: At, rounds: list[tuple[float, Exception | None]]) -> None:
         self.clock, self.rounds = clock, rounds
 
@@ -119,13 +108,10 @@ CHANGED = (0.0, Conflict("a file has changed"))
 @pytest.mark.parametrize(
     ("rounds", "taken"),
     [
-        ([SHORT], 1),
-        ([LONGER, LONGER, SHORT], 3),
-        ([CHANGED, (0.0, NotFound("gone")), SHORT], 3),
-        ([LONGER] * ROUNDS, ROUNDS),
-        ([CHANGED] * ROUNDS, ROUNDS),
+        ([SHORT], 1), ([LONGER, LONGER, SHORT], 3), ([CHANGED, (0.0, NotFound("gone")), SHORT], 3),
+        ([LONGER] * ROUNDS, ROUNDS), ([CHANGED] * ROUNDS, ROUNDS),
     ],
-)
+)  # fmt: skip
 def test_rounds_go_on_until_one_is_short_and_whole(
     roots: Roots, source: str, rounds: list[tuple[float, Exception | None]], taken: int
 ) -> None:
@@ -152,8 +138,7 @@ def test_a_move_says_how_long_it_took(roots: Roots, monkeypatch: pytest.MonkeyPa
     assert (done.seconds, done.pause) == (7.0, 7.0)
 
 
-def test_a_bar_moves_along_and_a_late_one_is_not_lost(roots: Roots, source: str) -> None:
-    target = roots.others(JOB)[0]
+def test_a_bar_moves_along_and_a_late_one_is_not_lost(roots: Roots, source: str, target: str) -> None:
     leader, _ = led(roots.drivers[source]) or pytest.fail("nobody")
     bar = "barred~h1~99~me~maintenance"
     roots.drivers[source].make_directory(f"{JOB}/{leader.name}/record/{bar}")
@@ -162,17 +147,16 @@ def test_a_bar_moves_along_and_a_late_one_is_not_lost(roots: Roots, source: str)
     assert bar in {each.name for each in roots.drivers[target].list(f"{JOB}/{leader.name}/record")}
 
 
-def test_a_job_stays_for_half_an_hour_by_the_clock_of_its_root(roots: Roots, source: str) -> None:
-    target = roots.others(JOB)[0]
+def test_a_job_stays_for_half_an_hour_by_the_clock_of_its_root(roots: Roots, source: str, target: str) -> None:
     mover(Process(roots), roots).move(target)
     with pytest.raises(Invalid, match="it has moved lately, and stays for 30 min more"):
         mover(Process(roots), roots).move(source)
     (arrived,) = [each for each in (roots.drivers[target].path / JOB).iterdir() if each.name.startswith("arrived")]
     at = arrived.stat().st_mtime
-    os.utime(arrived, (at - staying.REST_S + 60, at - staying.REST_S + 60))
+    os.utime(arrived, (at - preconditions.REST_S + 60, at - preconditions.REST_S + 60))
     with pytest.raises(Invalid, match="stays for 1 min more"):
         mover(Process(roots), roots).move(source)
-    os.utime(arrived, (at - staying.REST_S - 1, at - staying.REST_S - 1))
+    os.utime(arrived, (at - preconditions.REST_S - 1, at - preconditions.REST_S - 1))
     mover(Process(roots), roots).move(source)
     whole(roots, source)
     assert not [each for each in roots.drivers[source].list(JOB) if Pointer.parse(each.name)]
@@ -193,10 +177,12 @@ def test_its_home_learns_where_it_went(roots: Roots) -> None:
 def test_outputs_that_are_published_by_renames_keep_a_job_on_its_file_system(roots: Roots, source: str) -> None:
     leader, _ = led(roots.drivers[source]) or pytest.fail("nobody")
     (roots.drivers[source].path / JOB / leader.name / "out" / "daily").mkdir(parents=True)
-    assert staying.outputs(Process(roots).group.roots[source], JOB, leader.name) == ["daily"]
-    assert "'daily' is published by renames on hdfs://ns1" in staying.bound(["daily"], "hdfs://ns1/ha", "hdfs://ns2/ha")
-    assert staying.bound(["daily"], "hdfs://ns1/ha", "hdfs://ns1/other") == ""
-    assert staying.bound([], "hdfs://ns1/ha", "hdfs://ns2/ha") == ""
+    assert preconditions.outputs(Process(roots).group.roots[source], JOB, leader.name) == ["daily"]
+    assert "'daily' is published by renames on hdfs://ns1" in preconditions.bound(
+        ["daily"], "hdfs://ns1/ha", "hdfs://ns2/ha"
+    )
+    assert preconditions.bound(["daily"], "hdfs://ns1/ha", "hdfs://ns1/other") == ""
+    assert preconditions.bound([], "hdfs://ns1/ha", "hdfs://ns2/ha") == ""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "bound", lambda *_: "its output 'daily' stays")
         with pytest.raises(Invalid, match=r"cannot move from .*: its output 'daily' stays"):

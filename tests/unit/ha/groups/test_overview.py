@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from ha.cli.commands import app, exit_code
 from ha.groups import overview as module
 from ha.groups.overview import overview, places
-from ha.groups.placement.load import Load
+from ha.placement.load import Load
 from store.errors import NotSent
 from tests.unit.ha.clocks import At
-from tests.unit.ha.groups.roots import Roots
-from tests.unit.ha.groups.test_group_files import create, move
+from tests.unit.ha.placement.roots import Roots
+from tests.unit.ha.placement.test_group_files import create, move
 
 
 def jobs_of(roots: Roots) -> dict[str, list[str] | None]:
@@ -60,15 +60,13 @@ def test_requests_are_counted_over_the_time_that_has_passed(roots: Roots, monkey
     monkeypatch.setattr(module, "load_of", load)
 
     monkeypatch.setattr(module, "ThreadPoolExecutor", _InTurn)
-    first, second, third = overview(roots.group(), 2.0, "ca", At())
-    assert (first.requests_per_second, first.queue_ms, first.processing_ms, first.queue_length) == (15.0, 1.5, 0.5, 2)
-    assert second.requests_per_second == 15.0
+    first, second, third = overview(roots.group(), 12.0, "ca", At())
+    assert (first.requests_per_second, first.queue_ms, first.processing_ms, first.queue_length) == (2.5, 1.5, 0.5, 2)
+    assert second.requests_per_second == 2.5
     assert (third.requests_per_second, third.problem, third.jobs) == (None, "silent", [])
 
 
 class _InTurn:
-    """A pool that does one after the other."""
-
     def __init__(self, *_: object) -> None:
         pass
 
@@ -84,15 +82,17 @@ class _InTurn:
 def test_the_command_shows_them_and_says_what_is_not_known(roots: Roots) -> None:
     create(roots.group())
     files = ",".join(roots.uris)
-    done = CliRunner().invoke(app, ["groups", "--files", files, "--zookeeper", "", "--interval", "0.01"])
+    done = CliRunner().invoke(app, ["job", "roots", "--files", files, "--zookeeper", "", "--interval", "0.01"])
     assert done.exit_code == 0
     assert all(root in done.stdout for root in roots.uris)
     assert "has no NameNode that could be asked" in done.stderr
-    done = CliRunner().invoke(app, ["groups", "--json", "--interval", "0.01", "--files", files, "--zookeeper", ""])
+    done = CliRunner().invoke(
+        app, ["job", "roots", "--json", "--interval", "0.01", "--files", files, "--zookeeper", ""]
+    )
     found = {each["root"]: each["jobs"] for each in json.loads(done.stdout)}
     assert found[roots.home("orders")] == ["orders"]
 
 
 def test_one_root_is_no_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["groups", "--files", tmp_path.as_uri(), "--zookeeper", ""]) == 2
+    assert exit_code(["job", "roots", "--files", tmp_path.as_uri(), "--zookeeper", ""]) == 2
     assert "which is one root: set `files` to a group" in capsys.readouterr().err

@@ -129,12 +129,8 @@ def test_another_jobs_times_are_its_own() -> None:
     assert round(first.at - second.at) == 3600
 
 
-# --- the real NameNode
-
-
 @pytest.fixture
 def jobs(hdfs_uri: str) -> Iterator[BoundedFiles]:
-    """A root of the test's own."""
     files = open_files(f"{hdfs_uri}/edits-{uuid.uuid4().hex[:8]}")
     files.call("test", lambda driver: driver.make_root(), 10.0)
     yield files

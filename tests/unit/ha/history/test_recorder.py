@@ -197,9 +197,6 @@ def test_descriptors_are_given_back(tmp_path: Path) -> None:
     assert descriptors() == before
 
 
-# --- what is observed
-
-
 def test_by_default_nobody_is_observed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     history, answers = open_history("", "a"), Answers()
@@ -233,7 +230,7 @@ def test_leadership_is_recorded(tmp_path: Path) -> None:
     recorder.close()
     found = load(tmp_path)
     assert [type(event).__name__ for event in found] == [
-        *("Suspected", "Believed", "Believed", "Granted", "Published", "Revoked", "Believed"),
+        *("Suspected", "Believed", "Believed", "Granted", "Published", "Revoked", "Believed")
     ]
     beliefs = [(event.leads_until, event.holds_until) for event in found if isinstance(event, Believed)]
     assert beliefs == [(None, 7.0), (5.0, 7.0), (None, None)]
@@ -271,8 +268,6 @@ def test_checkpoints_are_recorded_when_they_are_done_and_only_then(tmp_path: Pat
 
 
 class Answers:
-    """A reader whose next answer or error the test chooses."""
-
     answer: Answer | Exception = Answer("orders", 3, SESSION, {"rest": "a:1"}, Source.HDFS, 0.0, verified=True)
 
     def leader(self, job: str, timeout: float = 2.0, *, stale: bool = False) -> Answer:

@@ -32,7 +32,6 @@ def client(root: str) -> Iterator[Client]:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Any], str]]:
-    """Serve an application; returns host:port."""
     with ExitStack() as stack:
         yield lambda application: stack.enter_context(serving(application))
 

@@ -38,7 +38,6 @@ class Server(ThreadingMixIn, WSGIServer):
 
 @contextmanager
 def serving(application: Any) -> Iterator[str]:
-    """Serve an application; yields host:port."""
     server = make_server("127.0.0.1", 0, application, Server, Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

@@ -10,8 +10,8 @@ import pytest
 
 from ha.client import Client
 from ha.jobmaster import Caller, CallRefused, CallUnknown, GuardedApplication, Verdict
+from ha.jobmaster.call_errors import NotExecuted
 from ha.jobmaster.connecting import connect
-from ha.jobmaster.errors import NotExecuted
 from leader.errors import InvalidName
 from leader.lookup.answers import Answer
 from store.clock import now
@@ -65,9 +65,7 @@ def test_the_next_leader_is_told_the_old_ones_session_is_over(lead: Lead, client
     assert first.executed == []
 
 
-def test_after_a_failover_the_old_session_is_reported_and_the_call_executed_once(
-    lead: Lead, client: Client, job: str
-) -> None:
+def test_after_a_failover_the_call_is_executed_once_by_the_next_leader(lead: Lead, client: Client, job: str) -> None:
     first = lead()
     before = client.leader(job)
     second = lead()
@@ -137,9 +135,7 @@ def test_an_idempotent_call_is_sent_again(lead: Lead, client: Client, job: str, 
     assert (reply.status, [path for path, _ in master.executed]) == (201, ["failed", "/x"])
 
 
-def test_one_whose_leadership_ends_while_it_executes_does_not_answer(
-    lead: Lead, client: Client, job: str, serve: Serve
-) -> None:
+def test_one_that_stops_leading_while_it_executes_is_silent(lead: Lead, client: Client, job: str, serve: Serve) -> None:
     """A zombie's answer never counts. Only its successor can say whether its deeds do."""
     del serve
     first = lead()
@@ -178,9 +174,7 @@ def test_a_proxy_that_drops_the_headers_is_named_at_once(lead: Lead, client: Cli
         ("POST", "/", {"x-ha-epoch": "9"}, "the call's own"),
     ],
 )
-def test_a_request_that_cannot_be_sent_is_an_error(
-    client: Client, method: str, path: str, headers: dict[str, str], said: str
-) -> None:
+def test_an_unsent_request_fails(client: Client, method: str, path: str, headers: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Caller(client, "orders").http(method, path, b"", headers)
 
@@ -199,9 +193,7 @@ def test_a_prefix_is_put_before_the_path(lead: Lead, client: Client, job: str) -
     assert [path for path, _ in master.executed] == ["/api/x"]
 
 
-def test_without_the_headers_a_request_is_rejected_with_the_present_leader(
-    lead: Lead, client: Client, job: str
-) -> None:
+def test_without_headers_a_request_is_rejected_with_the_present_leader(lead: Lead, client: Client, job: str) -> None:
     master = lead()
     host, _, port = client.leader(job).endpoints["jobmaster"].partition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=10)

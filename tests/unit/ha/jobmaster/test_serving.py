@@ -12,7 +12,7 @@ import pytest
 
 import ha
 from ha.client import Client
-from ha.jobmaster import Caller, CallRefused, CallUnknown, Security, Verdict, admit, serve, serving
+from ha.jobmaster import Caller, CallRefused, CallUnknown, Security, serve, serving
 from leader.lookup.answers import Answer
 from tests.unit.ha.certificates import Pair, make_certificate
 from tests.unit.ha.jobmaster.serving import Master
@@ -31,7 +31,6 @@ def leadership(root: str, job: str) -> Iterator[ha.Leadership]:
 
 @pytest.fixture
 def start(leadership: ha.Leadership, root: str) -> Iterator[Serving]:
-    """Serve an application with these settings, and publish its address."""
     with ExitStack() as stack:
 
         def begin(scheme: str = "", **settings: Any) -> Master:
@@ -52,7 +51,6 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
 
 @pytest.fixture
 def secured(start: Serving, pairs: list[Pair], tmp_path: Path) -> Master:
-    """A job master with TLS and tokens."""
     for name, token in (("read", READ), ("operate", OPERATE)):
         (tmp_path / name).write_text(token)
     return start(
@@ -90,9 +88,7 @@ def test_the_leader_answers(start: Serving, client: Client, job: str) -> None:
     assert master.executed == [("/off sets", b"17")]
 
 
-def test_callers_are_told_apart_by_their_tokens(
-    secured: Master, client: Client, job: str, pairs: list[Pair], tmp_path: Path
-) -> None:
+def test_callers_differ_by_token(secured: Master, client: Client, job: str, pairs: list[Pair], tmp_path: Path) -> None:
     reads, operates = (calling(client, job, pairs[0], tmp_path / name) for name in ("read", "operate"))
     assert reads.http("GET", "/").status == 201
     assert operates.http("POST", "/", b"x").status == 201
@@ -103,9 +99,7 @@ def test_callers_are_told_apart_by_their_tokens(
     assert secured.executed == [("/", b""), ("/", b"x")]
 
 
-def test_a_token_that_changes_is_read_anew(
-    secured: Master, client: Client, job: str, pairs: list[Pair], tmp_path: Path
-) -> None:
+def test_a_changed_token_is_read(secured: Master, client: Client, job: str, pairs: list[Pair], tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("not-the-token-that-operates")
     caller = calling(client, job, pairs[0], tmp_path / "mine")
     with pytest.raises(CallRefused, match="Send a token"):
@@ -114,7 +108,7 @@ def test_a_token_that_changes_is_read_anew(
     assert caller.http("POST", "/").status == 201
     (tmp_path / "mine").write_text("two words")
     with pytest.raises(CallRefused, match="jobmaster_token cannot be read"):
-        calling(Knows(client, job), job, pairs[0], tmp_path / "mine").http("POST", "/", timeout=0.3)
+        calling(Knows(client, job), job, pairs[0], tmp_path / "mine").http("POST", "/", timeout=1.5)
     assert len(secured.executed) == 1
 
 
@@ -135,13 +129,11 @@ def test_the_application_does_not_see_the_token(
     assert READ not in str(seen[0])
 
 
-def test_a_server_that_cannot_prove_its_name_gets_nothing(
-    secured: Master, client: Client, job: str, pairs: list[Pair]
-) -> None:
+def test_a_server_without_proof_gets_nothing(secured: Master, client: Client, job: str, pairs: list[Pair]) -> None:
     with pytest.raises(CallRefused, match=r"TLS with 127.0.0.1:[0-9]+ failed"):
-        calling(Knows(client, job), job, pairs[1]).http("POST", "/", timeout=0.3)
+        calling(Knows(client, job), job, pairs[1]).http("POST", "/", timeout=1.5)
     with pytest.raises(CallRefused, match=r"TLS with 127.0.0.1:[0-9]+ failed"):
-        Caller(Knows(client, job), job).http("POST", "/", timeout=0.3)
+        Caller(Knows(client, job), job).http("POST", "/", timeout=1.5)
     assert secured.executed == []
 
 
@@ -154,13 +146,11 @@ def test_an_address_without_tls_is_not_called_where_tls_is_expected(
     (tmp_path / "mine").write_text(OPERATE)
     for security in (Security(ca=str(pairs[0].certificate)), Security(token=str(tmp_path / "mine"))):
         with pytest.raises(CallRefused, match="is published without https://"):
-            Caller(Knows(client, job), job, security=security).http("POST", "/", timeout=0.3)
+            Caller(Knows(client, job), job, security=security).http("POST", "/", timeout=1.5)
     assert master.executed == []
 
 
-def test_security_comes_from_the_clients_settings(
-    secured: Master, root: str, job: str, pairs: list[Pair], tmp_path: Path
-) -> None:
+def test_security_is_in_the_settings(secured: Master, root: str, job: str, pairs: list[Pair], tmp_path: Path) -> None:
     told = {"jobmaster_ca": str(pairs[0].certificate), "jobmaster_token": str(tmp_path / "operate")}
     with ha.connect(files=root, zookeeper="", **told) as client:
         assert Caller(client, job).http("POST", "/").status == 201
@@ -179,7 +169,7 @@ def test_a_client_may_need_a_certificate(
     (tmp_path / "none").write_text("none")
     wrong = Security(ca=str(one.certificate), certificate=str(tmp_path / "none"))
     with pytest.raises(CallRefused, match="cannot be read"):
-        Caller(Knows(client, job), job, security=wrong).http("POST", "/", timeout=0.3)
+        Caller(Knows(client, job), job, security=wrong).http("POST", "/", timeout=1.5)
 
 
 def test_a_long_body_is_refused(start: Serving, client: Client, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,9 +179,6 @@ def test_a_long_body_is_refused(start: Serving, client: Client, job: str, monkey
     with pytest.raises(CallRefused, match="A request may have 10 bytes"):
         Caller(client, job).http("POST", "/", b"0123456789a", timeout=PATIENCE)
     assert len(master.executed) == 1
-
-
-# --- deadlines
 
 
 @pytest.mark.parametrize("handshakes", [False, True])
@@ -211,60 +198,6 @@ def test_a_server_that_falls_silent_is_left_in_time(
         leadership.confirm({"jobmaster": f"https://127.0.0.1:{server.getsockname()[1]}"})
         threading.Thread(target=accept, args=(server,), daemon=True).start()
         with pytest.raises(CallUnknown if handshakes else CallRefused):
-            calling(Knows(client, job), job, pairs[0]).http("POST", "/", timeout=1.5 if handshakes else 0.3)
+            calling(Knows(client, job), job, pairs[0]).http("POST", "/", timeout=1.5)
     for each in held:
         each.close()
-
-
-def test_a_line_over_tls(leadership: ha.Leadership, client: Client, job: str, pairs: list[Pair]) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pairs[0].certificate, pairs[0].key)
-    verdicts: list[Verdict] = []
-
-    def answer(server: socket.socket) -> None:
-        with context.wrap_socket(server.accept()[0], server_side=True) as connection:
-            verdicts.append(admit(connection, leadership))
-            connection.sendall(connection.recv(100).upper())
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        leadership.confirm({"jobmaster": f"https://127.0.0.1:{server.getsockname()[1]}"})
-        thread = threading.Thread(target=answer, args=(server,), daemon=True)
-        thread.start()
-        with calling(client, job, pairs[0]).connect(timeout=PATIENCE) as connection:
-            connection.sendall(b"hello")
-            assert connection.recv(100) == b"HELLO"
-        thread.join(PATIENCE)
-    assert verdicts == [Verdict.ACCEPTED]
-
-
-TOKENS = {"operate": "an-operators-token", "read": "a-readers-token-too", "strange": "a-strangers-token"}
-
-
-@pytest.mark.parametrize("shown", ["operate", "read", "strange", ""])
-def test_a_line_brings_a_token_of_the_role_operate(
-    shown: str, leadership: ha.Leadership, client: Client, job: str, pairs: list[Pair], tmp_path: Path
-) -> None:
-    for role, token in TOKENS.items():
-        (tmp_path / role).write_text(f"{token}\n")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pairs[0].certificate, pairs[0].key)
-    files: dict[str, Any] = {f"http_{role}_tokens": str(tmp_path / role) for role in ("operate", "read")}
-    verdicts: list[Verdict] = []
-
-    def answer(server: socket.socket) -> None:
-        with context.wrap_socket(server.accept()[0], server_side=True) as connection:
-            verdicts.append(admit(connection, leadership, **files))
-
-    security = Security(ca=str(pairs[0].certificate), token=str(tmp_path / shown) if shown else "")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        leadership.confirm({"jobmaster": f"https://127.0.0.1:{server.getsockname()[1]}"})
-        thread = threading.Thread(target=answer, args=(server,), daemon=True)
-        thread.start()
-        caller = Caller(client, job, security=security)
-        if shown == "operate":
-            caller.connect(timeout=PATIENCE).close()
-        else:
-            with pytest.raises(CallRefused, match="a token of the role operate"):
-                caller.connect(timeout=PATIENCE)
-        thread.join(PATIENCE)
-    assert verdicts == [Verdict.ACCEPTED if shown == "operate" else Verdict.DENIED]

@@ -14,8 +14,6 @@ OTHER = "22222222-2222-2222-2222-222222222222"
 
 @dataclass
 class Leader:
-    """A leader whose leadership a test ends."""
-
     job: str = "orders"
     epoch: int = 7
     session_id: str = MINE
@@ -28,27 +26,15 @@ class Leader:
 @pytest.mark.parametrize(
     ("session_id", "epoch", "verdict"),
     [
-        (MINE, "7", Verdict.ACCEPTED),
-        (MINE, 7, Verdict.ACCEPTED),
-        (None, "7", Verdict.MISSING),
-        (MINE, None, Verdict.MISSING),
-        ("", "", Verdict.MISSING),
-        ("not a uuid", "7", Verdict.MISSING),
-        (MINE.upper().replace("1", "A"), "7", Verdict.MISSING),
-        (MINE, "seven", Verdict.MISSING),
-        (MINE, "-7", Verdict.MISSING),
-        (MINE, "\N{ARABIC-INDIC DIGIT SEVEN}", Verdict.MISSING),
-        (MINE, "7" * 5000, Verdict.MISSING),
-        (OTHER, "6", Verdict.OLD),
-        (MINE, "6", Verdict.OLD),
-        (OTHER, "7", Verdict.UNKNOWN),
-        (OTHER, "8", Verdict.UNKNOWN),
-        (MINE, "8", Verdict.UNKNOWN),
+        (MINE, "7", Verdict.ACCEPTED), (MINE, 7, Verdict.ACCEPTED), (None, "7", Verdict.MISSING),
+        (MINE, None, Verdict.MISSING), ("", "", Verdict.MISSING), ("not a uuid", "7", Verdict.MISSING),
+        (MINE.upper().replace("1", "A"), "7", Verdict.MISSING), (MINE, "seven", Verdict.MISSING),
+        (MINE, "-7", Verdict.MISSING), (MINE, "\N{ARABIC-INDIC DIGIT SEVEN}", Verdict.MISSING),
+        (MINE, "7" * 5000, Verdict.MISSING), (OTHER, "6", Verdict.OLD), (MINE, "6", Verdict.OLD),
+        (OTHER, "7", Verdict.UNKNOWN), (OTHER, "8", Verdict.UNKNOWN), (MINE, "8", Verdict.UNKNOWN),
     ],
-)
-def test_only_the_present_session_is_accepted(
-    session_id: str | None, epoch: str | int | None, verdict: Verdict
-) -> None:
+)  # fmt: skip
+def test_the_present_session_is_accepted(session_id: str | None, epoch: str | int | None, verdict: Verdict) -> None:
     assert check(Leader(), session_id, epoch) is verdict
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ha
-from ha.leadership.deadline_file import DeadlineWriter
+from ha.program.deadline_file import DeadlineWriter
 from leader.errors import Fenced, InvalidName, InvalidSettings, NoLeader, NotLeader
 from leader.job.versioned_files import VersionedBlob
 from leader.layout.information import Record
@@ -229,12 +229,7 @@ def test_a_publication_after_the_end_is_not_mirrored(quick: Path, monkeypatch: p
     assert quick.exists()
 
 
-# --- inside a program that a sidecar runs
-
-
-def test_the_sidecars_leadership_is_taken_as_it_is(
-    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sidecars_leadership_is_taken(quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session_id = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
     belief = DeadlineWriter(tmp_path / "belief")
     belief.write(now() + 100, now() + 200)
@@ -258,9 +253,6 @@ def test_the_sidecars_leadership_is_taken_as_it_is(
     monkeypatch.setenv("HA_SPARK_JVM", "/x")  # that sidecar publishes checkpoints itself, and two must not
     with pytest.raises(InvalidSettings, match="leave --spark out"):
         ha.lead("orders").__enter__()
-
-
-# --- two processes
 
 
 LEADS = """

@@ -18,15 +18,12 @@ from tests.unit.leader.faulty import LATE, LOST, OK, REFUSED, FaultyFiles
 
 
 class Job:
-    """A led job in one of the file systems."""
-
     def __init__(self, root: str, leadership: Leadership) -> None:
         self.leadership = leadership
         self.direct = driver_of(root)()
         self.final = f"{root}/out/2026/report"
 
     def stage(self, content: bytes, path: str = "work/report") -> str:
-        """Write as Spark does, creating all parent directories."""
         at = self.leadership.path(path).removeprefix(self.direct.uri).lstrip("/")
         fenced_rename.make_parents(self.direct, at.rpartition("/")[0])
         self.direct.write(at, content)
@@ -116,4 +113,4 @@ def test_lost_answers_are_found_out(fates: list[str], tmp_path: Path, monkeypatc
         assert leadership.publish(staged, led.final)
         hurt.catch_up()
         assert led.published() == b"first"
-        assert leadership.names("staged") == []
+        assert leadership.names("staged/1") == []

@@ -15,9 +15,9 @@ from prometheus_client import CollectorRegistry
 
 from ha.api.http_api import HttpApi
 from ha.api.process import StatusSource
+from ha.config.server_access import access_of
 from ha.config.settings import Settings
 from ha.listening import tokens
-from ha.listening.access import access_of
 from leader.errors import InvalidSettings
 from tests.unit.ha.certificates import Pair, make_certificate
 from tests.unit.ha.programs import Workplace
@@ -42,11 +42,9 @@ def get(port: int, path: str, token: str = "", tls: ssl.SSLContext | None = None
 
 
 class Served:
-    """An API with these settings, and a client of it."""
-
     def __init__(self, listen: str = "127.0.0.1:0", **settings: Any) -> None:
         process = SimpleNamespace(statuses=dict, metrics=SimpleNamespace(registry=CollectorRegistry()))
-        self._api = HttpApi(cast(StatusSource, process), listen, None, access_of(Settings(**settings)))
+        self._api = HttpApi(cast(StatusSource, process), listen, None, access_of(Settings.of(**settings)))
         self._api.start()
         self.port = int(self._api.address.rpartition(":")[2])
 
@@ -77,19 +75,16 @@ def replace(path: Path, text: str) -> None:
     path.with_suffix(".new").replace(path)
 
 
-# --- tokens
-
-
 def test_without_files_of_tokens_none_is_needed(serve: Any) -> None:
-    assert serve().get("/v1/jobs") == 200
+    assert serve().get("/metrics") == 200
 
 
 def test_each_request_but_health_needs_a_token(serve: Any, tmp_path: Path) -> None:
     (tmp_path / "read").write_text(f"# Prometheus\n\n{READ}\n")
     (tmp_path / "operate").write_text(OPERATE)
     served = serve(http_read_tokens=tmp_path / "read", http_operate_tokens=tmp_path / "operate")
-    assert served.get("/health") == 200
-    for path in ("/v1/jobs", "/metrics", "/v1/jobs/orders", "/health/", "/nothing"):
+    assert served.get("/livez") == 200
+    for path in ("/api/v1/jobs", "/metrics", "/api/v1/jobs/orders", "/livez/", "/nothing"):
         assert served.get(path) == 401
         assert served.get(path, READ + "x") == 401
     assert [served.get("/metrics", each) for each in (READ, OPERATE)] == [200, 200]
@@ -116,9 +111,7 @@ def test_a_token_of_two_roles_has_the_higher_one(tmp_path: Path) -> None:
     assert known.role_of(f"Bearer {READ}") is tokens.Role.OPERATE
 
 
-def test_a_file_of_tokens_that_changes_is_read_anew(
-    serve: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_changed_file_of_tokens_is_read_again(serve: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "read"
     file.write_text(READ)
     served = serve(http_read_tokens=file)
@@ -143,13 +136,13 @@ def test_a_file_of_tokens_that_changes_is_read_anew(
 def test_a_file_that_has_something_else_is_refused(text: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "read").write_text(text)
     with pytest.raises(InvalidSettings, match=reason) as caught:
-        access_of(Settings(http_read_tokens=str(tmp_path / "read")))
+        access_of(Settings.of(http_read_tokens=str(tmp_path / "read")))
     assert text[:20] not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
-    for settings in (Settings(http_read_tokens=missing), Settings(http_certificate=missing)):
+    for settings in (Settings.of(http_read_tokens=missing), Settings.of(http_certificate=missing)):
         with pytest.raises(InvalidSettings, match="No such file"):
             access_of(settings)
 
@@ -169,9 +162,7 @@ def test_no_comparison_of_tokens_ends_early(tmp_path: Path, monkeypatch: pytest.
     assert len(compared) == 25
 
 
-def test_tokens_that_can_be_overheard_are_warned_of(
-    tmp_path: Path, pairs: list[Pair], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tokens_in_the_clear_are_warned_of(tmp_path: Path, pairs: list[Pair], caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "read").write_text(READ)
     pair = pairs[0]
     tls = {"http_certificate": str(pair.certificate), "http_key": str(pair.key)}
@@ -182,18 +173,36 @@ def test_tokens_that_can_be_overheard_are_warned_of(
         assert ("can be overheard" in caplog.text) is warned
 
 
+@pytest.mark.parametrize(
+    ("listen", "told", "warned"),
+    [
+        ("0.0.0.0:0", {}, True),
+        ("127.0.0.1:0", {}, False),
+        ("0.0.0.0:0", {"http_networks": "10.0.0.0/8"}, False),
+        ("0.0.0.0:0", {"http_read_tokens": "read"}, False),
+        ("0.0.0.0:0", {"http_certificate": "certificate", "http_key": "key"}, True),
+        ("0.0.0.0:0", {"http_certificate": "certificate", "http_key": "key", "http_client_ca": "ca"}, False),
+    ],
+)
+def test_a_server_that_answers_everybody_warns(
+    listen: str, told: dict[str, str], warned: bool, tmp_path: Path, pairs: list[Pair], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "read").write_text(READ)
+    pair = pairs[0]
+    files = {"read": tmp_path / "read", "certificate": pair.certificate, "key": pair.key, "ca": pair.certificate}
+    Served(listen, **{name: str(files.get(value, value)) for name, value in told.items()}).close()
+    assert ("answers everybody who can connect: set http_read_tokens" in caplog.text) is warned
+
+
 def test_a_daemon_does_what_its_settings_say_and_shows_no_token(workplace: Workplace) -> None:
     (workplace.work / "tokens").write_text(READ)
-    daemon = workplace.ha("daemon", "orders", HA_HTTP_READ_TOKENS="tokens", HA_LISTEN="127.0.0.1:0")
+    daemon = workplace.ha("host", "daemon", "orders", HA_HTTP_READ_TOKENS="tokens", HA_LISTEN="127.0.0.1:0")
     daemon.until_said("The HTTP API answers")
     port = int(daemon.said.partition("http://127.0.0.1:")[2].split(".")[0])
-    assert [get(port, path, READ) for path in ("/health", "/v1/jobs")] == [200, 200]
-    assert [get(port, path, "another-token-of-mine") for path in ("/health", "/v1/jobs")] == [200, 401]
+    assert [get(port, path, READ) for path in ("/livez", "/api/v1/jobs")] == [200, 200]
+    assert [get(port, path, "another-token-of-mine") for path in ("/livez", "/api/v1/jobs")] == [200, 401]
     for shown in (daemon.said, *(Path(f"/proc/{daemon.pid}/{name}").read_text() for name in ("environ", "cmdline"))):
         assert READ not in shown
-
-
-# --- TLS
 
 
 @pytest.fixture(scope="module")
@@ -212,17 +221,17 @@ def trusting(pair: Pair, own: Pair | None = None) -> ssl.SSLContext:
 def test_with_a_certificate_there_is_tls_only(serve: Any, pairs: list[Pair]) -> None:
     one, other, _ = pairs
     served = serve(http_certificate=one.certificate, http_key=one.key)
-    assert served.get("/health", tls=trusting(one)) == 200
+    assert served.get("/livez", tls=trusting(one)) == 200
     with pytest.raises(ssl.SSLCertVerificationError):
-        served.get("/health", tls=trusting(other))
+        served.get("/livez", tls=trusting(other))
     with pytest.raises((http.client.HTTPException, OSError)):
-        served.get("/health")
+        served.get("/livez")
     old = trusting(one)
     old.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert served.get("/health", tls=old) == 200
+    assert served.get("/livez", tls=old) == 200
 
 
-def test_a_certificate_that_changes_is_read_anew(
+def test_new_certificates_count(
     serve: Any, pairs: list[Pair], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, other, _ = pairs
@@ -230,14 +239,14 @@ def test_a_certificate_that_changes_is_read_anew(
     replace(present.certificate, one.certificate.read_text())
     replace(present.key, one.key.read_text())
     served = serve(http_certificate=present.certificate, http_key=present.key)
-    assert served.get("/health", tls=trusting(one)) == 200
+    assert served.get("/livez", tls=trusting(one)) == 200
     replace(present.certificate, other.certificate.read_text())
-    assert served.get("/health", tls=trusting(one)) == 200, "the new key is not there yet"
+    assert served.get("/livez", tls=trusting(one)) == 200, "the new key is not there yet"
     assert "cannot be used" in caplog.text
     replace(present.key, other.key.read_text())
-    assert served.get("/health", tls=trusting(other)) == 200
+    assert served.get("/livez", tls=trusting(other)) == 200
     with pytest.raises(ssl.SSLCertVerificationError):
-        served.get("/health", tls=trusting(one))
+        served.get("/livez", tls=trusting(one))
 
 
 def test_a_client_may_need_a_certificate(serve: Any, pairs: list[Pair], tmp_path: Path) -> None:
@@ -245,20 +254,20 @@ def test_a_client_may_need_a_certificate(serve: Any, pairs: list[Pair], tmp_path
     authority = tmp_path / "authority"
     replace(authority, client.certificate.read_text())
     served = serve(http_certificate=one.certificate, http_key=one.key, http_client_ca=authority)
-    assert served.get("/health", tls=trusting(one, client)) == 200
+    assert served.get("/livez", tls=trusting(one, client)) == 200
     for wrong in (None, other):
         with pytest.raises((ssl.SSLError, http.client.HTTPException, OSError)):
-            served.get("/health", tls=trusting(one, wrong))
+            served.get("/livez", tls=trusting(one, wrong))
     replace(authority, other.certificate.read_text())
-    assert served.get("/health", tls=trusting(one, other)) == 200
+    assert served.get("/livez", tls=trusting(one, other)) == 200
     with pytest.raises((ssl.SSLError, http.client.HTTPException, OSError)):
-        served.get("/health", tls=trusting(one, client))
+        served.get("/livez", tls=trusting(one, client))
 
 
 def test_a_key_of_another_certificate_is_refused(pairs: list[Pair]) -> None:
     one, other, _ = pairs
     with pytest.raises(InvalidSettings, match="KEY_VALUES_MISMATCH"):
-        access_of(Settings(http_certificate=str(one.certificate), http_key=str(other.key)))
+        access_of(Settings.of(http_certificate=str(one.certificate), http_key=str(other.key)))
 
 
 def test_half_a_handshake_ends_in_a_flood(serve: Any, pairs: list[Pair], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,29 +275,26 @@ def test_half_a_handshake_ends_in_a_flood(serve: Any, pairs: list[Pair], monkeyp
     one = pairs[0]
     served = serve(http_certificate=one.certificate, http_key=one.key)
     silent = [socket.create_connection(("localhost", served.port), PATIENCE) for _ in range(10)]
-    assert served.get("/health", tls=trusting(one)) == 200
+    assert served.get("/livez", tls=trusting(one)) == 200
     assert silent[0].recv(1) == b""
     for each in silent:
         each.close()
 
 
-# --- networks
-
-
 def test_only_networks_that_are_allowed_are_answered(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
-    assert serve(http_networks="10.0.0.0/8, 127.0.0.1").get("/health") == 200
+    assert serve(http_networks="10.0.0.0/8, 127.0.0.1").get("/livez") == 200
     with caplog.at_level(logging.WARNING):
         foreign = serve(http_networks="10.0.0.0/8,::/0")
         for _ in range(3):
             with pytest.raises((http.client.HTTPException, OSError)):
-                foreign.get("/health")
+                foreign.get("/livez")
     assert [record.message for record in caplog.records] == [
         "The HTTP API has turned away 127.0.0.1: its network is not in http_networks."
     ]
 
 
 def test_an_address_of_ipv4_may_be_written_as_one_of_ipv6() -> None:
-    access = access_of(Settings(http_networks="10.0.0.0/8"))
+    access = access_of(Settings.of(http_networks="10.0.0.0/8"))
     assert [access.admits(each) for each in ("10.1.2.3", "::ffff:10.1.2.3", "11.1.2.3", "::1", "fe80::1%lo")] == [
         True, True, False, False, False,
     ]  # fmt: skip

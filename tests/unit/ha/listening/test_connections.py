@@ -9,8 +9,6 @@ from ha.listening.connections import Connection, Connections, group_of
 
 
 class Held:
-    """Connections whose ends are recorded by name."""
-
     def __init__(self, most: int, spared: float = 0.0) -> None:
         self.all = Connections(most, spared)
         self.names: dict[Connection, str] = {}
@@ -91,15 +89,11 @@ def test_a_connection_that_was_removed_is_not_counted_twice() -> None:
 @pytest.mark.parametrize(
     ("address", "group"),
     [
-        ("10.0.0.1", "10.0.0.1"),
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("2001:db8::1", "2001:db8::/64"),
-        ("2001:db8::ffff:1", "2001:db8::/64"),
-        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("", ""),
+        ("10.0.0.1", "10.0.0.1"), ("::ffff:10.0.0.1", "10.0.0.1"), ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"), ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+        ("fe80::1%eth0", "fe80::/64"), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_what_counts_as_one_host(address: str, group: str) -> None:
     assert group_of(address) == group
 

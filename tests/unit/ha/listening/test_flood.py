@@ -47,7 +47,7 @@ while half_open and (ready := waits.poll(300)):
     for number, _ in ready:
         waits.unregister(number)
         try:
-            half_open.pop(number).send(b"GET /v1/jobs HTTP/1.1\\r\\nHost: loc")
+            half_open.pop(number).send(b"GET /api/v1/jobs HTTP/1.1\\r\\nHost: loc")
         except OSError:
             pass
 print("attacks", flush=True)
@@ -69,7 +69,6 @@ with ha.lead("called") as leadership, ha.jobmaster.serve(application, leadership
 
 
 def ports_of(process: Program) -> set[int]:
-    """Return every TCP port that a process listens on."""
     own = set()
     for each in Path(f"/proc/{process.pid}/fd").iterdir():
         if each.is_symlink() and (match := re.fullmatch(r"socket:\[(\d+)\]", str(each.readlink()))):
@@ -79,13 +78,11 @@ def ports_of(process: Program) -> set[int]:
 
 
 def limited(most: int) -> tuple[str, ...]:
-    """Return the beginning of a command that may have so many descriptors."""
     return (sys.executable, "-c", LIMITED, str(most))
 
 
 @contextmanager
 def flood(port: int) -> Iterator[None]:
-    """Hold the connections to a port; returns when all have been tried."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     most = CONNECTIONS + 100 if most == resource.RLIM_INFINITY else min(most, CONNECTIONS + 100)
     rounds = -(-CONNECTIONS // (most - 100))  # an attacker has a limit, too
@@ -119,12 +116,12 @@ def lease_of(workplace: Workplace, job: str) -> tuple[str, int]:
 def asked(port: int) -> int:
     """Look up the leader over HTTP; returns its epoch."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    connection.request("GET", "/v1/jobs/orders/leader")
+    connection.request("GET", "/api/v1/jobs/orders/leader")
     answer = connection.getresponse()
     said = json.loads(answer.read())
     connection.close()
     assert answer.status == 200, said
-    return int(said["epoch"])
+    return int(said["leader"]["epoch"])
 
 
 @pytest.mark.timeout(120)
@@ -132,7 +129,7 @@ def test_a_flood_on_every_port_moves_no_leader_and_fails_no_lookup(workplace: Wo
     """With 5,000 connections to each port. The attackers come from the address of those who ask."""
     driver = workplace.start(*limited(LIMIT), sys.executable, "-c", DRIVER)
     leader = workplace.start(
-        *limited(LIMIT), *HA, "daemon", "orders", "--listen", "127.0.0.1:0",
+        *limited(LIMIT), *HA, "host", "daemon", "orders", "--listen", "127.0.0.1:0",
         HA_ZOOKEEPER="127.0.0.1:1", HA_SUSPICION_ADDRESS="127.0.0.1:0",
     )  # fmt: skip
     leader.until_said("The HTTP API answers")

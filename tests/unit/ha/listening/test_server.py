@@ -87,9 +87,7 @@ def ask(connection: socket.socket) -> bytes:
 @pytest.mark.parametrize(
     "said", [b"", b"GET / HTTP/1.1\r\nHost:", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab"]
 )
-def test_a_request_that_does_not_arrive_in_time_ends_its_connection(
-    said: bytes, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_is_late_ends_its_connection(said: bytes, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HEADERS_WITHIN_S", "BODY_WITHIN_S"):
         monkeypatch.setattr(server, name, 0.1)
     with connect(serve(), said) as connection:
@@ -173,7 +171,7 @@ def test_many_silent_connections_do_not_keep_others_out(serve: Serve, caplog: py
                 assert ask(connection).endswith(b"   0")
         assert ended(silent[0])
     lines = [record.message for record in caplog.records if record.name == "ha.listening"]
-    assert lines == ["It has 4 connections, and may have no more: it closes one of 127.0.0.1 for each that comes."]
+    assert lines == ["It has 4 connections, the maximum: it closes one of 127.0.0.1 for each new one."]
 
 
 def test_a_request_that_is_handled_is_not_pushed_out(serve: Serve) -> None:

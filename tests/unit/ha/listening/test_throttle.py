@@ -7,8 +7,6 @@ from ha.listening.throttle import EVERY_S, Throttle
 
 
 class At:
-    """A clock that is set by hand."""
-
     def __init__(self) -> None:
         self.time = 0.0
 

@@ -11,14 +11,16 @@ from prometheus_client import CollectorRegistry
 
 from ha.agent.standalone import LenderMetrics, agent_of, reader_of
 from ha.config.settings import Settings
+from ha.config.stores import Stores
 from ha.metrics.contending import CommandCounters, ContendingMetrics, LeadershipStatus
-from ha.metrics.output_report import OutputReports, path_beside
 from ha.metrics.outputs import OutputMetrics
-from ha.metrics.process import Metrics
-from ha.metrics.queries import QueryMetrics, Reports
-from ha.metrics.query_report import QueryReport, write
+from ha.metrics.process_metrics import Metrics
+from ha.metrics.query_metrics import QueryMetrics, ReportFiles
 from ha.metrics.replication import ReplicationMetrics
 from ha.metrics.verification import QueryVerified, VerificationMetrics
+from ha.program.files import write
+from ha.program.output_report import OutputReports, path_beside
+from ha.program.query_report import QueryReport
 from leader.election.events import Grant, Rename
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
@@ -71,7 +73,8 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
     CommandCounters(metrics.registry, led).restarted()
     metrics.registry.register(LenderMetrics(lambda: 3))
     metrics.stores.requests_sent("list", 1)  # by a driver of HDFS
-    stores = metrics.stores.open(settings)
+    stores = Stores(settings)
+    metrics.stores.show(stores.files, stores.zookeeper)
     reader = reader_of(stores, metrics)
     agent = agent_of(stores, reader, [], metrics)
     try:
@@ -83,15 +86,15 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
         wait_until(lambda: metrics.registry.get_sample_value("ha_agent_job_ended", shown), what="it has seen the end")
         with _ticket(), TemporaryDirectory() as folder:
             write(Path(folder, "1"), [CLEAN])
-            reports = Reports(lambda run: Path(folder, str(run)), lambda: 1, lambda: True)
+            reports = ReportFiles(lambda run: Path(folder, str(run)), lambda: 1, lambda: True)
             QueryMetrics(metrics.registry, led, reports)
             VerificationMetrics(metrics.registry, led, lambda: True).found({"clean": QueryVerified(0, 0, True)})
             ReplicationMetrics(metrics.registry, led).set("clean", 1000.0, 0)
             outputs = OutputReports()
             outputs.path = path_beside(Path(folder, "1"))
             outputs.counted("orders", 10, 9, 1, 0)
-            outputs.pending("orders", 3)
-            outputs.regions("orders", 3, 1, ["EXPIRED"])
+            outputs.set("orders", pending=3, lacking=1, fullness=0.9)
+            outputs.set("orders", complete_up_to=3, apart=1, behind={"EXPIRED": 1})
             outputs.show()
             OutputMetrics(metrics.registry, led, reports)
             yield metrics.registry
@@ -101,8 +104,7 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
 
 
 def _end(settings: Settings, job: str) -> None:
-    """Make a job that has failed."""
-    root = Path(settings.files.removeprefix("file://"))
+    root = Path(settings.stores.files.removeprefix("file://"))
     made = Led(root)
     made.claim(job, "a:1")
     (home,) = (root / job).iterdir()

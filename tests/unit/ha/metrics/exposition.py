@@ -16,8 +16,6 @@ _TAKEN = frozenset({"job", "instance", "le", "quantile"})
 
 
 class Exposition:
-    """The text that a registry is shown as, parsed as Prometheus does it."""
-
     def __init__(self, registry: CollectorRegistry) -> None:
         self.families = [
             each
@@ -43,7 +41,6 @@ class Exposition:
         return {shown_name(family) for family in self.families}
 
     def labels(self) -> dict[str, set[str]]:
-        """By the name of each sample, the labels that it has."""
         found: dict[str, set[str]] = {}
         for family in self.families:
             for sample in family.samples:
@@ -91,7 +88,6 @@ def _faulty_labels(name: str, family: Metric) -> Iterator[str]:
 
 
 def labels_of(family: Metric) -> set[str]:
-    """The labels that the project gives the family's samples."""
     found: set[str] = set()
     for sample in family.samples:
         found |= sample.labels.keys()

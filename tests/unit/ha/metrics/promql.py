@@ -18,6 +18,5 @@ def selected(expression: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def grouped(expression: str) -> set[str]:
-    """The labels that anything is grouped or joined by."""
     bare = _TEXT.sub('""', expression)
     return {label.strip() for match in _GROUPED.finditer(bare) for label in match[1].split(",") if label.strip()}

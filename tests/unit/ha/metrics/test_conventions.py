@@ -50,15 +50,11 @@ def test_prometheus_own_lint_finds_nothing(registry: CollectorRegistry) -> None:
         (lambda registry: Counter("ha_repairs", "", registry=registry), "does not say"),
         (lambda registry: Counter("ha_Repairs", "Repairs.", registry=registry), "no snake case"),
         (lambda registry: Counter("ha_x", "Repairs.", ["job"], registry=registry).labels("a"), "label job, which Prom"),
-        (
-            lambda registry: Counter("ha_x", "Repairs.", ["Why"], registry=registry).labels("a"),
-            "label Why, which",
-        ),
+        (lambda registry: Counter("ha_x", "Repairs.", ["Why"], registry=registry).labels("a"), "label Why, which"),
         (lambda registry: Counter("ha_x", "Repairs.", ["why"], registry=registry).labels(""), "empty label"),
     ],
 )
 def test_the_lint_finds(made: Callable[[CollectorRegistry], object], fault: str) -> None:
-    """The canaries."""
     registry = CollectorRegistry()
     made(registry)
     found = list(faults(Exposition(registry).families))

@@ -30,11 +30,6 @@ def registry() -> CollectorRegistry:
 
 
 @pytest.fixture
-def led(quick: Path) -> Led:
-    return Led(quick)
-
-
-@pytest.fixture
 def client(led: Led, registry: CollectorRegistry) -> Iterator[Client]:
     del led
     with ha.connect(registry) as made:
@@ -129,9 +124,7 @@ def test_a_lookup_that_an_agent_answers_is_of_a_snapshot(led: Led, registry: Col
 
 
 @pytest.mark.parametrize("reason", ["error", "no_node", "mismatch", "undecodable", "none", "something new"])
-def test_fallbacks_are_the_readers_own_count(
-    led: Led, client: Client, registry: CollectorRegistry, reason: str
-) -> None:
+def test_fallbacks_are_the_readers_count(led: Led, client: Client, registry: CollectorRegistry, reason: str) -> None:
     del led
     assert isinstance(client._reader, Reader)
     client._reader.fallbacks[reason] = 5
@@ -165,4 +158,4 @@ def test_a_client_with_a_registry_reads_its_settings(led: Led, registry: Collect
     del led
     with ha.connect(registry, audit=12.0) as client:
         assert isinstance(client.settings, Settings)
-        assert client.settings.audit == 12.0
+        assert client.settings.leadership.audit == 12.0

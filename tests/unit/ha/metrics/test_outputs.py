@@ -5,19 +5,17 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ha.metrics import output_report
-from ha.metrics.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, OutputReports, path_beside, read
 from ha.metrics.outputs import OutputMetrics
-from ha.metrics.queries import Reports
+from ha.metrics.query_metrics import ReportFiles
+from ha.program import output_report
+from ha.program.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, OutputReports, path_beside, read
 
 
 class Driver:
-    """Runs of a command that report, and the sidecar's metrics of them."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.number, self.granted = folder, 0, True
         self.registry = CollectorRegistry()
-        reports = Reports(lambda run: folder / f"queries-{run}", lambda: self.number, lambda: self.granted)
+        reports = ReportFiles(lambda run: folder / f"queries-{run}", lambda: self.number, lambda: self.granted)
         OutputMetrics(self.registry, "orders", reports)
 
     def run(self) -> OutputReports:
@@ -52,17 +50,16 @@ def test_files_by_what_became_of_them_over_two_runs(driver: Driver) -> None:
 
 def test_partitions_over_two_runs(driver: Driver) -> None:
     first = driver.run()
-    first.pending("clean", 3)
-    first.committed("clean")
-    first.late("clean", 1, 4)
+    first.set("clean", pending=3)
+    first.add("clean", committed=1, late=1, late_files=4)
     first.show()
     second = driver.run()
     second.counted("clean", 1, 1, 0, 0)
     second.show()
     assert driver.value("ha_output_pending_partitions") is None, "this run has no partition commit"
     assert driver.value("ha_output_partitions_total", outcome="committed") == 1
-    second.pending("clean", 2)
-    second.late("clean", 2, 5)
+    second.set("clean", pending=2)
+    second.add("clean", late=2, late_files=5)
     second.show()
     assert driver.value("ha_output_pending_partitions") == 2
     assert driver.value("ha_output_partitions_total", outcome="late") == 3
@@ -72,20 +69,38 @@ def test_partitions_over_two_runs(driver: Driver) -> None:
 def test_dead_letters_over_two_runs(driver: Driver) -> None:
     for count in (3, 4):
         reports = driver.run()
-        reports.dead("clean", count)
+        reports.add("clean", dead_letters=count)
+        reports.add("clean", replayed=1, differing=1)
         reports.show()
     assert driver.value("ha_output_dead_letters_total") == 7
+    assert driver.value("ha_output_replayed_batches_total") == 2
+    assert driver.value("ha_output_differing_batches_total") == 2
+
+
+def test_gaps_are_counted_in_a_file_of_their_own(driver: Driver) -> None:
+    """The sidecar counts them if the program does not; the output itself is in the file of the program."""
+    first = driver.run()
+    first.counted("clean", 2, 2, 0, 1)
+    first.show()
+    assert driver.value("ha_output_gap_batches") is None
+    books = OutputReports()
+    books.path = path_beside(driver.folder / f"queries-{driver.number}", "ledger")
+    books.set("clean", lacking=3, fullness=0.85)
+    books.show()
+    assert driver.value("ha_output_directory_fullness") == 0.85
+    assert driver.value("ha_output_gap_batches") == 3
+    assert driver.value("ha_output_lost_files") == 1
 
 
 def test_regions_of_the_present_run(driver: Driver) -> None:
     first = driver.run()
-    first.regions("clean", 7, 3, ["ERROR", "ERROR", "EXPIRED"])
+    first.set("clean", complete_up_to=7, apart=3, behind={"ERROR": 2, "EXPIRED": 1})
     first.show()
     assert driver.value("ha_output_complete_up_to") == 7
     assert driver.value("ha_output_region_lag_batches") == 3
     assert driver.value("ha_output_regions_behind", state="ERROR") == 2
     assert driver.value("ha_output_regions_behind", state="EXPIRED") == 1
-    first.regions("clean", 10, 0, [])
+    first.set("clean", complete_up_to=10, apart=0, behind={})
     first.show()
     assert driver.value("ha_output_regions_behind", state="ERROR") == 0
     second = driver.run()

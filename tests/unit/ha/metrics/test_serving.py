@@ -1,4 +1,4 @@
-"""The metrics that ``ha run``, ``ha daemon`` and ``ha agent`` serve, and those that are read on request."""
+"""The metrics that ``ha run``, ``ha host daemon`` and ``ha host agent`` serve, and those that are read on request."""
 
 import http.client
 from collections.abc import Iterator
@@ -52,8 +52,6 @@ def test_a_process_without_jobs_shows_no_session() -> None:
 
 
 class Answering:
-    """A process that is an agent and nothing else."""
-
     def __init__(self) -> None:
         self.process = StandaloneAgent(load({"audit": 100.0}))
         self.agent = agent_of(self.process.stores, self.process.reader, [], self.process.metrics)
@@ -118,11 +116,7 @@ def test_the_agent_that_writes_says_so(quick: Path, tmp_path: Path) -> None:
         process.close()
 
 
-# --- as people run it
-
-
 def scraped(program: Program) -> list[str]:
-    """The names of the metrics that a program serves, read as Prometheus does it."""
     program.until_said("The HTTP API answers at http://")
     address = program.said.partition("answers at http://")[2].split()[0].rstrip(".")
     connection = http.client.HTTPConnection(address, timeout=PATIENCE)
@@ -141,9 +135,9 @@ CONTENDS = {"ha_is_leader", "ha_epoch", "ha_belief_remaining_seconds", "ha_grant
 
 def test_a_daemon_a_sidecar_and_an_agent_all_serve_them(workplace: Workplace) -> None:
     for command, wanted in (
-        (("daemon", "orders"), ALL | CONTENDS),
+        (("host", "daemon", "orders"), ALL | CONTENDS),
         (("run", "payments", "--listen", "127.0.0.1:0", "--", "sleep", "600"), ALL | CONTENDS),
-        (("agent", "orders"), ALL),
+        (("host", "agent", "orders"), ALL),
     ):
         names = scraped(workplace.ha(*command))
         assert wanted <= set(names), command

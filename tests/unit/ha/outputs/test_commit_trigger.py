@@ -1,7 +1,8 @@
 """When a partition is due: at the boundary, not before; and what is wrong with settings is said in a sentence."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_by_the_watermark(partition: str, time: Any) -> None:
 def test_numbers_of_one_digit_are_those_of_spark_s_functions(time: str) -> None:
     partition = "year=2025/month=3/day=1/hour=7" if time else "at=2025-3-1/hour=7"
     commit = PartitionCommit(trigger=PARTITION_TIME, time=time)
-    assert commit.decides.begins_ms(partition) == datetime(2025, 3, 1, 7, tzinfo=UTC).timestamp() * 1000
+    assert commit.decides.ends_ms(partition) == datetime(2025, 3, 1, 7, tzinfo=UTC).timestamp() * 1000
 
 
 @pytest.mark.parametrize("text", ["2025-W09-6T07", "2025-03-01T07:00:00.0", "2025-03-01 07"])
@@ -63,6 +64,53 @@ def test_in_a_time_zone() -> None:
     commit = PartitionCommit(trigger=PARTITION_TIME, time_zone="Europe/Berlin")
     assert not due(commit, "day=2025-11-23/hour=13", watermark_ms=NOON_MS - 1)
     assert due(commit, "day=2025-11-23/hour=13", watermark_ms=NOON_MS)
+
+
+STEP = timedelta(minutes=15)
+
+
+@pytest.mark.parametrize(
+    ("zone", "year"),
+    [
+        ("Europe/Berlin", 2026),
+        ("America/New_York", 2026),
+        ("Australia/Lord_Howe", 2026),  # half an hour
+        ("America/Sao_Paulo", 2018),  # at midnight: 23:00 came twice, and 00:00 was skipped
+        ("America/Havana", 2026),  # back from 01:00 to midnight
+        ("Asia/Kathmandu", 2026),  # 05:45 all year
+        ("Pacific/Apia", 2011),  # has skipped a day
+    ],
+)
+def test_no_marker_stands_while_rows_in_time_may_come(zone: str, year: int) -> None:
+    """Of each hour and each day of a year, however often clocks show it: no sooner than its last row, and no later."""
+    known, last = ZoneInfo(zone), dict[str, datetime]()
+    at, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+    while at < end:
+        row = at.astimezone(known)
+        for partition in (f"day={row:%Y-%m-%d}", f"day={row:%Y-%m-%d}/hour={row.hour}"):
+            last[partition] = at
+        at += STEP
+    hours = PartitionCommit(trigger=PARTITION_TIME, delay=3600, time="{day} {hour}:00", time_zone=zone).decides
+    days = PartitionCommit(trigger=PARTITION_TIME, delay="1 d", time_zone=zone).decides
+    complete = {each: at for each, at in last.items() if at < end - timedelta(days=2)}
+    assert len(complete) > 8_000
+    for partition, at in complete.items():
+        ends = (hours if "hour" in partition else days).ends_ms(partition)
+        assert ends == round((at + STEP).timestamp() * 1000), partition
+
+
+def test_an_hour_that_does_not_exist_is_no_error() -> None:
+    """It was skipped at 01:00Z: whatever claims to be in it is committed when the hour before is, or soon after."""
+    commit = PartitionCommit(trigger=PARTITION_TIME, delay=3600, time="{day} {hour}:00", time_zone="Europe/Berlin")
+    skipped = datetime(2026, 3, 29, 1, tzinfo=UTC).timestamp() * 1000
+    assert commit.decides.ends_ms("day=2026-03-29/hour=2") == skipped
+    assert commit.decides.ends_ms("day=2026-03-29/hour=1") == skipped
+
+
+def test_a_time_with_its_offset_is_no_other() -> None:
+    commit = PartitionCommit(trigger=PARTITION_TIME, delay=3600, time="{at}", time_zone="Europe/Berlin")
+    first, second = ("at=2026-10-25T02%3A00:00+02:00", "at=2026-10-25T02%3A00:00+01:00")
+    assert commit.decides.ends_ms(second) - commit.decides.ends_ms(first) == HOUR_MS
 
 
 def test_a_query_without_a_watermark_commits_nothing_by_it() -> None:
@@ -85,6 +133,8 @@ def test_values_are_as_the_program_knows_them() -> None:
         ({"trigger": "sometimes"}, "choose process-time or partition-time"),
         ({"delay": -0.1}, "give 0 or more seconds"),
         ({"delay": float("nan")}, "give 0 or more seconds"),
+        ({"delay": "soon"}, "delay of a partition commit is 'soon': give 0 or more seconds, or a duration such as 1 h"),
+        ({"delay": 1e300}, "give 0 or more seconds"),
         ({"policy": []}, "needs a list of policies"),
         ({"policy": "success-file"}, "needs a list of policies"),
         ({"policy": ["mail"]}, "no policy 'mail': choose success-file, metastore, or a function"),

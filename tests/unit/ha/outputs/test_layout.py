@@ -30,6 +30,8 @@ def test_what_sparks_readers_ignore(name: str, hidden: bool) -> None:
     ("column", "why"), [(".day", "Readers skip"), ("Batch", "folders batch="), ("region", "folders region=")]
 )
 def test_columns_that_readers_would_skip_or_find_twice(column: str, why: str) -> None:
+    layout.check_columns(["day", "_day", "batches"], layout.BATCH, layout.REGION)
+    layout.check_columns([column[1:], "batch"])
     with pytest.raises(InvalidSettings, match=why):
         layout.check_columns(["day", column], layout.BATCH, layout.REGION)
 
@@ -39,23 +41,5 @@ def test_a_text_is_no_list_of_columns() -> None:
         layout.check_columns("day")
 
 
-def test_columns_that_are_a_partition_s() -> None:
-    layout.check_columns(["day", "_day", "batches", "region"], layout.BATCH)
-    layout.check_columns(["batch"])
-
-
 def test_ids_are_numbers_as_they_are_written_here() -> None:
     assert layout.ids(["10", "9", "07", "x", "-1", "\u0661", ""]) == [9, 10]
-
-
-@pytest.mark.parametrize(("batch", "shift"), [(0, 0), (3, 0), (4, 3), (5, 3), (6, 5), (99, 5)])
-def test_the_newest_shift_counts(batch: int, shift: int) -> None:
-    assert layout.shift(batch, ["ready", "shift=4~3", "shift=6~5", "shift=x", "shift=04~9"]) == shift
-
-
-def test_a_shift_is_made_only_where_the_number_changes() -> None:
-    assert layout.shifts_after(3, [], 0) == []
-    assert layout.shifts_after(3, [], 2) == ["shift=4~2"]
-    assert layout.shifts_after(4, ["shift=4~2", "shift=5~7"], 2) == ["shift=4~2"]
-    assert layout.shifts_after(3, ["shift=4~2"], 0) == []
-    assert layout.shifts_after(9, ["shift=4~2"], 5) == ["shift=4~2", "shift=10~5"]

@@ -60,7 +60,7 @@ def test_what_passes_through() -> None:
         entry("batch-0.json", 0), entry("batch-1.json", 100), entry("batch-2.orc"), entry("merged-3-4-x.json"),
         entry("batch-05.json"), entry("part-6.json"), Entry("batch-7.json", True, 0, OLD),
         entry("batch-8.json", modified_ms=NOW - 999), entry("batch-101.json"), entry("batch-9.json.zst"),
-        entry("batch-10.json.zst"),
+        entry("batch-10.json.zst"), entry("batch-11.snappy.parquet"), entry("batch-12.snappy.parquet"),
     ]  # fmt: skip
     assert not planned([*others, *row(50)], rule, newest=100)
     assert len(planned([*others, *row(50, 51)], rule, newest=100)) == 1
@@ -72,24 +72,9 @@ def test_files_of_other_kinds_and_other_thousands_are_not_mixed() -> None:
     rule = Rule(10, 100_000, 1.0, rest=True)
     files = [*row(998, 999, 1000, 1001), entry("batch-1002.json.gz"), entry("batch-1003.json.gz")]
     assert [each.batches for each in planned(files, rule)] == [[998, 999], [1000, 1001], [1002, 1003]]
-    for suffix in (".json", ".txt", ".json.gz", ".txt.bz2", ".parquet", ".snappy.parquet"):
+    for suffix in (".json", ".txt", ".json.gz", ".txt.bz2"):
         (found,) = planned([entry(f"batch-{each}{suffix}") for each in range(2)], rule)
         assert found.target == f"merged-0-1-t{suffix}"
-
-
-def test_files_of_parquet_need_a_footer_and_a_plan_can_be_cut() -> None:
-    (text,) = planned(row(0, 1, 2), RULE)
-    (merge,) = planned([entry(f"batch-{each}.snappy.parquet") for each in (7, 8, 9)], RULE)
-    assert (text.needs_footer, merge.needs_footer, merge.footer) == (False, True, "")
-    part = merge.part(["batch-8.snappy.parquet", "batch-9.snappy.parquet"])
-    assert part.target == "merged-8-9-t.snappy.parquet"
-    assert part.files == {f"batch-{each}.snappy.parquet": 10 for each in (8, 9)}
-    whole = part.with_footer(33)
-    assert whole.footer == ".merged-8-9-t.snappy.parquet"
-    assert layout.hidden(whole.footer)
-    assert list(whole.files) == [*part.files, whole.footer]
-    assert (whole.bytes, whole.batches, whole.newest, whole.thousand) == (53, [8, 9], 9, 0)
-    assert merge_in(written(PLAN, whole)) == whole
 
 
 def test_a_folder_that_cannot_be_named_is_left_alone() -> None:
@@ -108,7 +93,7 @@ def test_no_request_is_too_long() -> None:
 
 
 files = st.lists(
-    st.tuples(st.integers(0, 3000), st.integers(0, 120), st.sampled_from([".json", ".snappy.parquet", ".csv"])),
+    st.tuples(st.integers(0, 3000), st.integers(0, 120), st.sampled_from([".json", ".txt.gz", ".csv"])),
     unique_by=lambda each: each[0], max_size=60,
 )  # fmt: skip
 rules = st.builds(Rule, st.integers(2, 10), st.integers(1, 300), st.just(1.0), st.booleans())
@@ -169,14 +154,16 @@ def test_what_of_a_flat_batch_is_in_its_place() -> None:
 
 
 def test_names_of_files_in_a_flat_output() -> None:
-    assert layout.file(7, "part-00000-u-c000.json.gz", flat=True) == "batch-7.json.gz"
-    assert layout.file(7, "part-00000-u.c000.txt", flat=True) == "batch-7.txt"  # with partition columns
-    assert layout.file(7, "part-00000-u.c000", flat=True) == "batch-7"
-    assert layout.file(7, "part-00000-u.cold.txt", flat=True) == "batch-7.cold.txt"
-    assert layout.file(7, "part-00000", flat=True) == "batch-7"
-    assert layout.file(7, "part-0.json", flat=False) == "part-0.json"
-    assert layout.folder("day=1", 7, flat=True) == "day=1"
-    assert layout.folder("day=1", 7, flat=False) == "day=1/batch=7"
+    assert layout.file(7, "part-00000-u-c000.json.gz") == "batch-7.json.gz"
+    assert layout.file(7, "part-00000-u.c000.txt") == "batch-7.txt"  # with partition columns
+    assert layout.file(7, "part-00000-u.c000") == "batch-7"
+    assert layout.file(7, "part-00000-u.cold.txt") == "batch-7.cold.txt"
+    assert layout.file(7, "part-00000") == "batch-7"
+    record = Record({"day=1": {"part-0.json": 5}}, flat=True)
+    assert (record.folder("day=1", 7), record.place("day=1", 7)) == ("day=1", "day=1/batch-7.json")
+    assert (
+        Record(record.partitions).folder("day=1", 7) == Record(record.partitions).place("day=1", 7) == "day=1/batch=7"
+    )
     assert layout.batch_of("batch-7.json.gz") == (7, ".json.gz")
     assert layout.batch_of("batch-7") == (7, "")
     assert layout.batch_of("batch=7") is None

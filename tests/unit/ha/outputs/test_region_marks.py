@@ -207,19 +207,6 @@ def test_a_region_that_was_away_goes_on_where_the_others_are() -> None:
     assert made.mark == 4
 
 
-def test_a_region_without_data_holds_up_nobody() -> None:
-    made = marks(a=-1, b=-1)
-    for number in range(3):
-        do(made, "a", number)
-    assert made.mark == -1
-    asked, front = made.unknown(), made.front
-    assert asked == {"b": 0}
-    made.idle("b", 0, front)
-    assert made.mark == 2
-    assert made.unknown() == {}
-    assert do(made, "b", 0) == 3, "its rows come after the mark"
-
-
 def test_a_batch_after_idleness_is_not_taken_for_complete() -> None:
     """Found by the simulation: it got the id up to which its region had just been said to be complete."""
     made = marks(a=-1, b=-1, c=-1)
@@ -228,19 +215,6 @@ def test_a_batch_after_idleness_is_not_taken_for_complete() -> None:
     assert made.begin("b", 0, 0) == 1
     do(made, "c", 0)
     assert made.mark == 0
-
-
-def test_one_that_has_begun_since_it_was_asked_is_not_idle() -> None:
-    made = marks(a=-1, b=-1)
-    do(made, "a", 0)
-    (asked,) = made.unknown().values()
-    made.begin("b", 0, 0)
-    made.idle("b", asked, 0)
-    assert made.mark == -1
-    made.complete("b", 0)
-    do(made, "a", 1)
-    made.idle("b", asked, 1)
-    assert made.mark == 0, "an answer to the last question but one"
 
 
 def test_only_so_many_batches_apart() -> None:
@@ -273,14 +247,6 @@ def test_who_is_behind_is_told() -> None:
     made.complete("b", 1)
     do(made, "c", 1)
     assert made.behind() == []
-
-
-def test_a_batch_that_was_decided_keeps_its_id() -> None:
-    made = marks(a=7, b=3, mark=3)
-    assert made.begin("a", 6, 6) == 6
-    made.complete("a", 7)
-    assert made.unknown() == {"b": 0}
-    assert made.begin("b", 4, 4) == 8, "after a restart nothing goes on below what anybody has seen"
 
 
 def test_the_newest_batch_that_is_done_again_is_not_under_way() -> None:

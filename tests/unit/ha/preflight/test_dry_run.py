@@ -15,7 +15,7 @@ from ha.preflight import dry_run
 from ha.preflight.check import preflight
 from ha.preflight.dry_run import DryRun
 from ha.preflight.scratch import DIRECTORY, LEFT_OVER_MS, Copy, scratch
-from ha.preflight.verdict import End, Told
+from ha.preflight.verdict import DryRunEnd, Told
 from leader.errors import InvalidSettings
 from leader.layout import tree
 from store.errors import Invalid
@@ -25,7 +25,7 @@ from tests.unit.ha.checkpoints.test_closure import closed, until_batch
 
 pytestmark = pytest.mark.programs
 
-SAY = "import json, os, sys, time\nreport = json.load(open(sys.path[1] + '/plan.json'))['report']\n"
+SAY = "import json, os, sys, time\nreport = json.load(open(sys.path[1] + '/plans.json'))['sink_cut']['report']\n"
 """Beginning of a program that tells of itself what the cut would."""
 
 
@@ -37,7 +37,6 @@ def stores(tmp_path: Path) -> Iterator[Stores]:
 
 
 def place(root: Path, files: Mapping[str, bytes], query: str = "daily") -> Path:
-    """Create the job, or add to it, and place a checkpoint."""
     if not (root / "ha/orders").exists():
         tree.create(LocalFiles(root / "ha", durable=False), "orders")
     (leader,) = (root / "ha/orders").iterdir()
@@ -95,14 +94,12 @@ def test_without_the_batch_before_the_next_one_is_done(stores: Stores, tmp_path:
     assert (found.batch, found.replayed) == (7, False)
 
 
-def test_a_query_without_a_batch_has_no_copy_and_one_that_cannot_go_on_is_refused(
-    stores: Stores, tmp_path: Path
-) -> None:
-    place(tmp_path, {"metadata": b'{"id":"a"}'})
+def test_a_query_without_a_batch_has_no_copy_and_a_stuck_one_is_refused(stores: Stores, tmp_path: Path) -> None:
+    place(tmp_path, {"metadata": b'{"id":"a-a-a-a-a"}'})
     place(tmp_path, {"commits/6": b"v1\n{}"}, "damaged")
     with scratch(stores, "orders") as made:
         assert made.copy("daily") is None
-        with pytest.raises(Invalid, match=r"Batch 6 cannot be continued"):
+        with pytest.raises(Invalid, match=r"Spark would not start from it"):
             made.copy("damaged")
     found = preflight(stores, "orders", ["never-started"], {}, tmp_path, without=["damaged"])
     assert (found.fits, [each.fits for each in found.queries]) == (True, [True])
@@ -124,12 +121,12 @@ def test_old_leavings_of_killed_runs_are_deleted_and_young_ones_stay(stores: Sto
 
 def run(
     stores: Stores, folder: Path, program: str, timeout: float = 60.0, *queries: str
-) -> tuple[dict[str, Told], End, dict[str, str]]:
+) -> tuple[dict[str, Told], DryRunEnd, dict[str, str]]:
     """Run a program that leaves its environment in a file; returns that as well."""
     source = folder / "program.py"
     leave = f"open({str(folder / 'environment')!r}, 'w').write(json.dumps(dict(os.environ)))\n"
     source.write_text(f"{SAY}{leave}{program}")
-    copies = [Copy(each, 3, True, {}, Offsets({}, 0, {}), {}) for each in queries or ("daily",)]
+    copies = [Copy("orders", each, 3, True, {}, Offsets({}, 0, {}), {}) for each in queries or ("daily",)]
     own = folder / "own"
     own.mkdir()
     with scratch(stores, "orders") as made:
@@ -140,9 +137,7 @@ def run(
     return said, end, environment
 
 
-def test_the_program_is_told_the_throw_away_job_and_is_ended_once_all_queries_are_seen(
-    stores: Stores, tmp_path: Path
-) -> None:
+def test_the_program_gets_a_throw_away_job_and_ends_once_all_queries_are_seen(stores: Stores, tmp_path: Path) -> None:
     (tmp_path / "user").mkdir()
     (tmp_path / "user/spark-defaults.conf").write_text("spark.own kept\n")
     program = (
@@ -183,7 +178,7 @@ def test_a_program_that_does_nothing_is_ended_with_its_children(stores: Stores, 
         "time.sleep(600)\n"
     )
     _, end, _ = run(stores, tmp_path, program, 3.0)
-    assert end == End("3 s are over.")
+    assert end == DryRunEnd("3 s are over.")
     child = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat")
     assert not child.exists() or child.read_text().split()[2] == "Z"
 
@@ -199,7 +194,7 @@ def test_a_query_that_is_not_started_with_the_others_is_not_waited_for(
         "time.sleep(600)\n"
     )
     said, end, _ = run(stores, tmp_path, program, 60.0, "daily", "other")
-    assert end == End("the others are started.")
+    assert end == DryRunEnd("the others are started.")
     assert "other" not in said
 
 

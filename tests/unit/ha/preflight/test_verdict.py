@@ -6,18 +6,20 @@ import pytest
 from ha.checkpoints.contents import Offsets
 from ha.checkpoints.layouts import Layout
 from ha.preflight.scratch import Copy
-from ha.preflight.verdict import End, Told, Verdict, judge, told
-from ha.spark.failures import Failure
+from ha.preflight.verdict import DryRunEnd, PreflightVerdict, Told, judge, told
+from ha.spark.queries.query_failures import Failure
 from tests.unit.ha.checkpoints.test_changes import layout
 
-OVER = End("300 s are over.")
+OVER = DryRunEnd("300 s are over.")
 
 
 def copy(
     layouts: dict[int, Layout] | None = None, *, replayed: bool = True, read: dict[str, list[str]] | None = None
 ) -> Copy:
     settings = {"spark.sql.shuffle.partitions": "2"}
-    return Copy("daily", 7, replayed, layout() if layouts is None else layouts, Offsets(settings, 0, {}), read or {})
+    return Copy(
+        "orders", "daily", 7, replayed, layout() if layouts is None else layouts, Offsets(settings, 0, {}), read or {}
+    )
 
 
 def test_what_is_done_and_has_the_same_state_fits() -> None:
@@ -36,7 +38,7 @@ def test_a_setting_that_the_checkpoint_overrules_is_a_note() -> None:
 SOURCES = {"orders": {"logOffset": 3}, "users": {"logOffset": 2}, "never-read": None}
 
 
-def named(*names: str, read: dict[str, list[str]] | None = None) -> Verdict:
+def named(*names: str, read: dict[str, list[str]] | None = None) -> PreflightVerdict:
     """Judge a query whose checkpoint has names of sources, given those that the program has."""
     known = msgspec.structs.replace(copy(read=read), offsets=Offsets({}, 0, SOURCES))
     places = [f"FileStreamSource[file:/in/{each}]" for each in names]
@@ -107,13 +109,13 @@ def test_an_error_before_the_plan_says_nothing_of_the_state() -> None:
         (Told(unseen="hdfs://h/x"), OVER, "location", "The program keeps its checkpoint at hdfs://h/x"),
         (
             Told(),
-            End("it has ended with code 1.", Failure("", "NameError: x")),
+            DryRunEnd("it has ended with code 1.", Failure("", "NameError: x")),
             "ended",
             "The program has not started it: it has ended with code 1. NameError: x",
         ),
     ],
 )
-def test_what_was_not_seen_does_not_fit(said: Told, end: End, kind: str, text: str) -> None:
+def test_what_was_not_seen_does_not_fit(said: Told, end: DryRunEnd, kind: str, text: str) -> None:
     found = judge(copy(), said, {}, end)
     (problem,) = found.problems
     assert not found.fits

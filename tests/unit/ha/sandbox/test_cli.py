@@ -1,4 +1,4 @@
-"""Tests of ``ha sandbox``: output for people and for scripts."""
+"""Tests of ``ha lab sandbox``: output for people and for scripts."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from ha.sandbox import Sandbox
 
 
 def ha(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(group, [str(argument) for argument in arguments], prog_name="ha sandbox")
+    return CliRunner().invoke(group, [str(argument) for argument in arguments], prog_name="ha lab sandbox")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_without_a_sandbox(tmp_path: Path) -> None:
     assert (result.exit_code, json.loads(result.output)["servers"]) == (1, [])
     result = ha("env", "--dir", tmp_path)
     assert result.exit_code == 1
-    assert result.output == f"Error: There is no sandbox in {tmp_path}: ha sandbox up makes one.\n"
+    assert result.output == f"Error: There is no sandbox in {tmp_path}: ha lab sandbox up makes one.\n"
     result = ha("down", "--dir", tmp_path)
     assert (result.exit_code, result.output) == (0, "The sandbox was down already.\n")
     assert list(tmp_path.iterdir()) == []
@@ -49,7 +49,7 @@ def test_up_status_env_down(directory: Path) -> None:
     result = ha("up", "--dir", directory)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("The sandbox is up after ")
-    assert f'eval "$(ha sandbox env --dir {directory})"' in result.stdout
+    assert f'eval "$(ha lab sandbox env --dir {directory})"' in result.stdout
     assert "Waiting until everything serves" in result.stderr
     for data in ("namenode-1/name/current/VERSION", "datanode-1/blocks/current/VERSION"):
         assert (directory / "data" / data).is_file()  # and not in the working directory of the command

@@ -10,7 +10,7 @@ import pytest
 
 from ha.sandbox import Sandbox, SandboxError
 from ha.sandbox.hdfs import edit_segments, read_edits
-from ha.sandbox.launcher import Launcher, Program
+from ha.sandbox.launcher import LaunchedProgram, Launcher
 from ha.sandbox.state import State, new_state
 
 
@@ -57,7 +57,7 @@ class Printer:
     def __init__(self, open_one: Path, finished: Path) -> None:
         self._open_one, self._finished = open_one, finished
 
-    def run(self, _: str, program: Program) -> None:
+    def run(self, _: str, program: LaunchedProgram) -> None:
         if self._open_one.exists():
             self._open_one.rename(self._finished)
         segment, target = Path(program.arguments[1]), Path(program.arguments[3])
@@ -74,18 +74,14 @@ def open_one(tmp_path: Path) -> Path:
 FINISHED = "edits_0000000000000000005-0000000000000000009"
 
 
-def test_a_segment_that_is_finished_while_others_are_read_is_read(
-    single: State, tmp_path: Path, open_one: Path
-) -> None:
+def test_a_segment_finished_while_others_are_read_is_read(single: State, tmp_path: Path, open_one: Path) -> None:
     """Seen: an hour's edit log takes minutes to read, and a NameNode finishes a segment every two."""
     printer = Printer(open_one, open_one.with_name(FINISHED))
     found = read_edits(single, tmp_path, cast("Launcher", printer))
     assert found == ["edits_0000000000000000001-0000000000000000004", open_one.name]
 
 
-def test_a_segment_that_is_finished_before_it_is_copied_is_read_under_its_new_name(
-    single: State, tmp_path: Path, open_one: Path
-) -> None:
+def test_a_segment_finished_before_its_copy_has_its_new_name(single: State, tmp_path: Path, open_one: Path) -> None:
     finished, really_copy = open_one.with_name(FINISHED), shutil.copy
 
     def copy(source: Path, folder: Path) -> str:

@@ -2,13 +2,18 @@
 
 import importlib.util
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ha.hosts.cache import digest_of
+from ha.hosts.host_error import HostError
 from ha.sandbox import SandboxError, jars
-from ha.sandbox.cache import sha256
 from ha.sandbox.faster_starts import repack
+from ha.sandbox.jars import Bundle, fetched
+
+JAR = "hadoop-client-minicluster-3.5.0.jar"
 
 
 class FakeJava:
@@ -23,7 +28,7 @@ class FakeJava:
         self.path.chmod(0o755)
 
     def brings(self, content: str) -> None:
-        self.says(f'printf %s {content!r} > "$folder/{jars.MINICLUSTER}"')
+        self.says(f'printf %s {content!r} > "$folder/{JAR}"')
 
 
 @pytest.fixture
@@ -36,12 +41,13 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "jars"
     folder.mkdir()
+    monkeypatch.setattr(jars, "spark_jars", lambda: folder)
     (folder / "ivy-2.5.3.jar").touch()
     return folder
 
 
-def fetch(java: FakeJava, spark: Path) -> Path:
-    return jars.minicluster(java.path, spark, lambda _: None)
+def fetch(java: FakeJava, bundle: Bundle = jars.MINICLUSTER) -> Path:
+    return fetched(bundle, java.path, lambda _: None)[0]
 
 
 def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,8 +56,8 @@ def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         jars.spark_jars()
 
 
-def test_an_incomplete_pyspark_is_named(spark: Path, java: FakeJava, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "spark_jars", lambda: spark)
+@pytest.mark.usefixtures("spark")
+def test_an_incomplete_pyspark_is_named(java: FakeJava) -> None:
     with pytest.raises(SandboxError, match=r"lack hadoop-client-api, .*zookeeper-jute: install pyspark 4\.3 again"):
         jars.classpath(java.path, lambda _: None)
 
@@ -59,39 +65,42 @@ def test_an_incomplete_pyspark_is_named(spark: Path, java: FakeJava, monkeypatch
 def test_without_ivy_pyspark_is_incomplete(spark: Path, java: FakeJava) -> None:
     (spark / "ivy-2.5.3.jar").unlink()
     with pytest.raises(SandboxError, match="lack Ivy"):
-        fetch(java, spark)
+        fetch(java)
 
 
-def test_without_network_ivys_reason_is_told(spark: Path, java: FakeJava) -> None:
+@pytest.mark.usefixtures("spark")
+def test_without_network_ivys_reason_is_told(java: FakeJava) -> None:
     java.says("echo ':: resolving'; echo 'Host example.org not found. url=x'; exit 1")
     with pytest.raises(SandboxError, match=r"is there a network\? Ivy says: Host example.org not found"):
-        fetch(java, spark)
+        fetch(java)
 
 
-def test_a_silent_failure_is_told(spark: Path, java: FakeJava) -> None:
+@pytest.mark.usefixtures("spark")
+def test_a_silent_failure_is_told(java: FakeJava) -> None:
     java.says("exit 3")
     with pytest.raises(SandboxError, match="exit code 3"):
-        fetch(java, spark)
+        fetch(java)
 
 
-def test_a_wrong_checksum_is_refused_and_not_kept(tmp_path: Path, spark: Path, java: FakeJava) -> None:
+@pytest.mark.usefixtures("spark")
+def test_a_wrong_checksum_is_refused_and_not_kept(tmp_path: Path, java: FakeJava) -> None:
     java.brings("something else")
-    with pytest.raises(SandboxError, match="wrong SHA-256 checksum"):
-        fetch(java, spark)
-    assert not (tmp_path / "cache" / "hybrid-ha" / jars.MINICLUSTER).exists()
+    with pytest.raises(HostError, match="wrong SHA-256 checksum"):
+        fetch(java)
+    assert not (tmp_path / "cache" / "hybrid-ha" / jars.MINICLUSTER.name).exists()
 
 
-def test_a_damaged_jar_is_fetched_again(
-    tmp_path: Path, spark: Path, java: FakeJava, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "good").write_text("good")
-    monkeypatch.setattr(jars, "MINICLUSTER_SHA256", sha256(tmp_path / "good"))
+@pytest.mark.usefixtures("spark")
+def test_a_bad_jar_is_replaced(tmp_path: Path, java: FakeJava) -> None:
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "whole" / JAR).write_text("good")
+    bundle = replace(jars.MINICLUSTER, digest=digest_of(tmp_path / "whole"))
     java.brings("good")
-    path = fetch(java, spark)
+    path = fetch(java, bundle)
     path.write_text("bad!")
-    assert fetch(java, spark).read_text() == "good"
+    assert fetch(java, bundle).read_text() == "good"
     java.says("exit 1")
-    assert fetch(java, spark).read_text() == "good"  # and now it is not fetched
+    assert fetch(java, bundle).read_text() == "good"  # and now it is not fetched
 
 
 def test_repacking_keeps_every_class_once_and_all_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +119,4 @@ def test_repacking_keeps_every_class_once_and_all_services(tmp_path: Path, monke
     for path in made:
         with zipfile.ZipFile(path) as jar:
             read.append({name: jar.read(name).decode() for name in jar.namelist()})
-    assert read == [
-        {web: "2"},
-        {"a/A.class": "1", "b/B.class": "3", "META-INF/services/x.Y": "one\ntwo\n"},
-    ]
+    assert read == [{web: "2"}, {"a/A.class": "1", "b/B.class": "3", "META-INF/services/x.Y": "one\ntwo\n"}]

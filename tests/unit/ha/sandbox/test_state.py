@@ -62,7 +62,7 @@ def test_a_directory_without_a_sandbox_is_not_touched(tmp_path: Path) -> None:
     box = Sandbox(tmp_path / "nothing")
     assert box.status() == []
     assert not box.down(wipe=True)
-    for use in (box.environment, box.wipe_zookeeper, lambda: box.kill("zookeeper-1"), lambda: box.processes):
+    for use in (box.environment, box.wipe_zookeeper, lambda: box.kill("zookeeper-1"), box.names):
         with pytest.raises(SandboxError, match="There is no sandbox in"):
             use()
     assert not (tmp_path / "nothing").exists()
@@ -99,7 +99,7 @@ def test_whoever_waited_while_it_was_wiped_locks_the_new_one(tmp_path: Path) -> 
         directory.wipe()
     waiting.join(10)
     assert guarded == [True]
-    assert directory.temporary.is_dir()
+    assert directory.root.is_dir()
 
 
 @pytest.mark.parametrize("lost", ["mkdir", "open"])
@@ -116,7 +116,7 @@ def test_a_wipe_before_the_lock_is_waited_for(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(Path, lost, do_and_lose)
     with directory.locked():
         assert not wipes
-        assert directory.temporary.is_dir()
+        assert directory.root.is_dir()
         assert (directory.root / "sandbox.lock").exists()
 
 
@@ -126,3 +126,19 @@ def test_the_user_chooses_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_directory() == tmp_path / ".local" / "state" / "hybrid-ha" / "sandbox"
+
+
+@pytest.mark.parametrize("folder", ["conf", "data", "logs", "tmp"])
+def test_a_folder_of_somebody_else_is_not_taken_and_not_deleted(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "mine").touch()
+    with pytest.raises(SandboxError, match=f"{folder} is there already, and is no sandbox's: use another directory"):
+        Sandbox(tmp_path).up()
+    assert not Sandbox(tmp_path).down(wipe=True)
+    assert (tmp_path / folder / "mine").exists()
+
+
+def test_nobody_else_enters_the_folders_of_a_secure_sandbox(tmp_path: Path) -> None:
+    """They hold keys, keytabs and passwords, whose programs give them modes of their own."""
+    Directory(tmp_path).make(private=True)
+    assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o700}

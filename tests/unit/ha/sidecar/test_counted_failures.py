@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ha.config.sources import load
-from ha.sidecar.escalation import Escalation
+from ha.sidecar.failure_count import FailureCount
 from ha.sidecar.job_status import JobStatusUpdater
 from leader.errors import Fenced, Unreadable
 from leader.job.admin import JobAdmin
-from leader.job.failed_attempts import LONGEST_PAUSE_S, Attempts, FailedAttempts
+from leader.job.failed_attempts import Attempts, FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus, Status
 from leader.timing import Timing
@@ -25,8 +25,6 @@ LEASE_S = 20.0
 
 
 class Clock:
-    """Time that passes while somebody sleeps."""
-
     def __init__(self) -> None:
         self.time = 100.0
 
@@ -41,8 +39,6 @@ class Clock:
 
 
 class Place:
-    """A job, its store, and one sidecar's escalation."""
-
     def __init__(self, directory: FencedDirectory, files: BoundedFiles, **settings: Any) -> None:
         self.directory, self.leader, self.clock, self._settings = directory, directory.leader, Clock(), settings
         self._process: Any = SimpleNamespace(
@@ -54,8 +50,8 @@ class Place:
     def status(self, *, again: bool = False) -> JobStatusUpdater:
         return JobStatusUpdater(self._process, "orders", again=again, clock=self.clock)
 
-    def escalation(self, most: int = 9) -> Escalation:
-        return Escalation(self.status(), "orders", most)
+    def count(self, most: int = 9) -> FailureCount:
+        return FailureCount(self.status(), "orders", most)
 
     @property
     def attempts(self) -> Attempts:
@@ -83,14 +79,14 @@ def fails(monkeypatch: pytest.MonkeyPatch, method: str, errors: list[Exception])
 
 def test_a_failure_is_counted_although_the_store_was_away(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     fails(monkeypatch, "add", [NotWritable("standby")] * 7)
-    assert place.escalation().failed(place.leader, "exit-3", 1.0)
+    assert not place.count().add(place.leader, "exit-3", 1.0)
     assert place.attempts.failures == 1
     assert place.clock.now() == pytest.approx(100.0 + 7 * Timing().retry)
 
 
 def test_it_is_tried_until_the_lease_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     fails(monkeypatch, "add", [NotWritable("standby")] * 999)
-    assert place.escalation(1).failed(place.leader, "exit-3", 1.0), "what is not counted is not the last"
+    assert not place.count(1).add(place.leader, "exit-3", 1.0), "what is not counted is not the last"
     assert 0 <= place.clock.now() - 100.0 - LEASE_S < 1.0
 
 
@@ -98,16 +94,16 @@ def test_it_is_tried_until_the_lease_ends(place: Place, monkeypatch: pytest.Monk
 def test_what_time_does_not_mend_is_tried_once(place: Place, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     for method in ("add", "load"):
         fails(monkeypatch, method, [error])
-    assert place.escalation(1).failed(place.leader, "exit-3", 1.0)
-    place.escalation().pause(place.leader)
+    assert not place.count(1).add(place.leader, "exit-3", 1.0)
+    place.count().pause(place.leader)
     assert place.clock.now() == 100.0
 
 
 def test_a_new_leader_waits_although_the_store_was_away(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
-        place.escalation().failed(place.leader, "exit-3", 1.0)
+        place.count().add(place.leader, "exit-3", 1.0)
     fails(monkeypatch, "load", [NotWritable("standby")] * 3)
-    assert place.escalation().pause(place.leader) == 4.0
+    assert place.count().pause(place.leader) == (4.0, True)
 
 
 def test_what_is_not_known_at_the_end_of_the_lease_starts_nothing_at_once(
@@ -115,12 +111,12 @@ def test_what_is_not_known_at_the_end_of_the_lease_starts_nothing_at_once(
 ) -> None:
     """After a pause the sidecar looks whether it still leads."""
     fails(monkeypatch, "load", [NotWritable("standby")] * 999)
-    assert place.escalation().pause(place.leader)
+    assert place.count().pause(place.leader)[0]
 
 
 def test_a_damaged_count_keeps_no_job_from_running(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     fails(monkeypatch, "load", [Unreadable("damaged")])
-    assert place.escalation().pause(place.leader) == 0.0
+    assert place.count().pause(place.leader) == (0.0, False)
 
 
 def test_a_job_that_begins_again_begins_the_count_anew(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +124,7 @@ def test_a_job_that_begins_again_begins_the_count_anew(place: Place, monkeypatch
     status = JobStatus(place.directory)
     status.change(Status.CREATED, Status.RUNNING)
     for most in (9, 2):
-        place.escalation(most).failed(place.leader, "exit-3", 1.0)
+        place.count(most).add(place.leader, "exit-3", 1.0)
     assert (status.read(), place.attempts.failures) == (Status.FAILED, 2)
     again = place.status(again=True)
     again.look()
@@ -136,50 +132,17 @@ def test_a_job_that_begins_again_begins_the_count_anew(place: Place, monkeypatch
     monkeypatch.setattr(JobStatusUpdater, "_relocate_checkpoints", lambda *_: None)
     assert again.begin(place.leader)
     assert (status.read(), place.attempts) == (Status.RUNNING, Attempts())
-    assert place.escalation(2).pause(place.leader) == 0.0
+    assert place.count(2).pause(place.leader) == (0.0, False)
 
 
-def forgotten(place: Place, escalation: Escalation, *seconds: float) -> list[int]:
-    """Return the failures that are known after the command has run for each of these times."""
-    counts = []
-    for each in seconds:
-        escalation.lasts(place.leader, each)
-        counts.append(place.attempts.failures)
-    return counts
-
-
-def test_a_command_that_runs_for_the_longest_pause_has_its_failures_forgotten(place: Place) -> None:
-    escalation = place.escalation()
-    for _ in range(2):
-        escalation.failed(place.leader, "exit-3", 1.0)
-    assert escalation.pause(place.leader) == 1.0
-    assert forgotten(place, escalation, LONGEST_PAUSE_S - 1, LONGEST_PAUSE_S) == [2, 0]
-
-
-def test_a_store_that_does_not_forget_is_asked_again_after_the_same_time(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    escalation = place.escalation()
-    escalation.failed(place.leader, "exit-3", 1.0)
-    escalation.pause(place.leader)
-    fails(monkeypatch, "forget", [NotWritable("standby")])
-    times = (LONGEST_PAUSE_S, LONGEST_PAUSE_S + 1, 2 * LONGEST_PAUSE_S)
-    assert forgotten(place, escalation, *times) == [1, 1, 0]
-
-
-@pytest.mark.parametrize(("failures", "asked"), [(0, 0), (1, 1)])
-def test_the_store_is_asked_to_forget_failures_once_and_only_if_there_are_any(
-    place: Place, monkeypatch: pytest.MonkeyPatch, failures: int, asked: int
-) -> None:
-    forgets: list[float] = []
-    monkeypatch.setattr(FailedAttempts, "forget", lambda _: forgets.append(1))
-    escalation = place.escalation()
-    for _ in range(failures):
-        escalation.failed(place.leader, "exit-3", 1.0)
-    escalation.pause(place.leader)
-    for number in range(1, 4):
-        escalation.lasts(place.leader, number * LONGEST_PAUSE_S)
-    assert len(forgets) == asked
+@pytest.mark.parametrize("error", [NotWritable("standby"), Fenced("another leads")])
+def test_failures_are_forgotten_in_one_try(place: Place, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    place.count().add(place.leader, "exit-3", 1.0)
+    fails(monkeypatch, "forget", [error])
+    assert not place.count().forget(place.leader)
+    assert place.attempts.failures == 1
+    assert place.count().forget(place.leader)
+    assert place.attempts == Attempts()
 
 
 @pytest.mark.parametrize(("most", "pause", "status"), [(3, 1.0, Status.RUNNING), (2, None, Status.FAILED)])
@@ -188,6 +151,6 @@ def test_a_job_whose_leader_was_lost_after_its_last_attempt_has_failed(
 ) -> None:
     JobStatus(place.directory).change(Status.CREATED, Status.RUNNING)
     for _ in range(2):
-        place.escalation(9).failed(place.leader, "exit-3", 1.0)
-    assert place.escalation(most).pause(place.leader) == pause
+        place.count(9).add(place.leader, "exit-3", 1.0)
+    assert place.count(most).pause(place.leader)[0] == pause
     assert JobStatus(place.directory).read() is status

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from ha.sidecar.machine.ends import HAD_FAILED
 from tests.unit.ha.cli.test_pausing import asked, listed
 from tests.unit.ha.noting import ENDS, NOTES, STAYS, Notes, run, state
 from tests.unit.ha.programs import Workplace
@@ -13,16 +14,15 @@ TELLS = (
     NOTES
     + """
 note('runs')
-from ha.leadership import remedy_file
-remedy_file.write('add the package that is missing')
+from ha.program.end_file import End, tell
+tell(End(remedy='add the package that is missing'))
 sys.exit(3)
 """
 )
-STUCK_ONCE = NOTES + "note('runs')\nif len(open('notes').readlines()) < 2: os._exit(75)\nstay()"
 
 
 def failures(workplace: Workplace) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(asked(workplace, "exceptions", "orders", "--json").splitlines()[0])
+    found: list[dict[str, Any]] = json.loads(asked(workplace, "job", "exceptions", "orders", "--json").splitlines()[0])
     return found
 
 
@@ -37,7 +37,7 @@ def test_the_last_attempt_leaves_the_job_failed_and_again_runs_it_once_more(work
     )
     assert listed(workplace)["state"] == "FAILED"
     late = run(workplace, "b", STAYS)
-    assert late.wait() == 0, "it has ended for good"
+    assert late.wait() == HAD_FAILED, "it has ended for good"
     assert run(workplace, "b", ENDS, "--again", HA_FAILOVER_MAX_ATTEMPTS="2").wait() == 0
     assert state(workplace)[2] == ["status=FINISHED"]
 
@@ -47,25 +47,15 @@ def test_the_list_says_when_a_job_that_keeps_failing_is_tried_again(workplace: W
     notes.until(4, program)
     tries = wait_until(lambda: listed(workplace)["next_try"], what="it waits")
     assert (tries["cause"], tries["remedy"]) == ("exit-3", None)
-    wait_until(lambda: "in a row, at last on" in asked(workplace, "list"), what="it waits again")
+    wait_until(lambda: "in a row, last on" in asked(workplace, "job", "list"), what="it waits again")
 
 
 def test_what_no_restart_mends_uses_up_no_attempt_and_says_what_to_do(workplace: Workplace, notes: Notes) -> None:
-    strategy = {"HA_RESTART_STRATEGY_TYPE": "fixed-delay", "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0"}
+    strategy = {"HA_RESTART_STRATEGY": "fixed-delay", "HA_RESTART_DELAY": "0"}
     program = run(workplace, "a", TELLS, HA_FAILOVER_MAX_ATTEMPTS="1", **strategy)
-    notes.until(3, program)
+    notes.until(2, program)  # once more at once, and then every five minutes
     assert len({epoch for _, _, _, epoch in notes.all()}) == len(notes.all()), "none was started again in place"
     tries = wait_until(lambda: listed(workplace)["next_try"], what="it waits")
     assert tries["remedy"] == "add the package that is missing"
     assert "No restart mends this: add the package that is missing." in program.said
     assert program.process.poll() is None
-
-
-def test_a_program_that_ends_because_a_query_does_not_stop_is_started_again_in_place(
-    workplace: Workplace, notes: Notes
-) -> None:
-    strategy = {"HA_RESTART_STRATEGY_TYPE": "fixed-delay", "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0"}
-    program = run(workplace, "a", STUCK_ONCE, **strategy)
-    assert notes.until(2, program)[3] == 1, "the epoch stays"
-    wait_until(lambda: [each["class"] for each in failures(workplace)] == ["exit-75"], what="its failure")
-    assert state(workplace)[2] == ["status=RUNNING"]

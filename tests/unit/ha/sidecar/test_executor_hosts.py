@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from ha.sidecar.executor_hosts import ExecutorHosts
+from ha.sidecar.machine import commands as do
+from ha.sidecar.machine import sidecar_events as events
+from ha.sidecar.store_work import StoreWork
 from leader.job import barring
 from leader.job.admin import JobAdmin
+from leader.job.request_folder import Request
 from leader.layout.bar import Bar
 from leader.timing import Timing
 from store.bounded import BoundedFiles
@@ -20,8 +24,6 @@ from tests.unit.ha.led import Led
 
 
 class Root(LocalFiles):
-    """A root that may be away."""
-
     away = False
 
     def list(self, path: str) -> Any:
@@ -74,3 +76,23 @@ def test_a_store_that_is_away_keeps_no_command_from_its_start(place: Place) -> N
     assert "standby" in place.hosts.keep_off(place.leader, ["h4"])
     place.root.away = False
     assert place.hosts.excluded(place.leader) == ["h2"]
+
+
+def test_a_restart_records_them_until_the_next_one_or_says_that_it_cannot(place: Place) -> None:
+    programs: Any = SimpleNamespace(newest=lambda _: None)
+    nothing: Any = None
+    store = StoreWork(
+        "orders", nothing, nothing, nothing, programs, lambda: nothing, place.hosts, None, None, nothing, nothing
+    )  # fmt: skip
+
+    def prepared(**arguments: str) -> object:
+        return store.carry_out(do.PrepareRestart(place.leader, Request("1", "restart", 1, "", arguments)))
+
+    assert prepared(exclude="h2, h1") == events.RestartPrepared("1")
+    assert place.hosts.excluded(place.leader) == ["h1", "h2"]
+    assert prepared() == events.RestartPrepared("1")
+    assert place.hosts.excluded(place.leader) == []
+    place.root.away = True
+    found = prepared(exclude="h1")
+    assert isinstance(found, events.RestartPrepared)
+    assert "which hosts are excluded: standby" in found.problem

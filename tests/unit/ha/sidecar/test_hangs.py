@@ -1,13 +1,12 @@
 """Hangs of a command, with real processes: it is killed, its stacks are kept, and the next sidecar takes over."""
 
-import json
 import os
 import signal
 import socket
 import sys
 from typing import Any
 
-from tests.unit.ha.noting import NOTES, Notes, run
+from tests.unit.ha.noting import NOTES, Notes, run, shown
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
 
@@ -15,7 +14,7 @@ BEATS = (
     NOTES
     + """
 from pathlib import Path
-from ha.spark.heartbeat import Heartbeat
+from ha.program.heartbeat import Heartbeat
 beat = Heartbeat(Path(os.environ["HA_HEARTBEAT"]), float(os.environ["HA_HEARTBEAT_TIMEOUT"]), 0, lambda: {answer})
 with beat:
     wait = lambda: None
@@ -27,17 +26,8 @@ with beat:
 TIMEOUT = {"HA_HEARTBEAT_TIMEOUT": "2"}
 
 
-def failures(workplace: Workplace) -> list[dict[str, Any]]:
-    told = workplace.ha("exceptions", "orders", "--json")
-    assert told.wait() == 0
-    found: list[dict[str, Any]] = json.loads(told.output.read_text())
-    return found
-
-
-def history(workplace: Workplace) -> list[str]:
-    told = workplace.ha("history", "orders", "--json")
-    assert told.wait() == 0
-    return [each["ended"] for each in json.loads(told.output.read_text())]
+def failures(workplace: Workplace) -> Any:
+    return shown(workplace, "job", "exceptions")
 
 
 def test_a_frozen_driver_is_killed_and_the_next_sidecar_takes_over(workplace: Workplace, notes: Notes) -> None:
@@ -49,7 +39,7 @@ def test_a_frozen_driver_is_killed_and_the_next_sidecar_takes_over(workplace: Wo
     os.kill(pid, signal.SIGSTOP)
     name, _, _, epoch = notes.until(2, second)
     assert epoch == 2, name
-    assert history(workplace)[0] == "hang"
+    assert shown(workplace, "job", "history")[0]["ended"] == "hang"
     (failure,) = [each for each in failures(workplace) if each["class"] == "hang"]
     assert failure["epoch"] == 1
     assert "did not answer" in failure["message"]
@@ -66,7 +56,7 @@ def test_the_stacks_of_a_driver_whose_jvm_does_not_answer_are_kept(workplace: Wo
     notes.until(1, first)
     wait_until(lambda: any(each["class"] == "hang" for each in failures(workplace)), what=f"a hang: {first.said}")
     (failure, *_) = [each for each in failures(workplace) if each["class"] == "hang"]
-    assert "ha/spark/heartbeat.py" in failure["dump"], sys.version
+    assert "ha/program/heartbeat.py" in failure["dump"], sys.version
 
 
 SERVES = (
@@ -102,16 +92,16 @@ def test_a_server_that_stops_answering_is_killed_and_the_next_sidecar_takes_over
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     source = SERVES.format(port=port)
-    probe = (f"--liveness-probe=http:http://127.0.0.1:{port}/", "--liveness-period=0.5", "--liveness-timeout=2")
+    probe = (f"--liveness-probe=http:http://127.0.0.1:{port}/", "--liveness-period=2")
     options = (*probe, "--liveness-failure-threshold=2", "--liveness-initial-delay=1")
-    first = run(workplace, "a", source, *options)
+    first = run(workplace, "a", source, *options, HA_SHORT_TTL="8", HA_LONG_TTL="30")
     _, _, pid, _ = notes.until(1, first)
     second = run(workplace, "b", source, *options)
     second.until_said("contending as b")
     os.kill(pid, signal.SIGSTOP)
     name, _, _, epoch = notes.until(2, second)
     assert epoch == 2, name
-    assert history(workplace)[0] == "probe-failed"
+    assert shown(workplace, "job", "history")[0]["ended"] == "probe-failed"
     (failure,) = [each for each in failures(workplace) if each["class"] == "probe-failed"]
     assert failure["epoch"] == 1
     assert failure["message"] == "The liveness probe has failed 2 times: it has no answer in time."

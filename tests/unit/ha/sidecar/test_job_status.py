@@ -1,10 +1,24 @@
 """The sidecar corrects the paths in the checkpoints of a program that does not know of it."""
 
 import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from ha.rewind.plan import Plan, encoded
+import pytest
+
+from ha.config.settings import Settings
+from ha.sidecar.job_status import JobStatusUpdater
+from ha.sidecar.machine.ends import JOB_FAILED
+from ha.spark.rewind.plan import RewindPlan, encoded
+from leader.job.admin import JobAdmin
+from leader.timing import Timing
+from store.errors import Refused
 from store.local import LocalFiles
-from tests.unit.ha.noting import ENDS, NOTES, Notes, run, state
+from store.open import open_files
+from tests.unit.ha.led import Led
+from tests.unit.ha.noting import ENDS, NOTES, Notes, run, shown, state
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
 
@@ -51,7 +65,7 @@ def test_a_rewind_that_was_decided_is_completed_before_the_command_starts(workpl
     files.make_directory(f"{home}/rewinding/daily/decided/tree")
     files.write(f"{home}/spark/daily/old", b"")
     files.write(f"{home}/rewinding/daily/decided/tree/new", b"")
-    files.write(f"{home}/rewinding/daily/decided/plan", encoded(Plan("daily", 7, "0123abcd", 1, 1, [])))
+    files.write(f"{home}/rewinding/daily/decided/plan", encoded(RewindPlan("daily", 7, "0123abcd", 1, 1, [])))
     looks = NOTES + "note(os.listdir(os.environ['HA_LEADER_DIRECTORY'].removeprefix('file://') + '/spark/daily'))"
     looked = run(workplace, "b", looks, "--again")
     assert looked.wait() == 0, looked.said
@@ -72,14 +86,67 @@ def test_a_command_is_started_also_if_that_cannot_be_read(workplace: Workplace, 
 
 
 def test_how_a_command_failed_is_shown_while_it_is_started_again(workplace: Workplace, notes: Notes) -> None:
-    again = {"HA_RESTART_STRATEGY_TYPE": "fixed-delay", "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0"}
+    again = {"HA_RESTART_STRATEGY": "fixed-delay", "HA_RESTART_DELAY": "0"}
     source = NOTES + "note('runs')\nif len(open('notes').readlines()) < 2: sys.exit(3)\nstay()"
     program = run(workplace, "a", source, **again)
     notes.until(2, program)
 
-    def shown() -> list[list[object]]:
-        told = workplace.ha("exceptions", "orders", "--json")
-        assert told.wait() == 0
-        return [[each["epoch"], each["class"]] for each in json.loads(told.output.read_text())]
+    def failures() -> list[list[object]]:
+        return [[each["epoch"], each["class"]] for each in shown(workplace, "job", "exceptions")]
 
-    wait_until(lambda: shown() == [[1, "exit-3"]], what="the failure")
+    wait_until(lambda: failures() == [[1, "exit-3"]], what="the failure")
+
+
+def test_what_is_tried_again_and_again_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """HDFS in safe mode refuses each try with the same words."""
+    answers = ["safe mode", "safe mode", "safe mode", "no quorum", None]
+
+    def action(_: object) -> None:
+        if (said := answers.pop(0)) is not None:
+            raise Refused(said)
+
+    process = SimpleNamespace(holds_until=lambda _: 1.0, stores=SimpleNamespace(timing=SimpleNamespace(retry=0.1)))
+    clock = SimpleNamespace(now=lambda: 0.0, sleep=lambda _: None)
+    status: Any = SimpleNamespace(_job="orders", _process=process, _clock=clock, directory=lambda _: None)
+    leader: Any = None
+    assert JobStatusUpdater.keep_trying(status, leader, "count its failure", action)
+    assert caplog.messages == [f"orders: it cannot count its failure: {why}" for why in ("safe mode", "no quorum")]
+
+
+def test_a_failure_in_the_last_moment_is_kept_although_another_one_leads(tmp_path: Path) -> None:
+    """The lease was given back, and the next leader has claimed the job, while the store was slow."""
+    led = Led(tmp_path)
+    led.claim("orders", "a:1")
+    with open_files(tmp_path.as_uri()) as files:
+        stores = SimpleNamespace(files=files, timing=Timing())
+        process: Any = SimpleNamespace(stores=stores, settings=Settings())
+        status = JobStatusUpdater(process, "orders")
+        former = JobAdmin(files, None, 5.0).directory("orders").leader
+        led.claim("orders", "b:1")
+        status.add_exception(former, "exit-1", "It broke.")
+        status.settle()
+        assert [each.message for each in JobAdmin(files, None, 5.0).exceptions("orders")] == ["It broke."]
+
+
+SLOW = """
+import threading
+from ha.cli import main
+from ha.daemon.process import ContendingProcess
+from leader.job.exceptions import Exceptions
+given_back, add, give_back = threading.Event(), Exceptions.add, ContendingProcess.release_and_wait
+def late(*told, **more):
+    given_back.wait()
+    add(*told, **more)
+def release_and_wait(*jobs):
+    give_back(*jobs)
+    given_back.set()
+Exceptions.add, ContendingProcess.release_and_wait = late, release_and_wait
+main(["run", "orders", "--", "sh", "-c", "exit 3"])
+"""
+"""``ha run`` of a command that fails, with a store that takes no failure before the lease is given back."""
+
+
+def test_a_process_ends_only_when_its_last_failures_are_kept(workplace: Workplace) -> None:
+    program = workplace.start(sys.executable, "-c", SLOW, HA_FAILOVER_MAX_ATTEMPTS="1")
+    assert program.wait() == JOB_FAILED, program.said
+    assert [each["class"] for each in shown(workplace, "job", "exceptions")] == ["exit-3", "gave-up"]

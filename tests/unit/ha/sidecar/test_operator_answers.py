@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from ha.leadership.standalone import refuse_requests
-from ha.sidecar.operator_requests import OperatorRequests
+from ha.sidecar.executor import InOrder
+from ha.sidecar.store_work import OperatorAnswers
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.fenced_directory import FencedDirectory
-from leader.job.requests import Request, Requests, State
+from leader.job.request_folder import Request, Requests, State
 from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.errors import NotWritable
@@ -25,7 +26,7 @@ TRIES = 3
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FencedDirectory:
-    monkeypatch.setattr("ha.sidecar.operator_requests.ANSWER_PAUSES_S", (0.0,) * (TRIES - 1))
+    monkeypatch.setattr("ha.sidecar.store_work.PAUSES_S", (0.0,) * (TRIES - 1))
     Led(tmp_path).claim("orders", "a:1")
     return JobAdmin(BoundedFiles(lambda: LocalFiles(tmp_path, durable=False)), None, 5).directory("orders")
 
@@ -53,9 +54,9 @@ def test_an_answer_is_given_although_the_store_was_away(
 
     monkeypatch.setattr(Requests, "answer", away)
     requests.ask("1", "restart")
-    made = OperatorRequests(directory, Timing())
-    assert [each.verb for each in made.take(lambda: True, lambda: ())] == ["restart"]
-    made.answer("The command has been started again.")
+    made = OperatorAnswers(directory, InOrder(lambda error: pytest.fail(f"{error}")).later)
+    (request,) = made.look().requests
+    made.answer(request, State.DONE, "The command has been started again.")
     expected = min(len(errors) + 1, TRIES) if not isinstance(next(iter(errors), None), Fenced) else 1
     wait_until(lambda: len(tried) == expected)
 
@@ -67,8 +68,7 @@ def test_an_answer_is_given_although_the_store_was_away(
 
 
 @pytest.mark.parametrize(
-    ("errors", "state"),
-    [([NotWritable("standby")] * 3, State.REFUSED), ([Fenced("another one leads")], State.ASKED)],
+    ("errors", "state"), [([NotWritable("standby")] * 3, State.REFUSED), ([Fenced("another one leads")], State.ASKED)]
 )
 def test_a_leader_without_a_command_refuses_once_the_store_is_back(
     directory: FencedDirectory, monkeypatch: pytest.MonkeyPatch, errors: list[Exception], state: State
@@ -104,11 +104,10 @@ def test_how_far_a_request_has_come_is_told_once(directory: FencedDirectory, mon
         raise NotWritable("standby")
 
     Requests(directory).ask("1", "savepoint")
-    made = OperatorRequests(directory, Timing())
-    (request,) = made.take(lambda: True, lambda: ())
+    made = OperatorAnswers(directory, lambda *_: pytest.fail("nothing is tried again"))
+    (request,) = made.look().requests
     monkeypatch.setattr(Requests, "answer", away)
-    monkeypatch.setattr("threading.Thread.start", lambda _: pytest.fail("nothing is tried again"))
-    made.tell(request, "half of it")
+    made.answer(request, State.ACCEPTED, "half of it")
     assert tried == ["once"]
 
 
@@ -118,7 +117,29 @@ def test_a_damaged_request_does_not_keep_the_sidecar_from_others(directory: Fenc
         requests.ask(identity, "restart")
     (file,) = tmp_path.glob("orders/0*/requests/1=1")
     file.write_bytes(b"{")
-    made = OperatorRequests(directory, Timing())
-    assert [each.id for each in made.take(lambda: True, lambda: ())] == ["2"]
-    made.answer("The command has been started again.")
+    made = OperatorAnswers(directory, InOrder(lambda error: pytest.fail(f"{error}")).later)
+    (request,) = made.look().requests
+    made.answer(request, State.DONE, "The command has been started again.")
+    assert request.id == "2"
     assert [found.state for each in "12" if (found := requests.load(each))] == [State.REFUSED, State.DONE]
+
+
+def test_requests_that_were_accepted_before_the_store_went_away_are_not_lost(
+    directory: FencedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = Requests.load
+
+    def away(self: Requests, identity: str) -> Request | None:
+        if identity == "2":
+            raise NotWritable("standby")
+        return load(self, identity)
+
+    for identity in ("1", "2"):
+        Requests(directory).ask(identity, "restart")
+    monkeypatch.setattr(Requests, "load", away)
+    made = OperatorAnswers(directory, InOrder(lambda error: pytest.fail(f"{error}")).later)
+    found = made.look()
+    assert ([each.id for each in found.requests], found.unknown) == (["1"], True)
+    monkeypatch.setattr(Requests, "load", load)
+    found = made.look()
+    assert ([each.id for each in found.requests], found.unknown) == (["2"], False)

@@ -56,18 +56,6 @@ def port() -> Iterator[int]:
         server.shutdown()
 
 
-@pytest.mark.parametrize(
-    ("command", "wrong"),
-    [
-        ("exit 0", ""),
-        ("exit $HA_EPOCH", "it exited with 7"),
-        ("echo it is full; exit 1", "it exited with 1: it is full"),
-    ],
-)
-def test_a_command_says_by_its_exit_code(command: str, wrong: str, stores: Stores, directory: FencedDirectory) -> None:
-    assert asked(f"exec:sh -c '{command}'", stores, directory) == wrong
-
-
 def test_a_command_that_does_not_end_is_killed_with_what_it_has_started(
     stores: Stores, directory: FencedDirectory, tmp_path: Path
 ) -> None:
@@ -86,23 +74,24 @@ def _ended(pid: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("path", "wrong"),
+    ("probe", "wrong"),
     [
-        ("", ""),
-        ("/health?code=204", ""),
-        ("/?code=399", ""),
-        ("/?code=400", "it answered 400"),
-        ("/?=503", "it answered 503"),
+        ("exec:sh -c 'exit 0'", ""),
+        ("exec:sh -c 'exit $HA_EPOCH'", "it exited with 7"),
+        ("exec:sh -c 'echo it is full; exit 1'", "it exited with 1: it is full"),
+        (f"exec:{sys.executable} -c ''", ""),
+        ("http:http://127.0.0.1:PORT", ""),
+        ("http:http://127.0.0.1:PORT/health?code=204", ""),
+        ("http:http://127.0.0.1:PORT/?code=399", ""),
+        ("http:http://127.0.0.1:PORT/?code=400", "it answered 400"),
+        ("http:http://127.0.0.1:PORT/?=503", "it answered 503"),
+        ("tcp:127.0.0.1:PORT", ""),
     ],
 )
-def test_a_server_says_by_its_status(
-    path: str, wrong: str, port: int, stores: Stores, directory: FencedDirectory
+def test_a_command_says_by_its_exit_code_a_server_by_its_status_and_a_port_by_its_connection(
+    probe: str, wrong: str, port: int, stores: Stores, directory: FencedDirectory
 ) -> None:
-    assert asked(f"http:http://127.0.0.1:{port}{path}", stores, directory) == wrong
-
-
-def test_a_port_says_by_its_connection(port: int, stores: Stores, directory: FencedDirectory) -> None:
-    assert not asked(f"tcp:127.0.0.1:{port}", stores, directory)
+    assert asked(probe.replace("PORT", f"{port}"), stores, directory) == wrong
 
 
 def test_nobody_listens(stores: Stores, directory: FencedDirectory) -> None:
@@ -195,30 +184,12 @@ def test_a_store_without_an_answer_is_no_sign_of_a_hang(directory: FencedDirecto
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "ping:x",
-        "exec:",
-        "exec:no-such-program-here",
-        "exec:sh -c 'open",
-        "http:",
-        "http:127.0.0.1:80",
-        "http:ftp://host/",
-        "http:http://host:0/",
-        "http:http://host:99999/",
-        "tcp:host",
-        "tcp:host:0",
-        "tcp:host:99999",
-        "progress:",
-        "progress:a/b",
-        "progress:ftp://host/x",
-        "progressive",
+        "", "ping:x", "exec:", "exec:no-such-program-here", "exec:sh -c 'open", "http:", "http:127.0.0.1:80",
+        "http:ftp://host/", "http:http://host:0/", "http:http://host:99999/", "tcp:host", "tcp:host:0",
+        "tcp:host:99999", "progress:", "progress:a/b", "progress:ftp://host/x", "progressive",
     ],
-)
+)  # fmt: skip
 def test_a_probe_of_another_form_is_refused_with_what_it_says(text: str, stores: Stores) -> None:
     with pytest.raises(InvalidSettings, match="liveness_probe is ") as refused:
         probe_of(text, stores)
     assert repr(text) in str(refused.value)
-
-
-def test_a_command_finds_its_own_program(stores: Stores, directory: FencedDirectory) -> None:
-    assert not asked(f"exec:{sys.executable} -c ''", stores, directory)

@@ -1,4 +1,4 @@
-"""A sidecar's metrics of its command's queries: from the driver's report, or from the commit logs."""
+"""What a sidecar shows of its command's queries: from the driver's report, from the commit logs, from what it tells."""
 
 import re
 import urllib.request
@@ -13,7 +13,8 @@ REPORTS = (
     NOTES
     + """
 from pathlib import Path
-from ha.metrics.query_report import QueryReport, write
+from ha.program.files import write
+from ha.program.query_report import QueryReport
 from store.clock import now
 write(Path(os.environ["HA_QUERIES"]), [QueryReport("clean", state="RUNNING", fresh_at=now(), starts=1)])
 note("reports")

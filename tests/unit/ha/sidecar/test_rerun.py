@@ -34,7 +34,6 @@ class Job:
         self.end(Status.FINISHED)
 
     def end(self, status: Status) -> None:
-        """Run it to an end."""
         found = self.status.read()
         if found.globally_terminal:
             self.status.begin_again(found)
@@ -52,7 +51,7 @@ class Job:
             files=self.files, timing=timing, directory_uri=lambda *_: "file:///nowhere", open=pytest.fail
         )
         process: Any = SimpleNamespace(
-            stores=stores, settings=Settings(**settings), holds_until=lambda _: now() + END_OF_LEASE_S
+            stores=stores, settings=Settings.of(**settings), holds_until=lambda _: now() + END_OF_LEASE_S
         )
         return JobStatusUpdater(process, "orders", again=again)
 
@@ -66,7 +65,7 @@ def job(tmp_path: Path) -> Any:
 
 def test_a_finished_job_runs_again_once_in_each_sidecar(job: Job) -> None:
     for _ in range(3):
-        today = job.sidecar(rerun="on")
+        today = job.sidecar(rerun=True)
         today.look()
         assert today.begin(FIRST)
         assert job.status.read() is Status.RUNNING
@@ -81,7 +80,7 @@ def test_without_the_setting_it_does_not(job: Job) -> None:
     assert not today.begin(FIRST)
 
 
-@pytest.mark.parametrize("options", [{"rerun": "on"}, {"again": True}])
+@pytest.mark.parametrize("options", [{"rerun": True}, {"again": True}])
 def test_a_standby_does_not_repeat_the_run_that_has_finished_meanwhile(job: Job, options: dict[str, Any]) -> None:
     leader, standby = job.sidecar(**options), job.sidecar(**options)
     leader.look()
@@ -92,7 +91,7 @@ def test_a_standby_does_not_repeat_the_run_that_has_finished_meanwhile(job: Job,
 
 
 def test_a_standby_goes_on_with_a_run_that_has_failed(job: Job) -> None:
-    leader, standby = job.sidecar(rerun="on"), job.sidecar(rerun="on")
+    leader, standby = job.sidecar(rerun=True), job.sidecar(rerun=True)
     leader.look()
     standby.look()
     assert leader.begin(FIRST)
@@ -101,7 +100,7 @@ def test_a_standby_goes_on_with_a_run_that_has_failed(job: Job) -> None:
     assert not leader.begin(FIRST)
 
 
-@pytest.mark.parametrize(("options", "runs"), [({"rerun": "on"}, False), ({"again": True}, True)])
+@pytest.mark.parametrize(("options", "runs"), [({"rerun": True}, False), ({"again": True}, True)])
 def test_a_cancelled_job_runs_again_only_if_a_person_says_so(job: Job, options: dict[str, Any], runs: bool) -> None:
     job.end(Status.CANCELED)
     today = job.sidecar(**options)
@@ -112,7 +111,7 @@ def test_a_cancelled_job_runs_again_only_if_a_person_says_so(job: Job, options: 
 def test_an_end_that_could_not_be_read_is_taken_for_that_of_the_last_run(
     job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    today = job.sidecar(rerun="on")
+    today = job.sidecar(rerun=True)
 
     def unanswered(*_: object) -> None:
         raise DeadlineExceeded("The store does not answer.")
@@ -127,7 +126,7 @@ def test_an_end_that_could_not_be_read_is_taken_for_that_of_the_last_run(
 def test_a_job_that_has_never_run_begins(tmp_path: Path) -> None:
     job = Job(tmp_path / "jobs")
     job.files.call("test", lambda files: files.delete("orders", recursive=True), 5.0)
-    today = job.sidecar(rerun="on")
+    today = job.sidecar(rerun=True)
     today.look()
     for path in ("orders", f"orders/{FIRST.name}"):
         job.files.call("test", lambda files, path=path: files.make_directory(path), 5.0)  # type: ignore[misc]
@@ -139,6 +138,6 @@ def test_a_job_that_has_never_run_begins(tmp_path: Path) -> None:
 
 def test_under_ha_run_it_needs_no_flag(workplace: Workplace) -> None:
     for _ in range(2):
-        assert run(workplace, "a", ENDS, HA_RERUN="on").wait() == 0
+        assert run(workplace, "a", ENDS, HA_RERUN="true").wait() == 0
     assert len(Notes(workplace).all()) == 2
     assert state(workplace)[2] == ["status=FINISHED"]

@@ -30,7 +30,6 @@ stay()
 
 
 def elsewhere(workplace: Workplace, batch: int) -> None:
-    """Return the checkpoint that a program without one begins with."""
     shutil.rmtree(workplace.work / "elsewhere", ignore_errors=True)
     for path, data in until_batch(HDFS, batch).files.items():
         place = workplace.work / "elsewhere" / path
@@ -40,7 +39,6 @@ def elsewhere(workplace: Workplace, batch: int) -> None:
 
 @pytest.fixture
 def leader(workplace: Workplace, notes: Notes) -> Program:
-    """A job with a query that has come to batch 4."""
     elsewhere(workplace, 4)
     made = run(workplace, "a", QUERY)
     notes.until(1, made)
@@ -53,11 +51,11 @@ def home(workplace: Workplace, job: str = "orders") -> Path:
 
 
 def ask(workplace: Workplace, verb: str, *options: str) -> Program:
-    return workplace.ha(verb, "orders", "--timeout", f"{PATIENCE:g}", *options)
+    asks = verb not in ("savepoint list", "savepoint dispose")
+    return workplace.ha(*verb.split(), "orders", *(["--timeout", f"{PATIENCE:g}"] if asks else []), *options)
 
 
 def asked(workplace: Workplace, verb: str, *options: str) -> str:
-    """Ask, and return the answer, which is good."""
     program = ask(workplace, verb, *options)
     assert program.wait() == 0, program.said
     return program.output.read_text()
@@ -65,30 +63,33 @@ def asked(workplace: Workplace, verb: str, *options: str) -> str:
 
 def test_a_job_is_saved_as_it_runs_listed_and_disposed_of(workplace: Workplace, leader: Program) -> None:
     place = (workplace.work / "saved").as_uri()
-    said = asked(workplace, "savepoint", place)
+    said = asked(workplace, "savepoint take", place)
     assert said.startswith(f"orders: Savepoint {place}: sums after batch 4: ")
-    found = json.loads(asked(workplace, "savepoint", "--json", "--request-id", "before-upgrade"))
+    found = json.loads(asked(workplace, "savepoint take", "--json", "--request-id", "before-upgrade"))
     assert (found["state"], found["result"]["savepoint"]) == ("done", "before-upgrade")
     assert [(each["name"], each["batch"]) for each in found["result"]["queries"]] == [("sums", 4)]
-    (listed,) = json.loads(asked(workplace, "savepoint", "--list", "--json"))
+    (listed,) = json.loads(asked(workplace, "savepoint list", "--json"))
     assert (listed["name"], listed["queries"]) == ("before-upgrade", found["result"]["queries"])
-    assert "before-upgrade  epoch 1  sums after batch 4: " in asked(workplace, "savepoint", "--list")
+    assert "before-upgrade  epoch 1  sums after batch 4: " in asked(workplace, "savepoint list")
     for where in (place, "before-upgrade"):
-        assert asked(workplace, "savepoint", where, "--dispose") == f"orders: the savepoint {where} is deleted\n"
+        assert asked(workplace, "savepoint dispose", where, "--yes").endswith(
+            f"orders: the savepoint {where} is deleted\n"
+        )
     assert not (workplace.work / "saved").exists()
-    assert asked(workplace, "savepoint", "--list") == ""
-    again = ask(workplace, "savepoint", "before-upgrade", "--dispose")
+    none = ask(workplace, "savepoint list")
+    assert (none.wait(), "it has no savepoint of its own" in none.said) == (0, True)
+    again = ask(workplace, "savepoint dispose", "before-upgrade")
     assert (again.wait(), "There is no savepoint" in again.said) == (1, True)
     assert leader.process.poll() is None
 
 
 def test_a_savepoint_that_fails_leaves_the_job_alone(workplace: Workplace, leader: Program, notes: Notes) -> None:
     (workplace.work / "taken").mkdir()
-    failed = ask(workplace, "savepoint", (workplace.work / "taken").as_uri())
+    failed = ask(workplace, "savepoint take", (workplace.work / "taken").as_uri())
     assert failed.wait() == 1
     assert "is failed. There is no savepoint. " in failed.said
     assert "exists already: choose another place for the savepoint. The job goes on." in failed.said
-    late = workplace.ha("savepoint", "orders", "--timeout", "0.000001")
+    late = workplace.ha("savepoint", "take", "orders", "--timeout", "0.000001")
     assert (late.wait(), "It was not complete within 1e-06 s." in late.said) == (1, True)
     assert len(notes.all()) == 1
     assert leader.process.poll() is None
@@ -98,7 +99,7 @@ def test_a_job_is_stopped_with_a_savepoint_and_another_one_begins_from_it_once(
     workplace: Workplace, leader: Program, notes: Notes
 ) -> None:
     place = (workplace.work / "saved").as_uri()
-    said = asked(workplace, "stop", "--savepoint", place)
+    said = asked(workplace, "job stop", "--savepoint", place)
     assert said.startswith(f"orders: The job has ended. Savepoint {place}: sums after batch 4: ")
     assert leader.wait() == 0
     assert state(workplace)[2] == ["status=FINISHED"]
@@ -119,9 +120,9 @@ def test_a_job_that_has_come_further_does_not_begin_from_a_savepoint_and_none_fr
     for where, said in ((place, "There is no savepoint at"), ("s3://b/x", "is no place of a savepoint")):
         refused = begin_from(workplace, "b", where)
         assert (refused.wait(), said in refused.said) == (1 if where == place else 2, True)
-    asked(workplace, "savepoint", place)
+    asked(workplace, "savepoint take", place)
     commit(workplace, "orders", 5)
-    asked(workplace, "cancel")
+    asked(workplace, "job cancel")
     leader.wait()
     refused = begin_from(workplace, "c", place, "--again", job="orders")
     assert refused.wait() == 1
@@ -134,10 +135,10 @@ def test_a_stop_without_its_savepoint_has_failed_and_the_job_goes_on(
     workplace: Workplace, leader: Program, notes: Notes
 ) -> None:
     (workplace.work / "taken").mkdir()
-    failed = ask(workplace, "stop", "--savepoint", (workplace.work / "taken").as_uri())
+    failed = ask(workplace, "job stop", "--savepoint", (workplace.work / "taken").as_uri())
     assert (failed.wait(), "choose another place for the savepoint. The job goes on." in failed.said) == (1, True)
     notes.until(3, leader)
-    failed = ask(workplace, "stop", "--savepoint", "--drain")
+    failed = ask(workplace, "job stop", "--savepoint", "--drain")
     assert (failed.wait(), "had not processed all that there was" in failed.said) == (1, True)
     notes.until(5, leader)
     assert [(what, epoch) for _, what, _, epoch in notes.all()] == [(4, 1), ("asked", 1)] * 2 + [(4, 1)]
@@ -147,15 +148,15 @@ def test_a_stop_without_its_savepoint_has_failed_and_the_job_goes_on(
 def test_a_job_is_started_again_from_a_savepoint_and_that_is_undone(
     workplace: Workplace, leader: Program, notes: Notes
 ) -> None:
-    asked(workplace, "savepoint", "--request-id", "before")
+    asked(workplace, "savepoint take", "--request-id", "before")
     commit(workplace, "orders", 5)
-    refused = ask(workplace, "restart", "--from", "before")
+    refused = ask(workplace, "job restart", "--from", "before")
     assert (refused.wait(), "Add --discard-newer" in refused.said) == (1, True)
     assert len(notes.all()) == 1, "it was not stopped"
-    said = asked(workplace, "restart", "--from", "before", "--discard-newer")
+    said = asked(workplace, "job restart", "--from", "before", "--discard-newer")
     assert said.startswith("orders: The command has been started again. It goes on from savepoint before: sums after ")
     assert notes.until(3, leader)[1:4:2] == (4, 1)
-    asked(workplace, "stop")
+    asked(workplace, "job stop")
     leader.wait()
     assert workplace.ha("trash", "restore", "orders", "--query", "sums").wait() == 0
     again = begin_from(workplace, "b", "before", "--again", job="orders")
@@ -168,7 +169,6 @@ def begin_from(workplace: Workplace, name: str, where: str, *options: str, job: 
 
 
 def commit(workplace: Workplace, job: str, batch: int) -> None:
-    """The query of a job completes a batch."""
     for path, data in until_batch(HDFS, batch).files.items():
         place = home(workplace, job) / "spark" / "sums" / path
         if not place.exists():

@@ -20,11 +20,10 @@ note(json.loads(asked.read_text()))
 )
 """A program that knows how its queries end in order, as :class:`ha.spark.Job` does."""
 SETTLES = ABLE + "os.kill(os.getpid(), signal.SIGKILL)"
-STUCK = ABLE + "stay()"
 
 
 def ask(workplace: Workplace, verb: str) -> str:
-    asked = workplace.ha(verb, "orders", "--timeout", f"{PATIENCE:g}")
+    asked = workplace.ha("job", verb, "orders", "--timeout", f"{PATIENCE:g}")
     assert asked.wait() == 0, asked.said
     return asked.output.read_text()
 
@@ -59,11 +58,3 @@ def test_a_cancelled_job_waits_for_no_batch(workplace: Workplace, leader: Progra
     leader.wait()
     assert noted(notes) == ["runs", "interrupted"]
     assert state(workplace)[2] == ["status=CANCELED"]
-
-
-def test_a_batch_that_does_not_end_is_interrupted_after_the_grace(workplace: Workplace, notes: Notes) -> None:
-    leader = run(workplace, "a", STUCK, HA_STOP_GRACE="0.3")
-    notes.until(1, leader)
-    ask(workplace, "stop")
-    assert leader.wait() == 0
-    assert noted(notes) == ["runs", {"seconds": 0.3, "drain": False}, "interrupted"]

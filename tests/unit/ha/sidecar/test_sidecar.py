@@ -2,19 +2,18 @@
 
 import json
 import os
-import re
 import signal
-import urllib.request
 from pathlib import Path
 
 import pytest
 
+from ha.sidecar.machine.ends import HAD_FAILED, JOB_FAILED, WAS_CANCELED
 from leader.layout.lease import Mode
 from store.clock import now
 from store.local import LocalFiles
-from tests.unit.ha.noting import ENDS, NOTES, STAYS, STUBBORN, UNHURRIED, Notes, run, state
+from tests.unit.ha.noting import ENDS, NOTES, STAYS, STUBBORN, Notes, run, shown, state
 from tests.unit.ha.programs import QUICK, Workplace, alive
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 TAKEOVER = float(QUICK["HA_SHORT_TTL"]) + 1
 NOISE = 5.0
@@ -50,19 +49,19 @@ sys.exit(int(os.environ.get("CODE", "0")))
 
 
 @pytest.mark.parametrize(
-    ("way", "code", "end"),
+    ("way", "code", "end", "said"),
     [
-        ("RUNNING CANCELLING", 0, "CANCELED"),
-        ("RUNNING FAILING", 0, "FAILED"),
-        ("RUNNING CANCELLING CANCELED", 0, "CANCELED"),
-        ("RUNNING RESTARTING", 0, "FINISHED"),
-        ("RUNNING FAILING FAILED", 1, "FAILED"),
+        ("RUNNING CANCELLING", 0, "CANCELED", WAS_CANCELED),
+        ("RUNNING FAILING", 0, "FAILED", JOB_FAILED),
+        ("RUNNING CANCELLING CANCELED", 0, "CANCELED", WAS_CANCELED),
+        ("RUNNING RESTARTING", 0, "FINISHED", 0),
+        ("RUNNING FAILING FAILED", 1, "FAILED", HAD_FAILED),
     ],
 )
 def test_a_program_says_itself_how_its_job_ends(
-    workplace: Workplace, notes: Notes, way: str, code: int, end: str
+    workplace: Workplace, notes: Notes, way: str, code: int, end: str, said: int
 ) -> None:
-    assert run(workplace, "a", SETS, WAY=way, CODE=str(code)).wait() == 0
+    assert run(workplace, "a", SETS, WAY=way, CODE=str(code)).wait() == said
     assert state(workplace)[2] == [f"status={end}"]
     assert [what for _, what, *_ in notes.all()] == ["runs"]
 
@@ -113,17 +112,11 @@ def test_a_command_that_fails_lets_a_standby_take_over(workplace: Workplace, not
     assert first.process.poll() is None, "and stays a standby"
 
 
-THRICE = {
-    "HA_RESTART_STRATEGY_TYPE": "fixed-delay",
-    "HA_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS": "2",
-    "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0.01",
-}
+THRICE = {"HA_RESTART_STRATEGY": "fixed-delay", "HA_RESTART_ATTEMPTS": "2", "HA_RESTART_DELAY": "0.01"}
 """The command runs three times in a leadership if it fails."""
 
-LATER = {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "9999"}
+LATER = {**THRICE, "HA_RESTART_DELAY": "9999"}
 """The restart is so late that no test waits for it."""
-
-RESTARTS = 'ha_command_restarts_total{job_name="orders"}'
 
 
 def test_a_command_that_fails_is_started_again_before_the_leadership_is_given_back(
@@ -135,15 +128,6 @@ def test_a_command_that_fails_is_started_again_before_the_leadership_is_given_ba
     assert program.said.index("the restart strategy gives up here") < program.said.index("granted at epoch 2")
     assert program.said.partition("granted at epoch 2")[0].count("is started again in 0.0 s") == 2
     assert "revoked" not in program.said.partition("the restart strategy gives up here")[0]
-
-
-def test_a_command_that_was_started_again_may_still_finish_the_job(workplace: Workplace, notes: Notes) -> None:
-    source = NOTES + "again = os.path.exists('notes'); note('runs'); sys.exit(0 if again else 3)"
-    program = run(workplace, "a", source, "--restart-strategy", "fixed-delay")
-    assert program.wait() == 0
-    assert [epoch for *_, epoch in notes.all()] == [1, 1]
-    directory, found, status = state(workplace)
-    assert (directory.epoch, found.released, status) == (1, True, ["status=FINISHED"])
 
 
 def test_a_job_is_restarting_until_its_command_runs_again(workplace: Workplace, notes: Notes) -> None:
@@ -159,66 +143,6 @@ def test_a_job_is_restarting_until_its_command_runs_again(workplace: Workplace, 
     second = run(workplace, "b", source, **THRICE)
     notes.until(3, second)
     assert state(workplace)[2] == ["status=RUNNING"]
-
-
-def test_a_job_that_has_failed_for_good_is_not_started_again(workplace: Workplace, notes: Notes) -> None:
-    assert run(workplace, "a", SETS, WAY="RUNNING FAILING FAILED", CODE="1", **THRICE).wait() == 0
-    assert state(workplace)[2] == ["status=FAILED"]
-    assert len(notes.all()) == 1
-
-
-def test_restarts_are_counted(workplace: Workplace, notes: Notes) -> None:
-    source = NOTES + "again = os.path.exists('notes'); note('runs'); stay() if again else sys.exit(3)"
-    program = run(workplace, "a", source, "--listen", "127.0.0.1:0", **THRICE)
-    notes.until(2, program)
-    address = re.search(r"answers at (http://\S+)\.\n", program.said)
-    assert address is not None
-    with urllib.request.urlopen(f"{address[1]}/metrics", timeout=PATIENCE) as answer:  # noqa: S310  # its own API
-        shown = answer.read().decode()
-    assert f"{RESTARTS} 1.0\n" in shown
-    assert 'ha_command_failures_total{job_name="orders"} 1.0\n' in shown
-    assert 'ha_revocations_total{job_name="orders"} 0.0\n' in shown
-
-
-def test_nothing_is_started_again_once_a_signal_has_come(workplace: Workplace, notes: Notes) -> None:
-    program = run(workplace, "a", ENDS, CODE="3", **LATER)
-    program.until_said("is started again in 9999.0 s")
-    assert not state(workplace)[1].released, "the lease is kept meanwhile"
-    program.send(signal.SIGTERM)
-    assert program.wait() == 128 + signal.SIGTERM
-    assert state(workplace)[1].released
-    assert len(notes.all()) == 1
-
-
-def test_a_command_that_fails_because_it_was_asked_to_end_is_not_started_again(
-    workplace: Workplace, notes: Notes
-) -> None:
-    source = NOTES + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\nnote('runs'); stay()"
-    program = run(workplace, "a", source, **THRICE)
-    notes.until(1, program)
-    program.send(signal.SIGTERM)
-    assert program.wait() == 128 + signal.SIGTERM
-    assert len(notes.all()) == 1
-
-
-def test_an_operator_moves_a_job_whose_command_waits_to_be_started_again(workplace: Workplace, notes: Notes) -> None:
-    first = run(workplace, "a", ENDS, CODE="3", **LATER, **UNHURRIED)
-    first.until_said("is started again in 9999.0 s")
-    second = run(workplace, "b", STAYS, **UNHURRIED)
-    second.until_said("contending as b")
-    assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
-    name, _, _, epoch = notes.until(2, second)
-    assert (name, epoch) == ("b", 2)
-
-
-def test_exit_code_3_is_a_failure(workplace: Workplace, notes: Notes) -> None:
-    program = run(workplace, "a", ENDS, CODE="3")
-    notes.until(2, program)
-    assert "the command has ended with 3" in program.said
-    assert program.process.poll() is None
-    assert state(workplace)[2] == ["status=RUNNING"]
-    epochs = [epoch for *_, epoch in notes.all()]
-    assert epochs[:2] == [1, 2], "alone, it tries again itself, in a new epoch"
 
 
 def test_sigterm_asks_the_command_first_and_gives_the_lease_back(workplace: Workplace, notes: Notes) -> None:
@@ -274,7 +198,7 @@ def test_sigkill_of_the_sidecar_kills_the_command_and_the_standby_takes_over(
     assert now() - killed <= TAKEOVER + NOISE
 
 
-@pytest.mark.parametrize("settings", [{}, {**THRICE, "HA_RESTART_STRATEGY_FIXED_DELAY_DELAY": "0"}], ids=["", "again"])
+@pytest.mark.parametrize("settings", [{}, {**THRICE, "HA_RESTART_DELAY": "0"}], ids=["", "again"])
 def test_a_frozen_sidecars_command_is_dead_before_the_standby_starts_its_own(
     workplace: Workplace, notes: Notes, settings: dict[str, str]
 ) -> None:
@@ -298,7 +222,7 @@ def test_an_operators_switchover(workplace: Workplace, notes: Notes) -> None:
     second, third = run(workplace, "b", STAYS), run(workplace, "c", STAYS)
     for program in (second, third):
         program.until_said("contending as")
-    assert workplace.ha("switchover", "orders", "--to", "c").wait() == 0
+    assert workplace.ha("job", "handover", "orders", "--to", "c").wait() == 0
     wait_until(lambda: [name for name, what, *_ in notes.all() if what == "runs"] == ["a", "c"])
     _, found, _ = state(workplace)
     assert found.lease is not None
@@ -311,7 +235,7 @@ def test_two_that_start_together_run_one_command(workplace: Workplace, notes: No
     for program in programs:
         program.until_said("contending as")
     notes.until(1, programs[0])
-    assert workplace.ha("leader", "orders", "--timeout", "20").wait() == 0
+    assert workplace.ha("job", "leader", "orders", "--timeout", "20").wait() == 0
     assert len(notes.all()) == 1
     assert sum("granted" in program.said for program in programs) == 1
 
@@ -351,13 +275,11 @@ stay()
 def test_the_history_says_how_each_leadership_ended(workplace: Workplace, notes: Notes) -> None:
     program = run(workplace, "a", ENDS_BY_EPOCH)
     notes.until(3, program)
-    assert workplace.ha("resign", "orders").wait() == 0
+    assert workplace.ha("job", "handover", "orders").wait() == 0
     notes.until(4, program)
     program.send(signal.SIGTERM)
     program.wait()
-    printed = workplace.ha("history", "orders", "--json")
-    assert printed.wait() == 0
-    rows = json.loads(printed.output.read_text())
+    rows = shown(workplace, "job", "history")
     assert [each["epoch"] for each in rows] == [1, 2, 3, 4]
     assert [each["ended"] for each in rows] == ["exit-3", "signal-9", "resigned", "stopped"]
     assert [each["by"] is not None for each in rows] == [False, False, True, False]

@@ -8,7 +8,6 @@ from tests.unit.ha.waiting import wait_until
 
 
 def warm(then: str = "stay()") -> str:
-    """Return a program that notes that it is warm, and then what it leads."""
     return NOTES.replace('int(os.environ["HA_EPOCH"])', 'int(os.environ["HA_EPOCH"] or 0)') + (
         "import ha\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
@@ -36,10 +35,10 @@ def test_a_leader_that_was_revoked_warms_up_again(workplace: Workplace, notes: N
     notes.until(2, first)
     second = run(workplace, "b", warm(), "--standby", "warm", **UNHURRIED)
     notes.until(3, second)
-    assert workplace.ha("switchover", "orders", "--to", "b").wait() == 0
+    assert workplace.ha("job", "handover", "orders", "--to", "b").wait() == 0
     notes.until(5, first)
     assert sorted(name for name, what, *_ in notes.all()[3:] if what == "warm") == ["a"]
-    assert workplace.ha("switchover", "orders", "--to", "a").wait() == 0
+    assert workplace.ha("job", "handover", "orders", "--to", "a").wait() == 0
     wait_until(lambda: [name for name, what, *_ in notes.all() if what == [3, True]] == ["a"])
 
 
@@ -48,7 +47,7 @@ def test_a_warm_program_that_succeeds_ends_the_job(workplace: Workplace, notes: 
     assert program.wait() == 0
     assert state(workplace)[2] == ["status=FINISHED"]
     second = run(workplace, "b", warm("pass"), "--standby", "warm")
-    assert second.wait() == 0
+    assert second.wait() == 0, second.said
     assert [what for name, what, *_ in notes.all() if name == "b" and what != "warm"] == [], "it was not run again"
 
 

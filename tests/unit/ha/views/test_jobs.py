@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +10,33 @@ import pytest
 
 from ha.config.settings import Settings
 from ha.config.stores import Stores
-from ha.views import jobs
-from ha.views.jobs import at_time, summaries, summary
+from ha.views.ages import at_time
+from ha.views.jobs import summaries, summary
+from ha.views.leases import Leases
 from leader.errors import Fenced, InvalidName, NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.checkpoints import Checkpoints
+from leader.job.fenced_directory import LOOKS
 from leader.job.status import JobStatus, Status
 from leader.layout.checkpoint import Metadata
 from tests.unit.ha.led import Led
 
 
 @pytest.fixture
-def admin(tmp_path: Path) -> Iterator[JobAdmin]:
-    stores = Stores(Settings(files=(tmp_path / "jobs").as_uri()))
+def stores(tmp_path: Path) -> Iterator[Stores]:
     (tmp_path / "jobs").mkdir()
-    yield JobAdmin(stores.files, None, 5)
-    stores.close()
+    with closing(Stores(Settings.of(files=(tmp_path / "jobs").as_uri()))) as found:
+        yield found
+
+
+@pytest.fixture
+def admin(stores: Stores) -> JobAdmin:
+    return JobAdmin(stores.files, None, 5)
+
+
+@pytest.fixture
+def leases(stores: Stores) -> Leases:
+    return Leases(stores)
 
 
 @pytest.fixture
@@ -36,46 +48,49 @@ def led(tmp_path: Path, admin: JobAdmin) -> Led:
 
 
 @pytest.mark.parametrize(
-    ("stored", "seen"),
-    [(Status.CREATED, "CREATED"), (Status.RUNNING, "SUSPENDED"), (Status.FINISHED, "FINISHED")],
+    ("stored", "seen"), [(Status.CREATED, "CREATED"), (Status.RUNNING, "SUSPENDED"), (Status.FINISHED, "FINISHED")]
 )
-def test_what_runs_is_suspended_while_nobody_leads(admin: JobAdmin, led: Led, stored: Status, seen: str) -> None:
+def test_what_runs_is_suspended_while_nobody_leads(
+    admin: JobAdmin, leases: Leases, led: Led, stored: Status, seen: str
+) -> None:
     status = JobStatus(admin.directory("orders"))
     for each in (Status.RUNNING, stored) if stored is not Status.CREATED else ():
         status.change(status.read(), each)
-    found = summary(admin, "orders")
+    found = summary(admin, "orders", leases)
     assert (found.state, found.holder, found.lease) == (stored.value, "a", "hdfs")
     led.release("orders")
-    found = summary(admin, "orders")
+    found = summary(admin, "orders", leases)
     assert (found.state, found.holder, found.lease) == (seen, None, "released")
 
 
-def test_the_checkpoints_have_a_time_as_soon_as_there_is_one(admin: JobAdmin, led: Led, tmp_path: Path) -> None:
+def test_the_checkpoints_have_a_time_as_soon_as_there_is_one(
+    admin: JobAdmin, leases: Leases, led: Led, tmp_path: Path
+) -> None:
     del led
-    assert summary(admin, "orders").checkpoint_at is None, "the counter alone is none"
+    assert summary(admin, "orders", leases).checkpoint_at is None, "the counter alone is none"
     directory = admin.directory("orders")
     Checkpoints(directory).completed("daily", 1)
     os.utime(tmp_path / "jobs" / directory.at("checkpoints"), (1_000_000_000,) * 2)
-    assert summary(admin, "orders").checkpoint_at == "2001-09-09T01:46:40Z"
+    assert summary(admin, "orders", leases).checkpoint_at == "2001-09-09T01:46:40Z"
 
 
-def test_the_rate_is_that_of_each_querys_newest_batch(admin: JobAdmin, led: Led) -> None:
+def test_the_rate_is_that_of_each_querys_newest_batch(admin: JobAdmin, leases: Leases, led: Led) -> None:
     del led
     published = Checkpoints(admin.directory("orders"))
     published.completed("silent", 1)
-    assert summary(admin, "orders").rows_per_second is None, "nobody says it"
+    assert summary(admin, "orders", leases).rows_per_second is None, "nobody says it"
     for batch, rows in ((9, 5_000), (10, 100), (11, 400)):  # 9 sorts after 10 as text
         published.completed("clean", batch, Metadata(duration_ms=2_000, rows=rows))
     published.completed("sums", 3, Metadata(duration_ms=500, rows=7))
     published.completed("at-once", 3, Metadata(duration_ms=0, rows=7))
-    assert summary(admin, "orders").rows_per_second == 200 + 14
+    assert summary(admin, "orders", leases).rows_per_second == 200 + 14
 
 
 def test_a_claim_between_two_calls_is_looked_at_again(
-    admin: JobAdmin, led: Led, monkeypatch: pytest.MonkeyPatch
+    admin: JobAdmin, leases: Leases, led: Led, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del led
-    real, failures = JobAdmin.directory, [Fenced("Epoch 1 was fenced.")] * (jobs.LOOKS - 1)
+    real, failures = JobAdmin.directory, [Fenced("Epoch 1 was fenced.")] * (LOOKS - 1)
 
     def directory(self: JobAdmin, *given: Any) -> Any:
         if failures:
@@ -83,20 +98,22 @@ def test_a_claim_between_two_calls_is_looked_at_again(
         return real(self, *given)
 
     monkeypatch.setattr(JobAdmin, "directory", directory)
-    assert summary(admin, "orders").epoch == 1
-    failures.extend([Fenced("Epoch 1 was fenced.")] * jobs.LOOKS)
+    assert summary(admin, "orders", leases).epoch == 1
+    failures.extend([Fenced("Epoch 1 was fenced.")] * LOOKS)
     with pytest.raises(Fenced):
-        summary(admin, "orders")
+        summary(admin, "orders", leases)
 
 
-def test_a_job_that_is_damaged_is_in_the_list_and_not_at_a_glance(admin: JobAdmin, led: Led, tmp_path: Path) -> None:
+def test_a_job_that_is_damaged_is_in_the_list_and_not_at_a_glance(
+    admin: JobAdmin, leases: Leases, led: Led, tmp_path: Path
+) -> None:
     del led
     (tmp_path / "jobs" / "odd").mkdir()
-    assert [(each.job, each.lease) for each in summaries(admin)] == [("odd", "damaged"), ("orders", "hdfs")]
+    assert [(each.job, each.lease) for each in summaries(admin, leases)] == [("odd", "damaged"), ("orders", "hdfs")]
     with pytest.raises(NoLeader):
-        summary(admin, "odd")
+        summary(admin, "odd", leases)
     with pytest.raises(InvalidName):
-        summary(admin, "../odd")
+        summary(admin, "../odd", leases)
 
 
 @pytest.mark.parametrize(("at_ms", "text"), [(0, "1970-01-01T00:00:00Z"), (10**18, "unknown")])

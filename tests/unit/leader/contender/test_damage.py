@@ -6,21 +6,8 @@ from leader.layout.lease import Lease, Mode, first_lease, lost_lease
 from leader.layout.names import MAX_REACHED, LeaderDirectory
 from store.errors import NotFound
 from tests.system.simulation.process import Process
-from tests.unit.leader.arena import LEADER_NODE, TIMING, Arena
+from tests.unit.leader.arena import LEADER_NODE, TIMING, Arena, said
 from tests.unit.leader.samples import C
-
-
-def said(process: Process) -> list[object]:
-    return [item for _, what, item in process.history if what == "said"]
-
-
-@pytest.fixture
-def arena() -> Arena:
-    return Arena()
-
-
-# --- the mirror in ZooKeeper
-
 
 FORGED = b'{"format":1,"job":"orders","epoch":9999999999,"session_id":"%s","version":1,"endpoints":{}}' % C.encode()
 
@@ -85,9 +72,6 @@ def test_the_next_leader_writes_into_a_node_that_is_still_there_and_deletes_noth
     assert b'"jobmaster":"b:6123"' in arena.copy
     arena.run(60)
     assert b'"jobmaster":"b:6123"' in arena.copy
-
-
-# --- the nodes that attest
 
 
 def test_a_session_node_that_a_stranger_deletes_makes_two_leaders_for_a_moment_at_most(arena: Arena) -> None:
@@ -165,23 +149,16 @@ def test_a_leader_cut_off_from_zookeeper_alone_stays(arena: Arena) -> None:
     assert not standby.grants()
 
 
-# --- the record in HDFS
-
-
-def test_strays_in_the_record_change_nothing(arena: Arena) -> None:
+@pytest.mark.parametrize("place", ["record", "job"])
+def test_strays_change_nothing(arena: Arena, place: str) -> None:
     leader, standby = arena.start_led("b")
-    for stray in ("_tmp", "lease", "lease~1", "endpoint~~", f"{arena.lease.name}.bak", arena.lease.name[:-1]):
-        arena.files.make(f"{arena.record}/{stray}")
-    arena.run(120)
-    assert arena.leaders() == [leader]
-    leader.crash()
-    assert arena.until(standby.leads, 20) <= TIMING.session_timeout + 1
-
-
-def test_strays_in_the_job_change_nothing(arena: Arena) -> None:
-    leader, standby = arena.start_led("b")
-    for stray in ("_tmp", "9999999999", f"{arena.directory.name}.bak", "spark"):
-        arena.files.make(f"orders/{stray}")
+    lease, directory = arena.lease.name, arena.directory.name
+    record = [
+        f"{arena.record}/{each}" for each in ("_tmp", "lease", "lease~1", "endpoint~~", f"{lease}.bak", lease[:-1])
+    ]
+    job = [f"orders/{each}" for each in ("_tmp", "9999999999", f"{directory}.bak", "spark")]
+    for stray in record if place == "record" else job:
+        arena.files.make(stray)
     arena.run(120)
     assert arena.leaders() == [leader]
     leader.crash()
@@ -203,9 +180,7 @@ FORGERIES = ["9999999999", "0999999999", "0000000002", "0000000001"]
 
 @pytest.mark.parametrize("inside", ["", "/record", "/record/lease"])
 @pytest.mark.parametrize("epoch", FORGERIES)
-def test_a_leader_directory_made_by_hand_stops_neither_leader_nor_standby_nor_a_new_one(
-    arena: Arena, epoch: str, inside: str
-) -> None:
+def test_a_leader_directory_made_by_hand_stops_no_leader_or_standby(arena: Arena, epoch: str, inside: str) -> None:
     leader, standby = arena.start_led("b")
     path = f"orders/{epoch}-{C}"
     for part in ("", *inside.split("/")[1:]):

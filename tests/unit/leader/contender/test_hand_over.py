@@ -8,20 +8,10 @@ from leader.layout.lease import ANYBODY, Mode
 from leader.layout.znodes import leader_path
 from tests.system.simulation.commands import claim, seizure, switch
 from tests.system.simulation.ensemble import STRANGER
-from tests.system.simulation.process import Fault, Process
-from tests.unit.leader.arena import TIMING, Arena
+from tests.system.simulation.process import Fault
+from tests.unit.leader.arena import TIMING, Arena, arenas, heard
 
-
-@pytest.fixture(params=[True, False], ids=["zookeeper", "files-only"])
-def arena(request: pytest.FixtureRequest) -> Arena:
-    return Arena(zookeeper=request.param)
-
-
-def heard(process: Process, kind: str) -> list[object]:
-    return [item for _, what, item in process.history if what == kind]
-
-
-# --- an operator asks
+ARENAS = arenas(zookeeper=(True, False))
 
 
 @pytest.mark.parametrize("successor", ["b", "c"])
@@ -112,9 +102,6 @@ def test_the_named_successor_gets_it_although_a_stranger_owns_the_leaders_node(s
     assert seconds < 1
 
 
-# --- released
-
-
 def test_a_leader_that_steps_down_keeps_the_lease_until_its_work_has_stopped(arena: Arena) -> None:
     leader, standby = arena.start_led("b")
     leader.gives_back = False
@@ -170,9 +157,6 @@ def test_a_release_that_is_never_acknowledged_ends_with_the_belief() -> None:
     assert after is standby
 
 
-# --- confirmed under an old session
-
-
 def test_confirming_under_an_old_session_id_changes_nothing(arena: Arena) -> None:
     leader, standby = arena.start_led("b")
     old = leader.grants()[0].session_id
@@ -205,9 +189,6 @@ def test_publishing_costs_one_change_of_the_mirror() -> None:
     operations = arena.zookeeper.nodes["/jobs/orders/leader"].version
     arena.run(600)
     assert arena.zookeeper.nodes["/jobs/orders/leader"].version == operations == 0
-
-
-# --- leaving
 
 
 @pytest.mark.parametrize("step", [seizure, claim], ids=lambda step: str(step.__name__))
@@ -318,9 +299,6 @@ def test_a_lease_that_could_not_be_released_is_taken_again_once_the_store_takes_
     _, seconds = arena.until_leader(TIMING.long_ttl)
     assert seconds <= TIMING.hand_over + 1
     assert leader.grants()[-1].reason == "own"
-
-
-# --- an operator has left a request of another kind
 
 
 def test_a_leader_that_is_to_look_is_told_and_stays(arena: Arena) -> None:

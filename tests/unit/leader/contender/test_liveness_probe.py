@@ -28,8 +28,6 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 class Ear:
-    """Keeps the events of a probe, in order."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.probes = LivenessProbes(loop)
@@ -41,7 +39,6 @@ class Ear:
         return line
 
     def hear(self, count: int) -> list[Heard]:
-        """Wait for that many events."""
         self.until(lambda: len(self.signs) >= count)
         return self.signs
 
@@ -52,7 +49,6 @@ class Ear:
             self.loop.run_until_complete(asyncio.sleep(0))
 
     def turn(self) -> None:
-        """Let the event loop run everything that is ready, more than once."""
         for _ in range(5):
             self.loop.run_until_complete(asyncio.sleep(0))
 
@@ -122,9 +118,7 @@ def test_another_greeting_is_no_process(ear: Ear, listening: socket.socket, wher
 
 
 @pytest.mark.parametrize("said", [b"!\n", b"released orders\n", b"released orders " + b"x" * MOST_NOTICE_BYTES])
-def test_a_process_that_goes_on_talking_is_left(
-    ear: Ear, listening: socket.socket, where: ContactAddress, said: bytes
-) -> None:
+def test_one_that_talks_on_is_left(ear: Ear, listening: socket.socket, where: ContactAddress, said: bytes) -> None:
     ear.call(where)
     with listening.accept()[0] as theirs:
         theirs.send(where.greeting)
@@ -133,9 +127,7 @@ def test_a_process_that_goes_on_talking_is_left(
         assert ear.hear(2) == [ProbeEvent.GREETED, ProbeEvent.SILENT]
 
 
-def test_notices_follow_the_greeting_whole_or_in_pieces(
-    ear: Ear, listening: socket.socket, where: ContactAddress
-) -> None:
+def test_notices_follow_the_greeting_in_pieces(ear: Ear, listening: socket.socket, where: ContactAddress) -> None:
     ear.call(where)
     notices = [ReleaseNotice(job, RELEASED) for job in ("orders", "payments", "orders")]
     said = b"".join(each.line for each in notices)
@@ -149,9 +141,7 @@ def test_notices_follow_the_greeting_whole_or_in_pieces(
     assert ear.hear(5)[4] is ProbeEvent.BROKEN
 
 
-def test_a_probe_that_is_closed_by_a_notice_reports_no_other(
-    ear: Ear, listening: socket.socket, where: ContactAddress
-) -> None:
+def test_a_probe_closed_by_a_notice_reports_no_other(ear: Ear, listening: socket.socket, where: ContactAddress) -> None:
     line = ear.call(where)
     notice = ReleaseNotice("orders", RELEASED)
 
@@ -176,9 +166,7 @@ def test_a_closed_port_is_refused(ear: Ear, listening: socket.socket, where: Con
     assert ear.hear(1) == [ProbeEvent.REFUSED]
 
 
-def test_a_listener_that_does_not_greet_is_waited_for(
-    ear: Ear, listening: socket.socket, where: ContactAddress
-) -> None:
+def test_a_listener_without_greeting_is_awaited(ear: Ear, listening: socket.socket, where: ContactAddress) -> None:
     """A stopped process looks like this: the kernel takes the connection, and then nothing ever comes."""
     ear.call(where)
     with listening.accept()[0] as theirs:
@@ -189,9 +177,7 @@ def test_a_listener_that_does_not_greet_is_waited_for(
         assert ear.hear(1) == [ProbeEvent.GREETED]
 
 
-def test_a_socket_that_ends_before_it_is_accepted_breaks_what_waits(
-    ear: Ear, listening: socket.socket, where: ContactAddress
-) -> None:
+def test_a_socket_that_ends_early_breaks_what_waits(ear: Ear, listening: socket.socket, where: ContactAddress) -> None:
     ear.call(where)
     ear.until(lambda: all(line._timer is None for line in ear.probes._open))
     listening.close()

@@ -28,8 +28,6 @@ LONG = 30.0
 
 
 class Calls:
-    """Calls that the test answers."""
-
     def __init__(self) -> None:
         self.made: list[str] = []
         self._answers: list[Callable[[str], None]] = []
@@ -42,7 +40,6 @@ class Calls:
         return call
 
     def answer(self) -> None:
-        """Answer the oldest call."""
         self._answers.pop(0)("done")
 
 
@@ -105,9 +102,6 @@ def test_an_answer_that_raises_does_not_stop_the_queue(calls: Calls) -> None:
     with pytest.raises(ZeroDivisionError):
         calls.answer()
     assert calls.made == ["a", "b"]
-
-
-# --- a process with many jobs
 
 
 class Many(Process):

@@ -18,8 +18,6 @@ JOBS = [f"job-{number:03d}" for number in range(200)]
 
 
 class Waiting(Process):
-    """An environment whose ZooKeeper answers when the test says so."""
-
     def __init__(self, world: World) -> None:
         super().__init__(world, "a", Namespace(), None, Timing())
         self.requests: list[tuple[NodeCommand, NodeAnswer]] = []
@@ -32,7 +30,6 @@ class Waiting(Process):
         self.requests.append((command, answer))
 
     def answer(self, command: NodeCommand, node: Node | None = None) -> None:
-        """Answer this command as successful."""
         found = next(each for each in self.requests if each[0] == command)
         self.requests.remove(found)
         found[1](Outcome(node, None, self.now(), self.now()))

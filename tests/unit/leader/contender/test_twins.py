@@ -49,15 +49,10 @@ def test_a_lease_under_its_own_name_that_another_process_renews_is_a_twins() -> 
         [THEIRS, *(structs.replace(renewed(THEIRS, each), successor=LOOK, marks=each) for each in range(1, 5))],
     ],
     ids=[
-        "its last life's",
-        "one late renewal",
-        "another's",
-        "released",
-        "two owners",
-        "asked by an operator",
+        "its last life's", "one late renewal", "another's", "released", "two owners", "asked by an operator",
         "asked to look",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_twin(leases: list[Lease]) -> None:
     assert Watching().read(*leases) == []
 

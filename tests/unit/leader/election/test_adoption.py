@@ -39,9 +39,6 @@ def led_and_killed(*, zookeeper: bool = True, after: float = 0.5) -> tuple[Arena
     return arena, come_back(arena, leader), standby
 
 
-# --- whether it may be taken up
-
-
 @pytest.mark.parametrize(
     ("directory", "lease", "said"),
     [
@@ -59,13 +56,8 @@ def led_and_killed(*, zookeeper: bool = True, after: float = 0.5) -> tuple[Arena
         (LEADER, LEASE, None),
     ],
 )
-def test_only_a_lease_that_is_still_the_dead_ones_is_taken_up(
-    directory: LeaderDirectory | None, lease: Lease, said: str | None
-) -> None:
+def test_the_dead_ones_lease_is_taken_up(directory: LeaderDirectory | None, lease: Lease, said: str | None) -> None:
     assert refusal(LEADER, directory, lease) == said
-
-
-# --- taken up
 
 
 @pytest.mark.parametrize("zookeeper", [True, False], ids=["zookeeper", "files-only"])
@@ -148,9 +140,6 @@ def test_what_an_operator_asked_the_dead_one_is_heard() -> None:
         new = come_back(arena, leader)
         arena.run(1)
         assert heard in [kind for _, kind, _ in new.history]
-
-
-# --- not taken up
 
 
 def test_one_that_comes_too_late_contends_like_any_other() -> None:

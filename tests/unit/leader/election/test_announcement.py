@@ -25,6 +25,20 @@ def granted(*entries: EndpointEntry | ContactEntry, contact: ContactAddress | No
     return confirmation
 
 
+def published(**endpoints: str) -> Announcement:
+    """Return one that has published these, and whose leader has not heard of it."""
+    confirmation = granted()
+    confirmation.confirm("orders", DIRECTORY, endpoints)
+    make_all(confirmation)
+    return confirmation
+
+
+def due(confirmation: Announcement) -> Change:
+    change = confirmation.next_change(DIRECTORY)
+    assert change is not None
+    return change
+
+
 def make_all(confirmation: Announcement, limit: int = 20) -> list[Change]:
     """Let every change succeed; the test's copy of the store must end as the announcement believes."""
     made = []
@@ -61,9 +75,7 @@ def test_a_complete_publication_is_reported_once() -> None:
     confirmation.confirm("orders", DIRECTORY, {"jobmaster": "a:1", "rest": "a:2"})
     for _ in range(2):
         assert confirmation.newly_published() is None
-        change = confirmation.next_change(DIRECTORY)
-        assert change is not None
-        confirmation.on_made(change)
+        confirmation.on_made(due(confirmation))
     information = confirmation.newly_published()
     assert information is not None
     assert (information.epoch, information.session_id, information.version) == (7, A, 1)
@@ -72,9 +84,7 @@ def test_a_complete_publication_is_reported_once() -> None:
 
 
 def test_confirming_the_same_again_changes_nothing_but_is_answered() -> None:
-    confirmation = granted()
-    confirmation.confirm("orders", DIRECTORY, {"rest": "a:1"})
-    make_all(confirmation)
+    confirmation = published(rest="a:1")
     before = confirmation.newly_published()
     confirmation.confirm("orders", DIRECTORY, {"rest": "a:1"})
     assert make_all(confirmation) == []
@@ -83,9 +93,7 @@ def test_confirming_the_same_again_changes_nothing_but_is_answered() -> None:
 
 
 def test_confirming_something_else_is_the_next_version_and_the_old_one_goes_last() -> None:
-    confirmation = granted()
-    confirmation.confirm("orders", DIRECTORY, {"rest": "a:1"})
-    make_all(confirmation)
+    confirmation = published(rest="a:1")
     confirmation.newly_published()
     confirmation.confirm("orders", DIRECTORY, {"rest": "a:2", "ui": "a:3"})
     kinds = [type(change.command) for change in make_all(confirmation)]
@@ -98,9 +106,7 @@ def test_confirming_something_else_is_the_next_version_and_the_old_one_goes_last
 
 @pytest.mark.parametrize("steps", range(4))
 def test_readers_find_a_complete_publication_after_every_step(steps: int) -> None:
-    confirmation = granted()
-    confirmation.confirm("orders", DIRECTORY, {"rest": "a:1", "ui": "a:2"})
-    make_all(confirmation)
+    confirmation = published(rest="a:1", ui="a:2")
     confirmation.confirm("orders", DIRECTORY, {"rest": "b:1"})
     for _ in range(steps):
         if change := confirmation.next_change(DIRECTORY):
@@ -111,41 +117,30 @@ def test_readers_find_a_complete_publication_after_every_step(steps: int) -> Non
 
 
 def test_no_endpoints_are_published_too() -> None:
-    confirmation = granted()
-    confirmation.confirm("orders", DIRECTORY, {})
-    make_all(confirmation)
-    information = confirmation.newly_published()
+    information = published().newly_published()
     assert information is not None
     assert dict(information.endpoints) == {}
 
 
 def test_a_refused_history_is_given_up_a_refused_endpoint_is_not() -> None:
     confirmation = granted()
-    history = confirmation.next_change(DIRECTORY)
-    assert history is not None
-    confirmation.on_refused(history)
+    confirmation.on_refused(due(confirmation))
     assert confirmation.next_change(DIRECTORY) is None
     confirmation.confirm("orders", DIRECTORY, {"rest": "a:1"})
-    endpoint = confirmation.next_change(DIRECTORY)
-    assert endpoint is not None
+    endpoint = due(confirmation)
     confirmation.on_refused(endpoint)
     assert confirmation.next_change(DIRECTORY) == endpoint
 
 
 def test_a_listing_overrides_the_changes_that_were_made() -> None:
-    confirmation = granted()
-    confirmation.confirm("orders", DIRECTORY, {"rest": "a:1"})
-    make_all(confirmation)
+    confirmation = published(rest="a:1")
     confirmation.on_listed(frozenset())
-    change = confirmation.next_change(DIRECTORY)
-    assert change is not None
-    assert change.command == MakeDirectory(f"{HOME}/{EndpointEntry(7, 1, 1, 'rest', 'a:1').name}"), "it is made again"
+    again = MakeDirectory(f"{HOME}/{EndpointEntry(7, 1, 1, 'rest', 'a:1').name}")
+    assert due(confirmation).command == again, "it is made again"
 
 
 def test_a_new_leadership_has_confirmed_nothing() -> None:
-    confirmation = granted()
-    confirmation.confirm("orders", DIRECTORY, {"rest": "a:1"})
-    make_all(confirmation)
+    confirmation = published(rest="a:1")
     confirmation.newly_published()
     confirmation.begin(LeaderDirectory(9, A), "expired", "a")
     assert confirmation.information is None
@@ -190,11 +185,8 @@ def test_a_contact_of_unknown_outcome_is_written_under_the_same_name_again() -> 
     """It is true as soon as it can be seen, whether it stays or not: nobody else could have written it."""
     confirmation = granted(contact=WHERE)
     confirmation.confirm("orders", DIRECTORY, {})
-    first = confirmation.next_change(DIRECTORY)
-    assert first is not None
-    confirmation.on_made(first)
-    change = confirmation.next_change(DIRECTORY)
-    assert change is not None
+    confirmation.on_made(due(confirmation))
+    change = due(confirmation)
     confirmation.on_unknown(change)
     assert confirmation.next_change(DIRECTORY) == change
     assert confirmation.information is not None

@@ -57,7 +57,6 @@ class Hand:
         return command
 
     def confirmed_once(self) -> "Hand":
-        """Connected, with a node, confirmed from a sync that began at 0.2."""
         assert self.connect() == ReadNode(SESSIONS)
         assert self.answer(root()) == CreateNode(OWN, b"a")
         assert self.answer() == Sync(SESSIONS)
@@ -76,12 +75,10 @@ class Hand:
         self.read()
 
     def synced(self) -> NodeCommand | None:
-        """Answer both syncs of a confirmation."""
         assert self.answer() == Sync(SESSIONS)
         return self.answer()
 
     def read(self) -> None:
-        """Answer all of a confirmation."""
         assert self.synced() is not None
         assert self.answer(own()) is None
 
@@ -212,19 +209,12 @@ def test_it_confirms_six_times_in_a_session_timeout() -> None:
     assert hand.attestor.attestation.until == pytest.approx(due - 2 * 9 / 6 + 9 * 0.99)
 
 
-def test_the_first_process_of_all_makes_the_incarnation() -> None:
+@pytest.mark.parametrize("answer", [None, AlreadyExists("x")], ids=["alone", "of two, both take the one that is there"])
+def test_the_first_process_of_all_makes_the_incarnation(answer: AlreadyExists | None) -> None:
     hand = Hand()
     hand.connect()
     assert hand.answer(NotFound("x")) == CreateNode(SESSIONS, b"cafe0123", ephemeral=False)
-    assert hand.answer() == ReadNode(SESSIONS)
-    assert hand.answer(root()) == CreateNode(OWN, b"a")
-
-
-def test_of_two_that_make_the_incarnation_both_take_the_one_that_is_there() -> None:
-    hand = Hand()
-    hand.connect()
-    hand.answer(NotFound("x"))
-    assert hand.answer(AlreadyExists("x")) == ReadNode(SESSIONS)
+    assert hand.answer(answer) == ReadNode(SESSIONS)
     assert hand.answer(root(b"0123abcd")) == CreateNode(session_path("0123abcd-1001"), b"a")
 
 
@@ -277,21 +267,7 @@ def test_an_error_at_any_step_attests_nothing_and_is_tried_again(step: int, erro
     assert hand.tick(due) is not None
 
 
-@pytest.mark.parametrize("error", [NotSent("x"), ConnectionLost("x")])
-def test_a_failed_confirmation_makes_the_session_unusable_but_keeps_its_belief(error: StoreError) -> None:
-    hand = Hand().attested()
-    until = hand.attestor.attestation.until
-    hand.tick(hand.attestor.wake_at())
-    hand.answer(error)
-    assert hand.attestor.attestation == Attestation(TOKEN, until, usable=False)
-    hand.tick(hand.attestor.wake_at())
-    hand.synced()
-    hand.answer(own())
-    assert hand.attestor.attestation.usable
-    assert hand.attestor.attestation.until > until
-
-
-def test_a_lost_connection_keeps_the_belief_and_asks_nothing() -> None:
+def test_a_lost_connection_keeps_the_belief_and_the_same_session_goes_on() -> None:
     hand = Hand().attested()
     until = hand.attestor.attestation.until
     hand.attestor.disconnected()
@@ -299,6 +275,8 @@ def test_a_lost_connection_keeps_the_belief_and_asks_nothing() -> None:
     assert hand.attestor.wake_at() == NEVER
     assert hand.tick(100) is None
     assert hand.heard(hand.attestor.confirm_now(100)) is None
+    assert hand.connect() == Sync(SESSIONS), "the node is there: only the confirmation is old"
+    assert hand.attestor.attestation.token == TOKEN
 
 
 def test_an_answer_that_comes_after_the_connection_was_lost_does_not_make_it_usable() -> None:
@@ -308,14 +286,6 @@ def test_an_answer_that_comes_after_the_connection_was_lost_does_not_make_it_usa
     hand.attestor.disconnected()
     hand.answer(own())
     assert not hand.attestor.attestation.usable, "nothing would ever take it back: no confirmation is due"
-
-
-def test_the_same_session_goes_on_after_a_lost_connection() -> None:
-    hand = Hand().attested()
-    hand.attestor.disconnected()
-    hand.now = 2.0
-    assert hand.connect() == Sync(SESSIONS), "the node is there: only the confirmation is old"
-    assert hand.attestor.attestation.token == TOKEN
 
 
 def test_a_new_session_has_no_node_and_no_attestation_yet() -> None:
@@ -388,9 +358,6 @@ def test_a_change_seen_while_a_command_is_under_way_is_confirmed_afterwards() ->
     assert hand.tick(hand.now) == Sync(SESSIONS)
 
 
-# --- questions about another process's node
-
-
 def ask(*answers: Node | StoreError | None) -> tuple[bool | None, list[NodeCommand]]:
     steps = check_attestation(TOKEN)
     asked = [next(steps)]
@@ -416,17 +383,11 @@ def test_a_node_that_is_gone_in_its_own_incarnation_is_gone() -> None:
 @pytest.mark.parametrize(
     "answers",
     [
-        (ConnectionLost("x"),),
-        (None, NotFound("x")),
-        (None, ConnectionLost("x")),
-        (None, root(b"beef4567")),
-        (None, root(b"")),
-        (None, None),
-        (None, root(), ConnectionLost("x")),
-        (None, root(), PermissionDenied("x")),
+        (ConnectionLost("x"),), (None, NotFound("x")), (None, ConnectionLost("x")), (None, root(b"beef4567")),
+        (None, root(b"")), (None, None), (None, root(), ConnectionLost("x")), (None, root(), PermissionDenied("x")),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_zookeeper_cannot_say(answers: tuple[Node | StoreError | None, ...]) -> None:
     assert ask(*answers)[0] is None
 

@@ -1,33 +1,25 @@
 """A contender that an operator has barred: it takes nothing over until the bar ends, and others are not held up."""
 
-from collections.abc import Callable
-
 import pytest
 
 from leader.layout.bar import Bar
 from leader.layout.lease import Mode
 from leader.layout.names import RECORD
 from tests.system.simulation.process import Process
-from tests.unit.leader.arena import TIMING, Arena
+from tests.unit.leader.arena import TIMING, Arena, arenas, commands, cut_off, said
+
+ARENAS = arenas(zookeeper=(True, False), suspicion=True)
 
 LONG = 3 * TIMING.long_ttl
 
 
-@pytest.fixture(params=[True, False], ids=["zookeeper", "hdfs alone"])
-def arena(request: pytest.FixtureRequest) -> Arena:
-    return Arena(zookeeper=request.param, suspicion=True)
-
-
 def bar(arena: Arena, contender: str, seconds: float = 10 * LONG) -> str:
-    """Bar a contender as ``ha drain`` does: the entry first, then the mark that refuses what was decided before."""
+    """Bar a contender as ``ha host drain`` does: the entry first, then the mark that refuses what was "
+    "decided before."""
     entry = f"{arena.record}/{Bar(contender, int(arena.world.now + seconds), 'ada', 'new disks').name}"
     arena.files.make(entry)
     arena.ask_to_look()
     return entry.rpartition("/")[2]
-
-
-def said(process: Process) -> list[str]:
-    return [str(each).removeprefix("orders: ") for _, what, each in process.history if what == "said"]
 
 
 @pytest.mark.parametrize("goes", ["crash", "release", "expire"])
@@ -48,9 +40,7 @@ def end(leader: Process, how: str) -> None:
         leader.contend_again = False
         leader.run(lambda: leader.contender.release("orders"))
     else:
-        leader.files_link.there = False
-        if leader.client is not None:
-            leader.client.link.there = False
+        cut_off(leader)
 
 
 @pytest.mark.parametrize("goes", ["crash", "release", "expire"])
@@ -75,7 +65,7 @@ def test_it_takes_over_once_the_entry_is_gone(arena: Arena) -> None:
     told = [each for each in said(barred) if "barred" in each]
     assert [each.partition(" until")[0] for each in told] == [
         "This contender is barred by ada",
-        "It is barred no more.",
+        "This contender is no longer barred.",
     ]
     assert told[0].endswith("(new disks): it does not take over.")
 
@@ -132,18 +122,6 @@ def test_a_leader_that_is_barred_and_lost_its_lease_does_not_take_it_again(arena
     assert arena.leaders() == []
 
 
-def looks(process: Process) -> Callable[[], int]:
-    count, run_files = 0, process.run_files
-
-    def counted(job: str, command: object, answer: object) -> None:
-        nonlocal count
-        count += 1
-        run_files(job, command, answer)  # type: ignore[arg-type]
-
-    process.run_files = counted  # type: ignore[method-assign]
-    return lambda: count
-
-
 def test_a_bar_costs_nothing_while_the_leader_leads() -> None:
     counts = []
     for with_bar in (False, True):
@@ -152,7 +130,7 @@ def test_a_bar_costs_nothing_while_the_leader_leads() -> None:
         if with_bar:
             bar(arena, "b")
         arena.run(TIMING.long_ttl)
-        calls = looks(standby)
+        calls = commands(standby)
         arena.run(10 * TIMING.long_ttl)
-        counts.append(calls())
+        counts.append(len(calls))
     assert counts[1] <= counts[0]

@@ -20,7 +20,6 @@ def session() -> BorrowedSession:
 
 
 def believed(session: BorrowedSession, word: Lent = WORD, now: float = 100.1) -> BorrowedSession:
-    """Lend, and have the member see the node."""
     assert session.lent(word, now) == word.token
     session.looked(word.token, NODE, now)
     return session
@@ -36,9 +35,7 @@ def test_nothing_is_attested_before_the_member_has_seen_its_node(session: Borrow
 
 
 @pytest.mark.parametrize("node", [None, Node(b"a", 0x1002, 0), Node(b"a", 0, 0)])
-def test_a_node_that_is_not_there_or_of_another_session_is_looked_for_again(
-    session: BorrowedSession, node: Node | None
-) -> None:
+def test_a_node_that_is_gone_or_not_ours_is_looked_for_again(session: BorrowedSession, node: Node | None) -> None:
     session.lent(WORD, 100.1)
     session.looked(TOKEN, node, 100.2)
     assert session.attestation == Attestation()

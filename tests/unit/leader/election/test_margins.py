@@ -31,8 +31,6 @@ HDFS = Lease(5, Mode.HDFS, 6000, A, "", "a")
 
 
 class Contending:
-    """An election whose commands are answered by hand."""
-
     def __init__(self, lease: Lease) -> None:
         self.election = Election("orders", "b", TIMING, numbered(), lambda: 0.0)
         self.state = self.election.state
@@ -53,7 +51,6 @@ class Contending:
         return self.commands
 
     def at(self, when: float) -> list[Command]:
-        """Let the time pass until then."""
         self.now = when
         self.commands = self.election.handle(Tick(), when)
         return self.commands

@@ -95,17 +95,11 @@ def test_while_a_change_is_unread_nothing_is_lent() -> None:
     assert lent(hand) is not None
 
 
-def test_a_node_that_is_gone_is_made_under_another_name() -> None:
+@pytest.mark.parametrize("found", [NotFound("It is gone."), own(S2)], ids=["gone", "somebody else's"])
+def test_a_node_that_is_not_ours_is_not_lent_of_and_made_under_another_name(found: Node | NotFound) -> None:
     hand = Hand().there()
     hand.heard(hand.node.changed(1.0))
-    assert hand.answer(NotFound("It is gone.")) == CreateNode(session_path(SECOND), b"a")
-    assert lent(hand) is None
-
-
-def test_a_node_of_somebody_else_is_not_lent_of() -> None:
-    hand = Hand().there()
-    hand.heard(hand.node.changed(1.0))
-    assert hand.answer(own(S2)) == CreateNode(session_path(SECOND), b"a")
+    assert hand.answer(found) == CreateNode(session_path(SECOND), b"a")
     assert lent(hand) is None
 
 
@@ -120,18 +114,14 @@ def test_without_a_connection_nothing_is_lent_until_the_node_was_read_again() ->
     assert lent(hand) is not None
 
 
-def test_a_new_session_gets_a_new_node() -> None:
+@pytest.mark.parametrize("answered", [False, True], ids=["asked nothing", "an answer to the session before"])
+def test_a_new_session_gets_a_new_node(*, answered: bool) -> None:
     hand = Hand().there()
+    if answered:
+        hand.heard(hand.node.changed(1.0))
     hand.node.connected(S2)
     assert lent(hand) is None
-    assert hand.tick() == CreateNode(session_path(SECOND), b"a")
-
-
-def test_an_answer_to_the_session_before_says_nothing() -> None:
-    hand = Hand().there()
-    hand.heard(hand.node.changed(1.0))
-    hand.node.connected(S2)
-    assert hand.answer(own()) == CreateNode(session_path(SECOND), b"a")
+    assert (hand.answer(own()) if answered else hand.tick()) == CreateNode(session_path(SECOND), b"a")
 
 
 @pytest.mark.parametrize("answer", [None, AlreadyExists("It is there."), ConnectionLost("It broke.")])
@@ -142,14 +132,6 @@ def test_neither_does_the_answer_to_a_node_that_was_to_be_made(answer: StoreErro
     hand.node.connected(S2)
     assert hand.tick() is None, "one command at a time"
     assert (hand.answer(answer) or hand.tick()) == CreateNode(session_path(SECOND), b"a")
-
-
-def test_a_failure_is_tried_again_when_it_is_asked_the_next_time() -> None:
-    hand = Hand()
-    hand.node.connected(S1)
-    hand.tick()
-    assert hand.answer(ConnectionLost("It broke.")) is None
-    assert hand.tick() == CreateNode(session_path(FIRST), b"a")
 
 
 def test_the_node_of_a_member_that_has_left_stays_as_long_as_was_promised() -> None:

@@ -114,10 +114,13 @@ def test_a_change_that_is_told_before_the_answer_is_read_once_more(found: Node |
     assert mirror.answered(LOOK, Outcome(found, error, 0.002, 0.003), 0.003) is None
 
 
-def test_nothing_is_read_while_nothing_is_wanted() -> None:
-    store = Store().connect()
-    assert store.asked == []
-    assert not store.mirror.published
+def test_nothing_is_asked_while_nothing_is_wanted_or_nobody_answers() -> None:
+    unwanted = Store().connect()
+    assert (unwanted.asked, unwanted.mirror.published) == ([], False)
+    alone = Store(observe=True).want(b"1").elapse(100)
+    assert alone.asked == []
+    alone.connect()
+    assert alone.node == Node(b"1", OURS, 0)
 
 
 def test_an_observed_node_is_read_and_watched_even_then() -> None:
@@ -126,13 +129,6 @@ def test_an_observed_node_is_read_and_watched_even_then() -> None:
     store.changed(Node(b"theirs", THEIRS, 0))
     assert store.asked == [LOOK, LOOK]
     assert not store.mirror.published
-
-
-def test_without_a_connection_nothing_is_asked() -> None:
-    store = Store(observe=True).want(b"1").elapse(100)
-    assert store.asked == []
-    store.connect()
-    assert store.node == Node(b"1", OURS, 0)
 
 
 def test_it_looks_before_it_writes_and_after() -> None:
@@ -397,9 +393,6 @@ def test_seen_is_the_data_of_the_last_read() -> None:
     seen.append(store.want(b"ours").mirror.seen)
     seen.append(store.changed(None).mirror.seen)
     assert seen == [None, None, b"theirs", b"ours", b"ours"], "what is wanted is made again"
-
-
-# --- own and foreign writes
 
 
 def test_its_own_writes_do_not_count_as_touched() -> None:

@@ -7,55 +7,34 @@ import pytest
 from leader.election.events import ListRecord, Log, ProcessGone, RequestsFound
 from leader.election.rival import RivalLease
 from leader.layout.lease import ANYBODY, LOOK, PAUSED, Attestation, Lease, Mode
-from leader.layout.names import RECORD, newest
 from leader.layout.pause import Pause
 from store.errors import NotFound
-from tests.system.simulation.process import Process
-from tests.unit.leader.arena import TIMING, Arena
+from tests.unit.leader.arena import TIMING, Arena, arenas, commands, cut_off, reasons, said
 from tests.unit.leader.samples import A
+
+ARENAS = arenas(zookeeper=(True, False), suspicion=True)
 
 LONG = 3 * TIMING.long_ttl
 PAUSE = Pause(1_700_000_000, "ada-on-host", "a new rack")
 
 
-@pytest.fixture(params=[True, False], ids=["zookeeper", "hdfs alone"])
-def arena(request: pytest.FixtureRequest) -> Arena:
-    return Arena(zookeeper=request.param, suspicion=True)
-
-
-def record(arena: Arena) -> str:
-    directory = newest(arena.files.list("orders"))
-    assert directory is not None
-    return f"orders/{directory.name}/{RECORD}"
-
-
-def lease(arena: Arena) -> Lease:
-    (found,) = filter(None, map(Lease.parse, arena.files.list(record(arena))))
-    return found
-
-
 def mark(arena: Arena, change: Callable[[Lease], Lease]) -> None:
-    present = lease(arena)
-    arena.files.rename(f"{record(arena)}/{present.name}", f"{record(arena)}/{change(present).name}", "operator")
+    arena.files.rename(f"{arena.record}/{arena.lease.name}", f"{arena.record}/{change(arena.lease).name}", "operator")
 
 
 def pause(arena: Arena) -> None:
-    arena.files.make(f"{record(arena)}/{PAUSE.name}")
+    arena.files.make(f"{arena.record}/{PAUSE.name}")
     mark(arena, Lease.as_paused)
-
-
-def said(process: Process) -> list[str]:
-    return [str(each).removeprefix("orders: ") for _, what, each in process.history if what == "said"]
 
 
 def test_the_leader_of_a_paused_job_stays_and_renews(arena: Arena) -> None:
     leader, standby = arena.start_led("b")
     pause(arena)
-    before = lease(arena).sequence
+    before = arena.lease.sequence
     arena.run(LONG)
     assert arena.leaders() == [leader]
-    assert lease(arena).paused
-    assert lease(arena).sequence > before
+    assert arena.lease.paused
+    assert arena.lease.sequence > before
     assert leader.participant().election.state.paused == PAUSE
     assert standby.participant().election.state.paused == PAUSE
 
@@ -70,7 +49,7 @@ def test_nobody_takes_over_from_a_leader_that_dies_and_somebody_does_when_the_pa
     mark(arena, Lease.as_resumed)
     assert arena.until_leader(TIMING.short_ttl * (1 + TIMING.drift) + 3)[0] is standby
     arena.run(TIMING.short_ttl)
-    assert not lease(arena).successor
+    assert not arena.lease.successor
 
 
 def test_a_process_that_is_gone_is_noted_although_nobody_takes_over_yet(arena: Arena) -> None:
@@ -78,7 +57,7 @@ def test_a_process_that_is_gone_is_noted_although_nobody_takes_over_yet(arena: A
     _, standby = arena.start_led("b")
     pause(arena)
     arena.run(TIMING.long_ttl)
-    standby.participant().send(ProcessGone(lease(arena).owner))
+    standby.participant().send(ProcessGone(arena.lease.owner))
     arena.run(1)
     assert "suspected" in {kind for _, kind, _ in standby.history}
     assert standby.grants() == []
@@ -90,8 +69,8 @@ def test_nobody_takes_over_from_one_that_gives_the_job_back(arena: Arena) -> Non
     leader.run(lambda: leader.contender.release("orders"))
     arena.run(LONG)
     assert arena.leaders() == []
-    assert lease(arena).mode is Mode.RELEASED
-    assert lease(arena).paused
+    assert arena.lease.mode is Mode.RELEASED
+    assert arena.lease.paused
     mark(arena, Lease.as_resumed)
     assert arena.until_leader(3 * TIMING.renewal)[0] is standby
 
@@ -100,27 +79,25 @@ def test_a_leader_that_lost_its_lease_to_the_clock_alone_takes_it_again_and_the_
     leader, _ = arena.start_led("b")
     pause(arena)
     arena.run(TIMING.long_ttl)
-    leader.files_link.there = False
-    if leader.client is not None:
-        leader.client.link.there = False
+    cut_off(leader)
     arena.run(2 * TIMING.long_ttl)
     assert arena.leaders() == []
     leader.files_link.there = True
     arena.run(2 * TIMING.short_ttl)
     assert arena.leaders() == [leader]
-    assert [grant.reason for grant in leader.grants()][-1] == "own"
-    assert lease(arena).paused
+    assert reasons(leader)[-1] == "own"
+    assert arena.lease.paused
 
 
 def test_a_seizure_that_was_decided_before_the_pause_is_refused(arena: Arena) -> None:
     leader, standby = arena.start_led("b")
     arena.run(1)
-    before = lease(arena)
+    before = arena.lease
     pause(arena)
     leader.crash()
     mine = Lease(before.sequence + 1, Mode.HDFS, 6000, A, "", "b")
     with pytest.raises(NotFound):
-        arena.files.rename(f"{record(arena)}/{before.name}", f"{record(arena)}/{mine.name}", "b")
+        arena.files.rename(f"{arena.record}/{before.name}", f"{arena.record}/{mine.name}", "b")
     arena.run(LONG)
     assert standby.grants() == []
 
@@ -131,7 +108,7 @@ def test_standbys_say_once_why_they_wait_and_when_that_is_over(arena: Arena) -> 
     arena.run(LONG)
     mark(arena, Lease.as_resumed)
     arena.run(LONG)
-    waits = "The job is paused by ada-on-host since 2023-11-14T22:13:20Z (a new rack): nobody takes over."
+    waits = "The job is paused by ada-on-host since 2023-11-14T22:13:20Z (a new rack): no takeover."
     assert [each for each in said(standby) if "paused" in each] == [waits, "The job is not paused now."]
     assert standby.participant().election.state.paused is None
 
@@ -142,20 +119,9 @@ def test_a_pause_costs_standbys_no_more_looks_than_a_lease_that_hdfs_carries() -
     pause(arena)
     leader.crash()
     arena.run(LONG)
-    looks = 0
-    run_files = standby.run_files
-
-    def counted(job: str, command: object, answer: object) -> None:
-        nonlocal looks
-        looks += isinstance(command, ListRecord)
-        run_files(job, command, answer)  # type: ignore[arg-type]
-
-    standby.run_files = counted  # type: ignore[method-assign]
+    asked = commands(standby)
     arena.run(60)
-    assert looks <= 60 / TIMING.renewal + 1
-
-
-# --- the names
+    assert len([each for each in asked if isinstance(each, ListRecord)]) <= 60 / TIMING.renewal + 1
 
 
 LEASE = Lease(5, Mode.ZOOKEEPER, 60_000, A, "cafe0123-1001", "a")

@@ -8,23 +8,11 @@ from leader.layout.contact import ContactAddress, ContactEntry
 from leader.layout.lease import Mode
 from leader.layout.tree import NOBODY
 from tests.system.simulation.host import Fault, Host
-from tests.system.simulation.process import Process
-from tests.unit.leader.arena import TIMING, Arena
+from tests.unit.leader.arena import TIMING, Arena, arenas, heard, reasons
+
+ARENAS = arenas(suspicion=True)
 
 AT_ONCE = 0.5
-
-
-@pytest.fixture
-def arena() -> Arena:
-    return Arena(suspicion=True)
-
-
-def reasons(process: Process) -> list[str]:
-    return [grant.reason for grant in process.grants()]
-
-
-def suspected(*processes: Process) -> list[object]:
-    return [what for process in processes for _, kind, what in process.history if kind == "suspected"]
 
 
 def test_a_process_that_ends_is_succeeded_at_once(arena: Arena) -> None:
@@ -33,7 +21,7 @@ def test_a_process_that_ends_is_succeeded_at_once(arena: Arena) -> None:
     leader.crash()
     assert arena.until_leader(AT_ONCE)[0] is standby
     assert reasons(standby) == ["process-gone"]
-    assert suspected(standby) == ["orders: a"]
+    assert heard(standby, "suspected") == ["orders: a"]
     assert f"/sessions/{token}" in arena.zookeeper.nodes, "ZooKeeper does not know yet"
     arena.run(40)
     assert arena.leaders() == [standby]
@@ -100,7 +88,7 @@ def test_a_pause_is_no_end_even_if_connections_break(arena: Arena, seconds: floa
     leader.resume()
     arena.run(30)
     assert arena.leaders() == [leader]
-    assert suspected(standby) == []
+    assert heard(standby, "suspected") == []
 
 
 def test_a_cut_is_no_end(arena: Arena) -> None:
@@ -112,7 +100,7 @@ def test_a_cut_is_no_end(arena: Arena) -> None:
     leader.peers.there = True
     arena.run(60)
     assert arena.leaders() == [leader]
-    assert suspected(standby) == []
+    assert heard(standby, "suspected") == []
     leader.crash()
     assert arena.until_leader(AT_ONCE)[0] is standby, "it has been met again"
 
@@ -161,7 +149,7 @@ def test_of_a_lease_by_hdfs_alone_only_the_session_that_ended_is_seized(arena: A
         standby.participant().send(ProcessGone(told))
     arena.run(TIMING.short_ttl * 2)
     assert arena.leaders() == [leader]
-    assert suspected(standby) == []
+    assert heard(standby, "suspected") == []
 
 
 def test_a_pause_while_zookeeper_is_away_is_no_end(arena: Arena) -> None:
@@ -175,7 +163,7 @@ def test_a_pause_while_zookeeper_is_away_is_no_end(arena: Arena) -> None:
     leader.resume()
     arena.run(TIMING.short_ttl * 2)
     assert arena.leaders() == [leader]
-    assert suspected(standby) == []
+    assert heard(standby, "suspected") == []
 
 
 @pytest.mark.parametrize("late", [0.1, 1.0, 5.0])
@@ -196,7 +184,6 @@ def test_what_a_dead_leader_has_sent_is_executed_late_and_makes_no_second_leader
 
 
 def stranger(arena: Arena) -> tuple[Host, ContactAddress]:
-    """Start a process of a stranger, who greets as ours do."""
     host = Host(arena.world, "x", arena.files, None, TIMING, arena.wires)
     assert arena.wires is not None
     return host, arena.wires.listen(host)
@@ -213,7 +200,7 @@ def test_a_forged_address_in_the_node_of_a_session_makes_nobody_suspect(arena: A
     host.crash()
     arena.run(30)
     assert arena.leaders() == [leader]
-    assert suspected(standby) == []
+    assert heard(standby, "suspected") == []
     leader.crash()
     assert arena.until_leader(AT_ONCE)[0] is standby, "its true address stands in the file system"
 
@@ -228,7 +215,7 @@ def test_a_contact_that_is_not_the_leaders_own_is_not_followed(arena: Arena, epo
     host.crash()
     arena.run(5)
     assert arena.leaders() == [leader]
-    assert suspected(standby) == []
+    assert heard(standby, "suspected") == []
 
 
 def contacts(arena: Arena) -> list[str]:
@@ -284,7 +271,7 @@ def test_an_error_moves_one_leadership_and_not_the_next_one_of_the_same_process(
     assert arena.lease.attestation == token
     arena.run(60)
     assert arena.leaders() == [leader], "it is the same process, with the same session, and it lives"
-    assert len(suspected(other)) == 1
+    assert len(heard(other, "suspected")) == 1
 
 
 def test_a_standby_that_does_not_contend_suspects_no_process(arena: Arena) -> None:

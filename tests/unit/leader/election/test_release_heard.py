@@ -10,29 +10,13 @@ from leader.layout.information import LeaderInformation
 from leader.layout.lease import ANYBODY, Lease, Mode
 from tests.system.simulation.commands import claim, renewal, seizure
 from tests.system.simulation.process import Process
-from tests.unit.leader.arena import TIMING, Arena
+from tests.unit.leader.arena import TIMING, Arena, arenas, commands, reasons
 from tests.unit.leader.samples import C
+
+ARENAS = arenas(suspicion=True)
 
 AT_ONCE = 0.1
 SOME = 5.0
-
-
-@pytest.fixture
-def arena() -> Arena:
-    return Arena(suspicion=True)
-
-
-def commands(process: Process) -> list[object]:
-    """Keep what the process asks of the file system from now on."""
-    asked: list[object] = []
-    run_files = process.run_files
-
-    def kept(job: str, command: object, answer: object) -> None:
-        asked.append(command)
-        run_files(job, command, answer)  # type: ignore[arg-type]
-
-    process.run_files = kept  # type: ignore[method-assign]
-    return asked
 
 
 def released(lease: Lease, successor: str = "") -> Lease:
@@ -50,7 +34,7 @@ def test_a_lease_that_is_released_is_seized_without_a_look(arena: Arena) -> None
     asked = commands(standby)
     leader.run(lambda: leader.contender.release("orders"))
     assert arena.until_leader(AT_ONCE)[0] is standby
-    assert [grant.reason for grant in standby.grants()] == ["released"]
+    assert reasons(standby) == ["released"]
     seized, claimed = asked[:2]
     assert isinstance(seized, Rename)
     assert seizure(seized)
@@ -152,7 +136,7 @@ def test_who_leads_or_does_not_contend_hears_nothing(arena: Arena) -> None:
         asked = commands(process)
         hear(process, released(arena.lease))
         arena.run(1)
-        assert not [each for each in asked if not renewal(each)]  # type: ignore[arg-type]
+        assert not [each for each in asked if not renewal(each)]
     assert arena.leaders() == [leader]
 
 

@@ -26,9 +26,8 @@ def seen(lease: Lease, at: float = 100.0) -> RivalLease:
 
 def test_a_lease_that_was_never_seen_is_never_seized() -> None:
     rival = RivalLease("b", TIMING)
-    assert rival.expired_reason(1e9) is None
-    assert rival.expiry() == NEVER
-    assert rival.next_check(USABLE, 1e9) is None
+    rival.mark_process_gone(A)
+    assert (rival.expired_reason(1e9), rival.expiry(), rival.next_check(USABLE, 1e9)) == (None, NEVER, None)
 
 
 def test_a_lease_expires_after_its_whole_ttl_and_the_drift_counted_from_the_first_answer() -> None:
@@ -42,14 +41,11 @@ def test_a_lease_expires_after_its_whole_ttl_and_the_drift_counted_from_the_firs
 @pytest.mark.parametrize(
     "changed",
     [
-        replace(HDFS, sequence=6),
-        replace(HDFS, owner=B),
-        replace(HDFS, ttl_ms=7000),
-        replace(HDFS.asked_to("b"), sequence=7),
-        replace(ZOOKEEPER, sequence=6),
+        replace(HDFS, sequence=6), replace(HDFS, owner=B), replace(HDFS, ttl_ms=7000),
+        replace(HDFS.asked_to("b"), sequence=7), replace(ZOOKEEPER, sequence=6),
     ],
     ids=lambda lease: lease.name,
-)
+)  # fmt: skip
 def test_any_change_begins_the_wait_anew(changed: Lease) -> None:
     rival = seen(HDFS)
     rival.observe(changed, 105.0)
@@ -89,10 +85,12 @@ def test_a_released_lease_is_free_at_once() -> None:
     assert seen(replace(RELEASED, successor="b")).expired_reason(100.0) == "released"
 
 
-def test_one_reserved_for_another_is_free_when_that_one_does_not_come() -> None:
+@pytest.mark.parametrize("gone", [False, True], ids=["alive", "its old leader's process is gone"])
+def test_one_reserved_for_another_is_free_when_that_one_does_not_come(*, gone: bool) -> None:
     rival = seen(replace(RELEASED, successor="c"))
-    assert rival.expired_reason(100.0) is None
-    assert rival.expiry() == 100 + TIMING.hand_over
+    if gone:
+        rival.mark_process_gone(A)
+    assert (rival.expired_reason(100.0), rival.expiry()) == (None, 100 + TIMING.hand_over)
     assert rival.expired_reason(100 + TIMING.hand_over) == "successor-absent"
 
 
@@ -115,9 +113,6 @@ def test_only_so_many_sessions_are_remembered() -> None:
     rival.observe(RELEASED, 100.0)
     rival.observe(HDFS, 100.0)
     assert rival.expired_reason(100.0) is None, "then it expires like anybody's"
-
-
-# --- ZooKeeper's answers
 
 
 def asked(rival: RivalLease, now: float = 100.0) -> RivalLease:
@@ -153,11 +148,13 @@ def test_a_lease_that_was_switched_meanwhile_is_not_freed_by_it() -> None:
     assert rival.expired_reason(101.0) is None, "another session attests it"
 
 
-def test_a_session_that_lives_or_that_nobody_knows_about_frees_nothing() -> None:
-    for present in (True, None):
-        rival = asked(seen(ZOOKEEPER))
-        rival.on_checked(TOKEN, present=present, now=100.1)
-        assert rival.expired_reason(100.1) is None
+@pytest.mark.parametrize(("present", "again"), [(True, None), (None, TOKEN)], ids=["lives", "nobody knows"])
+def test_a_session_that_is_not_known_to_be_gone_frees_nothing(present: bool | None, again: str | None) -> None:
+    rival = asked(seen(ZOOKEEPER))
+    rival.on_checked(TOKEN, present=present, now=100.1)
+    assert rival.expired_reason(100.1) is None
+    assert rival.next_check(USABLE, 100.1) is None
+    assert rival.next_check(USABLE, 100.1 + TIMING.poll) == again
 
 
 def test_the_answer_to_another_question_is_ignored() -> None:
@@ -178,13 +175,6 @@ def test_a_change_during_a_check_has_it_asked_again() -> None:
     assert rival.next_check(USABLE, 100.1) == TOKEN
     rival.on_checked(TOKEN, present=True, now=100.2)
     assert rival.next_check(USABLE, 1e9) is None
-
-
-def test_an_unknown_answer_is_asked_again_after_the_poll_interval() -> None:
-    rival = asked(seen(ZOOKEEPER))
-    rival.on_checked(TOKEN, present=None, now=100.1)
-    assert rival.next_check(USABLE, 100.1) is None
-    assert rival.next_check(USABLE, 100.1 + TIMING.poll) == TOKEN
 
 
 def test_a_present_node_is_asked_about_again_only_after_a_change() -> None:
@@ -217,18 +207,6 @@ def test_a_process_that_is_gone_frees_the_lease_that_it_holds_and_no_other() -> 
     for other in (replace(HDFS, sequence=8, owner=B), replace(ZOOKEEPER, sequence=8, owner=B)):
         rival.observe(other, 100.3)
         assert rival.expired_reason(100.3) is None
-
-
-def test_a_process_that_is_gone_frees_no_lease_that_was_released_for_another() -> None:
-    rival = seen(replace(RELEASED, successor="c"))
-    rival.mark_process_gone(A)
-    assert rival.expired_reason(100.1) is None
-
-
-def test_nothing_is_gone_where_no_lease_was_seen() -> None:
-    rival = RivalLease("b", TIMING)
-    rival.mark_process_gone(A)
-    assert rival.expired_reason(100.0) is None
 
 
 def test_a_lease_released_for_a_successor_is_not_taken_back_by_its_own_contender() -> None:

@@ -17,8 +17,6 @@ ENDS = [ProbeEvent.BROKEN, ProbeEvent.REFUSED, ProbeEvent.SILENT]
 
 
 class Call:
-    """A connection, with its other end in the test's hands."""
-
     def __init__(self, where: ContactAddress, heard: Callable[[Heard], None]) -> None:
         self.where, self._heard = where, heard
         self.open = True
@@ -33,8 +31,6 @@ class Call:
 
 
 class Later:
-    """A scheduled call."""
-
     def __init__(self, when: float, callback: Callable[[], None]) -> None:
         self.when, self.callback = when, callback
         self.cancelled = False
@@ -44,8 +40,6 @@ class Later:
 
 
 class Hand:
-    """Plays the network."""
-
     def __init__(self) -> None:
         self.at = 100.0
         self.calls: list[Call] = []
@@ -121,9 +115,7 @@ def test_silence_and_broken_connections_mean_nothing(hand: Hand, signs: tuple[Pr
 
 
 @pytest.mark.parametrize("signs", list(itertools.product([*ENDS, ProbeEvent.ANOTHER_PROCESS], repeat=3)))
-def test_a_host_that_has_never_shown_the_process_cannot_say_that_it_is_gone(
-    hand: Hand, signs: tuple[ProbeEvent]
-) -> None:
+def test_a_host_that_never_showed_the_process_cannot_say_it_is_gone(hand: Hand, signs: tuple[ProbeEvent]) -> None:
     hand.watch()
     hand.hear(*signs, ProbeEvent.REFUSED)
     assert hand.gone == 0
@@ -266,9 +258,6 @@ def test_nothing_happens_once_it_is_closed(hand: Hand) -> None:
         assert not [call for call in hand.calls if call.open]
 
 
-# --- one watch for all jobs
-
-
 @pytest.fixture
 def told() -> list[ContactAddress]:
     return []
@@ -326,9 +315,6 @@ def test_the_connection_is_closed_when_nobody_follows_and_made_anew_for_the_next
     assert not hand.due
     suspicion.follow(WHERE, told.append)
     assert len(hand.calls) == 2
-
-
-# --- notices of releases
 
 
 def test_a_notice_is_passed_on_and_proves_nothing(hand: Hand) -> None:

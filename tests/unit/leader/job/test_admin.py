@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from leader.errors import InvalidName, NoLeader
 from leader.job.admin import ATTEMPTS, JobAdmin
 from leader.layout import tree as job
+from leader.layout.information import Record
 from leader.layout.lease import ANYBODY, Lease, Mode
 from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
@@ -28,7 +29,6 @@ def operations(place: Place) -> JobAdmin:
 
 @pytest.fixture
 def led(place: Place) -> Place:
-    """A job that `a` leads."""
     job.create(place.direct, "orders")
     place.direct.rename(f"orders/{LeaderDirectory(0, NOBODY).name}", f"orders/{DIRECTORY.name}")
     (free,) = place.names(RECORD)
@@ -36,9 +36,12 @@ def led(place: Place) -> Place:
     return place
 
 
+def record_of(place: Place) -> Record:
+    return Record.parse(place.names(RECORD))
+
+
 def lease_of(place: Place) -> Lease:
-    (name,) = place.names(RECORD)
-    found = Lease.parse(name)
+    found = record_of(place).lease
     assert found is not None
     return found
 
@@ -54,9 +57,6 @@ def renewing(place: Place, times: int) -> Callable[[], None]:
         place.faulty.before_change = renew if times > 0 else None
 
     return renew
-
-
-# --- looking
 
 
 def test_an_unused_root_has_no_jobs(operations: JobAdmin) -> None:
@@ -84,13 +84,12 @@ def test_the_history_is_read_oldest_first_and_strays_are_left_out(operations: Jo
     assert all(grant.at_ms > 1_600_000_000_000 for grant in grants if grant.session_id)
 
 
-def test_a_new_job_has_no_history(operations: JobAdmin, led: Place) -> None:
-    assert operations.history("orders") == []
-    assert led.names(HISTORY) == []
-
-
-def test_the_lease(operations: JobAdmin, led: Place) -> None:
+def test_a_new_job(operations: JobAdmin, led: Place) -> None:
+    assert (operations.history("orders"), led.names(HISTORY)) == ([], [])
     assert operations.lease("orders") == (DIRECTORY, lease_of(led))
+    assert operations.contenders("orders") is None, "without ZooKeeper nobody knows"
+    assert operations.handed_over("orders", LeaderDirectory(0, NOBODY), timeout=10.0) == (DIRECTORY, lease_of(led))
+    assert operations.handed_over("orders", DIRECTORY, timeout=0.05) is None
 
 
 def test_a_record_without_a_lease_is_reported_in_a_sentence(operations: JobAdmin, led: Place) -> None:
@@ -113,22 +112,26 @@ def test_a_bad_name(operations: JobAdmin, name: str) -> None:
             ask(name)
 
 
-def test_without_zookeeper_nobody_knows_the_contenders(operations: JobAdmin, led: Place) -> None:
-    assert led.names(RECORD)
-    assert operations.contenders("orders") is None
-
-
-def test_a_store_that_does_not_answer_is_an_error(operations: JobAdmin, led: Place) -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda operations: operations.jobs(),
+        lambda operations: operations.history("orders"),
+        lambda operations: operations.lease("orders"),
+        lambda operations: operations.handed_over("orders", DIRECTORY, timeout=10.0),
+    ],
+)
+def test_a_store_that_does_not_answer_is_an_error(
+    operations: JobAdmin, led: Place, ask: Callable[[JobAdmin], object]
+) -> None:
     led.faulty.unreachable = True
-    for ask in (operations.jobs, lambda: operations.history("orders"), lambda: operations.lease("orders")):
-        with pytest.raises(StoreError):
-            ask()
+    with pytest.raises(ConnectionLost):
+        ask(operations)
 
 
-# --- asking to hand over
-
-
-def test_a_request_is_a_change_of_the_lease(operations: JobAdmin, led: Place) -> None:
+@pytest.mark.parametrize("fates", [[], [LOST]], ids=["answered", "the answer is lost"])
+def test_a_request_is_a_change_of_the_lease(operations: JobAdmin, led: Place, fates: list[str]) -> None:
+    led.faulty.fates.extend(fates)
     assert operations.ask_to_hand_over("orders", "b") == DIRECTORY
     assert lease_of(led) == replace(LEASE, sequence=6, successor="b", marks=1)
 
@@ -139,6 +142,15 @@ def test_asking_twice_changes_it_once_and_another_successor_once_more(operations
     assert lease_of(led) == replace(LEASE, sequence=6, successor=ANYBODY, marks=1)
     operations.ask_to_hand_over("orders", "b")
     assert lease_of(led) == replace(LEASE, sequence=7, successor="b", marks=2)
+
+
+def test_nothing_is_changed_if_the_successor_leads_already(operations: JobAdmin, led: Place) -> None:
+    """As when the command is given again, because its answer was lost."""
+    for lease in (LEASE.asked_to_look(), LEASE.as_paused(), LEASE.asked_to("b"), replace(LEASE, sequence=7)):
+        led.direct.rename(f"{RECORD}/{lease_of(led).name}", f"{RECORD}/{lease.name}")
+        assert operations.ask_to_hand_over("orders", "a", "me") is None
+        assert lease_of(led) == lease
+    assert led.names(HISTORY) == []
 
 
 @pytest.mark.parametrize("times", [1, 3, ATTEMPTS - 1])
@@ -153,12 +165,6 @@ def test_it_does_not_try_for_ever(operations: JobAdmin, led: Place) -> None:
     with pytest.raises(StoreError):
         operations.ask_to_hand_over("orders", "b")
     assert lease_of(led) == replace(LEASE, sequence=LEASE.sequence + ATTEMPTS)
-
-
-def test_a_request_with_a_lost_answer_is_found(operations: JobAdmin, led: Place) -> None:
-    led.faulty.fates.append(LOST)
-    assert operations.ask_to_hand_over("orders", "b") == DIRECTORY
-    assert lease_of(led) == replace(LEASE, sequence=6, successor="b", marks=1)
 
 
 def test_a_request_with_a_lost_answer_asks_no_second_leader(operations: JobAdmin, led: Place) -> None:
@@ -188,7 +194,7 @@ def test_a_request_with_a_lost_answer_whose_leader_has_released_was_left(operati
 def test_a_request_that_stays_unknown_says_what_to_do(operations: JobAdmin, led: Place) -> None:
     led.faulty.fates.extend([DROPPED] * ATTEMPTS)
     with pytest.raises(
-        Unknown, match=r"not known whether the leader of job 'orders' is asked.*`ha list`, and ask again"
+        Unknown, match=r"not known whether the leader of job 'orders' is asked.*`ha job list`, and ask again"
     ):
         operations.ask_to_hand_over("orders", "b")
     assert not led.faulty.fates
@@ -215,6 +221,17 @@ def test_asking_without_a_leader_raises(operations: JobAdmin, led: Place) -> Non
     assert led.names(RECORD) == [released.name]
 
 
+def test_a_second_one_asks_nothing_while_the_first_is_carried_out(operations: JobAdmin, led: Place) -> None:
+    released = replace(LEASE, mode=Mode.RELEASED, ttl_ms=0, successor="b")
+    led.direct.rename(f"{RECORD}/{LEASE.name}", f"{RECORD}/{released.name}")
+    for successor in ("b", ANYBODY):
+        assert operations.ask_to_hand_over("orders", successor, "me") == DIRECTORY
+    with pytest.raises(NoLeader, match="its lease is free"):
+        operations.ask_to_hand_over("orders", "c")
+    assert led.names(RECORD) == [released.name]
+    assert led.names(HISTORY) == []
+
+
 @pytest.mark.parametrize("successor", ["", "a b", "_x", "a/b", "x" * 65])
 def test_an_invalid_successor_is_refused(operations: JobAdmin, led: Place, successor: str) -> None:
     with pytest.raises(InvalidName, match="a contender"):
@@ -222,24 +239,6 @@ def test_an_invalid_successor_is_refused(operations: JobAdmin, led: Place, succe
     assert lease_of(led) == LEASE
 
 
-# --- waiting for the next leader
-
-
-def test_the_next_leadership_is_returned(operations: JobAdmin, led: Place) -> None:
-    assert operations.handed_over("orders", LeaderDirectory(0, NOBODY), timeout=10.0) == (DIRECTORY, lease_of(led))
-
-
-def test_waiting_ends_at_the_timeout(operations: JobAdmin, led: Place) -> None:
-    assert led.names(RECORD)
-    assert operations.handed_over("orders", DIRECTORY, timeout=0.05) is None
-
-
 def test_a_claim_without_a_lease_is_not_yet_a_leadership(operations: JobAdmin, led: Place) -> None:
     led.direct.rename(f"orders/{DIRECTORY.name}", f"orders/{LeaderDirectory(2, B).name}")
     assert operations.handed_over("orders", DIRECTORY, timeout=0.05) is None
-
-
-def test_waiting_for_a_store_that_does_not_answer_is_an_error(operations: JobAdmin, led: Place) -> None:
-    led.faulty.unreachable = True
-    with pytest.raises(ConnectionLost):
-        operations.handed_over("orders", DIRECTORY, timeout=10.0)

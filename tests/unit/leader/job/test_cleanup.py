@@ -32,7 +32,6 @@ def end(owned: Owned, status: Status = Status.FINISHED) -> None:
 
 
 def fill(owned: Owned) -> None:
-    """Create everything that a job has after some work."""
     graph_of(owned.own).put(b"graph")
     VersionedFiles(owned.own, BLOBS, "a blob").put("model", b"blob")
     owned.direct.make_directory(f"{HOME}/spark/daily")
@@ -62,60 +61,62 @@ def cleaned(owned: Owned) -> bool:
     )
 
 
-# --- on each store
+@pytest.fixture
+def ended(hurt: Owned) -> Owned:
+    """A job with everything that a job has, which has ended for good."""
+    fill(hurt)
+    end(hurt)
+    return hurt
 
 
-def test_leftovers_of_a_finished_job_go_to_the_trash_and_its_record_stays(owned: Owned) -> None:
+@pytest.fixture
+def finished(owned: Owned) -> Owned:
     fill(owned)
     end(owned)
-    name = Cleanup(owned.own).clean()
-    assert cleaned(owned)
-    assert owned.names(f"trash/{name}") == ["blobs", "graph", "spark"]
-    assert JobStatus(owned.own).read() is Status.FINISHED
-    assert Results(owned.own).load("run-1") == Result(Status.FINISHED, b"17 batches", dirty=False)
-    assert owned.names("checkpoints") == ["daily=17", "next=1"], "an id is never handed out twice"
-    assert graph_of(owned.own).load() is None
+    return owned
 
 
-def test_a_second_cleanup_changes_nothing(owned: Owned) -> None:
-    fill(owned)
-    end(owned)
-    names = {Cleanup(owned.own).clean() for _ in range(3)}
+def test_leftovers_of_a_finished_job_go_to_the_trash_and_its_record_stays(finished: Owned) -> None:
+    name = Cleanup(finished.own).clean()
+    assert cleaned(finished)
+    assert finished.names(f"trash/{name}") == ["blobs", "graph", "spark"]
+    assert JobStatus(finished.own).read() is Status.FINISHED
+    assert Results(finished.own).load("run-1") == Result(Status.FINISHED, b"17 batches", dirty=False)
+    assert finished.names("checkpoints") == ["daily=17", "next=1"], "an id is never handed out twice"
+    assert graph_of(finished.own).load() is None
+
+
+def test_a_second_cleanup_changes_nothing(finished: Owned) -> None:
+    names = {Cleanup(finished.own).clean() for _ in range(3)}
     assert len(names) == 1
-    assert cleaned(owned)
+    assert cleaned(finished)
 
 
-def test_the_trash_is_restored_and_can_be_cleaned_again(owned: Owned) -> None:
-    fill(owned)
-    end(owned)
-    first = Cleanup(owned.own).clean()
-    assert Cleanup(owned.own).restore() == first
-    assert whole(owned)
-    assert Cleanup(owned.own).trash() == []
-    assert Cleanup(owned.own).clean() != first
-    assert cleaned(owned)
+def test_the_trash_is_restored_and_can_be_cleaned_again(finished: Owned) -> None:
+    first = Cleanup(finished.own).clean()
+    assert Cleanup(finished.own).restore() == first
+    assert whole(finished)
+    assert Cleanup(finished.own).trash() == []
+    assert Cleanup(finished.own).clean() != first
+    assert cleaned(finished)
 
 
-def test_the_trash_is_emptied_for_good(owned: Owned) -> None:
-    fill(owned)
-    end(owned)
-    name = Cleanup(owned.own).clean()
-    assert Cleanup(owned.own).empty() == [name]
-    assert (Cleanup(owned.own).empty(), Cleanup(owned.own).trash(), owned.names("trash")) == ([], [], [])
+def test_the_trash_is_emptied_for_good(finished: Owned) -> None:
+    name = Cleanup(finished.own).clean()
+    assert Cleanup(finished.own).empty() == [name]
+    assert (Cleanup(finished.own).empty(), Cleanup(finished.own).trash(), finished.names("trash")) == ([], [], [])
     with pytest.raises(NotFound, match=f"does not hold {name} any more"):
-        Cleanup(owned.own).restore()
-    assert Cleanup(owned.own).clean() == name, "there is nothing left to do"
+        Cleanup(finished.own).restore()
+    assert Cleanup(finished.own).clean() == name, "there is nothing left to do"
 
 
-def test_the_next_leader_finds_the_trash_and_the_last_one_is_fenced(owned: Owned) -> None:
-    fill(owned)
-    end(owned)
-    name = Cleanup(owned.own).clean()
-    successor = owned.claim()
+def test_the_next_leader_finds_the_trash_and_the_last_one_is_fenced(finished: Owned) -> None:
+    name = Cleanup(finished.own).clean()
+    successor = finished.claim()
     with pytest.raises(Fenced):
-        Cleanup(owned.own).restore()
+        Cleanup(finished.own).restore()
     assert Cleanup(successor).restore() == name
-    assert whole(owned, successor)
+    assert whole(finished, successor)
 
 
 def test_a_job_that_left_nothing_is_cleaned_up_and_restored(owned: Owned) -> None:
@@ -125,9 +126,6 @@ def test_a_job_that_left_nothing_is_cleaned_up_and_restored(owned: Owned) -> Non
     assert Cleanup(owned.own).trash() == []
     assert Cleanup(owned.own).restore() == name
     assert JobStatus(owned.own).entry().cleaning == ""
-
-
-# --- when
 
 
 @pytest.mark.parametrize("status", ENDS)
@@ -160,52 +158,44 @@ def test_a_job_in_an_uncertain_state_keeps_everything(hurt: Owned, names: list[s
     assert Results(hurt.own).dirty() == ["run-1"]
 
 
-def test_a_job_with_an_unreadable_state_keeps_everything(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
+def test_a_job_with_an_unreadable_state_keeps_everything(ended: Owned, place: Place) -> None:
     place.faulty.unreachable = True
     with pytest.raises(Unknown):
-        Cleanup(hurt.own).clean()
+        Cleanup(ended.own).clean()
     place.faulty.unreachable = False
-    assert whole(hurt)
+    assert whole(ended)
 
 
-def test_a_job_that_begins_again_during_the_cleanup_keeps_everything(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
+def test_a_job_that_begins_again_during_the_cleanup_keeps_everything(ended: Owned, place: Place) -> None:
     other = JobStatus(FencedDirectory(BoundedFiles(lambda: LocalFiles(place.root)), "orders", FIRST, CALL))
     place.faulty.before_change = lambda: other.begin_again(Status.FINISHED)
     with pytest.raises(Conflict, match="'orders' is CREATED now"):
-        Cleanup(hurt.own).clean()
-    assert whole(hurt)
+        Cleanup(ended.own).clean()
+    assert whole(ended)
 
 
-def test_a_job_begins_again_only_after_its_cleanup_is_complete(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
+def test_a_job_begins_again_only_after_its_cleanup_is_complete(ended: Owned, place: Place) -> None:
     place.faulty.fates.extend([OK, *[DROPPED] * 100])
     with pytest.raises(Unknown):
-        Cleanup(hurt.own).clean()
+        Cleanup(ended.own).clean()
     place.faulty.fates.clear()
     with pytest.raises(Conflict, match="FINISHED and being cleaned up"):
-        JobStatus(hurt.own).begin_again(Status.FINISHED)
-    Cleanup(hurt.own).clean()
-    JobStatus(hurt.own).begin_again(Status.FINISHED)
-    assert JobStatus(hurt.own).read() is Status.CREATED
+        JobStatus(ended.own).begin_again(Status.FINISHED)
+    Cleanup(ended.own).clean()
+    JobStatus(ended.own).begin_again(Status.FINISHED)
+    assert JobStatus(ended.own).read() is Status.CREATED
 
 
-def test_a_job_that_was_run_again_is_not_restored_over_and_the_trash_can_be_emptied(hurt: Owned) -> None:
-    fill(hurt)
-    end(hurt)
-    old = Cleanup(hurt.own).clean()
-    JobStatus(hurt.own).begin_again(Status.FINISHED)
-    assert [each.restorable for each in Cleanup(hurt.own).trash()] == [False]
+def test_a_job_that_was_run_again_is_not_restored_over_and_the_trash_can_be_emptied(ended: Owned) -> None:
+    old = Cleanup(ended.own).clean()
+    JobStatus(ended.own).begin_again(Status.FINISHED)
+    assert [each.restorable for each in Cleanup(ended.own).trash()] == [False]
     with pytest.raises(Invalid, match="CREATED"):
-        Cleanup(hurt.own).restore()
-    end(hurt)
+        Cleanup(ended.own).restore()
+    end(ended)
     with pytest.raises(Invalid, match="has not been cleaned up since it ended"):
-        Cleanup(hurt.own).restore()
-    assert Cleanup(hurt.own).empty() == [old]
+        Cleanup(ended.own).restore()
+    assert Cleanup(ended.own).empty() == [old]
 
 
 def test_other_folders_and_other_jobs_stay(hurt: Owned) -> None:
@@ -219,21 +209,16 @@ def test_other_folders_and_other_jobs_stay(hurt: Owned) -> None:
     assert {each.name for each in hurt.direct.list("")} == {"orders", "payments"}
 
 
-def test_a_restore_does_not_overwrite_a_new_folder(hurt: Owned) -> None:
-    fill(hurt)
-    end(hurt)
-    Cleanup(hurt.own).clean()
-    hurt.direct.make_directory(f"{HOME}/spark")
-    hurt.direct.make_directory(f"{HOME}/spark/late")
+def test_a_restore_does_not_overwrite_a_new_folder(ended: Owned) -> None:
+    Cleanup(ended.own).clean()
+    ended.direct.make_directory(f"{HOME}/spark")
+    ended.direct.make_directory(f"{HOME}/spark/late")
     for _ in range(2):
         with pytest.raises(Conflict, match="has a new folder 'spark' by now"):
-            Cleanup(hurt.own).restore()
-    hurt.direct.rename(f"{HOME}/spark", f"{HOME}/mine")
-    Cleanup(hurt.own).restore()
-    assert whole(hurt)
-
-
-# --- faults
+            Cleanup(ended.own).restore()
+    ended.direct.rename(f"{HOME}/spark", f"{HOME}/mine")
+    Cleanup(ended.own).restore()
+    assert whole(ended)
 
 
 class Mortal(LocalFiles):
@@ -303,35 +288,18 @@ def test_a_crash_after_any_change_is_recovered_by_cleanup_or_restore(tmp_path: P
     assert crashes > 5, "a mark, some folders, and another mark"
 
 
-def test_the_next_leader_finishes_what_the_last_one_began(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
+def test_the_next_leader_finishes_what_the_last_one_began(ended: Owned, place: Place) -> None:
     assert dies_in(place, 5, lambda each: each.clean())
-    successor = hurt.claim()
+    successor = ended.claim()
     name = Cleanup(successor).clean()
     assert JobStatus(successor).entry().cleaning == "cleaned"
     assert [each.name for each in Cleanup(successor).trash()] == [name]
     assert Results(successor).dirty() == []
-    assert not FOLDERS & set(hurt.names(directory=SECOND))
+    assert not FOLDERS & set(ended.names(directory=SECOND))
 
 
-def test_references_are_moved_before_the_files_that_they_name(tmp_path: Path) -> None:
-    gone = []
-    for changes in range(10):
-        for place in opened(tmp_path / f"{changes}"):
-            owned = Owned(place.direct, place.files)
-            fill(owned)
-            end(owned)
-            dies_in(place, changes, lambda each: each.clean())
-            gone.append(FOLDERS - set(owned.names()))
-    for earlier, later in (("graph", "blobs"), ("blobs", "spark")):
-        assert all(earlier in each for each in gone if later in each)
-    assert {"graph"} in gone
-    assert FOLDERS in gone
-
-
-def test_results_stay_dirty_until_all_is_in_the_trash(tmp_path: Path) -> None:
-    seen = set()
+def test_references_are_moved_before_what_they_name_and_results_stay_dirty_until_all_is_gone(tmp_path: Path) -> None:
+    gone, seen = [], set()
     for changes in range(12):
         for place in opened(tmp_path / f"{changes}"):
             owned = Owned(place.direct, place.files)
@@ -341,72 +309,64 @@ def test_results_stay_dirty_until_all_is_in_the_trash(tmp_path: Path) -> None:
             result, left = Results(owned.own).load("run-1"), FOLDERS & set(owned.names())
             assert result is not None, "it is told, whatever becomes of the cleaning"
             assert result.dirty or not left
+            gone.append(FOLDERS - left)
             seen.add((result.dirty, bool(left)))
+    for earlier, later in (("graph", "blobs"), ("blobs", "spark")):
+        assert all(earlier in each for each in gone if later in each)
+    assert {"graph"} in gone
     assert seen == {(True, True), (True, False), (False, False)}
 
 
 @pytest.mark.parametrize("fate", [LOST, DROPPED, LATE])
 @pytest.mark.parametrize("change", range(8))
-def test_a_lost_answer_to_any_change_is_resolved(hurt: Owned, place: Place, fate: str, change: int) -> None:
-    fill(hurt)
-    end(hurt)
+def test_a_lost_answer_to_any_change_is_resolved(ended: Owned, place: Place, fate: str, change: int) -> None:
     place.faulty.fates.extend([*[OK] * change, fate])
     for _ in range(2):  # the creation of a folder alone is not acknowledged by a rename
         try:
-            Cleanup(hurt.own).clean()
+            Cleanup(ended.own).clean()
         except Unknown:
             continue
         break
     place.faulty.catch_up()
-    assert cleaned(hurt)
-    Cleanup(hurt.own).restore()
-    assert whole(hurt)
+    assert cleaned(ended)
+    Cleanup(ended.own).restore()
+    assert whole(ended)
 
 
-def test_an_unacknowledged_move_to_the_trash_is_repeated(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
+def test_an_unacknowledged_move_to_the_trash_is_repeated(ended: Owned, place: Place) -> None:
     dies_in(place, 6, lambda each: each.clean())
-    name = JobStatus(hurt.own).entry().trash
-    assert hurt.names(f"trash/{name}") == ["blobs", "graph", "spark"]
-    Cleanup(hurt.own).clean()
-    assert hurt.names(f"trash/{name}") == ["blobs~2", "graph~2", "spark~2"]
+    name = JobStatus(ended.own).entry().trash
+    assert ended.names(f"trash/{name}") == ["blobs", "graph", "spark"]
+    Cleanup(ended.own).clean()
+    assert ended.names(f"trash/{name}") == ["blobs~2", "graph~2", "spark~2"]
 
 
-def test_a_late_move_spares_the_folder_of_the_next_run(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
+def test_a_late_move_spares_the_folder_of_the_next_run(ended: Owned, place: Place) -> None:
     place.faulty.fates.extend([OK, OK, OK, *[LATE] * ATTEMPTS])
     with pytest.raises(Unknown):
-        Cleanup(hurt.own).clean()
-    Cleanup(hurt.own).clean()
-    JobStatus(hurt.own).begin_again(Status.FINISHED)
-    graph_of(hurt.own).put(b"the next run's")
+        Cleanup(ended.own).clean()
+    Cleanup(ended.own).clean()
+    JobStatus(ended.own).begin_again(Status.FINISHED)
+    graph_of(ended.own).put(b"the next run's")
     place.faulty.catch_up()
-    assert graph_of(hurt.own).load() == VersionedBlob(1, b"the next run's")
+    assert graph_of(ended.own).load() == VersionedBlob(1, b"the next run's")
 
 
-def test_concurrent_cleanups_do_no_harm(hurt: Owned) -> None:
-    fill(hurt)
-    end(hurt)
-    in_threads(4, lambda _: Cleanup(hurt.own).clean())
-    Cleanup(hurt.own).clean()
-    assert cleaned(hurt)
+def test_concurrent_cleanups_do_no_harm(ended: Owned) -> None:
+    in_threads(4, lambda _: Cleanup(ended.own).clean())
+    Cleanup(ended.own).clean()
+    assert cleaned(ended)
 
 
-def test_an_unfinished_cleaning_is_not_emptied(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
+def test_an_unfinished_cleaning_is_not_emptied(ended: Owned, place: Place) -> None:
     dies_in(place, 5, lambda each: each.clean())
-    assert Cleanup(hurt.own).empty() == []
-    Cleanup(hurt.own).restore()
-    assert whole(hurt)
+    assert Cleanup(ended.own).empty() == []
+    Cleanup(ended.own).restore()
+    assert whole(ended)
 
 
-def test_a_paused_cleanup_does_not_touch_the_successor(hurt: Owned, place: Place) -> None:
-    fill(hurt)
-    end(hurt)
-    place.faulty.before_change = lambda: hurt.direct.rename(HOME, f"orders/{SECOND.name}")
+def test_a_paused_cleanup_does_not_touch_the_successor(ended: Owned, place: Place) -> None:
+    place.faulty.before_change = lambda: ended.direct.rename(HOME, f"orders/{SECOND.name}")
     with pytest.raises(Fenced):
-        Cleanup(hurt.own).clean()
-    assert whole(hurt, FencedDirectory(hurt.files, "orders", SECOND, CALL))
+        Cleanup(ended.own).clean()
+    assert whole(ended, FencedDirectory(ended.files, "orders", SECOND, CALL))

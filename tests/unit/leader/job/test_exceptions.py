@@ -59,7 +59,7 @@ def test_they_survive_a_change_of_leader_and_the_former_one_adds_none(owned: Own
     with pytest.raises(Fenced):
         former.list()
     later.add("E", "second")
-    found = JobAdmin(owned.files, None, CALL).exceptions("orders", 20)
+    found = JobAdmin(owned.files, None, CALL).exceptions("orders")
     assert [(each.epoch, each.message) for each in found] == [(1, "first"), (2, "second")]
 
 

@@ -49,7 +49,7 @@ def test_the_next_leader_does_not_wait_for_failures_before_a_completed_batch(own
 
 @pytest.mark.parametrize("damage", ["exit_3~host~0~7", "exit-3~_ff~0~7", "~_zz~0"])
 def test_a_count_whose_name_is_damaged_is_no_count(owned: Owned, damage: str) -> None:
-    """Its error would end each sidecar of the job at its grant, and `ha list` for all jobs."""
+    """Its error would end each sidecar of the job at its grant, and `ha job list` for all jobs."""
     FailedAttempts(owned.own).add("exit-3", "host", 1.0)
     owned.direct.make_directory(f"{HOME}/graph/attempts=9~0~~{damage}")
     assert FailedAttempts(owned.own).load().failures == 1
@@ -101,6 +101,7 @@ def test_what_is_forgotten_is_counted_anew(owned: Owned) -> None:
 )
 def test_the_pause_grows_to_five_minutes(failures: int, pause: float) -> None:
     assert Attempts(failures).pause == pause
+    assert Attempts(failures, remedy="mend it").pause == (300 if failures > 1 else 0), "the next host tries it once"
 
 
 def test_a_change_of_leader_forgets_none_and_the_former_one_counts_none(owned: Owned) -> None:
@@ -144,9 +145,7 @@ def test_a_lost_answer_is_asked_for_again_and_the_failure_counts_once(hurt: Owne
     assert len(counts(hurt)) == 1
 
 
-def test_a_failure_without_an_answer_is_unknown_and_one_that_is_refused_is_not_counted(
-    hurt: Owned, place: Place
-) -> None:
+def test_a_failure_without_an_answer_is_unknown_and_a_refused_one_not_counted(hurt: Owned, place: Place) -> None:
     attempts = FailedAttempts(hurt.own)
     attempts.add("exit-3", "host", 1.0)
     place.faulty.fates.extend([DROPPED] * ATTEMPTS)

@@ -1,6 +1,7 @@
 """FencedDirectory: an acknowledged entry is there, once, and stays, whichever answers are lost."""
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -112,10 +113,21 @@ def test_a_missing_folder_is_empty_and_a_missing_directory_is_fenced(owned: Owne
     assert "staged" not in owned.names(directory=SECOND)
 
 
+def test_what_a_dead_leader_was_writing_goes_with_its_folder(hurt: Owned, tmp_path: Path) -> None:
+    """A store writes beside the file, under a name that it shows nobody."""
+    hurt.own.put(b"1", "blobs/x=1")
+    hurt.direct.write(f"{HOME}/{hurt.own.staging()}", b"half")
+    (file,) = tmp_path.rglob("staged/1/*")
+    file.rename(file.with_name(".staging-" + file.name))
+    assert hurt.staged() == [], "it is in no list"
+    hurt.claim().put(b"2", "blobs/x=2")
+    assert not [*tmp_path.rglob(".staging-*")]
+
+
 def test_a_file_is_placed_whole_or_not_at_all(owned: Owned) -> None:
     owned.own.put(b"1", "blobs/x=1")
     with pytest.raises(AlreadyExists):
         owned.own.put(b"2", "blobs/x=1")
     with pytest.raises(Invalid):
         owned.own.put(b"x" * (MAX_BYTES + 1), "blobs/x=2")
-    assert (owned.names("blobs"), owned.own.read("blobs/x=1"), owned.names("staged")) == (["x=1"], b"1", [])
+    assert (owned.names("blobs"), owned.own.read("blobs/x=1"), owned.staged()) == (["x=1"], b"1", [])

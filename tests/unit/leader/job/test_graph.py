@@ -1,5 +1,7 @@
 """The job's graph: a versioned file whose versions only grow."""
 
+from collections.abc import Callable
+
 import pytest
 
 from leader.errors import Fenced
@@ -16,9 +18,6 @@ def graph(hurt: Owned) -> VersionedFile:
     return graph_of(hurt.own)
 
 
-# --- on each store
-
-
 def test_a_new_job_has_no_graph(owned: Owned) -> None:
     assert graph_of(owned.own).load() is None
     assert "graph" not in owned.names()
@@ -32,7 +31,7 @@ def test_a_graph_is_found_and_each_version_replaces_the_last(owned: Owned) -> No
     assert graph.put(b"", expected=2) == 3
     assert graph.load() == VersionedBlob(3, b"")
     assert owned.names("graph") == ["graph=3"]
-    assert owned.names("staged") == []
+    assert owned.staged() == []
 
 
 @pytest.mark.parametrize("expected", [0, 1, 3, 17])
@@ -83,9 +82,6 @@ def test_a_graph_may_have_the_maximum_length_and_not_more(owned: Owned) -> None:
     assert graph.put(b"x" * MAX_BYTES) == 1
 
 
-# --- faults
-
-
 def test_of_concurrent_replacements_one_succeeds(hurt: Owned) -> None:
     graph_of(hurt.own).put(b"first")
     hands = [graph_of(hurt.own) for _ in range(4)]
@@ -111,9 +107,7 @@ def test_threads_of_one_process_never_lose_an_update(graph: VersionedFile) -> No
 
 
 @pytest.mark.parametrize("fates", [[LOST], [DROPPED], [DROPPED, LOST], [LATE]])
-def test_a_put_with_a_lost_answer_is_resolved_and_not_repeated(
-    hurt: Owned, place: Place, graph: VersionedFile, fates: list[str]
-) -> None:
+def test_a_put_whose_answer_is_lost(hurt: Owned, place: Place, graph: VersionedFile, fates: list[str]) -> None:
     graph.put(b"one")
     place.faulty.fates.extend([OK, OK, *fates])  # two folders are made before
     assert graph.put(b"two", 1) == 2
@@ -122,9 +116,7 @@ def test_a_put_with_a_lost_answer_is_resolved_and_not_repeated(
     assert len(hurt.names("graph")) == 1
 
 
-def test_after_a_put_of_unknown_outcome_the_graph_can_be_loaded_and_put_again(
-    hurt: Owned, place: Place, graph: VersionedFile
-) -> None:
+def test_after_an_unknown_put_the_graph_can_be_put_again(hurt: Owned, place: Place, graph: VersionedFile) -> None:
     place.faulty.fates.extend([OK, OK, *[LATE] * ATTEMPTS])
     with pytest.raises(Unknown):
         graph.put(b"one")
@@ -153,22 +145,20 @@ def test_a_late_execution_never_undoes_a_later_change(place: Place, graph: Versi
     assert graph.load() == VersionedBlob(version + 1, b"three")
 
 
-def test_a_refused_put_leaves_the_graph_unchanged(hurt: Owned, place: Place, graph: VersionedFile) -> None:
+@pytest.mark.parametrize(
+    ("before", "change"),
+    [(2, lambda graph: graph.put(b"two", 1)), (3, lambda graph: graph.remove())],
+    ids=["put", "remove"],
+)
+def test_a_refused_change_leaves_the_graph_unchanged(
+    hurt: Owned, place: Place, graph: VersionedFile, before: int, change: Callable[[VersionedFile], object]
+) -> None:
     graph.put(b"one")
-    place.faulty.fates.extend([OK, OK, REFUSED])
+    place.faulty.fates.extend([*[OK] * before, REFUSED])
     with pytest.raises(NotWritable):
-        graph.put(b"two", 1)
+        change(graph)
     assert graph.load() == VersionedBlob(1, b"one")
-    assert hurt.names("staged") == [], "and nothing else"
-
-
-def test_a_refused_removal_leaves_the_graph_unchanged(hurt: Owned, place: Place, graph: VersionedFile) -> None:
-    graph.put(b"one")
-    place.faulty.fates.extend([OK, OK, OK, REFUSED])
-    with pytest.raises(NotWritable):
-        graph.remove()
-    assert graph.load() == VersionedBlob(1, b"one")
-    assert hurt.names("staged") == []
+    assert hurt.staged() == [], "and nothing else"
 
 
 def test_the_new_version_counts_if_the_old_one_cannot_be_deleted(hurt: Owned, graph: VersionedFile) -> None:
@@ -203,6 +193,6 @@ def test_incomplete_files_of_an_earlier_leader_are_swept_away(hurt: Owned, place
     place.faulty.fates.extend([OK, OK, *[DROPPED] * ATTEMPTS])
     with pytest.raises(Unknown):
         graph_of(hurt.own).put(b"one")
-    assert len(hurt.names("staged")) == 1
+    assert len(hurt.staged()) == 1
     graph_of(hurt.claim()).put(b"two")
-    assert hurt.names("staged", SECOND) == []
+    assert hurt.staged(SECOND) == []

@@ -21,9 +21,6 @@ TWO, TWOS = file("two.sh", "2", executable=True)
 RUNS = Program(["python", "one.py"], {"A": "b"}, [ONE], by="ada", at=7)
 
 
-# --- on each store
-
-
 def test_versions_are_numbered_and_read_back(owned: Owned) -> None:
     programs = Programs(owned.own)
     assert (programs.newest(), programs.numbers(), programs.load(1)) == (None, [], None)
@@ -42,9 +39,6 @@ def test_the_next_leader_finds_them_and_the_fenced_directory_takes_no_more(owned
     assert after.read(stored, ONE) == b"1"
     with pytest.raises(Fenced):
         before.add(structs.replace(RUNS, command=["x"]), {})
-
-
-# --- what is the same
 
 
 def test_the_same_program_is_no_new_version_whoever_stores_it(hurt: Owned) -> None:
@@ -85,9 +79,6 @@ def test_a_version_that_cannot_be_read_is_an_error(hurt: Owned, damage: bytes) -
     hurt.direct.write(f"orders/{FIRST.name}/programs/{name}", damage)
     with pytest.raises(Unreadable, match="Version 1 of the program of job 'orders' cannot be read"):
         programs.newest()
-
-
-# --- operators at the same time, and limits
 
 
 def test_two_operators_take_two_numbers(hurt: Owned, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,6 @@ def results(hurt: Owned) -> Results:
     return Results(hurt.own)
 
 
-# --- on each store
-
-
 def test_a_new_job_has_no_results(owned: Owned) -> None:
     results = Results(owned.own)
     assert (results.dirty(), results.load("run-1")) == ([], None)
@@ -84,9 +81,6 @@ def test_the_next_leader_finds_dirty_results_and_the_last_one_is_fenced(owned: O
     assert owned.names("results", SECOND) == ["run-1=clean"]
 
 
-# --- what can be stored
-
-
 @pytest.mark.parametrize("status", [each for each in Status if each not in ENDS])
 def test_only_a_state_that_ends_a_job_for_good_is_a_result(results: Results, status: Status) -> None:
     with pytest.raises(Invalid, match="is not a result"):
@@ -128,9 +122,6 @@ def test_the_formats_version_is_written_and_read() -> None:
 def test_hostile_bytes_are_a_result_or_an_error_of_ours(data: bytes) -> None:
     with suppress(Invalid):
         assert decode(data, dirty=True).status.globally_terminal
-
-
-# --- faults
 
 
 def test_foreign_files_are_no_results_and_clean_counts_before_dirty(hurt: Owned, results: Results) -> None:

@@ -10,10 +10,8 @@ from leader.job import checkpoints as hand_module
 from leader.job.checkpoints import ATTEMPTS, Checkpoints
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout import checkpoint_list
-from leader.layout import tree as job
 from leader.layout.checkpoint import MAX_ID, Checkpoint, Metadata
 from leader.layout.names import RETAINED, LeaderDirectory
-from leader.layout.tree import NOBODY
 from store.bounded import BoundedFiles
 from store.counting import REQUESTS, CountedFiles
 from store.errors import NotWritable, StoreError, Unknown
@@ -25,16 +23,11 @@ HOME = f"orders/{DIRECTORY.name}/checkpoints"
 METADATA = Metadata(850, 7, 20, 4096, "orders=12")
 
 
-@pytest.fixture
-def led(place: Place) -> Place:
-    """A job in its first epoch."""
-    job.create(place.direct, "orders")
-    place.direct.rename(f"orders/{LeaderDirectory(0, NOBODY).name}", f"orders/{DIRECTORY.name}")
-    return place
-
-
-def hand(place: Place, retained: int, directory: LeaderDirectory = DIRECTORY) -> Checkpoints:
-    return Checkpoints(FencedDirectory(place.files, "orders", directory, 10.0), retained=retained)
+def hand(place: Place, retained: int, directory: LeaderDirectory = DIRECTORY, *, done: int = 0) -> Checkpoints:
+    made = Checkpoints(FencedDirectory(place.files, "orders", directory, 10.0), retained=retained)
+    for batch in range(done):
+        made.completed("daily", batch)
+    return made
 
 
 def entries(place: Place) -> list[str]:
@@ -86,9 +79,7 @@ def test_the_number_of_queries_is_limited(led: Place, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("retained", [1, 2])
 def test_adding_and_dropping_is_one_step(led: Place, retained: int) -> None:
     """A crash comes before it or after it. At no time are there fewer checkpoints than should be retained."""
-    ids = hand(led, retained)
-    for batch in range(retained):
-        ids.completed("daily", batch)
+    ids = hand(led, retained, done=retained)
     before, seen = entries(led), deque[list[str]]()
 
     def note_before_the_second() -> None:
@@ -119,9 +110,7 @@ def test_a_crash_after_any_change_leaves_all_retained_checkpoints(led: Place, re
 
 
 def test_a_refusal_drops_nothing(led: Place) -> None:
-    ids = hand(led, 2)
-    for batch in range(2):
-        ids.completed("daily", batch)
+    ids = hand(led, 2, done=2)
     before = entries(led)
     led.faulty.fates.extend([OK, REFUSED])
     with pytest.raises(NotWritable):
@@ -130,9 +119,7 @@ def test_a_refusal_drops_nothing(led: Place) -> None:
 
 
 def test_in_steady_state_a_batch_costs_two_requests(led: Place) -> None:
-    ids = hand(led, 3)
-    for batch in range(3):
-        ids.completed("daily", batch)
+    ids = hand(led, 3, done=3)
     asked: list[str] = []
     counted = CountedFiles(led.direct, REQUESTS["hdfs"], lambda operation, _: asked.append(operation))
     with BoundedFiles(lambda: counted) as files:
@@ -145,9 +132,7 @@ def test_in_steady_state_a_batch_costs_two_requests(led: Place) -> None:
 
 
 def test_a_lower_limit_drops_the_oldest(led: Place) -> None:
-    many = hand(led, 5)
-    for batch in range(5):
-        many.completed("daily", batch)
+    hand(led, 5, done=5)
     few = hand(led, 2)
     few.completed("daily", 5)
     assert batches(few) == [4, 5]
@@ -164,9 +149,7 @@ def test_a_higher_limit_retains_more(led: Place) -> None:
 
 
 def test_a_failed_deletion_is_repeated_with_the_next_batch(led: Place) -> None:
-    many = hand(led, 4)
-    for batch in range(4):
-        many.completed("daily", batch)
+    hand(led, 4, done=4)
     few = hand(led, 2)
     delete, refused = led.faulty.delete, deque([True])
 
@@ -184,9 +167,7 @@ def test_a_failed_deletion_is_repeated_with_the_next_batch(led: Place) -> None:
 
 
 def test_the_next_leader_drops_nothing_until_it_adds(led: Place) -> None:
-    first = hand(led, 3)
-    for batch in range(3):
-        first.completed("daily", batch)
+    hand(led, 3, done=3)
     led.direct.rename(f"orders/{DIRECTORY.name}", f"orders/{NEXT.name}")
     second = hand(led, 1, NEXT)
     assert batches(second) == [0, 1, 2]
@@ -197,9 +178,7 @@ def test_the_next_leader_drops_nothing_until_it_adds(led: Place) -> None:
 
 
 def test_a_fenced_leader_drops_nothing(led: Place) -> None:
-    first = hand(led, 2)
-    for batch in range(2):
-        first.completed("daily", batch)
+    first = hand(led, 2, done=2)
     led.direct.rename(f"orders/{DIRECTORY.name}", f"orders/{NEXT.name}")
     second = hand(led, 2, NEXT)
     with pytest.raises(Fenced):
@@ -208,9 +187,7 @@ def test_a_fenced_leader_drops_nothing(led: Place) -> None:
 
 
 def test_a_late_rename_finds_its_source_gone(led: Place) -> None:
-    ids = hand(led, 2)
-    for batch in range(2):
-        ids.completed("daily", batch)
+    ids = hand(led, 2, done=2)
     led.faulty.fates.extend([OK, LATE])
     ids.completed("daily", 2)
     after = entries(led)

@@ -7,7 +7,6 @@ from tests.unit.leader.owned import HOME, Owned
 
 
 def swept(owned: Owned) -> tuple[SweptFiles, str]:
-    """A checkpoint of which one file was swept."""
     for folder in ("spark", "spark/q", "spark/q/state"):
         owned.direct.make_directory(f"{HOME}/{folder}")
     owned.direct.make_directory(f"{HOME}/spark/q/state/0")

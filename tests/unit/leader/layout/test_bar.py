@@ -21,16 +21,10 @@ def test_it_is_read_back(contender: str, until: int, by: str, reason: str) -> No
 @pytest.mark.parametrize(
     "name",
     [
-        "barred~",
-        "barred~a~1~b",
-        "barred~a~01~b~c",
-        "barred~a~-1~b~c",
-        "barred~a~1~b~c~d",
-        "barred~-a~1~b~c",
-        "barred~a~1~_0a~c",
-        "x~a~1~b~c",
+        "barred~", "barred~a~1~b", "barred~a~01~b~c", "barred~a~-1~b~c", "barred~a~1~b~c~d", "barred~-a~1~b~c",
+        "barred~a~1~_0a~c", "x~a~1~b~c",
     ],
-)
+)  # fmt: skip
 def test_a_strange_name_is_none_of_ours(name: str) -> None:
     assert Bar.parse(name) is None
 

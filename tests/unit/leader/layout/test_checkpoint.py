@@ -26,25 +26,12 @@ def test_zero_and_a_missing_number_differ() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "daily=4",
-        "daily=4~17",
-        "daily=4~17~1~~~~",
-        "daily=4~17~1~~~~~~",
-        "daily=04~17~1~~~~~",
-        "daily=4~0~1~~~~~",
-        "daily=4~17~0~~~~~",
-        "daily=4~17~01~~~~~",
-        "daily=4~17~10000~~~~~",
-        "daily=4~17~1~007~~~~",
-        "daily=4~17~1~~-1~~~",
-        "daily=4~17~1~~~~~_4f",
-        "daily=4~17~1~~~~~_zz",
-        "=4~17~1~~~~~",
-        "next=4~17~1~~~~~",
-        "daily=\u0664~17~1~~~~~",
-        f"daily={10**18}~17~1~~~~~",
+        "daily=4", "daily=4~17", "daily=4~17~1~~~~", "daily=4~17~1~~~~~~", "daily=04~17~1~~~~~", "daily=4~0~1~~~~~",
+        "daily=4~17~0~~~~~", "daily=4~17~01~~~~~", "daily=4~17~10000~~~~~", "daily=4~17~1~007~~~~",
+        "daily=4~17~1~~-1~~~", "daily=4~17~1~~~~~_4f", "daily=4~17~1~~~~~_zz", "=4~17~1~~~~~", "next=4~17~1~~~~~",
+        "daily=\u0664~17~1~~~~~", f"daily={10**18}~17~1~~~~~",
     ],
-)
+)  # fmt: skip
 def test_another_spelling_is_not_accepted(name: str) -> None:
     assert CheckpointEntry.parse(name) is None
 
@@ -74,15 +61,17 @@ def test_offsets_go_first_and_then_the_numbers() -> None:
     assert fit(Checkpoint("q" * 207, MAX_ID, MAX_ID, MOST)).metadata == NOTHING
 
 
-@pytest.mark.parametrize("query", ["q" * 208, "ä" * 100, "_" * 70])
-def test_a_query_whose_name_is_too_long_is_refused_at_its_first_batch(query: str) -> None:
-    with pytest.raises(InvalidName, match=r"The name of query '.*' is too long: .* 255 are allowed"):
+TOO_LONG = r"The name of query '.*' is too long: .* 255 are allowed"
+
+
+@pytest.mark.parametrize(
+    ("query", "says"), [("", "set queryName"), *((query, TOO_LONG) for query in ("q" * 208, "ä" * 100, "_" * 70))]
+)
+def test_a_query_without_a_name_or_with_one_that_is_too_long_is_refused_at_its_first_batch(
+    query: str, says: str
+) -> None:
+    with pytest.raises(InvalidName, match=says):
         fit(Checkpoint(query, 0, 1))
-
-
-def test_a_query_without_a_name_gets_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(InvalidName, match="set queryName"):
-        fit(Checkpoint("", 0, 1))
 
 
 @pytest.mark.parametrize(

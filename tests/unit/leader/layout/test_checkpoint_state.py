@@ -46,28 +46,16 @@ def test_a_record_is_read_back(state: CheckpointState) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"format": 1},
-        {"format": 3},
-        {"job": "payments"},
-        {"epoch": 0},
-        {"epoch": 10**10},
-        {"session_id": "x"},
-        {"next_id": 0},
-        {"next_id": -1},
-        {"next_id": 1.5},
-        {"next_id": 10**18},
-        {"latest": {"daily": {"batch": -1, "id": 1}}},
-        {"latest": {"daily": {"batch": "2", "id": 1}}},
-        {"latest": {"daily": {"batch": 2}}},
-        {"latest": {"daily": {"batch": 2, "id": 0}}},
+        {"format": 1}, {"format": 3}, {"job": "payments"}, {"epoch": 0}, {"epoch": 10**10}, {"session_id": "x"},
+        {"next_id": 0}, {"next_id": -1}, {"next_id": 1.5}, {"next_id": 10**18},
+        {"latest": {"daily": {"batch": -1, "id": 1}}}, {"latest": {"daily": {"batch": "2", "id": 1}}},
+        {"latest": {"daily": {"batch": 2}}}, {"latest": {"daily": {"batch": 2, "id": 0}}},
         {"latest": {"daily": {"batch": 2, "id": 1, "rows": -1}}},
         {"latest": {"daily": {"batch": 2, "id": 1, "state_bytes": 10**18}}},
-        {"latest": {"daily": {"batch": 2, "id": 1, "offsets": None}}},
-        {"latest": {"daily": 2}},
-        {"latest": []},
+        {"latest": {"daily": {"batch": 2, "id": 1, "offsets": None}}}, {"latest": {"daily": 2}}, {"latest": []},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_foreign_record_is_ignored(fields: dict[str, Any]) -> None:
     assert decode(json.dumps({**json.loads(written(GOOD)), **fields}).encode(), "orders") is None
 

@@ -96,9 +96,6 @@ def test_only_the_greeting_identifies_a_process() -> None:
         assert greeted_by(said) is None
 
 
-# --- notices
-
-
 RELEASED = Lease(8, Mode.RELEASED, 0, A, "", "a", "b")
 
 

@@ -30,9 +30,6 @@ LEASES = st.builds(
 )
 
 
-# --- the name
-
-
 @given(LEASES)
 def test_a_lease_is_read_back(lease: Lease) -> None:
     assert Lease.parse(lease.name) == lease
@@ -94,13 +91,10 @@ def test_a_sequence_that_no_job_reaches_is_not_believed() -> None:
         assert Lease.parse(replace(HDFS, sequence=sequence).name) is None
 
 
-def test_the_first_lease_is_free() -> None:
+def test_the_first_lease_is_free_and_a_request_is_the_next_entry() -> None:
     first = first_lease(A)
     assert (first.mode, first.sequence, first.ttl, first.successor) == (Mode.RELEASED, 0, 0.0, "")
     assert Lease.parse(first.name) == first
-
-
-def test_a_request_is_the_next_entry_and_changes_nothing_else() -> None:
     assert HDFS.asked_to("b") == replace(HDFS, sequence=2, successor="b", marks=1)
 
 

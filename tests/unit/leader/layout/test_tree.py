@@ -84,8 +84,6 @@ def test_the_remains_of_a_failed_creation_are_no_job(place: Place) -> None:
 
 
 class Uncleaned(FaultyFiles):
-    """Loses the answer to the first change, and cannot delete."""
-
     def __init__(self, place: Place) -> None:
         super().__init__(place.root)
         self.fates.append(LOST)

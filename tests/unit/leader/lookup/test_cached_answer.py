@@ -1,7 +1,6 @@
 """CachedAnswer with a fake ZooKeeper and a clock that the test sets: how long an answer is kept."""
 
 import random
-import threading
 from collections.abc import Callable
 from typing import cast
 
@@ -12,29 +11,21 @@ from leader.lookup.rate_limit import Jitter
 from leader.lookup.store_clients import Fallback, LookupContext, StoreClients
 from store.bounded import BoundedFiles
 from store.errors import DeadlineExceeded, NotSent
-from store.zookeeper import Connection, Event, Exists, Get, Kind, ZooKeeper
-from tests.unit.leader.grants import QUICK
+from store.zookeeper import Connection, Event, Exists, Get, Kind
+from tests.unit.leader.grants import QUICK, PlayedZooKeeper
+from tests.unit.leader.lookup.ticking import Hand
 
 AUDIT = 30.0
 
 
-class FakeZooKeeper:
-    """A ZooKeeper that can be disconnected."""
-
+class FakeZooKeeper(PlayedZooKeeper):
     def __init__(self) -> None:
-        self.state = Connection.CONNECTED
         self.watches: set[Callable[[Event], None]] = set()
         self.listeners: list[Callable[[Connection], None]] = []
         self.reads = 0
 
     def add_listener(self, listener: Callable[[Connection], None]) -> None:
         self.listeners.append(listener)
-
-    def start(self) -> None:
-        pass
-
-    def wait(self, timeout: float) -> None:
-        pass
 
     def call(self, operation: Exists | Get, timeout: float) -> None:
         if isinstance(operation, Get):
@@ -58,8 +49,6 @@ class FakeZooKeeper:
 
 
 class Asked:
-    """Counts how often it is asked."""
-
     def __init__(self) -> None:
         self.times = 0
         self.meanwhile: Callable[[], None] = lambda: None
@@ -71,22 +60,6 @@ class Asked:
         return self.times
 
 
-class Hand:
-    """A clock that the test sets."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        raise AssertionError(f"nobody waits here, for {event}, {seconds} s")
-
-
 @pytest.fixture
 def clock() -> Hand:
     return Hand()
@@ -94,7 +67,7 @@ def clock() -> Hand:
 
 def stores_of(zookeeper: FakeZooKeeper | None, clock: Hand) -> StoreClients:
     context = LookupContext(QUICK, AUDIT, clock, Jitter(random.Random(7)))  # noqa: S311
-    return StoreClients(context, cast(BoundedFiles, None), cast("ZooKeeper | None", zookeeper))
+    return StoreClients(context, cast(BoundedFiles, None), zookeeper.client if zookeeper is not None else None)
 
 
 def caching(

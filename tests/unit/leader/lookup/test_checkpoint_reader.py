@@ -5,13 +5,13 @@ import pytest
 from leader.errors import NoLeader, Unreadable
 from leader.layout import tree as job
 from leader.layout.checkpoint import Checkpoint, Metadata
-from leader.layout.names import LeaderDirectory
+from leader.layout.names import HISTORY, LeaderDirectory
 from leader.layout.tree import NOBODY
 from leader.lookup.checkpoint_reader import CheckpointReader
 from leader.lookup.reader import Reader
 from leader.timing import Timing
 from tests.unit.leader.faulty import Place
-from tests.unit.leader.samples import A, B
+from tests.unit.leader.samples import A, B, C
 
 FIRST, SECOND = LeaderDirectory(1, A), LeaderDirectory(2, B)
 
@@ -36,6 +36,10 @@ class Shown:
         for entry in entries:
             files.make_directory(f"{home}/{entry}")
         self._directory, self._entries = directory, list(entries)
+
+    def remember(self, directory: LeaderDirectory) -> None:
+        """Write a leadership into the history, which a claim takes along."""
+        self._place.direct.make_directory(f"orders/{self._directory.name}/{HISTORY}/{directory.name}~released~a")
 
     def told(self) -> tuple[int, int, dict[str, int]]:
         state = self.reader.checkpoint("orders")
@@ -63,6 +67,19 @@ def test_a_forgotten_claim_leaves_the_known_checkpoints(shown: Shown) -> None:
     shown.told()
     shown.show(FIRST, "next=8", "daily=3~1~1~~~~~")
     assert shown.told() == (1, 9, {"daily": 4})
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_another_claim_after_a_forgotten_one_leaves_them_as_well(shown: Shown, epoch: int) -> None:
+    """The reader has seen neither that claim's session nor, many times, any other than the one before."""
+    for _ in range(5):
+        shown.show(FIRST, "next=8", "daily=3~1~1~~~~~")
+        shown.told()
+    shown.remember(FIRST)
+    shown.show(SECOND, "next=9", "daily=4~1~1~~~~~")
+    shown.told()
+    shown.show(LeaderDirectory(epoch, C), "next=8", "daily=3~1~1~~~~~", "hourly=0~1~1~~~~~")
+    assert shown.told() == (epoch, 9, {"daily": 4, "hourly": 0})
 
 
 @pytest.mark.parametrize("epoch", [1, 2])

@@ -24,7 +24,6 @@ PACKAGES = str(Path(leader.__file__).parent.parent)
 
 
 def calls_of(reader: Reader) -> Counter[str]:
-    """Return the Python calls of the caller's thread during some lookups, by function."""
     counted: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, _: object) -> None:
@@ -42,8 +41,7 @@ def calls_of(reader: Reader) -> Counter[str]:
 
 
 def test_a_lookup_that_hears_nothing_new_parses_nothing_and_makes_few_calls(place: Place, grants: Grants) -> None:
-    grants.claim(FIRST)
-    grants.publish("a:1")
+    grants.lead(FIRST, "a:1")
     directory = grants.directory
     contact = ContactEntry(directory.epoch, directory.session_id, ContactAddress("127.0.0.1", 7, "0" * 32))
     place.direct.make_directory(f"{grants.record}/{contact.name}")

@@ -11,10 +11,10 @@ from msgspec import structs
 from leader.layout.information import LeaderInformation, Record, endpoint_entries
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
-from leader.lookup.hdfs_lookup import BACK_OFF_S, SHORT_DEADLINE_S, HdfsLookup
+from leader.lookup.hdfs_lookup import ANSWERED_LATELY_S, BACK_OFF_S, HdfsLookup, NoAnswer
 from leader.lookup.leader_view import LeaderView
 from leader.lookup.rate_limit import JOB_PAUSE_S, HdfsRateLimit, Jitter
-from leader.lookup.store_clients import LookupContext, StoreClients
+from leader.lookup.store_clients import SHORT_DEADLINE_S, LookupContext, StoreClients
 from store.bounded import BoundedFiles
 from store.errors import ConnectionLost, DeadlineExceeded, StoreError
 from store.outcome import Outcome
@@ -22,6 +22,18 @@ from tests.unit.leader.grants import QUICK
 from tests.unit.leader.samples import A
 
 SILENT = DeadlineExceeded("lookup was not answered in time.")
+
+
+class Sessions(StoreClients):
+    live = True
+
+    @property
+    def connected(self) -> bool:
+        return True
+
+    def session_lives(self, token: str, deadline: float) -> bool | None:
+        del token, deadline
+        return self.live
 
 
 class Hand:
@@ -40,7 +52,7 @@ class Hand:
         self.under_way: Callable[[], object] = lambda: None
         """Called before HDFS answers."""
         context = LookupContext(QUICK, 30.0, self, Jitter(random.Random(7)))  # noqa: S311
-        stores = StoreClients(context, cast(BoundedFiles, self), None)
+        self.sessions = stores = Sessions(context, cast(BoundedFiles, self), None)
         limit = HdfsRateLimit(self, JOB_PAUSE_S)
         self.view = LeaderView()
         self.lookup = HdfsLookup("orders", self.view, threading.Lock(), stores, limit, limit, context)
@@ -67,6 +79,12 @@ class Hand:
     def submit(self, name: str, operation: object, timeout: float, done: Callable[[Outcome[Any]], None]) -> None:
         done(self.outcome(name, operation, timeout))
 
+    def leads(self) -> tuple[Lease, LeaderInformation]:
+        """Let HDFS have a leader from now on, whose lease it alone attests."""
+        lease, information = Lease(5, Mode.HDFS, 600, A, "", "a"), LeaderInformation("orders", 1, A, {"rest": "a:1"})
+        self.record = Record(lease, endpoint_entries(information))
+        return lease, information
+
     def audit(self, at: float) -> LeaderInformation | None:
         """Audit at that time, and return the leader that the view has then."""
         self.at = at
@@ -84,16 +102,71 @@ def test_a_short_silence_is_no_evidence_against_hdfs(hand: Hand) -> None:
     """Found by the simulator: a look's last 44 ms were not enough, and the next one was told that no store answers."""
     assert hand.lookup.ask(2.0) is None
     hand.fails = SILENT
-    assert "not answered in time" in str(hand.lookup.ask(SHORT_DEADLINE_S / 2))
+    assert hand.lookup.ask(SHORT_DEADLINE_S / 2) is None, "it has answered lately, and its answer counts"
+    hand.at += ANSWERED_LATELY_S
+    assert hand.lookup.ask(SHORT_DEADLINE_S / 2) == NoAnswer(f"{SILENT}", silent=True)
+    assert not hand.lookup.is_silent, "the next question finds out"
     hand.fails, before = None, hand.at
     assert hand.lookup.ask(2.0) is None
-    assert (hand.at, hand.asked) == (before, 3), "it is asked at once"
+    assert (hand.at, hand.asked) == (before, 4), "it is asked at once"
+
+
+def test_that_no_time_is_left_to_ask_hdfs_says_nothing_about_it(hand: Hand) -> None:
+    assert hand.lookup.ask(0.0) == NoAnswer("there was no time left to ask it.")
+    assert hand.lookup.ask(2.0) is None
+    assert hand.lookup.ask(0.0) is None, "it has answered lately, and its answer counts"
+    hand.at += ANSWERED_LATELY_S
+    assert hand.lookup.ask(0.0) == NoAnswer("there was no time left to ask it.")
+    hand.fails = SILENT
+    assert hand.lookup.ask(2.0) == NoAnswer(f"{SILENT}", silent=True)
+    hand.at += 2 * BACK_OFF_S
+    for timeout in (0.0, SHORT_DEADLINE_S / 2):
+        found = hand.lookup.ask(timeout)
+        assert found is not None
+        assert found.silent, "it was asked for long enough a moment ago"
+
+
+def test_an_audit_shows_that_hdfs_answers_again(hand: Hand) -> None:
+    assert hand.lookup.ask(2.0) is None
+    hand.fails = SILENT
+    assert hand.lookup.ask(2.0) is not None
+    hand.fails = None
+    hand.audit(hand.at + 60.0)
+    hand.fails = SILENT
+    assert hand.lookup.ask(SHORT_DEADLINE_S / 2) is None
+
+
+def test_an_audit_that_is_too_old_for_the_view_is_made_again_soon(hand: Hand) -> None:
+    """Seed 520008108: a stranger's endpoints were told for 10 s, an audit interval, while HDFS answered."""
+    lease, information = hand.leads()
+    assert hand.lookup.ask(2.0) is None
+    forged = structs.replace(information, endpoints={"rest": "evil:1"}, version=information.version + 1)
+    hand.view.believe_unverified(forged, hand.at, hand.at)
+    assert hand.audit(hand.at) == forged, "the question may just have missed those endpoints"
+    hand.at += 2 * JOB_PAUSE_S
+    hand.record = Record(structs.replace(lease, sequence=6), endpoint_entries(information))
+    hand.lookup.audit_if_due()
+    assert hand.view.known is not None
+    assert hand.view.known.information == information
+
+
+def test_a_leader_that_is_found_dead_is_news(hand: Hand) -> None:
+    """Found by the simulator: HDFS was not asked for the next leader for as long as if nothing had happened."""
+    lease = Lease(7, Mode.ZOOKEEPER, 30_000, A, "cafe0123-1001", "a")
+    leads = LeaderInformation("orders", 1, A, {"rest": "a:1"})
+    hand.record = Record(lease, endpoint_entries(leads))
+    assert hand.lookup.ask(2.0) is None
+    hand.at += 5.0
+    hand.sessions.live = False
+    assert hand.lookup.ask(2.0) is None
+    assert hand.view.known is not None
+    assert hand.view.known.information is None
+    assert hand.lookup.ask(2.0) is None
+    assert hand.asked == 3, "HDFS is asked at once for the next leader"
 
 
 @pytest.mark.parametrize(("timeout", "error"), [(2.0, SILENT), (SHORT_DEADLINE_S / 2, ConnectionLost("It broke."))])
-def test_hdfs_is_left_alone_briefly_after_a_real_silence_or_an_error(
-    hand: Hand, timeout: float, error: StoreError
-) -> None:
+def test_hdfs_is_left_alone_briefly_after_silence_or_an_error(hand: Hand, timeout: float, error: StoreError) -> None:
     assert hand.lookup.ask(2.0) is None
     hand.fails = error
     assert hand.lookup.ask(timeout) is not None
@@ -134,9 +207,7 @@ def test_a_thread_without_a_token_waits_for_the_answer_to_another_thread(hand: H
 
 def test_a_leader_is_dead_only_if_its_lease_has_stood_for_its_whole_ttl_since_the_answer_came(hand: Hand) -> None:
     """It may have been renewed after the question was sent, and before the answer came."""
-    lease = Lease(5, Mode.HDFS, 600, A, "", "a")
-    information = LeaderInformation("orders", 1, A, {"rest": "a:1"})
-    hand.record = Record(lease, endpoint_entries(information))
+    lease, information = hand.leads()
 
     def slowly() -> None:
         hand.at += 0.5
@@ -156,9 +227,7 @@ def test_a_leader_is_dead_only_if_its_lease_has_stood_for_its_whole_ttl_since_th
 
 def test_an_audit_marks_a_leader_dead_whose_lease_was_not_renewed(hand: Hand) -> None:
     """Decision 27: nobody asks HDFS while a stranger keeps a dead leader's record in ZooKeeper, but audits do."""
-    lease = Lease(5, Mode.HDFS, 600, A, "", "a")
-    information = LeaderInformation("orders", 1, A, {"rest": "a:1"})
-    hand.record = Record(lease, endpoint_entries(information))
+    lease, information = hand.leads()
     ttl, first = lease.ttl * (1 + QUICK.drift), hand.at
     assert hand.lookup.ask(2.0) is None
     assert hand.audit(first + ttl - 0.01) == information
@@ -166,9 +235,7 @@ def test_an_audit_marks_a_leader_dead_whose_lease_was_not_renewed(hand: Hand) ->
 
 
 def test_an_audit_finds_a_leader_alive_whose_lease_was_renewed(hand: Hand) -> None:
-    lease = Lease(5, Mode.HDFS, 600, A, "", "a")
-    information = LeaderInformation("orders", 1, A, {"rest": "a:1"})
-    hand.record = Record(lease, endpoint_entries(information))
+    lease, information = hand.leads()
     ttl, first = lease.ttl * (1 + QUICK.drift), hand.at
     assert hand.lookup.ask(2.0) is None
     for renewal in (1, 2, 3):

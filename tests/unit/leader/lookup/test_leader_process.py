@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,39 +16,22 @@ from leader.lookup.rate_limit import JOB_BURST, JOB_PAUSE_S
 from leader.lookup.reader import Reader
 from leader.lookup.watch import SUCCESSOR_PAUSE_S
 from store.errors import NotSent
-from store.files import Entry
-from store.zookeeper import Connection, ZooKeeper
+from store.zookeeper import Connection
 from tests.unit.leader.faulty import Place
-from tests.unit.leader.grants import FIRST, LEASE, QUICK, SECOND, Grants
+from tests.unit.leader.grants import FIRST, LEASE, QUICK, SECOND, Grants, PlayedZooKeeper
 from tests.unit.leader.lookup.ticking import Ticking
 
 PROCESS = ContactAddress("127.0.0.1", 7, "0" * 32)
 
 
-class Away:
-    """A ZooKeeper that cannot be reached, until it can."""
-
-    def __init__(self) -> None:
-        self.state = Connection.SUSPENDED
-
-    def start(self) -> None:
-        pass
-
-    def wait(self, timeout: float) -> None:
-        pass
-
-    def add_listener(self, _: object) -> None:
-        pass
-
-    remove_listener = add_listener
+class Away(PlayedZooKeeper):
+    state = Connection.SUSPENDED
 
     def call(self, operation: Any, timeout: float) -> Any:
         raise NotSent(f"{operation}: no connection within {timeout} s.")
 
 
 class Followed:
-    """The processes that are followed."""
-
     def __init__(self) -> None:
         self.by: dict[ContactAddress, Callable[[ContactAddress], None]] = {}
 
@@ -69,26 +52,15 @@ class Outage:
     def __init__(self, place: Place, grants: Grants) -> None:
         self.place, self.grants = place, grants
         self.zookeeper, self.clock, self.processes, self.lists = Away(), Ticking(), Followed(), list[float]()
-        grants.claim(FIRST)
-        grants.publish("a:1")
+        grants.lead(FIRST, "a:1")
         self.write_contact(PROCESS)
+        dice = random.Random(7)  # noqa: S311
         self.reader = Reader(
-            place.files,
-            cast(ZooKeeper, self.zookeeper),
-            QUICK,
-            clock=self.clock,
-            rng=random.Random(7),  # noqa: S311
-            processes=self.processes,
+            place.files, self.zookeeper.client, QUICK, clock=self.clock, rng=dice, processes=self.processes
         )
         self.reader.rate_limit._unlimited = self.reader.verifications._unlimited = False
         self.looks: Iterator[Look] = self.reader.looks("orders", threading.Event(), 2.0)
-        listing = place.faulty.list
-
-        def count(path: str) -> list[Entry]:
-            self.lists.append(self.clock.at)
-            return listing(path)
-
-        place.faulty.list = count  # type: ignore[method-assign]
+        place.faulty.before_list = lambda _: self.lists.append(self.clock.at)
 
     def write_contact(self, contact: ContactAddress) -> None:
         directory = self.grants.directory
@@ -117,8 +89,7 @@ def test_the_next_leader_is_found_at_once_after_the_process_of_the_last_one_has_
     outage.processes.by[PROCESS](PROCESS)
     ended = outage.clock.at
     assert outage.look() == 1, "nobody has taken over yet"
-    outage.grants.claim(SECOND)
-    outage.grants.publish("b:1")
+    outage.grants.lead(SECOND, "b:1")
     while outage.look() == 1:
         pass
     assert outage.clock.at - ended <= 2 * 1.2 * SUCCESSOR_PAUSE_S
@@ -133,8 +104,7 @@ def test_a_look_in_the_middle_of_the_takeover_does_not_end_the_search(outage: Ou
     seized = replace(LEASE, sequence=6, owner=SECOND.session_id, mode=Mode.HDFS, attestation="")
     outage.place.direct.rename(f"{outage.grants.record}/{lease}", f"{outage.grants.record}/{seized.name}")
     assert outage.look() is None
-    outage.grants.claim(SECOND, replace(seized, sequence=7))
-    outage.grants.publish("b:1")
+    outage.grants.lead(SECOND, "b:1", replace(seized, sequence=7))
     while outage.look() != 2:
         pass
     assert outage.clock.at - ended <= 2 * 1.2 * SUCCESSOR_PAUSE_S
@@ -151,7 +121,7 @@ def test_hdfs_is_asked_seldom_if_no_leader_follows(outage: Outage) -> None:
     assert len(outage.lists) - len(soon) <= 50.0 / JOB_PAUSE_S, "and then as in any outage"
 
 
-def test_a_leader_is_followed_only_while_zookeeper_is_away(outage: Outage) -> None:
+def test_a_leader_is_followed_only_by_a_watch_and_while_zookeeper_is_away(outage: Outage) -> None:
     assert outage.look() == 1
     assert set(outage.processes.by) == {PROCESS}
     outage.zookeeper.state = Connection.CONNECTED
@@ -160,23 +130,18 @@ def test_a_leader_is_followed_only_while_zookeeper_is_away(outage: Outage) -> No
     outage.zookeeper.state = Connection.SUSPENDED
     outage.look()
     assert set(outage.processes.by) == {PROCESS}
+    outage.looks.close()  # type: ignore[attr-defined]
+    assert not outage.processes.by
 
 
 def test_the_next_leader_is_followed_in_place_of_the_last_one(outage: Outage) -> None:
     outage.look()
-    outage.grants.claim(SECOND)
-    outage.grants.publish("b:1")
+    outage.grants.lead(SECOND, "b:1")
     other = ContactAddress("127.0.0.1", 8, "1" * 32)
     outage.write_contact(other)
     while outage.look() == 1:
         pass
     assert set(outage.processes.by) == {other}
-
-
-def test_a_watch_that_ends_follows_nobody(outage: Outage) -> None:
-    outage.look()
-    outage.looks.close()  # type: ignore[attr-defined]
-    assert not outage.processes.by
 
 
 def test_a_report_about_another_process_changes_nothing(outage: Outage) -> None:

@@ -10,7 +10,7 @@ from msgspec import structs
 from leader.layout.information import LeaderInformation, Record, endpoint_entries
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
-from leader.lookup.answers import Snapshot, Source
+from leader.lookup.answers import Known, Snapshot, Source
 from leader.lookup.leader_view import LeaderView, Verdict
 from tests.unit.leader.samples import A, B, C
 
@@ -28,13 +28,10 @@ def record(known: LeaderInformation | None, mode: Mode = Mode.ZOOKEEPER) -> Reco
 
 
 class Told:
-    """A view, with short methods that merge answers into it."""
-
     def __init__(self) -> None:
         self.view = LeaderView()
 
     def zookeeper(self, epoch: int, session_id: str = A, version: int = 1, at: float = 1.0) -> bool:
-        """Merge ZooKeeper's record while HDFS cannot be asked."""
         return self.view.believe_unverified(information(epoch, session_id, version), at - 0.1, at)
 
     def files(
@@ -65,6 +62,11 @@ class Told:
         return self.view.merge_snapshot(Snapshot("orders", epoch, session_id, known, at, at + 3.0, verified))
 
     @property
+    def known(self) -> Known:
+        assert self.view.known is not None
+        return self.view.known
+
+    @property
     def version(self) -> tuple[int, str] | None:
         known = self.view.known
         return (known.epoch, known.session_id) if known else None
@@ -75,28 +77,23 @@ def told() -> Told:
     return Told()
 
 
-def test_nothing_is_known_at_first(told: Told) -> None:
-    assert told.view.known is None
+def test_a_granted_leader_that_has_not_confirmed_cannot_be_reached(told: Told) -> None:
+    at_first = told.view.known
+    assert at_first is None
+    assert told.files(5, published=False)
+    assert told.known.information is None
+    assert told.zookeeper(5, A), "it has confirmed since"
 
 
-def test_the_first_record_of_zookeeper_is_believed_but_not_verified(told: Told) -> None:
+def test_zookeepers_first_record_is_believed_and_hdfs_verifies_it(told: Told) -> None:
     assert told.zookeeper(4)
-    known = told.view.known
-    assert known is not None
+    known = told.known
     assert (known.source, known.verified, known.at) == (Source.ZOOKEEPER, False, 0.9)
     assert known.information == information(4)
-
-
-def test_hdfs_verifies(told: Told) -> None:
-    told.zookeeper(4)
     assert told.files(4)
-    known = told.view.known
-    assert known is not None
-    assert (known.source, known.verified) == (Source.HDFS, True)
+    assert (told.known.source, told.known.verified) == (Source.HDFS, True)
     assert told.zookeeper(4, at=20.0)
-    known = told.view.known
-    assert known is not None
-    assert (known.source, known.verified, known.at) == (Source.ZOOKEEPER, True, 19.9)
+    assert (told.known.source, told.known.verified, told.known.at) == (Source.ZOOKEEPER, True, 19.9)
 
 
 def verdict(told: Told, epoch: int, session_id: str = A, *, address: str = "a:1", version: int = 1) -> Verdict:
@@ -111,8 +108,7 @@ def test_a_record_of_zookeeper_is_believed_after_hdfs_has_said_the_same(told: To
     assert verdict(told, 4) is Verdict.UNVERIFIED
     told.files(4)
     assert verdict(told, 4) is Verdict.BELIEVED
-    assert told.view.known is not None
-    assert (told.view.known.source, told.view.known.at, told.view.known.verified) == (Source.ZOOKEEPER, 19.9, True)
+    assert (told.known.source, told.known.at, told.known.verified) == (Source.ZOOKEEPER, 19.9, True)
     for others in ({"epoch": 5, "session_id": B}, {"epoch": 4, "address": "evil:1"}, {"epoch": 4, "version": 2}):
         assert verdict(told, **others) is Verdict.UNVERIFIED
     for others in ({"epoch": 3}, {"epoch": 4, "session_id": B}):
@@ -129,8 +125,7 @@ def test_what_an_agent_could_not_verify_is_not_verified_by_zookeeper(told: Told)
 def test_what_was_believed_while_hdfs_was_silent_is_not_asked_about_by_every_lookup(told: Told) -> None:
     assert told.zookeeper(4)
     assert verdict(told, 4) is Verdict.BELIEVED
-    assert told.view.known is not None
-    assert not told.view.known.verified
+    assert not told.known.verified
 
 
 @pytest.mark.parametrize(("epoch", "session_id", "forged"), [(5, B, True), (4, B, True), (4, A, False), (3, B, False)])
@@ -139,23 +134,10 @@ def test_a_record_that_hdfs_refutes_is_believed_no_more(told: Told, epoch: int, 
     assert told.zookeeper(epoch, session_id) is not forged
 
 
-def test_a_higher_epoch_in_zookeeper_is_believed_if_hdfs_is_silent(told: Told) -> None:
-    told.files(4)
-    assert told.zookeeper(5, B)
-    assert told.version == (5, B)
-    assert told.view.known is not None
-    assert not told.view.known.verified
-
-
-def test_an_older_epoch_in_zookeeper_is_a_mismatch(told: Told) -> None:
+@pytest.mark.parametrize(("epoch", "session_id"), [(4, A), (5, C)], ids=["older", "another session"])
+def test_an_older_epoch_or_another_session_of_it_is_a_mismatch(told: Told, epoch: int, session_id: str) -> None:
     told.zookeeper(5, B)
-    assert not told.zookeeper(4)
-    assert told.version == (5, B)
-
-
-def test_the_same_epoch_under_another_session_is_a_mismatch(told: Told) -> None:
-    told.zookeeper(5, B)
-    assert not told.zookeeper(5, C)
+    assert not told.zookeeper(epoch, session_id)
     assert told.version == (5, B)
 
 
@@ -212,25 +194,10 @@ def test_a_supposed_forgery_counts_once_hdfs_says_it_too(told: Told) -> None:
     assert told.zookeeper(5, B, at=15.0)
 
 
-def test_hdfs_goes_forward(told: Told) -> None:
-    told.zookeeper(4)
-    assert told.files(6, C)
-    assert told.version == (6, C)
-    assert not told.zookeeper(4)
-
-
-def test_a_granted_leader_that_has_not_confirmed_cannot_be_reached(told: Told) -> None:
-    assert told.files(5, published=False)
-    assert told.view.known is not None
-    assert told.view.known.information is None
-    assert told.zookeeper(5, A), "it has confirmed since"
-
-
 def test_a_released_job_has_no_leader_even_if_its_mirror_is_still_there(told: Told) -> None:
     told.files(5)
     assert told.files(5, released=True)
-    assert told.view.known is not None
-    assert told.view.known.information is None
+    assert told.known.information is None
     assert not told.zookeeper(5, A, at=20.0), "HDFS wins, in both directions"
     assert told.files(5, started=21.0), "the next contender has seized the lease, and not claimed yet"
     assert not told.zookeeper(5, A, at=22.0)
@@ -242,9 +209,7 @@ def test_a_dead_leader_leads_no_more(told: Told) -> None:
     assert told.version is None
     told.files(5)
     told.view.mark_dead(11.0)
-    known = told.view.known
-    assert known is not None
-    assert (known.epoch, known.information, known.at) == (5, None, 11.0)
+    assert (told.known.epoch, told.known.information, told.known.at) == (5, None, 11.0)
 
 
 def test_older_endpoints_of_a_leader_that_was_found_dead_are_not_believed_again(told: Told) -> None:
@@ -263,13 +228,9 @@ def test_older_endpoints_of_a_leader_that_was_found_dead_are_not_believed_again(
     assert told.zookeeper(6, B, version=1, at=28.0), "the versions of an epoch are its own"
 
 
-# --- an agent's snapshot
-
-
 def test_a_snapshot_is_believed_as_zookeeper_is(told: Told) -> None:
     assert told.agent(5, at=1.0, verified=True)
-    known = told.view.known
-    assert known is not None
+    known = told.known
     assert (known.source, known.at, known.verified, known.information) == (Source.SNAPSHOT, 1.0, True, information(5))
     assert told.agent(6, B, at=2.0)
     assert not told.agent(5, at=3.0), "epochs do not go back"
@@ -291,11 +252,13 @@ def test_a_snapshot_does_not_override_later_answers(told: Told) -> None:
     assert told.agent(5, at=35.0)
 
 
-def test_a_verified_answer_stays_verified_when_an_agent_says_the_same(told: Told) -> None:
+def test_a_verified_answer_stays_verified_only_when_an_agent_says_the_same(told: Told) -> None:
     told.files(5)
     assert told.agent(5, at=20.0, verified=False)
-    assert told.view.known is not None
-    assert told.view.known.verified
+    assert told.known.verified
+    other = structs.replace(information(5), endpoints=MappingProxyType({"rest": "forged:1"}), version=2)
+    assert told.view.believe_unverified(other, 24.9, 25.0)
+    assert not told.known.verified, "HDFS has said something like it"
 
 
 def test_a_snapshot_without_a_leader_is_believed_and_not_learnt(told: Told) -> None:
@@ -331,6 +294,23 @@ def test_an_agent_with_a_newer_answer_of_hdfs_casts_doubt_on_the_view(told: Told
     assert not Told().view.contradicted_by(Snapshot("orders", 5, A, information(5), 2.0, 5.0, verified=True))
 
 
+def test_what_an_agent_casts_doubt_on_is_asked_of_hdfs_before_it_is_used_again(told: Told) -> None:
+    """An outage's forgery was used again without a question, when the agent that had HDFS's answer told of another."""
+    for epoch, session_id in ((5, B), (6, B)):
+        assert told.zookeeper(5, at=1.0), "HDFS is away"
+        told.agent(epoch, session_id, at=0.5, leads=False, verified=True)
+        told.agent(epoch, session_id, at=2.0, leads=False, verified=False)
+        assert told.view.merge_zookeeper(information(5), 2.9, 3.0) is Verdict.BELIEVED
+        told.agent(epoch, session_id, at=4.0, leads=False, verified=True)
+        assert told.view.merge_zookeeper(information(5), 4.9, 5.0) is Verdict.UNVERIFIED
+        assert told.zookeeper(5, at=6.0), "HDFS is away again"
+        assert told.view.merge_zookeeper(information(5), 6.9, 7.0) is Verdict.BELIEVED
+        told.agent(epoch, session_id, at=8.0, leads=False, verified=True)
+        assert told.files(5, started=9.0)
+        assert told.view.merge_zookeeper(information(5), 9.9, 10.0) is Verdict.BELIEVED
+        told.view = LeaderView()
+
+
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(["zookeeper", "files", "forged", "agent", "late agent"]),
@@ -343,9 +323,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_epochs_never_go_back_unless_they_were_never_claimed(
-    events: list[tuple[str, int, str, bool]],
-) -> None:
+def test_epochs_never_go_back_unless_they_were_never_claimed(events: list[tuple[str, int, str, bool]]) -> None:
     """In HDFS epochs grow; ZooKeeper lags, lies and comes late. Once verified, an epoch is never given up."""
     told, now, epoch, verified = Told(), 10.0, 1, 0
     sessions = {1: A}
@@ -372,18 +350,9 @@ def test_epochs_never_go_back_unless_they_were_never_claimed(
         assert kind == "files" or before is None or (after is not None and after[0] >= before[0])
 
 
-def test_verified_means_that_hdfs_said_the_same_not_something_like_it(told: Told) -> None:
-    told.files(5)
-    other = structs.replace(information(5), endpoints=MappingProxyType({"rest": "forged:1"}), version=2)
-    assert told.view.believe_unverified(other, 19.9, 20.0)
-    assert told.view.known is not None
-    assert not told.view.known.verified
-
-
 def test_a_read_of_hdfs_that_began_before_a_publication_does_not_undo_it(told: Told) -> None:
     assert told.zookeeper(3, version=1, at=1.0)
     assert told.zookeeper(3, version=2, at=5.0)
     assert not told.files(3, version=1, started=4.0)
-    assert told.view.known is not None
-    assert told.view.known.information == information(3, version=2)
+    assert told.known.information == information(3, version=2)
     assert told.files(3, version=1, started=6.0), "but a later read says that it never was"

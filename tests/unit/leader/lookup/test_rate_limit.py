@@ -1,7 +1,6 @@
 """Rate limits of HDFS, on a clock that the test sets."""
 
 import random
-import threading
 from itertools import pairwise
 
 import pytest
@@ -16,6 +15,7 @@ from leader.lookup.rate_limit import (
     JobRateLimit,
     TokenBucket,
 )
+from tests.unit.leader.lookup.ticking import Hand
 
 LONGEST = 10.0
 
@@ -51,6 +51,7 @@ def test_without_news_it_is_asked_less_and_less_often_and_not_less_than_that() -
 def test_an_answer_without_news_drops_the_saved_tokens() -> None:
     """Otherwise every host would begin an outage of ZooKeeper with that many questions in a row about every job."""
     assert asked(JobRateLimit(LONGEST), 2.0, news=False) == [0.0]
+    assert max(asked(JobRateLimit(0.1), 1.0, news=False)) > 0.85, "a short audit interval is kept"
 
 
 def test_news_raises_the_rate() -> None:
@@ -77,10 +78,6 @@ def test_a_limit_that_is_held_allows_nothing_before() -> None:
     assert limit.wait(7.0) == 0
 
 
-def test_a_short_audit_interval_is_kept() -> None:
-    assert max(asked(JobRateLimit(0.1), 1.0, news=False)) > 0.85
-
-
 def test_a_bucket_saves_no_more_than_its_burst() -> None:
     bucket = TokenBucket(rate=2.0, burst=3.0)
     assert bucket.wait(1000.0) == 0
@@ -90,22 +87,6 @@ def test_a_bucket_saves_no_more_than_its_burst() -> None:
     assert bucket.wait(5000.0) == pytest.approx(0.5)
     bucket.give_back()
     assert bucket.wait(5000.0) == 0
-
-
-class Hand:
-    """A clock that the test sets."""
-
-    def __init__(self) -> None:
-        self.at = 100.0
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        raise AssertionError(f"nobody waits here, for {event}, {seconds} s")
 
 
 def test_asking_for_the_wait_takes_no_token() -> None:

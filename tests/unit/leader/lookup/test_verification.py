@@ -2,24 +2,23 @@
 
 import threading
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from leader.errors import NoLeader, Unreachable
-from leader.layout.information import LeaderInformation, encode
+from leader.layout.information import LeaderInformation
 from leader.layout.names import LeaderDirectory
 from leader.layout.znodes import leader_path
-from leader.lookup.answers import Source
+from leader.lookup.answers import Snapshot, Source
 from leader.lookup.job_lookup import VERIFICATION_SHARE
 from leader.lookup.rate_limit import JOB_BURST, JOB_PAUSE_S, LEAST_ASKED
 from leader.lookup.reader import Reader
 from store.clock import now
-from store.errors import DeadlineExceeded, NotFound
-from store.files import Entry
-from store.zookeeper import Connection, ZooKeeper
-from tests.unit.leader.faulty import Place, in_threads
-from tests.unit.leader.grants import FIRST, QUICK, SECOND, Grants
+from store.errors import ConnectionLost, DeadlineExceeded, NotFound
+from tests.unit.leader.faulty import Place, hanging, in_threads
+from tests.unit.leader.grants import FIRST, QUICK, SECOND, Grants, PlayedZooKeeper, written
 from tests.unit.leader.lookup.ticking import Ticking
 from tests.unit.leader.samples import C
 
@@ -27,30 +26,13 @@ AUDIT_S = 30.0
 HIGHER = LeaderDirectory(4_000_000_000, C)
 
 
-class Copy:
-    """A ZooKeeper whose record the test writes."""
-
-    state = Connection.CONNECTED
-
+class Copy(PlayedZooKeeper):
     def __init__(self) -> None:
         self.record: bytes | None = None
         self.watchers: list[Any] = []
 
     def write(self, directory: LeaderDirectory, address: str, version: int = 1) -> None:
-        self.record = encode(
-            LeaderInformation("orders", directory.epoch, directory.session_id, {"rest": address}, version)
-        )
-
-    def start(self) -> None:
-        pass
-
-    def wait(self, timeout: float) -> None:
-        pass
-
-    def add_listener(self, _: object) -> None:
-        pass
-
-    remove_listener = add_listener
+        self.record = written(directory, address, version)
 
     def call(self, operation: Any, timeout: float) -> Any:
         del timeout
@@ -69,22 +51,15 @@ class Stores:
         self.place, self.grants = place, grants
         self.copy, self.clock, self.lists = Copy(), Ticking(), list[str]()
         self.reader = self.fresh_reader()
-        listing = place.faulty.list
-
-        def count(path: str) -> list[Entry]:
-            self.lists.append(path)
-            return listing(path)
-
-        place.faulty.list = count  # type: ignore[method-assign]
+        place.faulty.before_list = self.lists.append
         self.lead(FIRST, "a:1")
 
     def fresh_reader(self) -> Reader:
-        reader = Reader(self.place.files, cast(ZooKeeper, self.copy), QUICK, audit=AUDIT_S, clock=self.clock)
+        reader = Reader(self.place.files, self.copy.client, QUICK, audit=AUDIT_S, clock=self.clock)
         reader.rate_limit._unlimited = reader.verifications._unlimited = False  # as if it were a NameNode
         return reader
 
     def lead(self, directory: LeaderDirectory, address: str, version: int = 1) -> None:
-        """A leader publishes, first in HDFS and then in ZooKeeper."""
         if directory != self.grants.directory:
             self.grants.claim(directory)
         self.grants.publish(address, version)
@@ -127,9 +102,7 @@ FORGERIES = {
 
 @pytest.mark.parametrize("directory", FORGERIES.values(), ids=FORGERIES)
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "not fresh"])
-def test_a_forged_record_is_never_an_answer_while_hdfs_answers(
-    stores: Stores, directory: LeaderDirectory, fresh: bool
-) -> None:
+def test_a_forged_record_is_no_answer_while_hdfs_is_up(stores: Stores, directory: LeaderDirectory, fresh: bool) -> None:
     if not fresh:
         stores.answer()
     for version in range(2, 40):
@@ -190,9 +163,6 @@ def test_the_next_leader_is_verified_after_those_who_waited_for_it_have_asked_hd
     began = stores.clock.at
     assert stores.answer() == (2, "b:1", Source.ZOOKEEPER, True)
     assert stores.clock.at == began
-
-
-# --- HDFS is silent
 
 
 def test_without_hdfs_zookeepers_record_is_the_answer_and_says_that_it_is_not_verified(stores: Stores) -> None:
@@ -272,12 +242,9 @@ def test_hdfs_that_must_not_be_asked_is_not_silent(stores: Stores) -> None:
     assert stores.answer()[1] == "a:1"
 
 
-# --- who verifies
-
-
 def test_many_threads_and_watches_verify_a_record_once(stores: Stores) -> None:
-    stores.reader = Reader(stores.place.files, cast(ZooKeeper, stores.copy), QUICK)
-    stop = threading.Event()
+    stores.reader = Reader(stores.place.files, stores.copy.client, QUICK)
+    stop, all_ask = threading.Event(), threading.Event()
 
     def ask(number: int) -> Any:
         if number % 2:
@@ -285,13 +252,9 @@ def test_many_threads_and_watches_verify_a_record_once(stores: Stores) -> None:
         look = next(stores.reader.looks("orders", stop, 30))
         return look.answer.epoch if look.answer is not None else None
 
-    listing, all_ask = stores.place.faulty.list, threading.Event()
-
-    def wait(path: str) -> list[Entry]:
+    def until_all_ask(path: str) -> None:
+        stores.lists.append(path)
         all_ask.wait(30)
-        return listing(path)
-
-    stores.place.faulty.list = wait  # type: ignore[method-assign]
 
     def release() -> None:
         end = now() + 30
@@ -299,6 +262,7 @@ def test_many_threads_and_watches_verify_a_record_once(stores: Stores) -> None:
             stop.wait(0.001)
         all_ask.set()
 
+    stores.place.faulty.before_list = until_all_ask
     threading.Thread(target=release, daemon=True).start()
     assert in_threads(20, ask) == [1] * 20
     assert len(stores.lists) <= 2, "a thread may read ZooKeeper's record just after it was verified"
@@ -321,8 +285,12 @@ def test_a_watch_looks_again_when_a_new_record_may_be_verified(stores: Stores) -
     assert stores.clock.at - began <= 2 * JOB_PAUSE_S
 
 
-def test_the_age_of_a_look_counts_from_before_the_question(stores: Stores) -> None:
-    """An agent that is frozen while it asks would otherwise pass an old answer on as a fresh one."""
+def test_the_age_of_a_look_or_an_answer_counts_from_before_the_question(stores: Stores) -> None:
+    """An agent that is frozen while it asks would otherwise pass an old answer on as a fresh one.
+
+    Found by the simulator: a reader that was frozen in its question trusted the answer for two more seconds.
+    """
+    stores.answer()
     looks = stores.reader.looks("orders", threading.Event(), 2.0)
     call = stores.copy.call
 
@@ -332,6 +300,7 @@ def test_the_age_of_a_look_counts_from_before_the_question(stores: Stores) -> No
         return answer
 
     stores.copy.call = freeze  # type: ignore[method-assign]
+    assert stores.reader.leader("orders", 60.0).age == pytest.approx(20.0)
     for _ in range(2):  # the first look verifies, and the second one believes
         asked = stores.clock.at
         look = next(looks)
@@ -350,18 +319,112 @@ def test_the_age_of_a_look_that_a_watch_answers_counts_from_before_it_too(stores
     assert before < look.started <= before + 1.2
 
 
-def test_the_age_of_an_answer_counts_from_before_the_question(stores: Stores) -> None:
-    """Found by the simulator: a reader that was frozen in its question took the answer for new, and ZooKeeper for away.
-
-    So it trusted that answer for two more seconds, and an agent passed it on.
-    """
+def test_a_watch_asks_again_after_a_sleep(stores: Stores) -> None:
+    """Found by the simulator: an agent that woke up wrote its old answer as a new one, and as confirmed by HDFS."""
     stores.answer()
-    call = stores.copy.call
+    looks = stores.reader.looks("orders", threading.Event(), 2.0, every=1.0)
+    asked = [len(stores.copy.watchers) for _, _ in zip(range(3), looks, strict=False)]
+    assert asked[0] == asked[2], "while it is awake, no news is good news"
+    wait = stores.clock.wait
 
-    def freeze(operation: Any, timeout: float) -> Any:
-        answer = call(operation, timeout)
+    def sleep(event: threading.Event, seconds: float) -> bool:
+        stores.clock.wait = wait  # type: ignore[method-assign]
         stores.clock.sleep(20.0)
-        return answer
+        return wait(event, seconds)
 
-    stores.copy.call = freeze  # type: ignore[method-assign]
-    assert stores.reader.leader("orders", 60.0).age == pytest.approx(20.0)
+    stores.clock.wait = sleep  # type: ignore[method-assign]
+    stores.lead(SECOND, "b:1")
+    look = next(looks)
+    assert look.answer is not None
+    assert (look.answer.epoch, len(stores.copy.watchers)) == (2, asked[2] + 1)
+
+
+def test_a_lookup_with_little_time_does_not_wait_for_one_with_much(stores: Stores) -> None:
+    """HDFS is away: ZooKeeper could have been asked within the time that there was."""
+    stores.answer()
+    hangs, ends = threading.Event(), threading.Event()
+    stores.place.faulty.before_list = hanging(hangs, ends)
+    stores.lead(SECOND, "b:1")
+    patient = threading.Thread(target=stores.answer, args=(60.0,), daemon=True)
+    patient.start()
+    assert hangs.wait(30)
+    stores.clock.sleep(30.0)  # HDFS has not answered lately
+    assert stores.answer(1.0) == (2, "b:1", Source.ZOOKEEPER, False)
+    ends.set()
+    patient.join(30)
+
+
+class FromAnAgent:
+    def __init__(self, directory: LeaderDirectory, address: str, clock: Ticking) -> None:
+        self.snapshot: Snapshot | None = Snapshot(
+            "orders",
+            directory.epoch,
+            directory.session_id,
+            LeaderInformation("orders", directory.epoch, directory.session_id, {"rest": address}, 1),
+            clock.at,
+            clock.at + 3.0,
+            verified=False,
+        )
+
+    def find(self, job: str) -> Snapshot | None:
+        return self.snapshot if job == "orders" else None
+
+    def ask(self, job: str, timeout: float) -> Snapshot | None:
+        del job, timeout
+        return None
+
+    def subscribe(self, job: str, changed: threading.Event) -> None:
+        """Nothing is reported."""
+
+    unsubscribe = subscribe
+
+
+def test_what_an_agent_said_counts_while_hdfs_must_not_be_asked(stores: Stores) -> None:
+    """Both stores answer, so no lookup may be told that none does."""
+    stores.answer()
+    for version in range(2, 2 + JOB_BURST):  # no news: all tokens are used up
+        stores.copy.write(HIGHER, "evil:1", version)
+        stores.answer()
+    stores.lead(SECOND, "b:1")
+    stores.clock.sleep(0.2)  # HDFS has its own clock here
+    lookup = stores.reader._jobs["orders"]
+    agent = lookup._snapshots = FromAnAgent(SECOND, "b:1", stores.clock)
+    assert stores.answer() == (2, "b:1", Source.SNAPSHOT, False)
+    agent.snapshot, lists = None, len(stores.lists)
+    assert stores.answer()[:2] == (2, "b:1")
+    assert len(stores.lists) == lists
+
+
+@pytest.fixture
+def doubted(stores: Stores) -> Stores:
+    """A reader that took a forgery while HDFS was away; its agent has heard of HDFS meanwhile."""
+    stores.copy.write(HIGHER, "evil:1")
+    stores.place.faulty.unreachable = True
+    assert stores.answer()[1] == "evil:1"
+    stores.place.faulty.unreachable = False
+    stores.clock.sleep(20.0)
+    agent = FromAnAgent(FIRST, "a:1", stores.clock)
+    assert agent.snapshot is not None
+    agent.snapshot = replace(agent.snapshot, information=None, verified=True)
+    stores.reader._jobs["orders"]._snapshots = agent
+    return stores
+
+
+def test_a_forgery_of_an_outage_is_not_used_again_when_an_agent_has_heard_of_hdfs(doubted: Stores) -> None:
+    assert doubted.answer()[1] == "a:1"
+
+
+def test_nor_is_it_while_hdfs_must_not_be_asked(doubted: Stores) -> None:
+    doubted.reader.verifications._process._tokens = -1000.0
+    doubted.reader.verifications._process._filled_at = doubted.clock.at
+    with pytest.raises(Unreachable, match="often"):
+        doubted.answer()
+
+
+def test_nor_is_it_for_a_moment_when_zookeeper_is_lost(doubted: Stores) -> None:
+    def lost(operation: Any, timeout: float) -> Any:
+        raise ConnectionLost(f"{operation.path} within {timeout} s")
+
+    doubted.copy.call = lost  # type: ignore[method-assign]
+    doubted.reader._jobs["orders"]._watch_relied_on_at = doubted.clock.at  # a moment ago
+    assert doubted.answer()[1] == "a:1"

@@ -21,3 +21,11 @@ class Ticking:
         if not event.is_set():
             self.at += seconds
         return event.is_set()
+
+
+class Hand(Ticking):
+    def __init__(self) -> None:
+        self.at = self.began = 1000.0
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        raise AssertionError(f"nobody waits here, for {event}, {seconds} s")

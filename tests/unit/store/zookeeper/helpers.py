@@ -6,16 +6,16 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyspark
 from kazoo.client import KazooClient
 
-from store.clock import now
 from store.outcome import Outcome
 from store.zookeeper import Connection, Operation, ZooKeeper
+from tests.unit.ha.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -30,8 +30,6 @@ ASKED_S = 3.0  # session time-out: above the least that the servers here grant, 
 
 
 class Server:
-    """A ZooKeeper server of a test's own, to be hurt."""
-
     def __init__(self, home: Path, ports: list[tuple[int, int, int]], number: int = 1, *options: str) -> None:
         self.home = home
         self.hosts = f"127.0.0.1:{ports[number - 1][0]}"
@@ -41,15 +39,9 @@ class Server:
         self._data = home / "data"
         self._data.mkdir(parents=True)
         lines = [
-            "tickTime=500",
-            "initLimit=20",
-            "syncLimit=6",
-            "maxSessionTimeout=7000",
-            f"dataDir={self._data}",
-            "clientPortAddress=127.0.0.1",
-            f"clientPort={ports[number - 1][0]}",
-            "admin.enableServer=false",
-        ]
+            "tickTime=500", "initLimit=20", "syncLimit=6", "maxSessionTimeout=7000", f"dataDir={self._data}",
+            "clientPortAddress=127.0.0.1", f"clientPort={ports[number - 1][0]}", "admin.enableServer=false",
+        ]  # fmt: skip
         lines += options
         if len(ports) > 1:
             (self._data / "myid").write_text(str(number))
@@ -64,14 +56,9 @@ class Server:
         flags = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dreadonlymode.enabled=true"]
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         command = [
-            shutil.which("java") or "java",
-            *flags,
-            *self.properties,
-            "-cp",
-            str(jars),
-            main,
+            shutil.which("java") or "java", *flags, *self.properties, "-cp", str(jars), main,
             str(self.home / "zoo.cfg"),
-        ]
+        ]  # fmt: skip
         with (self.home / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -79,7 +66,7 @@ class Server:
         assert self._process is not None
         pid = self._process.pid
         self._process.send_signal(signal.SIGSTOP)
-        until(lambda: _stopped(f"/proc/{pid}/task"))
+        wait_until(lambda: _stopped(f"/proc/{pid}/task"))
 
     def resume(self) -> None:
         assert self._process is not None
@@ -97,8 +84,6 @@ class Server:
 
 
 class Heard:
-    """The callbacks, in order."""
-
     def __init__(self) -> None:
         self._lock = threading.Condition()
         self.all: list[Any] = []
@@ -132,14 +117,6 @@ def submit(zookeeper: ZooKeeper, operation: Operation[T], timeout: float) -> Out
 def _stopped(tasks: str) -> bool:
     """Whether each thread of a process is stopped: on a busy machine one of them may still answer for a moment."""
     return all(each.read_text().rpartition(")")[2].split()[0] == "T" for each in Path(tasks).glob("*/stat"))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """For what nobody tells us about: look again, after a while."""
-    deadline, nothing = now() + PATIENCE_S, threading.Event()
-    while not condition():
-        assert now() < deadline
-        nothing.wait(0.02)
 
 
 @contextlib.contextmanager

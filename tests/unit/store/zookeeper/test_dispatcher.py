@@ -7,7 +7,7 @@ from store.zookeeper.dispatcher import Dispatcher
 from tests.unit.store.zookeeper.helpers import PATIENCE_S, Heard
 
 
-def test_dispatcher_keeps_order_and_goes_on_after_a_failure(
+def test_it_keeps_order_and_goes_on_after_a_failure(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]

@@ -31,7 +31,7 @@ def test_nodes_are_closed_as_soon_as_zookeeper_is_told_who_creates(security: Sec
 
 
 def test_readers_may_read_and_nothing_else() -> None:
-    security = Security(auth="kerberos", readers="sasl:reports, digest:a:b=,world:anyone")
+    security = Security(auth="kerberos", acl="creator,sasl:reports, digest:a:b=,world:anyone")
     assert security.reader_ids() == [("sasl", "reports"), ("digest", "a:b="), ("world", "anyone")]
     creator, *readers = access_list(security) or []
     assert (creator.id.scheme, creator.perms) == ("auth", 31)
@@ -66,9 +66,7 @@ def test_a_file_of_another_form_is_refused_without_showing_it(tmp_path: Path, co
 
 
 @pytest.mark.parametrize(("shown", "messages"), [(logging.DEBUG, ["Sending a login to a:1"]), (logging.INFO, [])])
-def test_kazoos_log_is_for_debugging_and_shows_no_password(
-    caplog: pytest.LogCaptureFixture, shown: int, messages: list[str]
-) -> None:
+def test_kazoos_log_shows_no_password(caplog: pytest.LogCaptureFixture, shown: int, messages: list[str]) -> None:
     caplog.set_level(shown)
     QuietLog(logging.getLogger(__name__), {}).warning("Sending %s to %s", Auth(0, "digest", "alice:wonder"), "a:1")
     assert caplog.messages == messages

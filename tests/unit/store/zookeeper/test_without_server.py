@@ -11,7 +11,8 @@ from store.clock import now
 from store.zookeeper import Connection, Delete, Exists, Get, Sync, ZooKeeper, driver, handler
 from store.zookeeper.dispatcher import Dispatcher
 from store.zookeeper.security import Security
-from tests.unit.store.zookeeper.helpers import ASKED_S, LOST, PATIENCE_S, Heard, submit, until
+from tests.unit.ha.waiting import wait_until
+from tests.unit.store.zookeeper.helpers import ASKED_S, LOST, PATIENCE_S, Heard, submit
 
 
 def test_never_started() -> None:
@@ -38,7 +39,7 @@ def test_nobody_there() -> None:
     assert now() - started < PATIENCE_S / 2, "refused at once"
     assert zookeeper.wait(0.3) is LOST
     zookeeper.close()
-    until(lambda: threading.active_count() <= before)
+    wait_until(lambda: threading.active_count() <= before)
 
 
 def test_the_hook_is_told_of_every_operation_once() -> None:
@@ -89,7 +90,7 @@ def test_close_is_bounded_while_connecting(black_hole: int, monkeypatch: pytest.
     started = now()
     zookeeper.close(timeout=0.1)
     assert now() - started < 3
-    until(lambda: threading.active_count() <= before)  # once its own bound has passed
+    wait_until(lambda: threading.active_count() <= before)  # once its own bound has passed
 
 
 def test_a_server_that_talks_nonsense_is_tried_again() -> None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 
-from ha.drill.outcome import Check, Outcome, Report, Span
-from ha.drill.report.tables import Key
+from ha.drill.outcome import Check, DrillOutcome, Report, Span
 from ha.history.events import (
     Believed,
     Completed,
@@ -65,7 +64,6 @@ def _dice(*seed: object) -> Random:
 
 
 def history(story: Story) -> list[Event]:
-    """Return all events, in the order of time."""
     events = [*_contenders(story), *_lookups(story), *_batches(story), *_stores(story)]
     return sorted(events, key=lambda event: event.at)
 
@@ -157,14 +155,14 @@ def _stores(story: Story) -> Iterator[Event]:
     yield Fault(BEGAN + story.healed_at, "", "mended")
 
 
-def outcome(drill: str, story: Story, *, what: str, group: str = "kills", provider: str = "hybrid-ha") -> Outcome:
+def outcome(drill: str, story: Story, *, what: str, group: str = "kills", provider: str = "hybrid-ha") -> DrillOutcome:
     """A passed drill, with figures that roughly fit its history."""
     changes = story.takeover is not None
     takeover = {"takeover_seconds": story.takeover, "takeover_bound_seconds": 7.0} if story.takeover is not None else {}
     lookups = [event for event in history(story) if isinstance(event, LookedUp)]
     failed = sum(event.outcome == "unreachable" for event in lookups)
     wrong = 340.0 if story.twice else 0.0
-    return Outcome(
+    return DrillOutcome(
         drill=drill,
         title=f"{what[0].upper()}{what[1:]} while the job counts words; see who leads, what is read and what is lost.",
         group=group,
@@ -198,14 +196,14 @@ def outcome(drill: str, story: Story, *, what: str, group: str = "kills", provid
     )
 
 
-def skipped(drill: str, reason: str, group: str = "network") -> Outcome:
-    """A drill that was not run."""
+def skipped(drill: str, reason: str, group: str = "network") -> DrillOutcome:
     title = "Cut the leader off from everything, and see that its driver is stopped before the next one begins."
-    return Outcome(drill=drill, title=title, group=group, environment="containers", status="skipped", reason=reason)
+    return DrillOutcome(
+        drill=drill, title=title, group=group, environment="containers", status="skipped", reason=reason
+    )
 
 
-def report(*outcomes: Outcome) -> Report:
-    """A report of these."""
+def report(*outcomes: DrillOutcome) -> Report:
     return Report(
         version="0.1.0",
         when="2025-06-03T14:05:11+02:00",
@@ -213,15 +211,3 @@ def report(*outcomes: Outcome) -> Report:
         settings={"session_timeout": 6.0, "long_ttl": 60.0, "short_ttl": 6.0, "lookup_timeout": 2.0, "audit": 30.0},
         outcomes=list(outcomes),
     )
-
-
-def many_drills(number: int) -> tuple[Report, dict[Key, list[Event]]]:
-    """A number of drills with all their histories."""
-    outcomes, histories = [], {}
-    for seed in range(number):
-        takeover = None if seed % 3 == 0 else 0.4 + seed % 7
-        story = Story(seed=seed, seconds=62 + seed % 20, takeover=takeover, killed=seed % 2 == 0)
-        made = outcome(f"drill-{seed}", story, what="kill -9 of the leader", group=f"group {seed * 6 // number}")
-        outcomes.append(made)
-        histories[Key.of(made)] = history(story)
-    return report(*outcomes), histories

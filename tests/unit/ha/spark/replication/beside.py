@@ -9,11 +9,11 @@ from typing import Self, TypeVar, cast
 
 import pytest
 
-from ha.checkpoints import reading, trees
-from ha.checkpoints.names import CheckpointFiles
-from ha.checkpoints.reading import CheckpointReader
+from ha.checkpoints import checkpoint_reader, trees
+from ha.checkpoints.checkpoint_files import CheckpointFiles
+from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.trees import Tree
-from ha.spark.checkpoint_copy import copying
+from ha.spark.checkpoint_tools import copying
 from ha.spark.replication.replica import Replica, promotable
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout import tree as job_tree
@@ -36,8 +36,6 @@ class Killed(BaseException):
 
 
 class OneThread:
-    """An executor that does everything at once, in order."""
-
     def __init__(self, *_: object, **__: object) -> None:
         """Nothing is needed."""
 
@@ -48,20 +46,18 @@ class OneThread:
         return None
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Do it when it is asked for."""
         return iter([work(each) for each in items])
 
 
 def on_one_thread(put: Callable[[object, str, object], None]) -> None:
     """Do one after the other what the product does side by side, so that a seed is a run; ``put`` is a ``setattr``."""
-    for module in (trees, reading, copying):
+    for module in (trees, checkpoint_reader, copying):
         put(module, "ThreadPoolExecutor", OneThread)
     put(os, "fsync", bool)  # no power fails here
 
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do so in a test."""
     on_one_thread(monkeypatch.setattr)
 
 
@@ -79,7 +75,6 @@ class Stepping:
         self.uri = self._files.uri
 
     def call(self, name: str, operation: Callable[[Files], T], timeout: float) -> T:
-        """Do it at once."""
         del timeout
         self._happens(False)
         try:
@@ -88,11 +83,9 @@ class Stepping:
             self._happens(not name.endswith(UNSEEN))
 
     def at(self, path: str) -> str:
-        """Return a path's URI, as that of one store."""
         return f"{self.uri}/{path}".rstrip("/")
 
     def outcome(self, name: str, operation: Callable[[Files], T], timeout: float) -> Outcome[T]:
-        """Do it at once, and return how that went."""
         try:
             return Outcome(self.call(name, operation, timeout), None, 0.0, 0.0)
         except StoreError as error:
@@ -100,10 +93,7 @@ class Stepping:
 
 
 class Beside:
-    """One simulated Spark on a disk, its history, and a replicator beside it."""
-
     def __init__(self, root: Path, kind: str, random: Random) -> None:
-        """Nothing was written yet."""
         self.kind, self.random = kind, random
         self.source, self.root = root / "source", root / "replicas"
         self.source.mkdir()
@@ -127,14 +117,13 @@ class Beside:
         return cast("BoundedFiles", stepping)
 
     def step(self, times: int = 1) -> None:
-        """Let Spark write or delete so many files."""
         for _ in range(times):
             before = dict(self.spark.files)
             next(self.run)
             self._sync(before)
 
     def rewind(self) -> None:
-        """Put the query back to an older batch, as `ha restart --from` does: another directory has its name."""
+        """Put the query back to an older batch, as `ha job restart --from` does: another directory has its name."""
         saved = dict(self.saved)
         self.spark = SimulatedSpark(self.kind, self.random, files=saved, line=len(self.lines))
         self.spark.lineages = dict(self.saved_lineages)
@@ -145,7 +134,6 @@ class Beside:
         self._sync({})
 
     def save(self) -> None:
-        """Remember this moment, to go back to."""
         self.saved, self.saved_lineages = dict(self.spark.files), dict(self.spark.lineages)
 
     def _sync(self, before: dict[str, bytes]) -> None:
@@ -158,7 +146,6 @@ class Beside:
                 self.lines[-1].setdefault(path, set()).add(data)
 
     def round(self, replica: Replica | None, kill_at: int | None, steps_between: int) -> Replica | None:
-        """Make one round; returns the replica if the replicator lives on."""
         self.kill_at, self.steps_between = kill_at, steps_between
         stepping = self._bounded(Stepping(self.root, self._happens))
         directory = FencedDirectory(stepping, JOB, self.directory.leader, 1.0)
@@ -230,10 +217,8 @@ class Beside:
         return lines
 
     def present(self) -> set[str]:
-        """Return the files of the replica."""
         home = self.root / self.directory.at(f"spark/{QUERY}")
         return {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
 
     def names(self) -> CheckpointFiles:
-        """Return the names of the replica."""
         return CheckpointFiles(Tree(self._bounded(self._quiet), self.directory.at(f"spark/{QUERY}")).listing())

@@ -81,11 +81,7 @@ def test_a_second_mark_changes_nothing(replica: FencedDirectory) -> None:
 
 @pytest.mark.parametrize("times", [marks.LOOKS - 1, marks.LOOKS])
 def test_a_replica_whose_leader_changes_is_looked_for_again(
-    there: BoundedFiles,
-    job: FencedDirectory,
-    replica: FencedDirectory,
-    monkeypatch: pytest.MonkeyPatch,
-    times: int,
+    there: BoundedFiles, job: FencedDirectory, replica: FencedDirectory, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     marks.mark(replica)
     real, left = JobAdmin.directory, iter(range(times))

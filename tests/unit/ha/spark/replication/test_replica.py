@@ -31,13 +31,13 @@ def test_it_is_promotable_wherever_the_replicator_is_killed(kind: str, tmp_path:
     assert not list((tmp_path / "replicas").glob("*/*/copying/*/parts/*")), "a killed round has left nothing"
 
 
-@pytest.mark.parametrize(("at_once", "most"), [(0, 1), (replica_module.AT_ONCE, 8)])
+@pytest.mark.parametrize(("at_once", "most"), [(0, 1), (replica_module.AT_ONCE, 10)])
 def test_a_short_round_is_copied_beside_the_replica_and_a_long_one_file_by_file(
     at_once: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replica_module, "AT_ONCE", at_once)
     found = []
-    for kill_at in range(62, 150, 8):
+    for kill_at in range(62, 220, 5):
         (place := tmp_path / f"{kill_at}").mkdir()
         beside = Beside(place, HDFS, Random(2))  # noqa: S311
         beside.step(60)
@@ -89,7 +89,6 @@ def test_a_file_that_is_gone_ends_the_round_and_a_new_one_begins(tmp_path: Path)
 
 
 def level(beside: Beside) -> None:
-    """Replicate until all is there."""
     replica = None
     for _ in range(3):
         replica = beside.round(replica, None, 0)

@@ -15,7 +15,7 @@ from ha.spark.savepoints import taking
 from ha.spark.savepoints.manifest import Manifest
 from ha.spark.savepoints.places import opened, own
 from ha.spark.savepoints.restoring import complete, decide, restored, stage
-from ha.spark.savepoints.taking import Wanted, take
+from ha.spark.savepoints.taking import WantedSavepoint, take
 from ha.spark.supervision.states import Graph, GraphQuery
 from leader.errors import Fenced, InvalidName
 from leader.job.cleanup import Cleanup
@@ -26,12 +26,10 @@ from store.errors import AlreadyExists, Conflict, Invalid
 from tests.unit.ha.checkpoints.simulated_spark import HDFS, ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.checkpoints.test_inputs import OLD, on_hdfs
-from tests.unit.ha.spark.checkpoint_copy.place import Place, checkpoint
-from tests.unit.ha.spark.checkpoint_copy.test_exporting import after
+from tests.unit.ha.spark.checkpoint_tools.place import Place, checkpoint
+from tests.unit.ha.spark.checkpoint_tools.test_exporting import after
 
-pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
-
-GRAPH = Graph("region", [GraphQuery("clean", [], ["rows"], 0), GraphQuery("sums", ["rows"], [], 0)])
+GRAPH = Graph([GraphQuery("clean", [], ["rows"], 0), GraphQuery("sums", ["rows"], [], 0)])
 
 
 class Died(BaseException):
@@ -53,8 +51,11 @@ class Job:
     def read(self, query: str) -> dict[str, bytes]:
         return self.place.read(self.place.below(self.leadership.path(f"{SPARK}/{query}")))
 
-    def take(self, where: str, go_on: Callable[[], object] = bool, *, stopped: bool = False) -> Manifest:
-        return take(self.stores, self.leadership.own, Wanted("7", where, "me", stopped), go_on, self.said.append)
+    def take(
+        self, where: str, go_on: Callable[[], object] = bool, *, stopped: bool = False, partial: bool = False
+    ) -> Manifest:
+        wanted = WantedSavepoint("7", where, "me", stopped, partial)
+        return take(self.stores, self.leadership.own, wanted, go_on, self.said.append)
 
     def stage(self, where: str, *, discard_newer: bool = False) -> Manifest:
         return stage(self.stores, self.leadership.own, where, bool, discard_newer=discard_newer)
@@ -89,14 +90,12 @@ def job(near: Place) -> Iterator[Job]:
 
 @pytest.fixture
 def quick(local: Place) -> Iterator[Job]:
-    """The same on this host's own files alone."""
     for made in led(local):
         yield with_queries(made)
 
 
 @pytest.fixture
 def other(quick: Job) -> Iterator[Job]:
-    """Another job, without a query."""
     yield from led(quick.place, "returns")
 
 
@@ -107,7 +106,6 @@ def with_queries(job: Job) -> Job:
 
 
 def commits(job: Job, query: str, batch: int) -> None:
-    """The query commits a batch."""
     before, home = job.read(query), job.place.below(job.leadership.path(f"{SPARK}/{query}"))
     files = {path: data for path, data in checkpoint(batch).items() if before.get(path) != data}
     for path in files.keys() & before.keys():
@@ -115,6 +113,7 @@ def commits(job: Job, query: str, batch: int) -> None:
     job.write(query, files)
 
 
+@pytest.mark.slow
 def test_a_savepoint_is_complete_and_says_what_it_is(job: Job) -> None:
     manifest = job.take(job.outside("a"))
     saved = job.place.read("outside/a")
@@ -123,11 +122,12 @@ def test_a_savepoint_is_complete_and_says_what_it_is(job: Job) -> None:
     assert {query.name: query.batch for query in manifest.queries} == {"clean": 3, "sums": 1}
     assert (manifest.job, manifest.epoch, manifest.id, manifest.by) == ("orders", 1, "7", "me")
     assert (manifest.files, manifest.bytes) == (len(saved), sum(map(len, saved.values())))
-    assert {query.id for query in manifest.queries} == {"b0b0"}
+    assert {query.id for query in manifest.queries} == {"b0-b0-b0-b0-b0"}
     assert job.place.names("outside") == {"a"}, "nothing else is left there"
     assert job.said[-1].startswith(f"It has copied {len(saved)} of {len(saved)} files, ")
 
 
+@pytest.mark.slow
 def test_a_savepoint_says_which_query_reads_another_file_system(quick: Job) -> None:
     quick.write("daily", on_hdfs(until_batch(HDFS, 2)).files)
     manifest = quick.take(quick.outside("a"))
@@ -140,9 +140,7 @@ def test_a_savepoint_says_which_query_reads_another_file_system(quick: Job) -> N
 @pytest.mark.parametrize(
     ("kind", "state"), [(HDFS, "unknown provider, format 1"), (ROCKSDB_IDS, "unknown provider, format 2")]
 )
-def test_it_says_which_operators_a_query_has_and_none_where_their_metadata_are_missing(
-    quick: Job, kind: str, state: str
-) -> None:
+def test_it_says_which_operators_a_query_has_if_metadata_are_there(quick: Job, kind: str, state: str) -> None:
     files = until_batch(kind, 2).files
     quick.write("named", files)
     quick.write("unnamed", {path: data for path, data in files.items() if path != "state/0/_metadata/metadata"})
@@ -158,9 +156,7 @@ def test_a_savepoint_without_a_place_is_one_of_the_jobs_own(quick: Job) -> None:
     assert [name for name, _ in own(quick.stores, quick.leadership.own)] == ["7"]
 
 
-def test_a_writer_is_waited_for_and_its_batch_is_part_of_the_savepoint(
-    quick: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_is_waited_for_and_its_batch_is_in_the_savepoint(quick: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     quick.leadership.graph.put(msgspec.json.encode(GRAPH))
     pauses: list[float] = []
 
@@ -177,7 +173,7 @@ def test_a_writer_is_waited_for_and_its_batch_is_part_of_the_savepoint(
 
 
 def test_a_stopped_query_keeps_the_batch_that_it_has_begun(quick: Job) -> None:
-    begun = {"offsets/4": after(4)["offsets/4"], "sources/0/4": b"v1\n{}"}
+    begun = {"offsets/4": after(4)["offsets/4"], "sources/0/4": after(4)["sources/0/4"]}
     quick.place.direct.delete(quick.place.below(quick.leadership.path(f"{SPARK}/clean/offsets/4")))
     quick.write("clean", begun)
     manifest = quick.take(quick.outside("a"), stopped=True)
@@ -210,6 +206,7 @@ def test_a_savepoint_that_fails_or_is_given_up_leaves_nothing_and_harms_nothing(
     assert {query: quick.read(query) for query in before} == before
 
 
+@pytest.mark.slow
 def test_what_a_dead_sidecar_has_left_among_the_jobs_own_is_deleted_by_the_next_savepoint(quick: Job) -> None:
     quick.place.write(quick.place.below(quick.leadership.path(f"{SAVEPOINTS}/_saving-3/parts")), {"x": b"half"})
     assert own(quick.stores, quick.leadership.own) == []
@@ -224,18 +221,21 @@ def test_a_place_that_is_taken_is_refused(quick: Job) -> None:
             quick.take(where)
 
 
+@pytest.mark.slow
 def test_a_job_without_a_batch_has_nothing_to_save(other: Job) -> None:
     with pytest.raises(Invalid, match="has completed a batch"):
         other.take("7")
     assert other.names(SAVEPOINTS) == set()
 
 
+@pytest.mark.slow
 def test_a_batch_that_cannot_be_continued_is_not_saved(quick: Job) -> None:
     quick.place.direct.delete(quick.place.below(quick.leadership.path(f"{SPARK}/clean/state/0/0/2.delta")))
     with pytest.raises(Invalid, match=r"Batch 3 of query clean cannot be continued.*state/0/0/2.delta"):
         quick.take("7")
 
 
+@pytest.mark.slow
 def test_a_fenced_leader_shows_no_savepoint(quick: Job) -> None:
     home = quick.place.below(quick.leadership.directory)
 
@@ -257,6 +257,7 @@ def _exists(job: Job, home: str) -> bool:
     return "_saving-7" in names
 
 
+@pytest.mark.slow
 def test_neither_a_cleanup_nor_an_emptied_trash_touches_a_savepoint(quick: Job) -> None:
     quick.take("7")
     for status in (Status.RUNNING, Status.FINISHED):
@@ -274,23 +275,21 @@ def test_a_savepoint_is_disposed_of_and_nothing_else_is(quick: Job) -> None:
     quick.take(quick.outside("a"))
     for where in ("7", quick.outside("a")):
         with opened(quick.stores, quick.leadership.own, where) as place:
-            assert place.dispose().id == "7"
+            assert place.dispose("orders").id == "7"
             with pytest.raises(Invalid, match="There is no savepoint"):
-                place.dispose()
+                place.dispose("orders")
     assert (quick.names(SAVEPOINTS), quick.place.names("outside")) == (set(), set())
     quick.place.write("outside/b", {"precious": b"data"})
     with opened(quick.stores, None, quick.outside("b")) as place, pytest.raises(Invalid, match="no savepoint"):
-        place.dispose()
+        place.dispose("orders")
     assert quick.place.names("outside") == {"b"}
 
 
+@pytest.mark.slow
 def test_a_name_is_no_place_without_a_job_and_none_begins_with_an_underscore(quick: Job) -> None:
     for where, kind in (("7", Invalid), (quick.outside("_a"), Invalid), ("../7", InvalidName), ("s3://a/b", Invalid)):
         with pytest.raises(kind), opened(quick.stores, None, where):
             pass
-
-
-# --- starting from it
 
 
 def test_another_job_starts_from_it(quick: Job, other: Job) -> None:
@@ -314,7 +313,7 @@ def test_a_job_with_nothing_newer_is_put_back_and_its_outputs_stay(quick: Job) -
     assert quick.names("out") == {"rows-1"}
 
 
-@pytest.mark.parametrize("newer", ["batch", "query", "id"])
+@pytest.mark.parametrize("newer", ["batch", "query", "id", "odd name"])
 def test_a_job_that_has_done_more_is_put_back_only_on_demand_and_that_can_be_undone(quick: Job, newer: str) -> None:
     quick.place.write(quick.place.below(quick.leadership.path("out/rows-1/ready/4")), {"x": b"1"})
     quick.take("7")
@@ -322,8 +321,10 @@ def test_a_job_that_has_done_more_is_put_back_only_on_demand_and_that_can_be_und
         commits(quick, "clean", 4)
     elif newer == "query":
         quick.write("extra", checkpoint(0))
+    elif newer == "odd name":
+        quick.write("orders v2", checkpoint(0))
     else:
-        quick.write("clean", {"metadata": b'{"id":"a1a1"}'})
+        quick.write("clean", {"metadata": b'{"id":"a1-a1-a1-a1-a1"}'})
     before = {query: quick.read(query) for query in quick.names(SPARK)}
     with pytest.raises(Conflict, match="--discard-newer"):
         quick.stage("7")
@@ -361,7 +362,6 @@ def test_a_leader_that_dies_halfway_leaves_it_to_the_next_one(quick: Job) -> Non
 
 
 def _let_die(patch: pytest.MonkeyPatch, directory: FencedDirectory, after: int) -> None:
-    """Have the process die before the change that follows so many."""
     done: list[str] = []
 
     def dying(name: str) -> Callable[..., object]:
@@ -391,3 +391,41 @@ def test_what_is_no_savepoint_or_not_whole_is_not_started_from(quick: Job, other
     with pytest.raises(Invalid, match="no savepoint"):
         other.stage(quick.outside("a"))
     assert other.names(SPARK) == set()
+
+
+def test_a_query_without_a_batch_is_waited_for(quick: Job) -> None:
+    first = {path: data for path, data in after(0).items() if path != "commits/0"}
+    quick.write("late", first)
+
+    def go_on() -> None:
+        if any("first batch of late" in each for each in quick.said):
+            quick.write("late", {"commits/0": after(0)["commits/0"]})
+
+    manifest = quick.take(quick.outside("a"), go_on)
+    assert "late" in {each.name for each in manifest.queries}
+    assert manifest.left_out == []
+
+
+def test_a_query_without_a_batch_is_left_out_on_demand_and_named(quick: Job) -> None:
+    quick.write("late", {"metadata": after(0)["metadata"]})
+    manifest = quick.take(quick.outside("a"), partial=True)
+    assert manifest.left_out == ["late"]
+    assert manifest.said.endswith("; without late: no batch was complete, or no tool knows the name")
+    assert quick.take(quick.outside("b"), stopped=True).left_out == ["late"], "nobody can wait for it"
+
+
+@pytest.mark.slow
+def test_a_checkpoint_whose_name_no_tool_knows_is_not_left_out_in_silence(quick: Job) -> None:
+    quick.write("orders v2", checkpoint(0))
+    with pytest.raises(Invalid, match=r"'orders v2' cannot be the name of a query .* --partial leaves it out"):
+        quick.take(quick.outside("a"))
+    assert quick.take(quick.outside("a"), partial=True).left_out == ["orders v2"]
+    assert quick.take(quick.outside("b"), stopped=True).left_out == ["orders v2"], "the job has ended for this"
+
+
+def test_a_damaged_savepoint_is_not_started_from(quick: Job, other: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ha.checkpoints.verify.AGAIN_S", 0.0)
+    quick.take(quick.outside("a"))
+    quick.place.write(f"outside/a/{SPARK}/clean", {"metadata": b""})
+    with pytest.raises(Invalid, match=r"is damaged: query clean, metadata: It is damaged. It is empty."):
+        other.stage(quick.outside("a"))

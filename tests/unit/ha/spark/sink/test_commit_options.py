@@ -7,7 +7,7 @@ import pytest
 from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
 from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
 from ha.spark.sink import commit_options
-from ha.spark.sink.commit_options import Imported, checkpoint_of, commit_of
+from ha.spark.sink.commit_options import Imported, commit_of
 from ha.spark.sink.options import options_of
 from leader.errors import InvalidSettings
 
@@ -65,7 +65,7 @@ def test_delays(text: str, seconds: float) -> None:
     ("given", "says"),
     [
         ({"trigger": "daily"}, "no trigger 'daily': choose process-time or partition-time"),
-        ({"delay": "soon"}, r"delay 'soon' is no duration, such as 1 h\."),
+        ({"delay": "soon"}, r"is 'soon': give 0 or more seconds, or a duration such as 1 h\."),
         ({"delay": "-1 s"}, "give 0 or more seconds"),
         ({"policy.kind": "metastore,success-file"}, r"without a Spark session, .* use ha\.spark\.Output for that"),
         ({"policy.kind": "mail"}, "has no 'mail': choose success-file or custom"),
@@ -99,15 +99,3 @@ def test_what_a_query_with_a_name_gets() -> None:
     made = options_of({"path": "/out", "partitionBy": "day", "queryName": "q", **SUCCESS}, LEADER)
     assert (made.commit, made.checkpoint) == (PartitionCommit(policy=("success-file",)), "spark/q")
     assert hash(made) == hash(options_of({"path": "/out", "partitionBy": "day", "queryName": "q", **SUCCESS}, LEADER))
-    assert options_of({"path": "/out", "partitionBy": "day"}, LEADER).checkpoint == ""
-
-
-def test_where_the_checkpoint_is() -> None:
-    assert checkpoint_of({"checkpointlocation": f"{LEADER}/spark/x/"}, LEADER) == "spark/x"
-    assert checkpoint_of({"checkpointlocation": "/ha/orders/leader/spark/x", "queryname": "q"}, LEADER) == "spark/x"
-
-
-@pytest.mark.parametrize("given", [{}, {"checkpointlocation": "/tmp/x", "queryname": "q"}])  # noqa: S108
-def test_a_checkpoint_elsewhere_is_refused(given: dict[str, str]) -> None:
-    with pytest.raises(InvalidSettings, match="needs the query's checkpoint below the leader directory"):
-        checkpoint_of(given, LEADER)

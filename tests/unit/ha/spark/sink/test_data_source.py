@@ -13,10 +13,9 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from ha.spark.sink.data_source import HaSink, check_version
+from ha.spark.sink.data_source import HaSink, check_schema, check_version
 from ha.spark.sink.leader_home import LeaderHome
 from ha.spark.sink.options import SinkOptions
-from ha.spark.sink.schema import check_schema
 from leader.errors import InvalidSettings, NotLeader
 
 LINES = StructType().add("line", StringType()).add("day", IntegerType())
@@ -27,7 +26,7 @@ class Led(HaSink):
 
 
 def options(kind: str = "parquet", *columns: str) -> SinkOptions:
-    return SinkOptions("file:///out", kind, columns, "output", "none")
+    return SinkOptions("file:///out", kind, columns, "output", "none", "spark/q")
 
 
 def test_it_is_found_by_its_module() -> None:
@@ -37,7 +36,7 @@ def test_it_is_found_by_its_module() -> None:
 
 
 def test_a_writer_knows_where_tasks_write() -> None:
-    made = Led({"path": "/x/out"}).streamWriter(LINES, overwrite=False)
+    made = Led({"path": "/x/out", "queryName": "q"}).streamWriter(LINES, overwrite=False)
     assert made._rows.startswith("file:///x/jobs/orders/leader/out/output-")  # type: ignore[attr-defined]
 
 
@@ -49,42 +48,33 @@ def test_without_a_leader_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_while_the_job_settles_no_batch_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("HA_SETTLE", f"{tmp_path}/settle")
-    source = Led({"path": "/x/out"})
+    source = Led({"path": "/x/out", "queryName": "q"})
     with open(f"{tmp_path}/settle.settling", "w"):  # noqa: PTH123
         with pytest.raises(NotLeader, match="the job is being stopped"):
-            Led({"path": "/x/out"})
+            Led({"path": "/x/out", "queryName": "q"})
         source.streamWriter(LINES, overwrite=False)  # what was begun is committed
 
 
-def test_complete_mode_is_refused() -> None:
-    with pytest.raises(InvalidSettings, match=r"choose outputMode\('append'\) or 'update', not 'complete'"):
-        Led({"path": "/x/out"}).streamWriter(LINES, overwrite=True)
-
-
-def test_a_write_without_a_stream_is_refused() -> None:
-    with pytest.raises(InvalidSettings, match=r"use df\.writeStream"):
-        Led({"path": "/x/out"}).writer(LINES, overwrite=False)
-
-
-def test_an_output_that_no_rename_leads_to() -> None:
-    with pytest.raises(InvalidSettings, match="choose a directory"):
-        Led({"path": "hdfs://names:1/out"}).streamWriter(LINES, overwrite=False)
-
-
-@pytest.mark.parametrize("version", ["4.1.0", "4.2.1.dev0", "5.0.0"])
-def test_versions_that_have_what_it_needs(version: str) -> None:
-    check_version(version)
+@pytest.mark.parametrize(
+    ("path", "writer", "overwrite", "says"),
+    [
+        ("/x/out", "streamWriter", True, r"choose outputMode\('append'\) or 'update', not 'complete'"),
+        ("/x/out", "writer", False, r"use df\.writeStream"),
+        ("hdfs://names:1/out", "streamWriter", False, "choose a directory"),
+    ],
+    ids=["complete mode", "no stream", "no rename leads there"],
+)
+def test_what_cannot_be_written_is_refused(path: str, writer: str, *, overwrite: bool, says: str) -> None:
+    with pytest.raises(InvalidSettings, match=says):
+        getattr(Led({"path": path, "queryName": "q"}), writer)(LINES, overwrite=overwrite)
 
 
 @pytest.mark.parametrize("version", ["3.5.9", "4.0.5"])
-def test_an_older_one_gets_a_sentence(version: str) -> None:
+def test_a_version_without_what_it_needs_gets_a_sentence(version: str) -> None:
+    for new in ("4.1.0", "4.2.1.dev0", "5.0.0"):
+        check_version(new)
     with pytest.raises(InvalidSettings, match=rf"needs PySpark 4\.1 or newer, and this is {version}: use ha.spark.Out"):
         check_version(version)
-
-
-def test_nested_types_are_well() -> None:
-    inner = StructType().add("x", ArrayType(MapType(StringType(), DoubleType())))
-    check_schema(StructType([*LINES.fields, StructField("inner", inner)]), options("parquet", "day"))
 
 
 @pytest.mark.parametrize(
@@ -102,10 +92,9 @@ def test_nested_types_are_well() -> None:
         (StructType().add("x", TimestampNTZType()), options("orc"), "'x' of type timestamp_ntz cannot be written"),
     ],
 )
-def test_schemas_that_cannot_be_written(schema: StructType, given: SinkOptions, says: str) -> None:
+def test_schemas_that_can_and_cannot_be_written(schema: StructType, given: SinkOptions, says: str) -> None:
+    inner = StructType().add("x", ArrayType(MapType(StringType(), DoubleType())))
+    check_schema(StructType([*LINES.fields, StructField("inner", inner)]), options("parquet", "day"))
+    check_schema(StructType().add("x", TimestampNTZType()), options())
     with pytest.raises(InvalidSettings, match=says):
         check_schema(schema, given)
-
-
-def test_a_timestamp_without_a_zone_is_well_in_parquet() -> None:
-    check_schema(StructType().add("x", TimestampNTZType()), options())

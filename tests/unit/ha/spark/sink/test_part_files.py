@@ -1,5 +1,6 @@
 """Files of a task: each row in one file of its partition, whatever the partition is called, within bounds."""
 
+import threading
 from datetime import date
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 from ha.spark.sink import part_files
 from ha.spark.sink.options import COMPRESSIONS, SinkOptions
 from ha.spark.sink.part_files import PartFiles, escaped, split
+from store.streams import Stream
 
 
 def options(kind: str = "parquet", columns: tuple[str, ...] = (), compression: str = "") -> SinkOptions:
-    return SinkOptions("file:///out", kind, columns, "output", compression or COMPRESSIONS[kind][0])
+    return SinkOptions("file:///out", kind, columns, "output", compression or COMPRESSIONS[kind][0], "spark/q")
 
 
 def batch(**columns: list[object]) -> pa.RecordBatch:
@@ -38,6 +40,7 @@ def test_values_of_each_type_are_named_as_spark_names_them() -> None:
 
 
 def test_names_are_escaped_as_by_spark() -> None:
+    assert escaped("\x00\x85it\x92s") == "%00\x85it\x92s"
     assert escaped("a b,ä\n\"#%'*/:=?\\{[]^}\x7f") == "a b,ä%0A%22%23%25%27%2A%2F%3A%3D%3F%5C%7B%5B%5D%5E}%7F"
 
 
@@ -83,6 +86,26 @@ def test_open_files_and_kept_rows_are_bounded(tmp_path: Path, monkeypatch: pytes
     lines = {path: sorted("".join((tmp_path / path / name).read_text() for name in names).split())
              for path, names in done.items()}  # fmt: skip
     assert lines == {"p=a": ["0", "2", "4"], "p=b": ["1", "5"], "p=c": ["3"]}
+
+
+def test_files_are_closed_together_and_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=60)  # each close waits for the other one
+    close = Stream.close
+
+    def waits(stream: Stream) -> None:
+        open_yet = not stream.closed
+        close(stream)
+        if open_yet:
+            both.wait()
+
+    monkeypatch.setattr(Stream, "close", waits)
+    files = PartFiles(tmp_path.as_uri(), options("text", ("p",)), 0)
+    files.add(batch(line=["1", "2"], p=["a", "b"]))
+    assert [len(each) for each in files.finish().values()] == [1, 1]
+    both.abort()
+    files.add(batch(line=["3"], p=["a"]))
+    with pytest.raises(threading.BrokenBarrierError):
+        files.finish()
 
 
 def test_two_tries_of_a_task_write_other_files(tmp_path: Path) -> None:

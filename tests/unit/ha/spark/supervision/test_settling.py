@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ha.leadership import settle_file
-from ha.leadership.settle_file import Settle
+from ha.program import settle_file
+from ha.program.settle_file import Settle
 from ha.spark.supervision import settling
-from ha.spark.supervision.settling import SettleWatch, settle
+from ha.spark.supervision.settling import settle, settle_watch
 from ha.spark.supervision.states import GraphQuery
 
 GRAPH = [GraphQuery("writer", [], ["rows"], 0), GraphQuery("reader", ["rows"], [], 0)]
@@ -69,16 +69,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settling, "POLL_S", 0.0)
 
 
-def test_without_a_request_nothing_happens(tmp_path: Path) -> None:
+def test_a_query_ends_after_its_present_batch_once_it_is_asked_to(tmp_path: Path) -> None:
     assert settled(tmp_path, None, Query("writer")) == ([], False)
-
-
-def test_a_query_ends_after_its_present_batch(tmp_path: Path) -> None:
     assert settled(tmp_path, Settle(30), Query("writer", 3)) == (["writer is stopped after 3 looks"], False)
-
-
-def test_a_query_that_begins_the_next_batch_at_once_is_stopped_there(tmp_path: Path) -> None:
-    assert settled(tmp_path, Settle(30), Query("writer", 5, "batch"))[0] == ["writer is stopped after 5 looks"]
+    at_once = Query("writer", 5, "batch")
+    assert settled(tmp_path, Settle(30), at_once)[0] == ["writer is stopped after 5 looks"], "before the next one"
 
 
 def test_a_batch_that_takes_too_long_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +116,7 @@ def test_what_a_sidecar_writes_is_understood(tmp_path: Path) -> None:
 
 def test_a_program_says_that_it_knows_how_and_looks_for_the_file(tmp_path: Path) -> None:
     called = threading.Event()
-    with SettleWatch(tmp_path / "settle-1", called.set):
+    with settle_watch(tmp_path / "settle-1", called.set):
         assert [each.name for each in tmp_path.iterdir()] == ["settle-1.able"]
         (tmp_path / "settle-1").touch()
         assert called.wait(30)

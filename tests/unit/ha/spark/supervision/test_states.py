@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.spark.query_reports import QueryReports
+from ha.spark.queries.query_reports import QueryReports
 from ha.spark.supervision.states import Graph, StatesWriter, read
 from ha.spark.supervision.supervisor import Query, QueryState
 from leader.errors import Unreadable
@@ -18,7 +18,7 @@ from tests.unit.ha.waiting import wait_until
 def test_states_that_are_shown_are_written_and_reported(tmp_path: Path) -> None:
     reports = QueryReports()
     with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
-        writer = StatesWriter(leadership, Graph("region", []), reports)
+        writer = StatesWriter(leadership, Graph([]), reports)
         writer.start()
         for state in (QueryState.RUNNING, QueryState.RESTARTING):
             writer.show([Query("clean", state)])
@@ -30,7 +30,7 @@ def test_states_that_are_shown_are_written_and_reported(tmp_path: Path) -> None:
         assert [(each.name, each.state) for each in states.queries] == [("clean", QueryState.RESTARTING)]
 
 
-@pytest.mark.parametrize("data", [b"{", b'{"strategy":"\xff","queries":[]}', b'{"x":' + b"[" * 100_000])
+@pytest.mark.parametrize("data", [b"{", b'{"queries":[{"name":"\xff"}]}', b'{"x":' + b"[" * 100_000])
 def test_a_graph_that_is_damaged_is_named(tmp_path: Path, data: bytes) -> None:
     with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
         graph_of(leadership.own).put(data)
@@ -63,7 +63,7 @@ def test_the_state_of_the_job_follows_from_those_of_its_queries(
         if stored is not Status.CREATED:
             status.change(status.read(), Status.RUNNING)
             status.change(Status.RUNNING, stored)
-        writer = StatesWriter(leadership, Graph("region", []))
+        writer = StatesWriter(leadership, Graph([]))
         writer.start()
         writer.show([Query(f"q{number}", state) for number, state in enumerate(shown)], failing=failing)
         writer.close()
@@ -74,7 +74,7 @@ def test_the_job_runs_again_when_no_query_waits_any_more(tmp_path: Path) -> None
     with leading("orders", (tmp_path / "jobs").as_uri()) as leadership:
         status = leadership.status
         status.change(status.read(), Status.RUNNING)
-        writer = StatesWriter(leadership, Graph("region", []))
+        writer = StatesWriter(leadership, Graph([]))
         writer.start()
         for state, wanted in ((RESTARTING, Status.RESTARTING), (RUNNING, Status.RUNNING)):
             before = status.entry().sequence
@@ -93,7 +93,7 @@ def test_a_job_is_reconciling_until_each_query_is_adopted_or_started(tmp_path: P
         status = leadership.status
         status.change(status.read(), Status.RUNNING)
         status.change(Status.RUNNING, Status.RECONCILING)
-        writer = StatesWriter(leadership, Graph("region", []), reconciling=True)
+        writer = StatesWriter(leadership, Graph([]), reconciling=True)
         writer.start()
         shown = [(RUNNING, QueryState.STARTING), (RUNNING, FAILED), (RUNNING, QueryState.STARTING)]
         for states, after in zip(shown, (Status.RECONCILING, Status.RUNNING, Status.RUNNING), strict=True):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from ha.config.restart_strategy import FailureRate, FixedDelay, NoRestart, RestartStrategy
-from ha.spark.failures import Failure
-from ha.spark.supervision.supervisor import Command, End, QueryState, Start, Stop, Supervisor
+from ha.config.restart_strategy import FixedDelay, NoRestart
+from ha.spark.queries.query_failures import Failure
+from ha.spark.supervision.supervisor import Command, QueryEnd, QueryState, Start, StopQuery, Supervisor
 
 DELAY, STOP_TIMEOUT = 4.0, 10.0
 
@@ -52,12 +52,12 @@ def test_all_regions_are_started_and_run() -> None:
 
 
 def test_a_job_without_queries_has_finished() -> None:
-    assert Supervisor([], NoRestart, STOP_TIMEOUT).begin() == [End(None)]
+    assert Supervisor([], NoRestart, STOP_TIMEOUT).begin() == [QueryEnd(None)]
 
 
 def test_a_failure_stops_its_region_and_restarts_it_after_the_delay() -> None:
     made = supervisor(("a", "b", "c"), ("other",))
-    assert failed(made, "b", 100.0) == [Stop("a", 1), Stop("c", 1)]
+    assert failed(made, "b", 100.0) == [StopQuery("a", 1), StopQuery("c", 1)]
     assert states(made) == {"a": "RESTARTING", "b": "RESTARTING", "c": "RESTARTING", "other": "RUNNING"}
     assert made.queries["b"].error == "boom"
     assert made.due() == 100.0 + STOP_TIMEOUT
@@ -96,7 +96,7 @@ def test_a_region_that_does_not_stop_in_time_is_given_up() -> None:
     failed(made, "a", 100.0)
     stopped(made, "b", 101.0)
     (end,) = made.tick(100.0 + STOP_TIMEOUT)
-    assert end == End(Failure("c", "c did not stop within 10 s, after a: boom"))
+    assert end == QueryEnd(Failure("c", "c did not stop within 10 s, after a: boom"))
 
 
 def test_a_region_that_stops_too_late_goes_on_if_the_others_have() -> None:
@@ -127,7 +127,7 @@ def test_a_region_that_stops_too_late_for_a_reason_that_no_restart_mends_stays_f
     made.tick(100.0 + STOP_TIMEOUT)
     assert failed(made, "b", 130.0, remedy="mend it") == []
     assert states(made) == {"a": "FAILED", "b": "FAILED", "other": "RUNNING"}
-    assert stopped(made, "other", 140.0) == [End(Failure("b", "boom", "mend it"))]
+    assert stopped(made, "other", 140.0) == [QueryEnd(Failure("b", "boom", "mend it"))]
 
 
 def test_failures_that_overlap_make_one_restart_and_do_not_postpone_it() -> None:
@@ -168,14 +168,14 @@ def test_a_strategy_that_gives_up_ends_the_program_with_the_cause(attempts: int)
         now += DELAY
         assert made.tick(now) == [Start(("a",), attempt + 1)]
         run(made, "a", attempt + 1)
-    assert failed(made, "a", now, attempts + 1) == [End(Failure("a", "boom"))]
+    assert failed(made, "a", now, attempts + 1) == [QueryEnd(Failure("a", "boom"))]
     assert made.queries["a"].state is QueryState.FAILED
 
 
 def test_after_the_end_nothing_is_commanded() -> None:
     made = supervisor(("a",), ("b",), ("c",), attempts=1)
     failed(made, "b", 100.0)
-    assert failed(made, "a", 101.0, remedy="mend it") == [End(Failure("a", "boom", "mend it"))]
+    assert failed(made, "a", 101.0, remedy="mend it") == [QueryEnd(Failure("a", "boom", "mend it"))]
     assert made.due() is None
     assert made.tick(1000.0) == []
     assert failed(made, "c", 1000.0) == []
@@ -186,29 +186,29 @@ def test_after_the_end_nothing_is_commanded() -> None:
 
 def test_an_error_that_no_restart_mends_uses_no_attempt() -> None:
     made = supervisor(("a", "b"), attempts=100)
-    assert failed(made, "a", 100.0, remedy="mend it") == [End(Failure("a", "boom", "mend it"))]
+    assert failed(made, "a", 100.0, remedy="mend it") == [QueryEnd(Failure("a", "boom", "mend it"))]
 
 
 def test_such_an_error_of_a_query_that_is_being_stopped_counts_too() -> None:
     made = supervisor(("a", "b"))
     failed(made, "a", 100.0)
-    assert failed(made, "b", 101.0, remedy="mend it") == [End(Failure("b", "boom", "mend it"))]
+    assert failed(made, "b", 101.0, remedy="mend it") == [QueryEnd(Failure("b", "boom", "mend it"))]
 
 
 def test_a_region_that_is_given_up_may_leave_the_others_alone() -> None:
     made = supervisor(("a", "b"), ("other",), attempts=0, keep_others=True)
-    assert failed(made, "a", 100.0) == [Stop("b", 1)]
+    assert failed(made, "a", 100.0) == [StopQuery("b", 1)]
     assert states(made) == {"a": "FAILED", "b": "FAILED", "other": "RUNNING"}
     assert made.due() is None
     assert failed(made, "b", 101.0, remedy="mend it") == []  # it has failed already
     assert made.tick(1000.0) == []
-    assert stopped(made, "other", 1000.0) == [End(Failure("a", "boom"))]
+    assert stopped(made, "other", 1000.0) == [QueryEnd(Failure("a", "boom"))]
 
 
 def test_the_end_waits_for_the_queries_of_a_region_that_was_given_up() -> None:
     made = supervisor(("a", "b"), attempts=0, keep_others=True)
-    assert failed(made, "a", 100.0) == [Stop("b", 1)]
-    assert stopped(made, "b", 101.0) == [End(Failure("a", "boom"))]
+    assert failed(made, "a", 100.0) == [StopQuery("b", 1)]
+    assert stopped(made, "b", 101.0) == [QueryEnd(Failure("a", "boom"))]
 
 
 def test_a_region_that_does_not_stop_is_not_asked_twice() -> None:
@@ -223,7 +223,7 @@ def test_the_job_has_finished_when_all_its_queries_have() -> None:
     assert stopped(made, "a", 100.0) == []
     assert stopped(made, "c", 100.0) == []
     assert states(made) == {"a": "FINISHED", "b": "RUNNING", "c": "FINISHED"}
-    assert stopped(made, "b", 100.0) == [End(None)]
+    assert stopped(made, "b", 100.0) == [QueryEnd(None)]
 
 
 def test_a_finished_query_restarts_with_its_region() -> None:
@@ -237,7 +237,7 @@ def test_a_failed_start_is_a_failure_like_any_other() -> None:
     made = Supervisor([("a", "b", "c")], lambda: FixedDelay(1, DELAY), STOP_TIMEOUT)
     made.begin()
     made.started("a", 1, "run")
-    assert failed(made, "b", 100.0) == [Stop("a", 1)]
+    assert failed(made, "b", 100.0) == [StopQuery("a", 1)]
     assert stopped(made, "c", 100.0) == []  # it was not started any more
     assert stopped(made, "a", 101.0) == []
     assert made.tick(104.0) == [Start(("a", "b", "c"), 2)]
@@ -249,7 +249,7 @@ def test_a_query_that_starts_while_its_region_stops_is_stopped() -> None:
     made.started("a", 1, "run")
     assert failed(made, "a", 100.0) == []  # b has not answered yet
     assert made.tick(105.0) == []
-    assert made.started("b", 1, "run") == [Stop("b", 1)]
+    assert made.started("b", 1, "run") == [StopQuery("b", 1)]
     assert states(made)["b"] == "RESTARTING"
     assert stopped(made, "b", 106.0) == [Start(("a", "b"), 2)]
 
@@ -266,22 +266,6 @@ def test_what_is_said_of_an_earlier_attempt_or_twice_changes_nothing() -> None:
     assert made.queries["a"].run_id == "now"
     assert states(made) == {"a": "RUNNING", "b": "RESTARTING"}
     assert made.queries["a"].restarts == 1
-
-
-def test_failures_in_the_strategys_interval_are_those_of_restarts() -> None:
-    def rate() -> RestartStrategy:
-        return FailureRate(1, 60.0, 0.0)
-
-    made = Supervisor([("a", "b")], rate, STOP_TIMEOUT)
-    made.begin()
-    run(made, "ab")
-    failed(made, "a", 100.0)
-    assert failed(made, "b", 101.0) == [Start(("a", "b"), 2)]
-    run(made, "ab", 2)
-    failed(made, "a", 161.0, attempt=2)
-    assert failed(made, "b", 162.0, attempt=2) == [Start(("a", "b"), 3)]
-    run(made, "ab", 3)
-    assert failed(made, "b", 221.0, attempt=3) == [End(Failure("b", "boom"))]
 
 
 def test_what_is_said_of_a_query_after_its_end_changes_nothing() -> None:
@@ -309,30 +293,30 @@ def overdue(made: Supervisor, query: str, now: float, attempt: int = 1, *, compl
 
 def test_a_batch_that_takes_too_long_stops_its_query_and_is_a_failure() -> None:
     made = supervisor(("a", "b"), ("other",), attempts=1)
-    assert overdue(made, "a", 100.0) == [Stop("a", 1), Stop("b", 1)]
+    assert overdue(made, "a", 100.0) == [StopQuery("a", 1), StopQuery("b", 1)]
     assert states(made) == {"a": "RESTARTING", "b": "RESTARTING", "other": "RUNNING"}
     assert made.queries["a"].error == "slow"
     stopped(made, "b", 101.0)
     assert stopped(made, "a", 101.0) == []
     assert made.tick(100.0 + DELAY) == [Start(("a", "b"), 2)]
     run(made, "ab", 2)
-    assert overdue(made, "b", 200.0, 2) == [End(Failure("b", "slow"))]
+    assert overdue(made, "b", 200.0, 2) == [QueryEnd(Failure("b", "slow"))]
 
 
 def test_tolerated_batches_use_no_attempt_and_restart_at_once() -> None:
     made = supervisor(("a",), attempts=0, tolerated=2)
     for attempt in (1, 2):
-        assert overdue(made, "a", 100.0, attempt) == [Stop("a", attempt)]
+        assert overdue(made, "a", 100.0, attempt) == [StopQuery("a", attempt)]
         assert stopped(made, "a", 101.0, attempt) == [Start(("a",), attempt + 1)]
         run(made, "a", attempt + 1)
-    assert overdue(made, "a", 100.0, 3) == [End(Failure("a", "slow"))]
+    assert overdue(made, "a", 100.0, 3) == [QueryEnd(Failure("a", "slow"))]
     assert not made.stuck
 
 
 def test_a_completed_batch_ends_the_row_of_those_that_took_too_long() -> None:
     made = supervisor(("a",), attempts=0, tolerated=1)
     for attempt in (1, 2, 3):
-        assert overdue(made, "a", 100.0, attempt, completed=True) == [Stop("a", attempt)]
+        assert overdue(made, "a", 100.0, attempt, completed=True) == [StopQuery("a", attempt)]
         stopped(made, "a", 101.0, attempt)
         run(made, "a", attempt + 1)
 
@@ -341,7 +325,7 @@ def test_a_batch_that_cannot_be_interrupted_ends_the_program() -> None:
     made = supervisor(("a",), ("b",))
     overdue(made, "a", 100.0)
     assert not made.stuck
-    assert made.tick(100.0 + STOP_TIMEOUT) == [End(Failure("a", "a did not stop within 10 s, after a: slow"))]
+    assert made.tick(100.0 + STOP_TIMEOUT) == [QueryEnd(Failure("a", "a did not stop within 10 s, after a: slow"))]
     assert made.stuck
 
 
@@ -356,13 +340,10 @@ def test_what_is_said_of_a_batch_that_is_over_changes_nothing() -> None:
     assert overdue(made, "a", 200.0) == []
 
 
-# --- restarts that an operator asks for
-
-
 def test_an_operator_has_a_region_started_again_at_once_and_the_others_go_on() -> None:
     made = supervisor(("a", "b"), ("other",), attempts=0)
     assert made.region("b") == (("a", "b"), 1)
-    assert made.restart("b", 100.0) == [Stop("a", 1), Stop("b", 1)]
+    assert made.restart("b", 100.0) == [StopQuery("a", 1), StopQuery("b", 1)]
     assert states(made) == {"a": "RESTARTING", "b": "RESTARTING", "other": "RUNNING"}
     assert made.restarted("b", 1) is False
     assert stopped(made, "b", 101.0) == []
@@ -379,7 +360,7 @@ def test_a_query_that_does_not_stop_for_it_is_given_up() -> None:
     made.restart("a", 100.0)
     assert made.tick(100.0 + STOP_TIMEOUT - 0.001) == []
     (end,) = made.tick(100.0 + STOP_TIMEOUT)
-    assert isinstance(end, End)
+    assert isinstance(end, QueryEnd)
     assert made.stuck
     assert isinstance(made.restarted("a", 1), Failure)
     assert made.restart("a", 200.0) == []
@@ -397,7 +378,7 @@ def test_one_that_waits_for_its_restart_does_not_wait_and_has_all_its_attempts_a
 
 def test_one_that_stops_for_its_restart_starts_as_soon_as_it_has_stopped() -> None:
     made = supervisor(("a", "b"))
-    assert failed(made, "a", 100.0) == [Stop("b", 1)]
+    assert failed(made, "a", 100.0) == [StopQuery("b", 1)]
     assert made.restart("a", 101.0) == []
     assert made.due() == 100.0 + STOP_TIMEOUT
     assert stopped(made, "b", 101.5) == [Start(("a", "b"), 2)]
@@ -405,13 +386,13 @@ def test_one_that_stops_for_its_restart_starts_as_soon_as_it_has_stopped() -> No
 
 def test_one_that_was_given_up_starts_again() -> None:
     made = supervisor(("a", "b"), ("other",), attempts=0, keep_others=True)
-    assert failed(made, "a", 100.0) == [Stop("b", 1)]
+    assert failed(made, "a", 100.0) == [StopQuery("b", 1)]
     assert states(made)["a"] == "FAILED"
-    assert made.restart("a", 101.0) == [Stop("b", 1)], "it has not stopped yet"
+    assert made.restart("a", 101.0) == [StopQuery("b", 1)], "it has not stopped yet"
     assert stopped(made, "b", 102.0) == [Start(("a", "b"), 2)]
     run(made, ("a", "b"), 2)
     assert made.restarted("a", 1) is True
-    assert failed(made, "a", 103.0, 2) == [Stop("b", 2)]
+    assert failed(made, "a", 103.0, 2) == [StopQuery("b", 2)]
     assert stopped(made, "b", 103.0, 2) == []
     assert made.restart("b", 104.0) == [Start(("a", "b"), 3)], "it has stopped"
 
@@ -431,7 +412,7 @@ def test_one_that_is_just_starting_is_stopped_as_soon_as_it_has_started() -> Non
     made = Supervisor([("a",)], NoRestart, STOP_TIMEOUT)
     made.begin()
     assert made.restart("a", 100.0) == []
-    assert made.started("a", 1, "a-1") == [Stop("a", 1)]
+    assert made.started("a", 1, "a-1") == [StopQuery("a", 1)]
     assert stopped(made, "a", 101.0) == [Start(("a",), 2)]
 
 

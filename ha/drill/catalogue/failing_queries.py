@@ -1,0 +1,110 @@
+"""Queries fail or hang in a program that goes on: others must not notice."""
+
+from typing import Literal
+
+from ha.drill.asking import (
+    Shown,
+    asked,
+    check_named,
+    check_recovered,
+    check_untouched,
+    heal,
+    poison,
+    queries,
+    state,
+    trouble,
+)
+from ha.drill.drill import Action, drill
+from ha.drill.fixture import Fixture, Setup
+from ha.drill.ha_provider import WORD_REGIONS
+from store.clock import now
+
+ATTEMPTS = 2
+RESTARTS = {
+    "failed_region": "stay",
+    "restart_strategy": "fixed-delay",
+    "restart_attempts": f"{ATTEMPTS}",
+    "restart_delay": "0.5",
+}
+STOP_GRACE = {"stop_grace": 10.0}
+"""The default. A query that does not stop in time gives its region up; in a busy client of HDFS that takes seconds."""
+
+REGIONS = Setup(settings=STOP_GRACE, program=WORD_REGIONS, others=RESTARTS)
+BATCH_TIMEOUT_S = 12.0
+HANGS = Setup(settings={**STOP_GRACE, "batch_deadline": BATCH_TIMEOUT_S}, program=WORD_REGIONS, others=RESTARTS)
+
+RESTART_S = 5.0  # from a failure, or the end of a time-out, until the next batch of the region
+
+REGION, OTHERS = ("words", "counts"), ("totals",)
+
+
+def done_by_others(fixture: Fixture, since: float) -> int:
+    """Return how many batches the other region has completed since a time."""
+    return sum(each.query in OTHERS for each in fixture.observer.completed(since))
+
+
+def _check_restarted(fixture: Fixture, before: dict[str, Shown]) -> None:
+    after = queries(fixture)
+    again = all(after[name].run_id != before[name].run_id and after[name].state == "RUNNING" for name in REGION)
+    found = ", ".join(f"{name}: {after[name].state}, {after[name].restarts} restarts" for name in REGION)
+    fixture.check("its region runs again", again, found)
+
+
+def _goes_on(what: Literal["fail", "hang"], limit: float, promise: str, cause: str) -> Action:
+    """Let a batch of ``counts`` go wrong: its region restarts in time, and the others do not notice."""
+
+    def action(fixture: Fixture) -> None:
+        before = queries(fixture)
+        with fixture.fault(f"a batch of counts, one of three queries, is to {what}"):
+            batch = trouble(fixture, "counts", what)
+            began = now()
+            fixture.wait_for(f"batch {batch} of counts", lambda: fixture.observer.has_completed("counts", batch))
+        check_recovered(fixture, began, limit, promise)
+        fixture.await_batches(2, query="counts")
+        fixture.await_batches(1, query="totals")
+        _check_restarted(fixture, before)
+        check_untouched(fixture, OTHERS, before, done_by_others(fixture, began))
+        check_named(fixture, "counts", cause)
+
+    return action
+
+
+drill(
+    "query-dies",
+    "one of three declared queries fails once; its region restarts in place, and the other loses no batch",
+    "queries",
+    setup=REGIONS,
+)(_goes_on("fail", RESTART_S, "the restart", "wants the query counts to fail"))
+
+drill(
+    "hang-batch",
+    "a batch of one of three queries hangs for good; it is interrupted, and its region restarts in place",
+    "hangs",
+    setup=HANGS,
+)(_goes_on("hang", BATCH_TIMEOUT_S + RESTART_S, "batch timeout + 5 s", f"more than {BATCH_TIMEOUT_S:g} s"))
+
+
+@drill(
+    "region-dies",
+    "a poisoned query brings its region down, and no other; healed, the job is restarted in place",
+    "queries",
+    setup=REGIONS,
+)
+def _region_dies(fixture: Fixture) -> None:
+    before = queries(fixture)
+    with fixture.fault(f"counts is poisoned: each of its batches fails, and its region may restart {ATTEMPTS} times"):
+        poison(fixture, "counts")
+        began = now()
+        fixture.wait_for("the region's end", lambda: queries(fixture)["counts"].state == "FAILED")
+        failed = now()
+        fixture.await_batches(3, query="totals")
+    after = queries(fixture)
+    found = ", ".join(f"{name}: {after[name].state} after {after[name].restarts} restarts" for name in REGION)
+    as_told = all((after[name].state, after[name].restarts) == ("FAILED", ATTEMPTS) for name in REGION)
+    fixture.check("its region fails as configured", as_told, f"{found}; after {failed - began:.1f} s")
+    check_untouched(fixture, OTHERS, before, done_by_others(fixture, began))
+    check_named(fixture, "counts", "wants the query counts to poison")
+    fixture.check("the job goes on", state(fixture) == "RUNNING", f"it is {state(fixture)}")
+    heal(fixture, "counts")
+    asked(fixture, "job", "restart", fixture.job.name)
+    fixture.await_batches(2, query="counts")

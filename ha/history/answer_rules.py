@@ -1,0 +1,94 @@
+"""Checker of what leaders were told and published, and of what readers heard: S5 of leaderships, R1 and R2."""
+
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from ha.history.answers import published_answers
+from ha.history.events import Event, Granted, LookedUp, Published, Stored, Violation
+from leader.layout.names import LeaderDirectory
+
+# --- S5 of leaderships: what a leader was told is in the file system by then
+
+
+def check_leaderships(events: Sequence[Event], tolerance: float) -> Iterator[Violation]:
+    """Yield each grant and publication that was acknowledged, and that the store does not hold by then."""
+    stored: dict[tuple[object, ...], float] = {}
+    for event in events:
+        claimed = LeaderDirectory.parse(event.target) if isinstance(event, Stored) else None
+        if claimed is not None:
+            stored.setdefault((claimed.epoch, claimed.session_id), event.at)
+    for answer in published_answers(events):
+        stored.setdefault(answer[1:], answer.since)
+    for event in events:
+        match event:
+            case Granted():
+                what: tuple[object, ...] = event.epoch, event.session_id
+            case Published():
+                what = _answer(event)
+            case _:
+                continue
+        if stored.get(what, inf) > event.at + tolerance:
+            sentence = f"{event.contender} was told that {what} is stored, and the store does not hold it."
+            yield Violation("S5", event.at, sentence)
+
+
+# --- R1 and R2: a reader is told epochs that never go back, and answers that a real grant has published
+
+_Answer = tuple[int, str, tuple[tuple[str, str], ...]]
+
+
+def check_lookups(events: Sequence[Event], tolerance: float) -> Iterator[Violation]:
+    """Yield each break of R1 and R2 in one job's events; see :func:`check`."""
+    lookups = [event for event in events if isinstance(event, LookedUp) and event.outcome == "leader"]
+    known = _published(events)
+    for event in lookups:
+        since = known.get(_answer(event))
+        if since is None or since > event.ended + tolerance:
+            when = (
+                "that was never published" if since is None else f"{since - event.ended:.3f} s before it was published"
+            )
+            yield Violation(
+                "R2", event.ended, f"{event.reader} was told epoch {event.epoch}, {dict(event.endpoints)}, {when}."
+            )
+    yield from _order(lookups)
+
+
+def _answer(event: LookedUp | Published) -> _Answer:
+    return event.epoch, event.session_id, tuple(sorted(event.endpoints.items()))
+
+
+def _published(events: Sequence[Event]) -> dict[_Answer, float]:
+    """Every correct answer, and since when it is one: from the file system's changes, else from what leaders said.
+
+    A leader says that it has published when it has been told so. Readers may see it earlier, not before the grant.
+    """
+    found: dict[_Answer, float] = {}
+    granted: dict[tuple[int, str], float] = {}
+    for event in events:
+        if isinstance(event, Granted):
+            granted.setdefault((event.epoch, event.session_id), event.at)  # it may be granted again: taken up
+    if any(isinstance(event, Stored) for event in events):
+        for answer in published_answers(events):
+            since = granted.get(answer[1:3])
+            if since is not None:
+                found.setdefault(answer[1:], max(answer.since, since))
+        return found
+    for event in events:
+        if isinstance(event, Published):
+            found.setdefault(_answer(event), granted.get((event.epoch, event.session_id), event.at))
+    return found
+
+
+def _order(lookups: Sequence[LookedUp]) -> Iterator[Violation]:
+    newest: dict[str, LookedUp] = {}
+    for event in sorted(lookups, key=lambda each: each.ended):
+        known = newest.get(event.reader)
+        if known is not None and event.at >= known.ended:
+            if event.epoch < known.epoch:
+                yield Violation(
+                    "R1", event.ended, f"{event.reader} was told epoch {known.epoch}, and later {event.epoch}."
+                )
+            elif event.epoch == known.epoch and event.session_id != known.session_id:
+                yield Violation("R1", event.ended, f"{event.reader} was told two sessions of epoch {event.epoch}.")
+        if known is None or event.epoch >= known.epoch:
+            newest[event.reader] = event

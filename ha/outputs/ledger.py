@@ -1,0 +1,92 @@
+"""Ledger: a batch that Spark has committed must be complete in each output of its query; otherwise it is a gap. Pure.
+
+A query that writes by ``foreachBatch(output)`` or by the format ``ha`` gives the output each of its batches, and the
+journal keeps the first of these: see :mod:`ha.outputs.lines`. A function may skip some; then each batch's record names
+the batch before it. :mod:`ha.spark.stored.ledger` reads the data for this comparison.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from ha.outputs import layout
+from ha.outputs.lines import Lines
+from ha.outputs.record import NOBODY_KNOWS
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """What an output lacks, or has too much."""
+
+    output: str  # its name
+    batches: int  # how many are concerned
+    why: str  # a sentence without the output's name
+
+
+class LedgerQuery(msgspec.Struct, frozen=True):
+    """A query, by its checkpoint."""
+
+    name: str  # of the query
+    id: str  # Spark's
+    committed: int  # its newest committed batch, read before the batches of the output; -1 without one
+    later: int  # the same, read after them
+
+
+def gaps(output: str, lines: Lines, done: Collection[int], query: LedgerQuery, oldest: int = 0) -> list[Gap]:
+    """Return what an output lacks of a query that gives it each batch, or has too much of any query."""
+    # lines: its present ones.
+    # done: ids of its complete batches, all of those from `oldest` on.
+    # query: with the name of the present line.
+    # oldest: the lowest id that is looked for; records of older ones may be forgotten.
+    current = lines.current
+    if current is None or lines.may_follow or (current.id != query.id and not lines.marks):
+        return []
+    if current.id != query.id:
+        why = (
+            f"it has batches of query {query.name!r} ({current.id}), and that query is another one now ({query.id}): "
+            "its batches are not published there."
+        )
+        return [Gap(output, 1, why)]
+    found = []
+    if missing := lacking(lines, done, query.committed, oldest):
+        named = f"batch {missing[0]}"
+        if len(missing) > 1:
+            named = f"{len(missing)} batches from {missing[0]} to {missing[-1]}"
+        why = f"it lacks {named}, committed by query {query.name!r}: the rows are not published."
+        found.append(Gap(output, len(missing), why))
+    newest = lines.number_of(max(done, default=-1))
+    if newest > query.later + 1:
+        why = (
+            f"it has batches up to {newest} of query {query.name!r}, whose checkpoint has come to batch {query.later}: "
+            "the checkpoint was put back, or the output's journal was changed."
+        )
+        found.append(Gap(output, newest - query.later, why))
+    return found
+
+
+def lacking(lines: Lines, done: Collection[int], committed: int, oldest: int = 0) -> list[int]:
+    """Return the numbers of the batches that the output should have by what Spark has committed, and has not, sorted.
+
+    Of ``done``, its complete batches, all from the id ``oldest`` on are given.
+    """
+    found: list[int] = []
+    first = max(lines.known_from, min(lines.marks.values(), default=committed + 1))
+    for number in range(committed, first - 1, -1):
+        batch = lines.id_of(number)
+        if batch < oldest:
+            break
+        if batch not in done:
+            found.append(number)
+    return found[::-1]
+
+
+def broken(output: str, after: Mapping[int, int], whole: Collection[int]) -> list[Gap]:
+    """Return the batches that were decided and have left the journal, or were never decided by it."""
+    # after: by id of each complete batch the id of the one before it, as its record says.
+    # whole: the thousands whose batches are all given.
+    found, before = [], -1
+    for batch, said in sorted(after.items()):
+        if said not in (NOBODY_KNOWS, before) and (said < 0 or said // layout.BUCKET in whole):
+            what = f"batch {said} is gone from" if said > before else f"batch {before} was not decided by"
+            found.append(Gap(output, 1, f"{what} its journal: batch {batch} was decided right after {said}."))
+        before = batch
+    return found

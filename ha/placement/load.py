@@ -1,0 +1,110 @@
+"""Load of NameNodes, as they say it themselves by JMX over HTTP: requests, and how long and how many of them wait."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from store.errors import Invalid, NotSent
+from store.hadoop_errors import configuration, namenodes
+from store.traits import traits
+
+if TYPE_CHECKING:
+    import requests
+
+ANSWER_WITHIN_S = 2.0
+MAX_ANSWER_BYTES = 1_000_000
+ACTIVITY = "Hadoop:service=NameNode,name=RpcActivityForPort*"
+STATUS = "Hadoop:service=NameNode,name=NameNodeStatus"
+WEB_PORTS = {"http": 9870, "https": 9871}  # of a NameNode's web server, if the Hadoop configuration names none
+
+
+class Load(msgspec.Struct, frozen=True):
+    """The load of one NameNode."""
+
+    address: str  # of its web server
+    requests: int  # that it has taken since it started
+    queue_ms: float  # that a request has waited lately, on average
+    processing_ms: float  # that a request has taken lately after that, on average
+    queue_length: int  # requests that wait now
+
+
+def load_of(root: str, ca: str = "") -> Load:
+    """Ask the active NameNode of a root; ``StoreError`` if it has none, or none says how loaded it is."""
+    # `ca` is the file of the authorities that sign the servers' certificates; empty for those of this host.
+    known = configuration()
+    addresses = web_addresses(root, known)
+    try:
+        session = session_of(known, ca)
+    except ImportError as error:
+        raise NotSent("NameNodes with Kerberos cannot be asked: pip install 'hybrid-ha[kerberos]'.") from error
+    failure: Exception | None = None
+    with session:
+        for address in addresses:
+            try:
+                if len(addresses) > 1 and beans(session, address, STATUS)[0].get("State") != "active":
+                    continue
+                return _load(address, beans(session, address, ACTIVITY))
+            except (OSError, ValueError, LookupError, TypeError) as error:  # those of requests are OSErrors
+                failure = error
+    raise NotSent(f"No NameNode of {root} says by JMX how loaded it is ({failure or 'none is active'}).")
+
+
+def _load(address: str, found: list[dict[str, Any]]) -> Load:
+    """Add up the ports of one NameNode: one for clients, and perhaps one for the other servers."""
+    operations = sum(int(each["RpcQueueTimeNumOps"]) for each in found)
+    return Load(
+        address,
+        operations,
+        max(float(each["RpcQueueTimeAvgTime"]) for each in found),
+        max(float(each["RpcProcessingTimeAvgTime"]) for each in found),
+        sum(int(each["CallQueueLength"]) for each in found),
+    )
+
+
+def web_addresses(root: str, known: Mapping[str, str]) -> list[str]:
+    """Return the URLs of the web servers of a root's NameNodes by Hadoop's settings; ``Invalid`` if it has none."""
+    parts = urlsplit(root)
+    known_as = traits(root).address
+    if not known_as:
+        raise Invalid(f"{root} has no NameNode that could be asked for its load.")
+    web = "https" if traits(root).encrypted or known.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
+    if parts.port is None:
+        return [f"{web}://{each}" for each in namenodes(known, parts.netloc, f"{web}-address")]
+    if known_as == "http-address":
+        return [f"{web}://{parts.netloc}"]
+    for key, value in known.items():  # federation: the suffix says which nameservice, and which of its NameNodes
+        if key.startswith("dfs.namenode.rpc-address") and value == parts.netloc:
+            address = known.get(key.replace("rpc-address", f"{web}-address", 1))
+            if address:
+                return [f"{web}://{address}"]
+    return [f"{web}://{parts.hostname}:{WEB_PORTS[web]}"]
+
+
+def session_of(known: Mapping[str, str], ca: str) -> "requests.Session":
+    """Return a session for web servers of Hadoop, with Kerberos if its settings ask for that and it is installed."""
+    import requests  # noqa: PLC0415 - a tenth of a second that only those pay who ask
+
+    session = requests.Session()
+    session.trust_env = False
+    session.verify = ca or True
+    if known.get("hadoop.security.authentication", "").lower() == "kerberos":
+        from requests_kerberos import OPTIONAL, HTTPKerberosAuth  # noqa: PLC0415
+
+        session.auth = HTTPKerberosAuth(mutual_authentication=OPTIONAL)
+    return session
+
+
+def beans(session: "requests.Session", server: str, query: str) -> list[dict[str, Any]]:
+    """Ask a web server of Hadoop for beans: ``OSError``, ``ValueError`` or ``LookupError`` if it has no such answer."""
+    with session.get(f"{server}/jmx?qry={quote(query, safe='*:,=')}", timeout=ANSWER_WITHIN_S, stream=True) as answer:
+        if answer.status_code != HTTPStatus.OK:
+            raise OSError(f"HTTP {answer.status_code}")
+        said = answer.raw.read(MAX_ANSWER_BYTES, decode_content=True)
+    found: list[dict[str, Any]] = json.loads(said)["beans"]
+    if not found:
+        raise LookupError(f"no bean {query}")
+    return found

@@ -1,0 +1,98 @@
+"""GuardedCommand: one run of a sidecar's command: the two processes that :mod:`ha.sidecar.command.guard` describes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ha.sidecar.command.offspring import end_marked
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the successor of this process connects to the guard of the command."""
+
+    descriptor: int  # of a listening socket
+    within: float  # seconds for which a successor is awaited
+
+
+class GuardedCommand:
+    """One run of a command under a guard, which kills it when the leadership or the sidecar is gone."""
+
+    def __init__(
+        self,
+        command: Sequence[str],  # program and arguments
+        environment: Mapping[str, str],  # added to this process's own
+        deadline: Path,  # the file of the `ha.program.deadline_file.DeadlineWriter`
+        # Descriptors that the guard keeps open until all that the command has started is gone.
+        held: Sequence[int] = (),
+        grant: Path | None = None,  # the deadline counts from when this file exists; None if the job is granted already
+        place: Path | None = None,  # the command's working directory; None for this process's own
+        # Where a successor of this process may take the command up; it gets the first of `held`.
+        door: Door | None = None,
+        lock: int = -1,  # another descriptor to keep open: that of the directory with the deadline; -1 for none
+        output: Path | None = None,  # a log of everything that the command writes; None for none
+    ) -> None:
+        # -P: a directory called `ha` in the user's working directory must not be imported instead of this package.
+        interpreter = [sys.executable, "-P", "-m", "ha.sidecar.command.guard"]
+        options = [f"grant={grant}"] if grant else []
+        options += [f"output={output}"] if output else []
+        if door is not None:
+            options += [f"door={door.descriptor}", f"within={door.within}"]
+            options += [f"listener={held[0]}"] if held else []
+            held = [*held, door.descriptor]
+        held = [*held, lock] if lock >= 0 else held
+        arguments = [*interpreter, str(deadline), *options, "--", *command]
+        self._guard = subprocess.Popen(
+            arguments, stdin=subprocess.PIPE, env={**os.environ, **environment}, pass_fds=held, cwd=place
+        )
+        self._directory = deadline.parent
+        self._pipe_lock = threading.Lock()
+        self._asked_to_end = False
+
+    @property
+    def pid(self) -> int:
+        """Process id of the guard."""
+        return self._guard.pid
+
+    def wait(self) -> int:
+        """Wait until the command has ended; returns its exit code, or 128 + signal if a signal ended it."""
+        # 128 + TERM if the command ended with 0 after it was asked to end: its work is not finished.
+        code = self._guard.wait()
+        self.abandon()
+        if code < 0:  # a killed guard ends nothing but the command
+            end_marked(self._directory)
+        if code == 0 and self._asked_to_end:
+            code = -signal.SIGTERM
+        return code if code >= 0 else 128 - code
+
+    def terminate(self) -> None:
+        """Send TERM to the command's whole process group."""
+        self._asked_to_end = True
+        self._send(b"T")
+
+    def kill(self) -> None:
+        """Kill the command's whole process group."""
+        self._send(b"K")
+
+    def abandon(self) -> None:
+        """Close the pipe to the guard, as the end of this process does: a command that still runs is killed."""
+        pipe = self._guard.stdin
+        assert pipe is not None, "the guard was started with a pipe"
+        with self._pipe_lock:
+            pipe.close()
+
+    def _send(self, letter: bytes) -> None:
+        pipe = self._guard.stdin
+        assert pipe is not None, "the guard was started with a pipe"
+        with self._pipe_lock:  # once the descriptor is closed, its number may be another file's
+            if pipe.closed:
+                return
+            try:
+                os.write(pipe.fileno(), letter)
+            except BrokenPipeError:
+                return  # the guard has ended, and the command with it

@@ -1,0 +1,1 @@
+"""Standby: verifies and replicates checkpoints while another contender leads."""

@@ -1,1 +1,0 @@
-"""Checkpoint directories as a whole: into a job, and out of it."""

@@ -1,0 +1,1 @@
+"""The block of a driver program that leads, and its rehearsal."""

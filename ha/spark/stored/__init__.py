@@ -1,0 +1,1 @@
+"""Stored checkpoints: where they are, and what Spark has written there."""

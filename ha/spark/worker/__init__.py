@@ -1,1 +1,0 @@
-"""Lookups and calls in Spark's Python workers."""

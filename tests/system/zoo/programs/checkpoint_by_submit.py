@@ -1,0 +1,10 @@
+"""A checkpoint directory by spark-submit --conf."""
+
+import os
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("checkpoint_by_submit").getOrCreate()
+lines = spark.readStream.text(os.environ["IN"])
+writer = lines.writeStream.queryName("orders").format(os.environ["FORMAT"]).option("format", "text")
+writer.option("path", os.environ["OUT"]).start().awaitTermination()

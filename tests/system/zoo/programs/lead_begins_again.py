@@ -1,0 +1,13 @@
+"""A query that begins again with another checkpoint."""
+
+import os
+
+from pyspark.sql import SparkSession
+
+import ha.spark
+
+spark = SparkSession.builder.appName("lead_begins_again").getOrCreate()
+with ha.spark.lead(os.environ["JOB"], spark) as leadership:
+    output = ha.spark.Output(leadership, os.environ["OUT"], source="text")
+    lines = spark.readStream.text(os.environ["IN"])
+    lines.writeStream.queryName(f"orders-{leadership.epoch}").foreachBatch(output).start().awaitTermination()

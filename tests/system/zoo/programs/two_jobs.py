@@ -1,0 +1,10 @@
+"""Two jobs on one directory."""
+
+import os
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("two_jobs").getOrCreate()
+lines = spark.readStream.text(os.environ["IN"])
+writer = lines.writeStream.queryName("orders").format(os.environ["FORMAT"]).option("format", "text")
+writer.option("path", os.environ["OUT"]).start().awaitTermination()

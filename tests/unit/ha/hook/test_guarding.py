@@ -1,0 +1,351 @@
+"""What a program may start: each rule, with writers that only note what they are told."""
+
+import json
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ha.hook import guarding
+from ha.hook.guarding import Guard, Refused, change, fault, unguarded
+
+HERE = "hdfs://names:8020/ha/orders/leader/spark"
+
+
+class Writer:
+    format: Any
+    queryName: Any  # noqa: N815  # as PySpark calls it
+    foreachBatch: Any  # noqa: N815
+    foreach: Any
+
+    def __init__(self, default: str = HERE) -> None:
+        self.said: list[tuple[Any, ...]] = []
+        self.properties: list[tuple[str, str | None]] = []
+        context = SimpleNamespace(
+            getLocalProperty=lambda _: None, setLocalProperty=lambda *said: self.properties.append(said)
+        )
+        conf = SimpleNamespace(get=lambda name, _: default if name == guarding.LOCATION else None)
+        self._spark = SimpleNamespace(sparkContext=context, conf=conf)
+
+    def start(self, *given: Any) -> str:
+        self.said.append(("start", *given))
+        return "query"
+
+    def toTable(self, *given: Any) -> str:  # noqa: N802  # PySpark's
+        self.said.append(("toTable", *given))
+        return "query"
+
+
+def _method(name: str) -> Any:
+    def method(self: Writer, *given: Any, **named: Any) -> Writer:
+        self.said.append((name, *given, *named.items()))
+        return self
+
+    return method
+
+
+for each in (*guarding._NOTED, "outputMode"):
+    setattr(Writer, each, _method(each))
+PLAIN = {name: value for name, value in vars(Writer).items() if name not in ("__dict__", "__weakref__")}
+
+
+class Output:
+    def __call__(self, *_: object) -> None: ...
+    def write(self, *_: object) -> None: ...
+
+
+Output.__module__ = "ha.spark.outputs.output"
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    said: list[tuple[str, str]] = []
+    guard = Guard(HERE, lambda name, why: said.append((name, why)))
+    module = SimpleNamespace(DataStreamWriter=Writer)
+    monkeypatch.setitem(sys.modules, guarding.WRITERS, module)
+    assert change(module) is change(module)
+    monkeypatch.setattr(change(module), "guards", [guard])
+    return said
+
+
+def ha() -> Any:
+    return Writer().format("ha").option("path", "/out").queryName("q")
+
+
+def test_a_guarded_query_starts_as_ever(told: list[tuple[str, str]]) -> None:
+    writer: Any = Writer()
+    assert writer.start("/out", format="parquet", queryName="q", outputMode="append", compression="none") == "query"
+    assert writer.said[-1] == ("start", "/out")
+    assert {each[0] for each in writer.said} == {"format", "queryName", "outputMode", "options", "start"}
+    assert not told
+    assert writer.properties == [(guarding.EVERY, None), (guarding.EVERY, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "location", "says"),
+    [
+        ("", "", "it has no name, so it begins anew at each start"),
+        ("q", "hdfs://names:8020/own/q", "its checkpoint hdfs://names:8020/own/q is not in hdfs://names:8020/ha"),
+        ("", f"{HERE}/a/b", "is not in"),
+    ],
+)
+def test_one_without_a_guard_is_told_first(told: list[tuple[str, str]], name: str, location: str, says: str) -> None:
+    writer: Any = Writer().format("console")
+    writer = writer.queryName(name) if name else writer
+    writer = writer.option("checkpointLocation", location) if location else writer
+    assert writer.start() == "query"
+    assert [(query, says in why) for query, why in told] == [(name, True)]
+
+
+@pytest.mark.parametrize(("function", "every"), [(Output(), "true"), (Output().write, "true"), (lambda *_: None, None)])
+def test_an_output_that_spark_calls_gets_batches(told: list[tuple[str, str]], function: Any, every: str | None) -> None:
+    """A function may skip some, so nobody misses those."""
+    writer: Any = Writer()
+    writer.foreachBatch(function).queryName("q").start()
+    assert writer.properties[0] == (guarding.EVERY, every)
+    assert bool(told) == (every is None)
+
+
+def test_a_session_that_keeps_checkpoints_elsewhere_is_seen(told: list[tuple[str, str]]) -> None:
+    writer: Any = Writer("file:///own")
+    writer.format("console").queryName("q").start()
+    assert "its checkpoint file:///own/q is not in" in told[0][1]
+
+
+REFUSED = [
+    (lambda: Writer().format("ha").option("path", "/out"), "A query without a name is not started: it has no name"),
+    (lambda: ha().option("CheckpointLocation", "/own"), "'q' is not started: its checkpoint /own is not in"),
+    (lambda: ha().trigger(continuous="1 second"), "continuous has no batches to publish"),
+    (lambda: ha().trigger(realTime="1 second"), "realTime has no batches to publish"),
+    (lambda: ha().clusterBy("a"), "its output cannot be clustered"),
+    (lambda: ha().partitionBy("a").option("partitionBy", "b"), "partitionBy a would be lost; say it once"),
+    (lambda: Writer().foreachBatch(Output()), "it has no name"),
+    (lambda: Writer().queryName("q").foreachBatch(Output()).partitionBy("a"), "say partition_by to Output"),
+    (lambda: Writer().queryName("q").foreachBatch(Output().write).option("mergeSchema", True), "mergeschema would be"),
+    (lambda: Writer().format("console").queryName("bronze/orders"), "'bronze/orders' cannot be the name of a query"),
+]
+
+
+@pytest.mark.parametrize(("made", "says"), REFUSED)
+def test_what_would_lose_rows_or_be_lost_is_refused(told: list[tuple[str, str]], made: Any, says: str) -> None:
+    writer = made()
+    with pytest.raises(Refused, match=says):
+        writer.start()
+    assert "start" not in {each[0] for each in writer.said}
+    assert not told
+
+
+@pytest.mark.parametrize("trigger", [{"processingTime": "1 second"}, {"availableNow": True}, {"once": True}])
+@pytest.mark.parametrize(
+    ("made", "mode"),
+    [(ha, "append"), (ha, "update"), (lambda: Writer().queryName("q").foreachBatch(Output()), "complete")],
+)
+def test_what_is_done_as_spark_does_it_is_passed_on(
+    told: list[tuple[str, str]], made: Any, mode: str, trigger: dict[str, Any]
+) -> None:
+    writer = made().trigger(**trigger)
+    assert writer.start(outputMode=mode) == "query"
+    assert [("trigger", *trigger.items()), ("options",), ("outputMode", mode), ("start",)] == writer.said[-4:]
+    assert not told
+
+
+def test_a_table_is_refused_to_the_format(told: list[tuple[str, str]]) -> None:
+    with pytest.raises(Refused, match="writes to a path, not to a table"):
+        ha().toTable(tableName="t")
+    writer: Any = Writer()
+    assert writer.toTable("t", queryName="q") == "query"
+    assert not told
+
+
+@pytest.mark.parametrize("columns", [("day", "hour"), (["day", "hour"],)])
+def test_partitions_reach_the_format_as_its_option(told: list[tuple[str, str]], columns: Any) -> None:
+    writer = ha().partitionBy(*columns)
+    writer.start()
+    assert ("option", "partitionBy", "day,hour") in writer.said
+    assert not told
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 128])
+def test_names_that_every_tool_knows(name: str) -> None:
+    assert fault(name) == unguarded(name, "", HERE) == unguarded("", f"{HERE}/{name}/", HERE) == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "a b", "50%", "größe", "😀", ".a", "_a", "x" * 129, "a,b", "03b1fcd5-4abb-4a4b-9cf6-3f1f0e2a7c11"]
+)
+def test_names_that_some_tool_would_leave_out(name: str) -> None:
+    assert "cannot be the name of a query" in fault(name)
+    assert unguarded(name, "", HERE)
+
+
+class Batches:
+    """A function of a program that writes with an output, which it has in one way or another."""
+
+    def __init__(self, *outputs: Any) -> None:
+        self.outputs = {"orders": outputs}
+
+    def __call__(self, rows: Any, batch: int) -> None:
+        self.outputs["orders"][0].write(rows, batch)
+
+    def by_name(self, rows: Any, batch: int) -> None:
+        self(rows, batch)
+
+
+def _in_a_thread(rows: Any, batch: int) -> None:
+    thread = threading.Thread(target=lambda: here.write(rows, batch))
+    thread.start()
+
+
+def _inside(output: Any) -> Any:
+    def write(rows: Any, batch: int) -> None:
+        output.write(rows, batch)
+
+    return write
+
+
+def _appends(rows: Any, _: int) -> None:
+    rows.write.mode("append").text("out")
+
+
+here = Output()
+helper = Batches(here)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        here,
+        here.write,
+        _in_a_thread,
+        _inside(here),
+        Batches(here),
+        Batches(here).by_name,
+        partial(_appends, here),
+        lambda rows, batch: helper(rows, batch + 1),
+        lambda rows, batch: _in_a_thread(rows, batch + 1),
+    ],
+)
+def test_a_function_that_has_an_output_is_exactly_once(told: list[tuple[str, str]], function: Any) -> None:
+    Writer().queryName("q").foreachBatch(function).start()
+    assert not told
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Writer().foreachBatch(_appends),
+        lambda: Writer().foreachBatch(_inside(None)),
+        lambda: Writer().foreachBatch(Batches(print, threading)),
+        lambda: Writer().foreachBatch(lambda rows, batch: _appends(rows, batch + 1)),
+        lambda: Writer().foreach(print),
+        lambda: Writer().format("console").foreach(Batches()),
+        lambda: Writer().format("kafka"),
+    ],
+)
+def test_a_sink_that_does_not_know_a_batch_again_is_told(told: list[tuple[str, str]], made: Any) -> None:
+    writer = made().queryName("q")
+    assert writer.start() == "query"
+    assert told == [("q", guarding.AGAIN)]
+
+
+def test_what_was_told_is_taken_back_when_an_output_takes_a_batch(told: list[tuple[str, str]]) -> None:
+    guarding.knows_batches("q")
+    assert told == [("q", "")]
+
+
+def test_no_query_starts_unguarded_unnoticed(told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change(sys.modules[guarding.WRITERS]), "guards", [])
+    writer: Any = Writer()
+    assert writer.foreachBatch(_appends).start() == "query"
+    guarding.knows_batches("q")
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("error", "active", "says", "remedy"),
+    [
+        ("no luck", False, "The query 'q' has failed: no luck", ""),
+        ("leader.errors.ForeignBatch: no", False, "has failed", "do what its error says"),
+        (None, True, "The query 'q' was still active when its program ended", ""),
+        (None, False, "", ""),
+    ],
+)
+def test_a_program_that_ends_tells_of_its_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str | None, active: bool, says: str, remedy: str
+) -> None:
+    ended: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("atexit.register", lambda *given: ended.append(given))
+    installed(tmp_path)
+    gone = SimpleNamespace()
+    query = SimpleNamespace(exception=lambda: error, isActive=active)
+    ((look,),) = ended
+    watched = look.args[0]
+    watched.queries.update({"gone": gone, "q": query})
+    monkeypatch.setitem(sys.modules, guarding.LEAD, sys)
+    look()
+    assert not (tmp_path / "end").exists(), "ha.spark.lead tells of it"
+    monkeypatch.delitem(sys.modules, guarding.LEAD)
+    look()
+    found = json.loads((tmp_path / "end").read_text()) if says else {"said": "", "remedy": ""}
+    assert says in found["said"]
+    assert found["remedy"] == remedy
+    assert (tmp_path / "end").exists() == bool(says)
+
+
+def installed(tmp_path: Path, **more: Any) -> tuple[Any, Any]:
+    """Change a fresh module of writers as in a program of `ha run`; return it, and all that is changed."""
+    plan = {"checkpoints": HERE, "file": str(tmp_path / "file"), "end": str(tmp_path / "end")}
+    module = SimpleNamespace(DataStreamWriter=type("Fresh", (), {**PLAIN, **more}))
+    changed = guarding.changes(plan)
+    changed[guarding.WRITERS](module)
+    return module, changed
+
+
+class Waited:
+    isActive, error = True, None  # noqa: N815
+
+    def exception(self) -> str | None:
+        return self.error
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def awaitTermination(self, timeout: int) -> int:  # noqa: N802
+        self.isActive, self.error = False, "no luck"
+        return timeout
+
+    awaitAnyTermination = awaitTermination  # noqa: N815
+
+
+def test_what_is_told_of_its_end_comes_before_it_at_each_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may end by ``os._exit(0)`` in a batch."""
+
+    def said() -> str:
+        return str(json.loads((tmp_path / "end").read_text()).get("said", ""))
+
+    monkeypatch.delitem(sys.modules, guarding.LEAD, raising=False)  # another test may have imported it
+    monkeypatch.setattr("atexit.register", lambda *_: None)
+    module, changed = installed(tmp_path, start=lambda *_: Waited())
+    monkeypatch.setitem(sys.modules, guarding.WRITERS, module)
+    changed[guarding.QUERIES](SimpleNamespace(StreamingQuery=Waited, StreamingQueryManager=Waited))
+    query = module.DataStreamWriter().queryName("q").start("/out", format="parquet")
+    assert "was still active" in said()
+    assert query.awaitTermination(3) == 3
+    assert said() == "The query 'q' has failed: no luck"
+    again = module.DataStreamWriter().queryName("q").start("/out", format="parquet")
+    again.stop()
+    assert said() == ""
+
+
+def test_a_refusal_is_told_as_one_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atexit.register", lambda *_: None)
+    module, _ = installed(tmp_path)
+    with pytest.raises(Refused):
+        module.DataStreamWriter().format("ha").option("path", "/out").start()
+    found = json.loads((tmp_path / "end").read_text())
+    assert found["said"].startswith("A query without a name is not started")
+    assert found["remedy"] == found["said"].rstrip(".")

@@ -1,0 +1,153 @@
+"""The configuration that ``ha run --spark`` writes. tests/system/spark checks that real Spark reads it."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ha.sidecar.command.spark_overlay import CLOSING, may_use_spark, spark_environment
+
+
+def written(tmp_path: Path, **environment: str) -> tuple[dict[str, str], Path]:
+    """Write a configuration; returns the added variables and the directory."""
+    known = {"HA_JOB": "orders", "HA_LEADER_DIRECTORY": "hdfs://names/ha/orders/0000000001-x", "PATH": str(tmp_path)}
+    overlay = tmp_path / "overlay"
+    return spark_environment(overlay, {**known, **environment}, spark=True), overlay
+
+
+def as_conf_dir(folder: Path) -> dict[str, str]:
+    return {"SPARK_CONF_DIR": str(folder)}
+
+
+def as_home(folder: Path) -> dict[str, str]:
+    return {"SPARK_HOME": str(folder.parent)}
+
+
+def as_neighbour(folder: Path) -> dict[str, str]:
+    """Spark's home is found by the spark-submit on the path, which may be a link."""
+    (folder.parent / "bin").mkdir()
+    submit = folder.parent / "bin" / "spark-submit"
+    submit.touch(0o755)
+    (folder.parent / "links").mkdir()
+    (folder.parent / "links" / "spark-submit").symlink_to(submit)
+    return {"PATH": str(folder.parent / "links")}
+
+
+@pytest.mark.parametrize("told", [as_conf_dir, as_home, as_neighbour])
+def test_all_that_the_user_has_is_kept(tmp_path: Path, told: Callable[[Path], dict[str, str]]) -> None:
+    users = tmp_path / "spark" / "conf"
+    users.mkdir(parents=True)
+    (users / "spark-defaults.conf").write_text("spark.a 1\nspark.ha.job another")  # without an end of line
+    (users / "spark-env.sh").write_text("echo the user is here")
+    (users / "log4j2.properties").write_text("rootLogger.level = info")
+    added, overlay = written(tmp_path, **told(users))
+    assert added["SPARK_CONF_DIR"] == str(overlay)
+    assert (overlay / "log4j2.properties").read_text() == "rootLogger.level = info"
+    lines = (overlay / "spark-defaults.conf").read_text().splitlines()
+    assert lines[:2] == ["spark.a 1", "spark.ha.job another"]
+    assert "spark.ha.job orders" in lines[2:], "the later of two counts"
+    assert "spark.sql.streaming.checkpointLocation hdfs://names/ha/orders/0000000001-x/spark" in lines
+    for time in range(2):  # a driver may start other JVMs, and the first one counts
+        shell = subprocess.Popen(["/bin/bash", "-c", f". {overlay}/spark-env.sh"], stdout=subprocess.PIPE, text=True)
+        assert shell.communicate(timeout=20)[0] == "the user is here\n"
+        first = int(Path(added["HA_SPARK_JVM"]).read_text())
+        assert (first == shell.pid) is (time == 0)
+
+
+@pytest.mark.parametrize(("users", "nodes"), [("", "h1,h2"), ("spark.yarn.exclude.nodes old1,old2", "old1,old2,h1,h2")])
+def test_hosts_to_keep_off_come_beside_the_users_own(tmp_path: Path, users: str, nodes: str) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"{users}\n")
+    overlay = tmp_path / "overlay"
+    spark_environment(overlay, {"SPARK_CONF_DIR": str(tmp_path)}, excluded=["h1", "h2"])
+    lines = (overlay / "spark-defaults.conf").read_text().split("\n")
+    assert [each for each in lines if each.startswith("spark.yarn")][-1] == f"spark.yarn.exclude.nodes {nodes}"
+
+
+def test_it_needs_nothing_of_the_user(tmp_path: Path) -> None:
+    _, overlay = written(tmp_path, SPARK_CONF_DIR=str(tmp_path / "none"))
+    assert sorted(path.name for path in overlay.iterdir()) == ["spark-defaults.conf", "spark-env.sh"]
+
+
+def test_workers_on_other_hosts_are_told_and_values_arrive_as_they_are(tmp_path: Path) -> None:
+    _, overlay = written(tmp_path, HA_ZOOKEEPER="zk:2181", HA_FILES="file:///a\\b")
+    text = (overlay / "spark-defaults.conf").read_text()
+    assert "spark.executorEnv.HA_ZOOKEEPER zk:2181\n" in text
+    assert "spark.executorEnv.HA_FILES file:///a\\\\b\n" in text, "as Java's properties write it"
+
+
+@pytest.mark.parametrize(
+    ("users", "class_path"),
+    [("", "/spark/jars/*"), ("spark.driver.extraClassPath  /a.jar:/b", "/spark/jars/*:/a.jar:/b")],
+)
+def test_jars_come_first_on_the_class_path(tmp_path: Path, users: str, class_path: str) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"{users}\n")
+    overlay = tmp_path / "overlay"
+    added = spark_environment(overlay, {"SPARK_CONF_DIR": str(tmp_path)}, Path("/spark/jars"))
+    assert added == {"SPARK_CONF_DIR": str(overlay), "SPARK_ENV_LOADED": "", "PYTHONPATH": f"{overlay}.python"}
+    lines = (overlay / "spark-defaults.conf").read_text().splitlines()
+    assert lines[-1] == f"spark.driver.extraClassPath {class_path}", "the later of two counts"
+    assert not any("checkpointLocation" in line for line in lines)
+    assert (overlay / "spark-env.sh").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("theirs", "listed", "told"),
+    [("", "10", None), ("", "99", None), ("", "100", "101"), ("10", "10", "11"), ("11", "10", None), ("x", "10", None)],
+)
+def test_spark_retains_what_is_listed(tmp_path: Path, theirs: str, listed: str, told: str | None) -> None:
+    users = tmp_path / "conf"
+    users.mkdir()
+    name = "spark.sql.streaming.minBatchesToRetain"
+    (users / "spark-defaults.conf").write_text(f"{name} {theirs}\n" if theirs else "")
+    _, overlay = written(tmp_path, SPARK_CONF_DIR=str(users), HA_CHECKPOINTS_RETAINED=listed)
+    lines = (overlay / "spark-defaults.conf").read_text().splitlines()
+    ours = [line.split()[1] for line in lines if line.startswith(name)][1 if theirs else 0 :]
+    assert ours == ([told] if told else [])
+
+
+DELAY, RETRIES = CLOSING
+
+
+@pytest.mark.parametrize(
+    ("users", "hadoop", "ours"),
+    [
+        ("", "", True),
+        (f"{DELAY} 400", "", False),
+        (f"{RETRIES} 5", "", False),
+        ("", "<configuration><property><name>{}</name><value>400</value></property></configuration>", False),
+        ("", "<configuration><property><name>dfs.replication</name><value>1</value></property></configuration>", True),
+        ("", "<damaged", True),
+    ],
+)
+def test_files_are_closed_sooner_unless_the_user_or_hadoop_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: str, hadoop: str, ours: bool
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"{users}\n")
+    if hadoop:
+        (tmp_path / "hdfs-site.xml").write_text(hadoop.format(DELAY.removeprefix("spark.hadoop.")))
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    overlay = tmp_path / "overlay"
+    spark_environment(overlay, {"SPARK_CONF_DIR": str(tmp_path)})
+    lines = (overlay / "spark-defaults.conf").read_text().splitlines()
+    added = [each for each in lines if each.startswith((DELAY, RETRIES)) and each != users]
+    assert added == ([f"{DELAY} 20", f"{RETRIES} 10"] if ours else [])
+
+
+def test_asking_sooner_is_no_less_patient() -> None:
+    delay, retries = map(int, CLOSING.values())
+    assert sum(delay * 2**number for number in range(retries)) >= sum(400 * 2**number for number in range(5))
+
+
+@pytest.mark.parametrize(
+    ("command", "may"),
+    [
+        (["python", "orders.py"], True),
+        (["/opt/venv/bin/python3.12", "orders.py"], True),
+        (["nice", "/spark/bin/spark-submit", "orders.py"], True),
+        (["sleep", "7"], False),
+        (["./orders.sh"], False),
+    ],
+)
+def test_commands_that_start_spark(command: list[str], may: bool) -> None:
+    assert may_use_spark(command) is may

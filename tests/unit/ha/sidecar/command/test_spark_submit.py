@@ -1,0 +1,75 @@
+"""Commands whose driver would run on another host are refused, and no others."""
+
+from pathlib import Path
+
+import pytest
+
+from ha.sidecar.command.spark_submit import check_place, deploy_mode
+from leader.errors import InvalidSettings
+from tests.unit.ha.programs import Workplace
+
+CLUSTER = "spark.submit.deployMode"
+
+
+@pytest.mark.parametrize(
+    ("command", "mode"),
+    [
+        ("spark-submit --deploy-mode cluster orders.py", "cluster"),
+        ("/opt/spark/bin/spark-submit --master yarn --deploy-mode=cluster orders.py", "cluster"),
+        ("env X=1 nice spark-submit -v --supervise --deploy-mode cluster orders.py", "cluster"),
+        (f"spark-submit --conf {CLUSTER}=cluster orders.py", "cluster"),
+        (f"spark-submit -c {CLUSTER}=cluster orders.py", "cluster"),
+        (f"spark-submit --conf={CLUSTER}=cluster orders.py", "cluster"),
+        (f"spark-submit --deploy-mode client --conf {CLUSTER}=cluster orders.py", "client"),
+        ("spark-submit --deploy-mode cluster --deploy-mode client orders.py", "client"),
+        ("spark-submit --master yarn orders.py", ""),
+        ("spark-submit --name --deploy-mode orders.py --deploy-mode cluster", ""),
+        ("spark-submit --version --deploy-mode cluster", "cluster"),
+        ("spark-submit orders.py --deploy-mode cluster", ""),
+        ("python orders.py --deploy-mode cluster", ""),
+        ("spark-submit --deploy-mode", ""),
+        ("spark-submit --conf nothing", ""),
+    ],
+)
+def test_where_a_command_starts_its_driver(command: str, mode: str) -> None:
+    assert deploy_mode(command.split(), {}, None) == mode
+
+
+@pytest.mark.parametrize(
+    "line", [f"{CLUSTER} cluster", f"  {CLUSTER}=cluster ", f"{CLUSTER}: cluster", f"a b\n{CLUSTER}\tcluster\n"]
+)
+def test_files_say_it_too(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "spark-defaults.conf"
+    file.write_text(f"# {CLUSTER} client\n{line}\n")
+    assert deploy_mode(["spark-submit", "orders.py"], {}, file) == "cluster"
+    assert deploy_mode(["spark-submit", "--properties-file", str(file), "orders.py"], {}, None) == "cluster"
+    assert deploy_mode(["spark-submit", "--deploy-mode", "client", "orders.py"], {}, file) == "client"
+    other = tmp_path / "other.conf"
+    other.write_text("spark.master yarn\n")
+    chosen = ["spark-submit", "--properties-file", str(other)]
+    assert deploy_mode([*chosen, "orders.py"], {}, file) == "", "Spark does not read its defaults then"
+    assert deploy_mode([*chosen, "--load-spark-defaults", "orders.py"], {}, file) == "cluster"
+    assert deploy_mode(["spark-submit", "--properties-file", "no/where"], {}, None) == ""
+
+
+def test_the_environment_counts_last() -> None:
+    assert deploy_mode(["spark-submit", "orders.py"], {"DEPLOY_MODE": "cluster"}, None) == "cluster"
+    assert (
+        deploy_mode(["spark-submit", "--deploy-mode", "client", "o.py"], {"DEPLOY_MODE": "cluster"}, None) == "client"
+    )
+
+
+def test_it_is_refused_with_one_sentence() -> None:
+    with pytest.raises(InvalidSettings, match="the driver runs on another host, where no guard can end it"):
+        check_place(["spark-submit", "--deploy-mode", "cluster", "orders.py"], {}, None)
+    check_place(["spark-submit", "--deploy-mode", "client", "orders.py"], {}, None)
+
+
+def test_ha_run_refuses_it(workplace: Workplace, tmp_path: Path) -> None:
+    submit = tmp_path / "spark-submit"
+    submit.write_text("#!/bin/sh\ntouch started\n")
+    submit.chmod(0o755)
+    program = workplace.ha("run", "orders", "--", str(submit), "--deploy-mode", "cluster", "orders.py")
+    assert program.wait() == 2
+    assert "no guard can end it" in program.said
+    assert not (workplace.work / "started").exists()

@@ -1,0 +1,110 @@
+"""Origins: what a program writes is taken for the batch of a query only if that is known."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ha.leadership.fenced_rename import FencedRename
+from ha.outputs.batch import Batch
+from ha.spark.outputs.batch_origin import Origins
+from ha.spark.outputs.row_writer import written_files
+from leader.errors import InvalidSettings
+from store.bounded import BoundedFiles
+from store.local import LocalFiles
+from tests.system.spark.batches import Batch as Frame
+from tests.system.spark.batches import Query, Session
+from tests.system.spark.plain_reader import offsets
+
+
+class Renames:
+    def __init__(self, root: Path) -> None:
+        self.root, self.inside = root.as_uri(), "jobs/orders/leader"
+        self.files = BoundedFiles(lambda: LocalFiles(root, durable=False), uri=self.root)
+
+    def do(self, operation: Any) -> Any:
+        return self.files.call("test", operation, 5.0)
+
+    def check(self) -> None:
+        """It leads."""
+
+
+class Program:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.renames = Renames(root)
+        self.origins = Origins(cast("FencedRename", self.renames), "output")
+
+    def query(self, name: str | None = "words", identity: str = "0a", place: str = "") -> Query:
+        place = place or f"jobs/orders/leader/spark/{name}"
+        (self.root / place / "offsets").mkdir(parents=True, exist_ok=True)
+        for number in range(3):
+            (self.root / place / "offsets" / f"{number}").write_bytes(offsets(number))
+        return Query(identity, name, f"file:{self.root}/{place}")
+
+    def of(self, session: Session, number: int) -> Batch:
+        return self.origins.of(cast("Any", Frame("rows", session)), number)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Any:
+    made = Program(tmp_path)
+    yield made
+    made.renames.files.close()
+
+
+def test_a_batch_of_a_query(program: Program) -> None:
+    session = Session(program.query())
+    first, second = program.of(session, 0), program.of(session, 1)
+    assert (first.line.id, first.line.name, first.number) == ("0a", "words", 0)
+    assert first.plan != second.plan
+    assert second.moment is not None
+    assert second.moment.watermark_ms == 1_000_000
+    assert program.of(session, 1) == second, "the same in each try"
+
+
+def test_a_batch_that_is_written_in_parts_by_one_run(program: Program) -> None:
+    query = program.query()
+    for part in (0, 1, 2):
+        found = program.of(Session(query), 1)
+        assert found.part == part
+        assert program.of(Session(query), 1) == found, "until it has been written"
+        program.origins.written(found)
+    assert program.of(Session(query), 2).part == 0
+    query.active = False
+    assert program.of(Session(program.query()), 1).part == 0, "another run does all of it again"
+
+
+def test_a_thread_of_the_program_has_the_only_query(program: Program) -> None:
+    one, two = program.query(), program.query("clicks", "0b")
+    assert program.of(Session(None, [one]), 0).line.name == "words"
+    with pytest.raises(
+        InvalidSettings, match="on a thread of the program's own, and nothing says of which of 2 queries"
+    ):
+        program.of(Session(None, [one, two]), 0)
+    assert program.of(Session(), 5) == Batch(5), "a program without a query"
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "why"),
+    [
+        ("words", "elsewhere/words", "takes no batch of query 'words': its checkpoint .*elsewhere/words is not in"),
+        (None, f"jobs/orders/leader/spark/{'0' * 8}-0000-0000-0000-{'0' * 12}", "it has no name, so it"),
+        ("a b", "", "'a b' cannot be the name of a query"),
+        ("a/b", "", "its checkpoint .*a/b is not in"),
+    ],
+)
+def test_a_query_that_cannot_be_known_again(program: Program, name: str | None, place: str, why: str) -> None:
+    with pytest.raises(InvalidSettings, match=why):
+        program.of(Session(program.query(name, "0a", place)), 0)
+
+
+def test_files_of_a_batch_are_read_from_the_note_of_sparks_sink() -> None:
+    note = (
+        b"v1\n"
+        b'{"path":"hdfs://n:1/ha/orders/l/out/o/staged/a1/rows/day=1%252F2/part-0-x.parquet","size":7,"action":"add"}\n'
+        b'{"path":"hdfs://n:1/ha/orders/l/out/o/staged/a1/rows/part-1-y.parquet","size":9,"action":"add"}\n'
+    )
+    record = written_files(note, "/ha/orders/l/out/o/staged/a1/rows/")
+    assert record.partitions == {"": {"part-1-y.parquet": 9}, "day=1%2F2": {"part-0-x.parquet": 7}}
+    assert written_files(b"v1", "/x/").files == 0

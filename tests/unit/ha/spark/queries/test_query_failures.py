@@ -1,0 +1,83 @@
+"""Failures: one line of an error, and those that no restart mends."""
+
+import pytest
+
+from ha.spark.queries.query_failures import LONGEST_LINE, Failure, failure
+
+TRACE = """org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.Some.method(Some.scala:1)
+Caused by: java.io.IOException: disk   full
+\tat org.apache.spark.Other.method(Other.scala:1)
+Caused by: java.lang.IllegalStateException: the root of it
+\t... 3 more
+"""
+
+
+def test_an_error_of_python_is_found_in_that_of_the_jvm() -> None:
+    text = """org.apache.spark.SparkException: An error occurred
+Caused by: py4j.Py4JException: It said: Traceback (most recent call last):
+  File "a.py", line 1, in call
+    raise KeyError("a") from error
+KeyError: 'a'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "b.py", line 1, in batch
+    raise ArithmeticError("poison")
+ArithmeticError: poison
+and its second line
+
+\tat py4j.Protocol.getReturnValue(Protocol.java:476)
+\t... 34 more
+"""
+    assert failure("q", text) == Failure("q", "ArithmeticError: poison")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (TRACE, "java.lang.IllegalStateException: the root of it"),
+        ("boom", "boom"),
+        ("\n  two   words \nand more", "two words"),
+        ("", "it ended with an error that has no text"),
+        ("x" * LONGEST_LINE, "x" * LONGEST_LINE),
+        ("x" * (LONGEST_LINE + 1), "x" * LONGEST_LINE + "..."),
+    ],
+)
+def test_one_line(text: str, line: str) -> None:
+    assert failure("q", text) == Failure("q", line)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "assertion failed: There are [1] sources in the checkpoint offsets and now there are [2] sources requested by",
+        "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match",
+        "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided",
+        "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming",
+        "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart",
+        "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint",
+        "java.lang.ClassNotFoundException: com.example.Udf",
+        "java.lang.NoClassDefFoundError: com/example/Udf",
+        "ModuleNotFoundError: No module named 'x'",
+        "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka",
+    ],
+)
+def test_what_no_restart_mends_says_what_to_do_also_as_a_cause(said: str) -> None:
+    direct, nested = failure("q", said), failure("q", f"{TRACE}Caused by: {said}\n\tat x")
+    outer = failure("q", f"org.apache.spark.SparkException: {said}\nCaused by: java.io.IOException: another")
+    assert direct.remedy
+    assert direct.remedy == nested.remedy == outer.remedy
+    assert "no restart mends this: " in str(direct)
+
+
+@pytest.mark.parametrize(
+    "said", [TRACE, "[PATH_NOT_FOUND] x", "[CONCURRENT_STREAM_LOG_UPDATE]", "[FAILED_READ_FILE] x", "KeyError: 'a'"]
+)
+def test_everything_else_may_be_mended_by_a_restart(said: str) -> None:
+    assert failure("q", said).remedy == ""
+
+
+def test_a_remedy_that_is_known_already() -> None:
+    assert failure("q", "fenced", "nothing").remedy == "nothing"
