@@ -19,6 +19,7 @@ from tests.lanes import (
     pytest_xdist_make_scheduler,
 )
 
+pytest_plugins = ["tests.stages"]
 __all__ = ["pytest_collection_modifyitems", "pytest_configure", "pytest_xdist_make_scheduler"]
 
 TOLD = "told"
