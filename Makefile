@@ -7,9 +7,6 @@ USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c '$(USABLE)' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-# Most tests wait most of the time, so more of them run side by side than there are cores: tests/lanes.py.
-PROCESSES ?= 4
-PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadscope
 WITHOUT := not hdfs and not zookeeper and not spark and not containers and not programs and not slow
 
 # Tests start hundreds of processes: none of them may compile the product anew.
@@ -23,11 +20,11 @@ FUZZ_SECONDS ?= 60
 demo: install  ## streaming jobs that survive kill -9, a ZooKeeper outage and a frozen leader, live on the terminal
 	$(BIN)/python -m examples.demo
 
-test: lint  ## everything: gates, unit, contract, protocol, integration and Spark tests, and the quick drills
-	$(PYTEST)
+test: install  ## the gate, which says whether a change may land: lint, and the tests of tests/stages.py that are in no stage
+	$(BIN)/python -m tests.gate $(GATE)
 
-unit: install  ## what needs no servers and starts no programs, in less than a minute
-	$(PYTEST) --hypothesis-profile=unit -m "$(WITHOUT)" tests/unit
+unit: install  ## what needs no servers and starts no programs, in a minute and a half
+	$(BIN)/python -m pytest -n 2 --dist load --max-worker-restart=0 --hypothesis-profile=unit --stage gate -m "$(WITHOUT)" tests/unit
 
 bench: install  ## what it costs, beside what people use today: build/benchmarks; make bench BENCH='lookup --quick'
 	$(BIN)/python -m benchmarks $(BENCH)

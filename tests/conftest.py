@@ -1,26 +1,17 @@
 """Fixtures that several folders of tests share: the sandbox's real HDFS and ZooKeeper, and a line for people."""
 
-import fcntl
 import gc
 import logging
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
 
 from ha.sandbox import Sandbox
 from store.open import open_files
-from tests.lanes import (
-    begins_with_own_servers,
-    pytest_collection_modifyitems,
-    pytest_configure,
-    pytest_xdist_make_scheduler,
-)
 
-pytest_plugins = ["tests.stages"]
-__all__ = ["pytest_collection_modifyitems", "pytest_configure", "pytest_xdist_make_scheduler"]
+pytest_plugins = ["tests.stages", "tests.gate.record"]
 
 TOLD = "told"
 ROOT_WITHIN_S = 30.0
@@ -57,40 +48,20 @@ def logging_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """One ZooKeeper and one NameNode; HA_TEST_SANDBOX=<dir> borrows one that is up.
-
-    Processes that run tests side by side share it, but for the one whose tests hurt it.
-    """
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """One ZooKeeper and one NameNode; HA_TEST_SANDBOX=<dir> borrows one that is up, as the gate's lanes do."""
     borrowed = os.environ.get("HA_TEST_SANDBOX")
-    shared = hasattr(request.config, "workerinput") and not begins_with_own_servers()
-    folder = _shared(tmp_path_factory) if shared else tmp_path_factory.mktemp("sandbox")
-    made = Sandbox(borrowed or folder)
+    made = Sandbox(borrowed or tmp_path_factory.mktemp("sandbox"))
     try:
-        with folder.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # bounded: so is the start of a sandbox
-            made.up()
+        made.up()
         with pytest.MonkeyPatch.context() as patch:
             environment = made.environment()
             for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME"):
                 patch.setenv(name, environment[name])
             yield made
     finally:
-        if borrowed is None and not shared:
+        if borrowed is None:
             made.down(wipe=True)
-
-
-def _shared(factory: pytest.TempPathFactory) -> Path:
-    """Below the folder of the process that runs the others: each of them has a folder in it."""
-    return factory.getbasetemp().parent / "shared-sandbox"
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Take the shared sandbox down, when all processes have ended."""
-    if session.config.pluginmanager.has_plugin("dsession"):
-        factory: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]
-        Sandbox(factory.getbasetemp() / "shared-sandbox").down(wipe=True)
 
 
 @pytest.fixture(scope="session")

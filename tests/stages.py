@@ -77,15 +77,19 @@ STAGES: Mapping[str, Stage] = {
     "page": Stage("the page, in a browser", ("tests/system/page/",)),
     "costs": Stage(
         "what is asked of the stores, counted; baselines of the benchmarks",
-        ("tests/system/benchmarks/", "tests/unit/store/test_counting.py", "tests/unit/benchmarks/test_counting_work.py"),
+        (
+            "tests/system/benchmarks/",
+            "tests/unit/store/test_counting.py",
+            "tests/unit/benchmarks/test_counting_work.py",
+        ),
     ),
     "packages": Stage("packages as users install them", ("tests/unit/test_packaging.py",)),
 }
 
 
-def stage_of(nodeid: str) -> str:
+def stage_of(item: pytest.Item) -> str:
     """Return the name of the stage that a test belongs to, or ``GATE``."""
-    return next((name for name, stage in STAGES.items() if nodeid.startswith(stage.tests)), GATE)
+    return next((name for name, stage in STAGES.items() if item.nodeid.startswith(stage.tests)), GATE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,6 +100,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     stage = config.getoption("--stage")
     if stage is not None:
-        others = [item for item in items if stage_of(item.nodeid) != stage]
+        others = [item for item in items if stage_of(item) != stage]
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if stage_of(item.nodeid) == stage]
+        items[:] = [item for item in items if stage_of(item) == stage]

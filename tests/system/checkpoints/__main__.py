@@ -20,7 +20,7 @@ from typing import TypeVar
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tests.lanes import in_background
+from tests.background import in_background
 from tests.unit.ha.checkpoints.holes import alarms, hole
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS
 from tests.unit.ha.checkpoints.sweeping import Counted, live

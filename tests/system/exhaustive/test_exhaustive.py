@@ -37,7 +37,7 @@ from multiprocessing import get_context
 import pytest
 
 from leader.election.events import Rename
-from tests.lanes import BOUNDED_BY_WORK, in_background
+from tests.background import BOUNDED_BY_WORK, in_background
 from tests.system.exhaustive.model import FAST, SLOW, Action, Bounds, State
 from tests.system.exhaustive.mutants import MUTANTS
 from tests.system.exhaustive.naming import SEQUENCE, Renamer, Renaming

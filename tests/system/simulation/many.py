@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 
-from tests.lanes import in_background
+from tests.background import in_background
 from tests.system.simulation.drawing import draw
 from tests.system.simulation.run import simulate
 

@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.lanes import BOUNDED_BY_WORK, in_background
+from tests.background import BOUNDED_BY_WORK, in_background
 from tests.system.simulation.adoption_canaries import ADOPTIONS
 from tests.system.simulation.canary import Canary
 from tests.system.simulation.escalation_canaries import ESCALATIONS

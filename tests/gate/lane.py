@@ -1,0 +1,152 @@
+"""A lane while it runs: one pytest process in a session of its own, what it has said, and why it is ended."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.gate import processes
+from tests.gate.plan import files_of
+
+ROOT = Path(__file__).parents[2]
+COLLECTING_S = 120.0
+BESIDE_S = 60.0
+"""What setup, teardown and the way out of a test may take beyond its own limit, before it is said to hang."""
+LEAVING_S = 120.0
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of one test."""
+
+    id: str
+    outcome: Literal["passed", "failed", "skipped"]
+    at: float
+    seconds: float
+    lane: str = ""
+    error: str = ""
+    text: str = ""
+    skipped: str = ""
+
+
+@dataclass(slots=True)
+class Running:
+    """A lane's process.
+
+    Attributes:
+        name: of the lane.
+        ids: of the tests that it is to run.
+        folder: of its output and record.
+        slowness: by how much its limits are longer than usual.
+    """
+
+    name: str
+    ids: Sequence[str]
+    folder: Path
+    slowness: float = 1.0
+    results: dict[str, Result] = field(default_factory=dict)
+    test: str = ""
+    doing: str = "collecting"
+    since: float = field(default_factory=time.monotonic)
+    _limit: float = COLLECTING_S
+    _ended: int | None = None
+    _read: int = 0
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def record(self) -> Path:
+        return self.folder / f"{self.name}.jsonl"
+
+    @property
+    def stacks(self) -> Path:
+        return self.record.with_suffix(".stacks")
+
+    def begin(self, environment: Mapping[str, str], temporary: Path) -> None:
+        """Start it."""
+        only = self.folder / f"{self.name}.json"
+        only.write_text(json.dumps(list(self.ids)))
+        command = [
+            sys.executable, "-m", "pytest", f"--only={only}", f"--record={self.record}",
+            f"--basetemp={temporary / self.name}", "--color=no", "-p", "no:cacheprovider", *files_of(self.ids),
+        ]  # fmt: skip
+        with self.log.open("wb") as out:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env={**os.environ, **environment, processes.LANE: self.name},
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
+
+    def look(self) -> str:
+        """Read what it has written; returns why it must be ended, or nothing."""
+        code = self.code
+        with self.record.open("a+") as lines:
+            lines.seek(self._read)
+            text = lines.read()
+        whole = text[: text.rfind("\n") + 1]
+        self._read += len(whole.encode())
+        for line in whole.splitlines():
+            self._heard(json.loads(line))
+        if code is not None and self._ended is None:
+            return f"DIED: {ended_by(code)}, {self._place()}"
+        if code is None and time.monotonic() - self.since > self._limit * self.slowness:
+            return f"HANGS: for {time.monotonic() - self.since:.0f} s {self._place()}"
+        return ""
+
+    @property
+    def code(self) -> int | None:
+        """Return the exit code of its process; None while it runs."""
+        return self._process.poll() if self._process is not None else None
+
+    @property
+    def processes(self) -> list[int]:
+        return processes.of_lane(os.environ[processes.RUN], self.name)
+
+    def end(self) -> None:
+        """End it with all that it has started."""
+        for _ in range(3):  # what is about to start something is seen once more
+            processes.end(self.processes)
+        if self._process is not None:
+            self._process.wait(COLLECTING_S)
+
+    def last_lines(self, count: int = 30) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+    def _place(self) -> str:
+        return f"while it was {self.doing} {self.test}".rstrip()
+
+    def _heard(self, line: Mapping[str, Any]) -> None:
+        self.since = line["at"]
+        if "collected" in line:
+            self.doing, self._limit = "beginning", COLLECTING_S
+        elif "begins" in line:
+            self.test, self.doing, self._limit = line["begins"], "in setup of", line["limit"] + BESIDE_S
+        elif "ended" in line:
+            self._ended, self.test, self.doing, self._limit = line["ended"], "", "on its way out", LEAVING_S
+        else:
+            self.doing = {"setup": "in the call of", "call": "in teardown of"}.get(line["when"], "after")
+            self._note(line)
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        before = self.results.get(line["id"])
+        now = Result(
+            line["id"], line["outcome"], line["at"], line["seconds"], self.name,
+            line["error"] or "", line["text"] or "", line["skipped"] or "",
+        )  # fmt: skip
+        if before is not None:
+            now.seconds += before.seconds
+            if before.outcome != "passed":  # the first word counts: teardown does not make good what the call has done
+                before.seconds = now.seconds
+                now = before if now.outcome != "failed" or before.outcome == "failed" else now
+        self.results[line["id"]] = now
+
+
+def ended_by(code: int) -> str:
+    return f"its process was ended by signal {-code}" if code < 0 else f"its process has ended with {code}"
