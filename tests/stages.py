@@ -19,10 +19,12 @@ class Stage:
     Attributes:
         proves: what it shows, for people.
         tests: how the ids of its tests begin.
+        minutes: after which it is ended.
     """
 
     proves: str
     tests: tuple[str, ...]
+    minutes: float = 40.0
 
 
 def _spark(*names: str) -> tuple[str, ...]:
@@ -45,6 +47,25 @@ STAGES: Mapping[str, Stage] = {
     "failovers": Stage(
         "drivers that are killed again and again, that hang, that are taken up, that save and go on",
         _spark("engine", "executors", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
+    ),
+    "drivers": Stage(
+        "cold drivers: examples, preflight, programs that change or fail, checkpoints that Spark goes on from",
+        (
+            *_spark("closures", "damage", "examples", "importing", "inspecting", "merging_in_full", "preflight"),
+            *_spark("replicating", "rescaling", "restarts", "rewinding", "seeking", "source_names", "state_defaults"),
+            *_spark("strangers", "warm_state"),
+            *(
+                f"tests/system/spark/test_supervised.py::test_{name}"
+                for name in (
+                    "a_declared_job",
+                    "a_frozen_driver",
+                    "a_plain_program_that_ends_with_0",
+                    "leadership_is_given_back",
+                )
+            ),
+            "tests/system/spark/test_word_count.py::test_it_ends_when_nothing_comes",
+        ),
+        minutes=60.0,
     ),
     "connectors": Stage(
         "Kafka, Hive's metastore, tables, clusters of workers",

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -25,10 +24,12 @@ from ha.sandbox import Sandbox
 from tests.gate import again, machine, processes
 from tests.gate.lane import ROOT, Result
 from tests.gate.plan import LANES, planned
-from tests.gate.run import Run, environment_of_run, first_line
+from tests.gate.report import RED, Clock, conclude
+from tests.gate.run import Run, environment_of_run
 from tests.gate.smoke import Unfit, smoke
+from tests.stages import GATE
 
-RED, UNFIT = 1, 3
+UNFIT = 3
 COLLECT_S = 180.0
 AGAIN_S = 300.0
 KEPT = 5
@@ -56,23 +57,6 @@ def main(minutes: float, check: str, lanes: tuple[str, ...], paths: tuple[str, .
         processes.end(processes.of_run(run_id))
         shutil.rmtree(temporary, ignore_errors=True)
     sys.exit(code)
-
-
-class Clock:
-    """Says lines with the seconds since its making."""
-
-    def __init__(self) -> None:
-        self.begun = time.monotonic()
-        self.core_seconds = machine.core_seconds()
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.begun
-
-    def say(self, text: str) -> None:
-        for line in text.splitlines():
-            sys.stdout.write(f"{self.seconds:6.0f} s  {line}\n")
-        sys.stdout.flush()
 
 
 def gate(
@@ -122,15 +106,15 @@ class Uncollected(Exception):
     """Tests cannot be collected; the text is what pytest said."""
 
 
-def collect(folder: Path, paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return all tests of the gate."""
+def collect(folder: Path, paths: Sequence[str], stage: str = GATE) -> list[dict[str, Any]]:
+    """Return all tests of the gate, or of a stage."""
     plan = folder / "plan.json"
     command = [
         sys.executable,
         "-m",
         "pytest",
         f"--plan={plan}",
-        "--stage=gate",
+        f"--stage={stage}",
         "--collect-only",
         "-qq",
     ]
@@ -167,48 +151,6 @@ def second_try(run: Run, clock: Clock) -> list[Result]:
         elif run.results[result.id].outcome == "passed":
             flaky.append(result)
     return flaky
-
-
-def conclude(run: Run, clock: Clock, plan: dict[str, list[str]], flaky: Sequence[Result]) -> int:
-    """Say what came of a run; returns the exit code."""
-    results, today = run.results, datetime.now(UTC).date()
-    commit = again.git("rev-parse", "--short=10", "HEAD")
-    entries = again.known()
-    often = [each for each in flaky if again.too_often(each.id, today, entries)]
-    for each in flaky:
-        again.entered(each, commit[0], today, run.watch.at(each.at))
-    not_run = [name for ids in plan.values() for name in ids if name not in results]
-    count = Counter(each.outcome for each in results.values())
-    failed = [each for each in results.values() if each.outcome == "failed"]
-    for result in failed:
-        clock.say(f"\n==== FAILED {result.id} (lane {result.lane})\n{result.text or result.error}")
-    skipped = Counter(each.skipped for each in results.values() if each.outcome == "skipped")
-    slowest = sorted(results.values(), key=lambda each: -each.seconds)[:10]
-    clock.say("The slowest: " + "; ".join(f"{each.seconds:.0f} s {each.id.rpartition('/')[2]}" for each in slowest))
-    clock.say("Lanes: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in run.seconds.items()))
-    cores = machine.core_seconds() - clock.core_seconds
-    clock.say(f"{cores / 60:.1f} core-minutes of this machine; longest stall {run.watch.stall():.1f} s.")
-    for reason, times in skipped.items():
-        clock.say(f"SKIPPED {times}: {reason.removeprefix('Skipped: ')}")
-    for result in flaky:
-        clock.say(f"FLAKY: FAILURE, THEN SUCCESS: {result.id}: {first_line(result.error)}; {run.watch.at(result.at)}")
-        clock.say(f"    It is in {again.LEDGER.relative_to(ROOT)} now: commit that.")
-    for result in often:
-        clock.say(f"RED, because it was flaky within 14 days already: {result.id}")
-    for result in failed:
-        clock.say(f"FAILED {result.id}: {first_line(result.error)}")
-    if not_run:
-        clock.say(f"NOT RUN: {len(not_run)} tests, {not_run[0]} among them.")
-    if not count["passed"]:
-        run.why = run.why or "No test was run."
-    if run.why:
-        clock.say(f"RED: {run.why}")
-    red = bool(failed or often or not_run or run.why)
-    summary = f"{count['passed']} passed, {len(failed)} failed, {count['skipped']} skipped"
-    sys.stdout.write(
-        f"======== {summary}, {len(flaky)} flaky, {len(not_run)} not run in {clock.seconds:.0f} s ========\n{summary}\n"
-    )
-    return RED if red else 0
 
 
 if __name__ == "__main__":

@@ -43,12 +43,16 @@ class Running:
         ids: of the tests that it is to run.
         folder: of its output and record.
         slowness: by how much its limits are longer than usual.
+        beside_s: what setup and teardown of a test may take beyond the test's limit.
+        limit_s: in place of the tests' own limits.
     """
 
     name: str
     ids: Sequence[str]
     folder: Path
     slowness: float = 1.0
+    beside_s: float = BESIDE_S
+    limit_s: float | None = None
     results: dict[str, Result] = field(default_factory=dict)
     test: str = ""
     doing: str = "collecting"
@@ -127,7 +131,11 @@ class Running:
         if "collected" in line:
             self.doing, self._limit = "beginning", COLLECTING_S
         elif "begins" in line:
-            self.test, self.doing, self._limit = line["begins"], "in setup of", line["limit"] + BESIDE_S
+            self.test, self.doing, self._limit = (
+                line["begins"],
+                "in setup of",
+                (self.limit_s or line["limit"]) + self.beside_s,
+            )
         elif "ended" in line:
             self._ended, self.test, self.doing, self._limit = line["ended"], "", "on its way out", LEAVING_S
         else:

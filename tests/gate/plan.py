@@ -34,8 +34,7 @@ LANES: Mapping[str, Lane] = {
 }
 """In the order in which they begin: the longest first."""
 
-_COLD = ("examples", "importing", "preflight", "replicating", "restarts", "source_names", "strangers", "supervised")
-DRIVERS = tuple(f"tests/system/spark/test_{name}.py" for name in (*_COLD, "warm_state", "word_count"))
+DRIVERS = ("tests/system/spark/test_supervised.py", "tests/system/spark/test_word_count.py")
 """Tests that start cold drivers of their own."""
 
 OWN_SERVERS = ("tests/system/integration/", "tests/system/sandbox/")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ha.sandbox import Sandbox
 from tests.gate import processes, smoke
-from tests.gate.lane import ROOT, Result, Running
+from tests.gate.lane import BESIDE_S, ROOT, Result, Running
 from tests.gate.machine import Watch
 from tests.gate.plan import LANES, Lane
 
@@ -19,9 +19,6 @@ AT_ONCE, WITH_JVMS = 3, 2
 
 LOOK_S = 0.5
 TOLD_EACH_S = 20.0
-ILL_S = 60.0
-"""How long a server of the sandbox may not answer before the run ends of it."""
-
 MOST_FAILED = 10
 
 
@@ -35,6 +32,10 @@ class Run:
         end_at: when it is over its time, by the monotonic clock.
         sandbox: that is lent to the lanes, if there is one.
         check: a command beside the lanes, such as the linter, whose failure ends the run.
+        why: why it was ended before its end; empty if it was not.
+        beside_s: what setup and teardown of a test may take beyond the test's limit.
+        limit_s: in place of the tests' own limits.
+        ill_s: how long a server of the sandbox may not answer.
     """
 
     folder: Path
@@ -48,6 +49,10 @@ class Run:
     results: dict[str, Result] = field(default_factory=dict)
     why: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
+    beside_s: float = BESIDE_S
+    limit_s: float | None = None
+    ill_s: float = 60.0
+    _failed: set[str] = field(default_factory=set)
     _begun: float = field(default_factory=time.monotonic)
     _well: float = field(default_factory=time.monotonic)
     _told: float = field(default_factory=time.monotonic)
@@ -56,7 +61,9 @@ class Run:
 
     def lanes(self, plan: Mapping[str, Sequence[str]]) -> None:
         """Run all lanes of a plan to their ends; ``why`` says afterwards why the run was ended before that."""
-        waiting = [Running(name, ids, self.folder, self.slowness) for name, ids in plan.items()]
+        waiting = [
+            Running(name, ids, self.folder, self.slowness, self.beside_s, self.limit_s) for name, ids in plan.items()
+        ]
         running: list[Running] = []
         try:
             while (waiting or running or self._checks()) and not self.why:
@@ -94,11 +101,11 @@ class Run:
         lane.begin(environment, self.temporary)
 
     def _look(self, lane: Running) -> None:
-        before = set(self.results)
         why = lane.look()
         self.results |= lane.results
         for name, result in lane.results.items():
-            if result.outcome == "failed" and (name not in before or not result.text):
+            if result.outcome == "failed" and name not in self._failed:
+                self._failed.add(name)
                 self.say(f"FAILED {name} ({result.seconds:.0f} s): {first_line(result.error)}")
                 self.say(f"       the machine: {self.watch.at(result.at, max(30.0, result.seconds))}")
         if why:
@@ -132,7 +139,7 @@ class Run:
             self._looking = None
             if not found:
                 self._well = time.monotonic()
-            elif time.monotonic() - self._well > ILL_S * self.slowness:
+            elif time.monotonic() - self._well > self.ill_s * self.slowness:
                 return f"The sandbox that the lanes share does not serve: {found}"
         return ""
 

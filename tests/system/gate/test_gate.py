@@ -1,0 +1,207 @@
+"""Whatever stands still, dies or never begins ends the gate within its limit, and is named."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ha.sandbox import Sandbox
+from tests.gate import again, processes
+from tests.gate.lane import Result
+from tests.gate.machine import Watch
+from tests.gate.plan import LANES, lane_of, planned
+from tests.gate.report import red
+from tests.gate.run import Run
+from tests.stages import STAGES
+from tests.unit.ha.waiting import wait_until
+
+CANARIES = "tests/system/gate/canaries"
+BEFORE_RED_S = 60.0
+
+Gate = Callable[..., Run]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    monkeypatch.setenv(processes.RUN, processes.own_run())
+
+    def made(**settings: object) -> Run:
+        fields = {"beside_s": 3.0, "end_at": time.monotonic() + 120, "say": lambda _: None, **settings}
+        return Run(folder=tmp_path, temporary=tmp_path / "temporary", watch=Watch(), **fields)  # type: ignore[arg-type]
+
+    (tmp_path / "temporary").mkdir()
+    return made
+
+
+def of(name: str, *tests: str) -> dict[str, list[str]]:
+    return {"canary": [f"{CANARIES}/{name}.py::{test}" for test in tests]}
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize(
+    ("name", "test", "why"),
+    [
+        ("killed", "test_is_killed", "DIED: its process was ended by signal 9, while it was in the call of"),
+        ("in_setup", "test_hangs_in_setup", "HANGS"),
+        ("in_teardown", "test_hangs_in_teardown", "HANGS"),
+        ("in_native_code", "test_hangs_in_native_code", "HANGS"),
+        ("in_a_pool", "test_hangs_in_a_pool", "HANGS"),
+    ],
+)
+def test_what_dies_or_hangs_ends_the_run_and_is_named(
+    name: str, test: str, why: str, run: Gate, tell: Callable[[str], None]
+) -> None:
+    gate, begun = run(limit_s=2.0), time.monotonic()
+    gate.lanes(of(name, test))
+    tell(f"canary {name}: red after {time.monotonic() - begun:.0f} s")
+    assert why in gate.why
+    assert gate.why.partition("\n")[0].endswith(test)
+    assert gate.results[f"{CANARIES}/{name}.py::{test}"].outcome == "failed"
+    assert not processes.of_lane(processes.own_run(), "canary"), "nothing of it is left"
+    assert time.monotonic() - begun > 0
+
+
+@pytest.mark.programs
+def test_stacks_are_written_before_a_process_is_ended(run: Gate, tmp_path: Path) -> None:
+    said: list[str] = []
+    run(limit_s=2.0, say=said.append).lanes(of("in_setup", "test_hangs_in_setup"))
+    text = (tmp_path / "stacks-canary.txt").read_text()
+    assert "in_setup.py" in text
+    assert "stuck" in text
+    assert any("stuck" in line for line in said)
+
+
+@pytest.mark.programs
+def test_a_test_that_does_not_exist_is_not_run_and_that_is_red(run: Gate) -> None:
+    gate, plan = run(), of("in_setup", "test_before", "test_nowhere")
+    gate.lanes(plan)
+    assert not gate.why
+    assert "NOT RUN" in red(gate, plan, [])
+
+
+@pytest.mark.programs
+def test_a_run_that_executes_no_test_is_red(run: Gate) -> None:
+    gate = run()
+    gate.lanes({})
+    assert red(gate, {}, []) == "No test was run."
+
+
+@pytest.mark.programs
+def test_a_session_that_fails_after_its_last_test_is_red(run: Gate) -> None:
+    gate = run()
+    gate.lanes(of("fails_at_the_end", "test_passes"))
+    assert gate.why.startswith("Lane canary DIED: its process has ended with 1")
+
+
+@pytest.mark.programs
+def test_over_its_time_is_red(run: Gate) -> None:
+    gate = run(end_at=time.monotonic() + 3)
+    gate.lanes(of("in_setup", "test_hangs_in_setup"))
+    assert "OVER ITS TIME" in gate.why
+
+
+@pytest.mark.programs
+def test_a_check_that_fails_is_red(run: Gate) -> None:
+    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], text=True) as check:
+        check.wait(BEFORE_RED_S)
+        gate = run(check=check)
+        gate.lanes({})
+    assert "linter" in gate.why
+
+
+@pytest.mark.programs
+def test_what_a_lane_leaves_behind_is_ended_with_it(run: Gate) -> None:
+    gate, plan = run(), of("leaves_a_program", "test_leaves_a_program")
+    gate.lanes(plan)
+    assert not red(gate, plan, [])
+    wait_until(lambda: not processes.of_lane(processes.own_run(), "canary"))
+
+
+@pytest.mark.programs
+def test_what_a_run_leaves_behind_is_ended_by_the_next_one(tmp_path: Path) -> None:
+    dead = "999999999-1"
+    (tmp_path / f"{processes.FOLDERS}{dead}").mkdir()
+    own = tmp_path / f"{processes.FOLDERS}{processes.own_run()}"
+    own.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={processes.RUN: dead}) as left:
+        wait_until(lambda: left.pid in processes.of_run(dead))
+        said = processes.end_left(tmp_path)
+        assert left.wait(BEFORE_RED_S) == -9
+    assert len(said) == 2
+    assert [each.name for each in tmp_path.iterdir()] == [own.name]
+
+
+@pytest.mark.hdfs
+def test_a_server_that_stands_still_ends_the_run_and_is_named(run: Gate, tmp_path: Path) -> None:
+    own = Sandbox(tmp_path / "own")
+    own.up()
+    try:
+        own.pause("namenode-1")
+        gate = run(sandbox=own, ill_s=5.0)
+        gate.lanes(of("in_setup", "test_hangs_in_setup"))
+    finally:
+        own.down(wipe=True)
+    assert "namenode-1 is paused" in gate.why
+
+
+def result(error: str, lane: str = "session", test: str = "tests/system/spark/test_lead.py::test_it") -> Result:
+    return Result(test, "failed", 0.0, 1.0, lane, error)
+
+
+LATE = "AssertionError: not within 120 s: led"
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        [result(LATE, "unit-1")],
+        [result("AssertionError: assert 1 == 2")],
+        [result("AssertionError: not within 120 s: This history breaks a promise")],
+        [result(LATE, test="tests/system/simulation/test_regressions.py::test_it")],
+        [result(LATE, test="tests/system/spark/touched.py::test_it")],
+        [result(LATE), result("AssertionError: assert 1 == 2")],
+        [result(LATE)] * 6,
+    ],
+)
+def test_what_is_never_tried_again(failed: list[Result]) -> None:
+    assert again.retried(failed, {"tests/system/spark/touched.py"}) == []
+
+
+def test_a_time_out_of_a_system_test_is_tried_again() -> None:
+    assert again.retried([result(LATE)], set())
+
+
+def test_a_test_that_was_flaky_twice_within_14_days_is_red(tmp_path: Path) -> None:
+    ledger = tmp_path / "flaky.json"
+    again.entered(result(LATE), "abc", date(2026, 11, 1), "quiet", ledger)
+    (entry,) = again.known(ledger)
+    assert entry["commit"] == "abc"
+    assert again.too_often(entry["test"], date(2026, 11, 14), [entry])
+    assert not again.too_often(entry["test"], date(2026, 11, 15), [entry])
+    assert not again.too_often("another", date(2026, 11, 2), [entry])
+
+
+def test_each_kind_of_test_has_a_lane() -> None:
+    marks = [["hdfs"], ["zookeeper"], ["spark"], ["programs"], ["slow"], []]
+    for folder in ("unit/ha", "system/spark", "system/integration", "system/simulation"):
+        for each in marks:
+            test = {"id": f"tests/{folder}/test_new.py::test_it", "marks": each, "fixtures": []}
+            assert any(lane.startswith(lane_of(test)) for lane in LANES), test
+            assert sum(map(len, planned([test]).values())) == 1
+
+
+def test_each_stage_names_tests_that_exist() -> None:
+    for name, stage in STAGES.items():
+        for begin in stage.tests:
+            path = Path(begin.partition("::")[0])
+            assert path.exists(), f"{name}: there is no {path}"
+            assert not begin.partition("::")[2] or f"def {begin.partition('::')[2]}(" in path.read_text()
+
+
+def test_the_ledger_can_be_read() -> None:
+    assert json.dumps(again.known())
