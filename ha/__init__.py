@@ -29,8 +29,10 @@ __all__ = ["Answer", "Checkpoint", "Client", "Leadership", "Metadata", "Status",
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'ha' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415  # laziness is the point
 
+    if name == "errors":  # the docs name errors as ha.errors.Fenced, after `import ha` alone
+        return import_module("ha.errors")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'ha' has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)

@@ -46,7 +46,7 @@ STAGES: Mapping[str, Stage] = {
     ),
     "failovers": Stage(
         "drivers that are killed again and again, that hang, that are taken up, that save and go on",
-        _spark("engine", "executors", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
+        _spark("engine", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
     ),
     "drivers": Stage(
         "cold drivers: examples, preflight, programs that change or fail, checkpoints that Spark goes on from",

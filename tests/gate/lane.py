@@ -54,7 +54,7 @@ class Running:
     beside_s: float = BESIDE_S
     limit_s: float | None = None
     results: dict[str, Result] = field(default_factory=dict)
-    test: str = ""
+    test: str = ""  # that has begun and not ended
     doing: str = "collecting"
     since: float = field(default_factory=time.monotonic)
     _limit: float = COLLECTING_S
@@ -139,8 +139,13 @@ class Running:
         elif "ended" in line:
             self._ended, self.test, self.doing, self._limit = line["ended"], "", "on its way out", LEAVING_S
         else:
-            self.doing = {"setup": "in the call of", "call": "in teardown of"}.get(line["when"], "after")
             self._note(line)
+            if line["when"] == "teardown":
+                self.test, self.doing = "", f"after {line['id']}"
+            elif line["outcome"] != "passed" or line["when"] == "call":
+                self.doing = "in teardown of"
+            else:
+                self.doing = "in the call of"
 
     def _note(self, line: Mapping[str, Any]) -> None:
         before = self.results.get(line["id"])

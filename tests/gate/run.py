@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ha.sandbox import Sandbox
 from tests.gate import processes, smoke
-from tests.gate.lane import BESIDE_S, ROOT, Result, Running
+from tests.gate.lane import BESIDE_S, Result, Running
 from tests.gate.machine import Watch
 from tests.gate.plan import LANES, Lane
 
@@ -81,6 +81,8 @@ class Run:
                 if not self.why:
                     self.why = self._trouble()
                 self._tell(running, waiting)
+            if not self.why:
+                self.why = self._trouble()
             if self.why:
                 self._explain(running)
         finally:
@@ -109,7 +111,7 @@ class Run:
                 self.say(f"FAILED {name} ({result.seconds:.0f} s): {first_line(result.error)}")
                 self.say(f"       the machine: {self.watch.at(result.at, max(30.0, result.seconds))}")
         if why:
-            if lane.test and lane.test not in lane.results:
+            if lane.test:
                 self.results[lane.test] = Result(lane.test, "failed", time.monotonic(), 0.0, lane.name, why)
             self.why = f"Lane {lane.name} {why}"
         elif lane.code not in (None, 0, 1):
@@ -161,7 +163,7 @@ class Run:
             text = processes.tell(lane.processes, self.folder, f"stacks-{lane.name}", [lane.stacks])
             self.say(f"--- lane {lane.name}, {lane.doing} {lane.test}; its last words:\n{lane.last_lines(5)}")
             self.say("\n".join(text.splitlines()[:80]))
-        self.say(f"All of it: {self.folder.relative_to(ROOT)}")
+        self.say(f"All of it: {self.folder}")
 
 
 def kind(name: str) -> Lane:

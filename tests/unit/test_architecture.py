@@ -280,7 +280,10 @@ def loaded_by(statement: str) -> set[str]:
 HEAVY = {"starlette", "uvicorn", "click", "rich", "pyspark", "pandas", "pyarrow", "prometheus_client", "hdfs_native"}
 
 
-@pytest.mark.parametrize("statement", ["import ha", "import ha; ha.connect", "import ha; ha.lead", "import ha.client"])
+@pytest.mark.parametrize(
+    "statement",
+    ["import ha", "import ha; ha.connect", "import ha; ha.lead", "import ha; ha.errors.NoEndpoint", "import ha.client"],
+)
 def test_who_only_looks_something_up_pays_for_nothing_else(statement: str) -> None:
     assert not {name.partition(".")[0] for name in loaded_by(statement)} & HEAVY
 

@@ -200,7 +200,7 @@ def test_each_stage_names_tests_that_exist() -> None:
         for begin in stage.tests:
             path = Path(begin.partition("::")[0])
             assert path.exists(), f"{name}: there is no {path}"
-            assert not begin.partition("::")[2] or f"def {begin.partition('::')[2]}(" in path.read_text()
+            assert not begin.partition("::")[2] or f"def {begin.partition('::')[2]}" in path.read_text()
 
 
 def test_the_ledger_can_be_read() -> None:

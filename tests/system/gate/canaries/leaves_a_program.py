@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+LEFT: list[subprocess.Popen[bytes]] = []
+
 
 def test_leaves_a_program() -> None:
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100000)"], start_new_session=True)
+    LEFT.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100000)"], start_new_session=True))
