@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SEEDS ?= 100000
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test unit bench soak fuzz reproduce lint docs install lock clean
+.PHONY: demo test unit qualify bench soak fuzz reproduce lint docs install lock clean
 
 demo: install  ## streaming jobs that survive kill -9, a ZooKeeper outage and a frozen leader, live on the terminal
 	$(BIN)/python -m examples.demo
@@ -25,6 +25,9 @@ test: install  ## the gate, which says whether a change may land: lint, and the 
 
 unit: install  ## what needs no servers and starts no programs, in a minute and a half
 	$(BIN)/python -m pytest -n 2 --dist load --max-worker-restart=0 --hypothesis-profile=unit --stage gate -m "$(WITHOUT)" tests/unit
+
+qualify: install  ## what is no gate, stage by stage, alone on the machine: make qualify STAGES='faults page'; docs/evidence
+	$(BIN)/python -m tests.gate.qualify $(STAGES)
 
 bench: install  ## what it costs, beside what people use today: build/benchmarks; make bench BENCH='lookup --quick'
 	$(BIN)/python -m benchmarks $(BENCH)

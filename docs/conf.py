@@ -56,6 +56,7 @@ NAVIGATION = {
         "readers",
         "architecture",
         "reliability",
+        "evidence/qualify",
         "benchmarks",
         "Figures <benchmarks/benchmarks>",
     ],

@@ -76,6 +76,7 @@ class Running:
 
     def begin(self, environment: Mapping[str, str], temporary: Path) -> None:
         """Start it."""
+        self.since = time.monotonic()
         only = self.folder / f"{self.name}.json"
         only.write_text(json.dumps(list(self.ids)))
         command = [

@@ -52,6 +52,7 @@ class Run:
     beside_s: float = BESIDE_S
     limit_s: float | None = None
     ill_s: float = 60.0
+    _since: dict[str, float] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
     _begun: float = field(default_factory=time.monotonic)
     _well: float = field(default_factory=time.monotonic)
@@ -77,7 +78,7 @@ class Run:
                     if lane.code is not None:
                         running.remove(lane)
                         lane.end()  # what it has left behind
-                        self.seconds[lane.name] = time.monotonic() - self.seconds[lane.name]
+                        self.seconds[lane.name] = time.monotonic() - self._since[lane.name]
                 if not self.why:
                     self.why = self._trouble()
                 self._tell(running, waiting)
@@ -99,7 +100,7 @@ class Run:
         environment = {"TMPDIR": str(temporary), "TESTS_SLOWNESS": f"{self.slowness:.2f}"}
         if self.sandbox is not None and kind(lane.name).lent:
             environment["HA_TEST_SANDBOX"] = str(self.sandbox.directory)
-        self.seconds[lane.name] = time.monotonic()
+        self._since[lane.name] = time.monotonic()
         lane.begin(environment, self.temporary)
 
     def _look(self, lane: Running) -> None:
