@@ -20,11 +20,13 @@ class Stage:
         proves: what it shows, for people.
         tests: how the ids of its tests begin.
         minutes: after which it is ended.
+        first: commands that run before its tests; all of it, if it has none.
     """
 
     proves: str
     tests: tuple[str, ...]
     minutes: float = 40.0
+    first: tuple[str, ...] = ()
 
 
 def _spark(*names: str) -> tuple[str, ...]:
@@ -39,6 +41,8 @@ STAGES: Mapping[str, Stage] = {
     "containers": Stage(
         "images, and failover drills of containers that share nothing",
         ("tests/system/containers/", "tests/system/drills/test_containers.py"),
+        minutes=90.0,
+        first=("make images",),
     ),
     "drills": Stage(
         "failover drills in the sandbox, and on two hosts",
@@ -104,7 +108,13 @@ STAGES: Mapping[str, Stage] = {
             "tests/unit/benchmarks/test_counting_work.py",
         ),
     ),
-    "packages": Stage("packages as users install them", ("tests/unit/test_packaging.py",)),
+    "packages": Stage(
+        "packages as users install them; known vulnerabilities of what is locked",
+        ("tests/unit/test_packaging.py",),
+        first=("make sbom", "make audit"),
+    ),
+    "oldest": Stage("the oldest Spark and Python with the oldest packages", (), first=("make oldest",)),
+    "demo": Stage("the demo, as a user sees it", (), first=("make demo",)),
 }
 
 

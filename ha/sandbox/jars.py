@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from ha.sandbox.faster_starts import repack
 from ha.sandbox.polling import SandboxError, ran
 
 FETCH_TIMEOUT_S = 300
+PAUSE_S = 5.0  # between two of three tries
 
 Module = tuple[str, str, str]  # organisation, module and revision
 
@@ -123,7 +125,11 @@ def _retrieve(java: Path, folder: Path, bundle: Bundle) -> None:
             *("-jar", str(ivy), "-cache", home, "-m2compatible", "-ivy", str(wanted), "-confs", "default"),
             *("-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"),
         ]
-        ended = ran(f"Fetching {name}", command, FETCH_TIMEOUT_S)
+        for pause in (PAUSE_S, PAUSE_S, 0.0):  # a registry may fail for a moment
+            ended = ran(f"Fetching {name}", command, FETCH_TIMEOUT_S)
+            if ended.returncode == 0:
+                break
+            threading.Event().wait(pause)
     if ended.returncode != 0:
         raise SandboxError(f"{name} could not be fetched, is there a network? {_reason(ended)}")
 

@@ -7,9 +7,12 @@ A stage that has passed on this commit is not run again, unless it is asked for 
 import json
 import os
 import platform
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -46,6 +49,7 @@ def main(names: Sequence[str], anew: bool) -> None:
             known[name] = stage(name, commit)
         finally:
             processes.end(processes.of_run(run_id))
+        RECORD.parent.mkdir(exist_ok=True)
         RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
         PAGE.write_text(page(known))
         codes.append(known[name]["passed"])
@@ -60,9 +64,10 @@ def stage(name: str, commit: str) -> dict[str, Any]:
     clock.say(f"Stage {name}: {STAGES[name].proves}")
     slow = machine.slowness()
     run = Run(folder, temporary, clock.begun + STAGES[name].minutes * 60, machine.Watch(), slow, say=clock.say)
-    ids = [each["id"] for each in collect(folder, (), name)]
+    ids = [each["id"] for each in collect(folder, (), name)] if STAGES[name].tests else []
     try:
-        run.lanes({name: ids})
+        run.why = prepared(STAGES[name].first, folder, run.end_at)
+        run.lanes({name: ids} if ids else {})
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     count = Counter(each.outcome for each in run.results.values())
@@ -70,7 +75,7 @@ def stage(name: str, commit: str) -> dict[str, Any]:
         if each.outcome == "failed":
             clock.say(f"==== FAILED {each.id}\n{each.text or each.error}")
     lost = len(ids) - len(run.results)
-    passed = not (count["failed"] or run.why or lost) and bool(count["passed"])
+    passed = not (count["failed"] or run.why or lost) and bool(count["passed"] or not ids)
     clock.say(f"{name}: {'passed' if passed else 'RED'}: {dict(count)}, {lost} not run. {run.why}")
     return {
         "commit": commit,
@@ -87,6 +92,23 @@ def stage(name: str, commit: str) -> dict[str, Any]:
         "kernel": platform.release(),
         "cores": os.cpu_count(),
     }
+
+
+def prepared(commands: Sequence[str], folder: Path, end_at: float) -> str:
+    """Run the commands of a stage; returns which of them failed, and how."""
+    for command in commands:
+        log = folder / "commands.log"
+        with log.open("a") as out:
+            try:
+                left = end_at - time.monotonic()
+                code = subprocess.run(
+                    shlex.split(command), cwd=ROOT, stdout=out, stderr=out, timeout=left, check=False
+                ).returncode
+            except subprocess.TimeoutExpired:
+                return f"{command} is over its time."
+        if code:
+            return f"{command} ended with {code}: {' '.join(log.read_text(errors='replace').splitlines()[-3:])}"
+    return ""
 
 
 def read() -> dict[str, Any]:

@@ -68,14 +68,28 @@ def test_without_ivy_pyspark_is_incomplete(spark: Path, java: FakeJava) -> None:
         fetch(java)
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "PAUSE_S", 0.0)
+
+
+@pytest.mark.usefixtures("spark", "no_pause")
+def test_a_registry_that_fails_twice_is_asked_a_third_time(java: FakeJava, tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+    java.says(f"echo >>{tries}; exit 1")
+    with pytest.raises(SandboxError):
+        fetch(java)
+    assert len(tries.read_text().splitlines()) == 3
+
+
+@pytest.mark.usefixtures("spark", "no_pause")
 def test_without_network_ivys_reason_is_told(java: FakeJava) -> None:
     java.says("echo ':: resolving'; echo 'Host example.org not found. url=x'; exit 1")
     with pytest.raises(SandboxError, match=r"is there a network\? Ivy says: Host example.org not found"):
         fetch(java)
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "no_pause")
 def test_a_silent_failure_is_told(java: FakeJava) -> None:
     java.says("exit 3")
     with pytest.raises(SandboxError, match="exit code 3"):
