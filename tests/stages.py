@@ -80,7 +80,9 @@ STAGES: Mapping[str, Stage] = {
         "stores that fail: two NameNodes, routers, groups, ensembles, quotas",
         (
             *_integration("namenode_groups", "namenodes", "router", "server_faults", "takeovers", "zookeeper_faults"),
-            *_integration("shards"),
+            *_integration("hdfs_faults", "shards", "suspicion"),
+            "tests/system/integration/test_succession.py::test_if_nobody_comes_the_standby_takes_over",
+            "tests/system/zookeeper/test_restarts.py::test_twenty_restarts",
         ),
     ),
     "secured": Stage("stores with Kerberos, TLS and access lists", ("tests/system/secured/",)),
@@ -104,6 +106,9 @@ STAGES: Mapping[str, Stage] = {
         "what is asked of the stores, counted; baselines of the benchmarks",
         (
             "tests/system/benchmarks/",
+            "tests/system/integration/test_costs.py",
+            "tests/unit/benchmarks/test_takeover.py::test_a_round_with_real_contenders",
+            "tests/unit/benchmarks/test_workers.py",
             "tests/unit/store/test_counting.py",
             "tests/unit/benchmarks/test_counting_work.py",
         ),
