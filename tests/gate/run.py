@@ -14,8 +14,8 @@ from tests.gate.lane import BESIDE_S, Result, Running
 from tests.gate.machine import Watch
 from tests.gate.plan import LANES, Lane
 
-AT_ONCE, WITH_JVMS = 3, 2
-"""How many lanes run at once, and how many of them may start JVMs all the time: two cores bear no more."""
+AT_ONCE, WITH_JVMS = 4, 2
+"""How many lanes run at once, and how many of them may start JVMs all the time. The others wait most of the time."""
 
 LOOK_S = 0.5
 TOLD_EACH_S = 20.0
