@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ha.sandbox.ports import free_ports
 from store import errors
 from store.zookeeper import Create, Get, Sync
 from tests.limits import killed
@@ -20,7 +21,6 @@ from tests.unit.store.zookeeper.helpers import (
     Heard,
     Server,
     connected,
-    free_ports,
     submit,
 )
 
