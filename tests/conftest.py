@@ -18,12 +18,15 @@ from tests.lanes import (
     pytest_configure,
     pytest_xdist_make_scheduler,
 )
+from tests.servers import exit_if_lost
 
 pytest_plugins = ["tests.stages"]
 __all__ = ["pytest_collection_modifyitems", "pytest_configure", "pytest_xdist_make_scheduler"]
 
 TOLD = "told"
 ROOT_WITHIN_S = 30.0
+SANDBOX = pytest.StashKey[Sandbox | None]()
+"""The sandbox that tests of this process have, once there is one."""
 
 # By default Hypothesis gives an example 0.2 s, and the making of ten examples 1 s. On a loaded machine that fails a
 # test of which nothing is wrong. Each run has the same examples: a test that fails here fails everywhere.
@@ -74,10 +77,29 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             environment = made.environment()
             for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME"):
                 patch.setenv(name, environment[name])
+            request.session.stash[SANDBOX] = made
             yield made
     finally:
+        request.session.stash[SANDBOX] = None
         if borrowed is None and not shared:
             made.down(wipe=True)
+
+
+@pytest.fixture(autouse=True)
+def servers_live(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End the run if a server of the sandbox is gone before a test, or after it and what its fixtures have repaired."""
+    asks = any(request.node.get_closest_marker(each) for each in ("hdfs", "zookeeper"))
+    if asks:
+        _look(request.session)
+    yield
+    if asks:
+        _look(request.session)
+
+
+def _look(session: pytest.Session) -> None:
+    made = session.stash.get(SANDBOX, None)
+    if made is not None:
+        exit_if_lost(made, session)
 
 
 def _shared(factory: pytest.TempPathFactory) -> Path:
