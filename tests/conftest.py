@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import hypothesis
 import pytest
@@ -19,12 +20,15 @@ from tests.lanes import (
     pytest_xdist_make_scheduler,
 )
 from tests.servers import exit_if_lost
+from tests.unit.ha.waiting import wait_until
 
 pytest_plugins = ["tests.stages"]
 __all__ = ["pytest_collection_modifyitems", "pytest_configure", "pytest_xdist_make_scheduler"]
 
 TOLD = "told"
 ROOT_WITHIN_S = 30.0
+STARTED_WITHIN_S = 1500.0
+"""What a sandbox gives its servers, and a registry its jars."""
 SANDBOX = pytest.StashKey[Sandbox | None]()
 """The sandbox that tests of this process have, once there is one."""
 
@@ -71,7 +75,7 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     made = Sandbox(borrowed or folder)
     try:
         with folder.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # bounded: so is the start of a sandbox
+            wait_until(lambda: _got(lock), STARTED_WITHIN_S, "another process starts the sandbox, and does not end")
             made.up()
         with pytest.MonkeyPatch.context() as patch:
             environment = made.environment()
@@ -94,6 +98,14 @@ def servers_live(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if asks:
         _look(request.session)
+
+
+def _got(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _look(session: pytest.Session) -> None:

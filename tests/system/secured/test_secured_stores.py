@@ -225,10 +225,13 @@ def test_a_namenode_that_was_just_restarted_is_ready_when_it_can_take_over(box: 
 
 def roles(box: Sandbox) -> dict[str, str | None]:
     """The role of each NameNode, None of one that is down: asked until all that run have answered."""
-    while True:
+
+    def answered() -> dict[str, str | None]:
         found = [server for server in box.status() if server.kind == "namenode"]
-        if all(server.role for server in found if server.state == "up"):
-            return {server.name: server.role for server in found}
+        all_have = all(server.role for server in found if server.state == "up")
+        return {server.name: server.role for server in found} if all_have else {}
+
+    return wait_until(answered, HANGS_S)
 
 
 def in_their_roles(box: Sandbox) -> tuple[str, str]:
