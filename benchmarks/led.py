@@ -15,6 +15,7 @@ from leader.layout.lease import Mode
 from store.clock import now
 from store.errors import StoreError
 
+ENDS_WITHIN_S = 120.0  # Of a program that was told: each of its calls has a limit of its own
 POLL = 0.1  # Seconds between two looks of a program whether it is led again
 MOVER = "move-"  # Begins the name of the contender that is ``ha job move``: it leads the job so that nobody writes
 
@@ -53,8 +54,8 @@ class Programs:
     def end(self) -> None:
         """Stop them."""
         self._ended.set()
-        for thread in self._threads:
-            thread.join()
+        for thread in self._threads:  # daemons: one that hangs does not keep the benchmark
+            thread.join(ENDS_WITHIN_S)
 
     def holder(self, job: str) -> str:
         """Return the contender that has the lease; empty if the store does not name one."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from benchmarks.figures import Summary, summary
 
+TOGETHER_WITHIN_S = 120.0  # For threads to begin, and to end: later they hang
 TURNS = 10
 """Turns of each call in a round, A B C A B C ... Shorter turns make the conditions more alike, but the first call after
 another's turn finds the processor's caches cold."""
@@ -75,7 +76,7 @@ def throughput(call: Call, threads: int, seconds: float) -> float:
     counts = [0] * threads
     failures: list[BaseException] = []
     over = threading.Event()
-    together = threading.Barrier(threads + 1)
+    together = threading.Barrier(threads + 1, timeout=TOGETHER_WITHIN_S)
 
     def work(number: int) -> None:
         together.wait()
@@ -86,7 +87,9 @@ def throughput(call: Call, threads: int, seconds: float) -> float:
         except Exception as error:  # noqa: BLE001  # said below, on the thread that asked
             failures.append(error)
 
-    workers = [threading.Thread(target=work, args=(number,), name=f"bench-{number}") for number in range(threads)]
+    workers = [
+        threading.Thread(target=work, args=(number,), name=f"bench-{number}", daemon=True) for number in range(threads)
+    ]
     with no_collector():
         for worker in workers:
             worker.start()
@@ -96,7 +99,9 @@ def throughput(call: Call, threads: int, seconds: float) -> float:
         made, took = sum(counts), perf_counter() - began
         over.set()
         for worker in workers:
-            worker.join()
+            worker.join(TOGETHER_WITHIN_S)
+    if any(worker.is_alive() for worker in workers):
+        raise RuntimeError(f"A call of {threads} threads does not end.")
     if failures:
         raise RuntimeError(f"A call of {threads} threads failed: {failures[0]!r}") from failures[0]
     return made / took

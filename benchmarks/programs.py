@@ -21,6 +21,7 @@ from leader.lookup.answers import Answer, Source
 
 READY_S = 60.0  # Seconds to wait for a start; Java is slow on a busy machine
 HA_S = 900.0
+MEASURED_WITHIN_S = 7200.0  # A measurement that takes longer hangs
 END_S = 20.0  # Seconds for a program to end after SIGTERM: it releases its leases
 
 
@@ -57,14 +58,16 @@ def program(
             process.wait(END_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            process.wait(END_S)
 
 
 def measured(module: str, told: Mapping[str, Any], folder: Path, environment: Mapping[str, str] | None = None) -> Any:
     """Run a module that ends with :func:`answer` as a program of its own; return its answer."""
     with (folder / f"{module}-{time_ns():x}.log").open("wb") as errors:
         command = [sys.executable, "-m", module, json.dumps(told)]
-        ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=errors, check=True)
+        ran = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, check=True, timeout=MEASURED_WITHIN_S
+        )
     return json.loads(ran.stdout.splitlines()[-1])
 
 

@@ -10,11 +10,16 @@ import pytest
 
 from ha.sandbox import Sandbox
 from store.open import open_files
+from tests.servers import exit_if_lost
 
 pytest_plugins = ["tests.stages", "tests.gate.record"]
 
 TOLD = "told"
 ROOT_WITHIN_S = 30.0
+STARTED_WITHIN_S = 1500.0
+"""What a sandbox gives its servers, and a registry its jars."""
+SANDBOX = pytest.StashKey[Sandbox | None]()
+"""The sandbox that tests of this process have, once there is one."""
 
 # By default Hypothesis gives an example 0.2 s, and the making of ten examples 1 s. On a loaded machine that fails a
 # test of which nothing is wrong. Each run has the same examples: a test that fails here fails everywhere.
@@ -48,7 +53,7 @@ def logging_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One ZooKeeper and one NameNode; HA_TEST_SANDBOX=<dir> borrows one that is up, as the gate's lanes do."""
     borrowed = os.environ.get("HA_TEST_SANDBOX")
     made = Sandbox(borrowed or tmp_path_factory.mktemp("sandbox"))
@@ -58,10 +63,29 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
             environment = made.environment()
             for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME"):
                 patch.setenv(name, environment[name])
+            request.session.stash[SANDBOX] = made
             yield made
     finally:
+        request.session.stash[SANDBOX] = None
         if borrowed is None:
             made.down(wipe=True)
+
+
+@pytest.fixture(autouse=True)
+def servers_live(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End the run if a server of the sandbox is gone before a test, or after it and what its fixtures have repaired."""
+    asks = any(request.node.get_closest_marker(each) for each in ("hdfs", "zookeeper"))
+    if asks:
+        _look(request.session)
+    yield
+    if asks:
+        _look(request.session)
+
+
+def _look(session: pytest.Session) -> None:
+    made = session.stash.get(SANDBOX, None)
+    if made is not None:
+        exit_if_lost(made)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 from benchmarks.availability.asking import LAST, READY, Asked
 from benchmarks.availability.contestants import JOB
@@ -125,12 +126,16 @@ def _asker(environment: Environment, name: str, origin: float) -> Iterator[subpr
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=LAST)
 
 
 def _await_ready(name: str, asker: subprocess.Popen[str]) -> None:
     assert asker.stdout is not None, "it was made with a pipe"
-    if asker.stdout.readline().strip() != READY:
+    overdue = Timer(2 * READY_S, asker.kill)  # its line then ends
+    overdue.start()
+    said = asker.stdout.readline().strip()
+    overdue.cancel()
+    if said != READY:
         raise RuntimeError(f"{name} did not get its first answer; its log says why.")
 
 

@@ -15,6 +15,7 @@ from benchmarks.baselines import leash
 from store.clock import now
 
 POLL_S = 0.02
+KILLED_WITHIN_S = 120.0
 
 
 class Command:
@@ -60,7 +61,7 @@ class Command:
                 threading.Event().wait(POLL_S)
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
-        code = self._process.wait()
+        code = self._process.wait(KILLED_WITHIN_S)
         return code if code >= 0 else 128 - code
 
     def _signal(self, number: int) -> None:

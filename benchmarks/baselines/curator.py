@@ -6,6 +6,7 @@ connection timeout, 15 s by default, is half of the session timeout here: it mus
 
 import logging
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ JAVA_OPTIONS = (
     *("-Djava.net.preferIPv4Stack=true", "-Dlog4j2.level=WARN"),
 )
 RETRY_MS = 1000
+ENDS_WITHIN_S = 120.0  # Its standard input has ended, and so it ends
 RETRIES = 3
 MS = 1000
 
@@ -76,7 +78,11 @@ def connected(zookeeper: str, session_timeout: float) -> Iterator[Curator]:
         raise CuratorError(str(error)) from None  # while there is a machine to ask for its text
     finally:
         gateway.java_process.stdin.close()
-        gateway.java_process.wait()
+        try:
+            gateway.java_process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            gateway.java_process.kill()
+            gateway.java_process.wait(ENDS_WITHIN_S)
 
 
 def error_name(error: Any) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
+from threading import Timer
 from typing import Any
 
 from benchmarks.checkpoints.made import Size, make
@@ -20,6 +21,7 @@ TITLE = "ExistenceCheck into a checkpoint of 200 partitions, 2 operators and 100
 INSPECT, VERIFY, SPARK = "ha checkpoint inspect", "ha checkpoint verify", "Spark's state-metadata"
 INSPECT_WITHIN, VERIFY_WITHIN, READ_WITHIN = 2.0, 10.0, 20.0
 
+ANSWERS_WITHIN_S = 1800.0  # A command that takes longer hangs
 QUICK_SIZE = Size(partitions=4, batches=20, table_bytes=1000)
 
 ASK_SPARK = """
@@ -66,10 +68,16 @@ def ask(command: Sequence[str]) -> tuple[Asked, bytes]:
     """Run a command."""
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        try:
+            overdue = Timer(ANSWERS_WITHIN_S, process.kill)  # then what it says ends, and so does it
+            overdue.start()
+            assert process.stdout is not None
+            said = process.stdout.read()
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            overdue.cancel()
+            process.kill()
     if process.returncode:
         raise RuntimeError(f"{command} ended with {process.returncode}.")
     return Asked(time.perf_counter() - began, used.ru_utime + used.ru_stime), said

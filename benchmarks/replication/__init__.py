@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -115,6 +115,9 @@ def _beside(command: Sequence[str], out: Any) -> Iterator[None]:
             yield
         finally:
             program.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(PATIENCE)
+            program.kill()
 
 
 def _moved(log: Path) -> list[dict[str, Any]]:

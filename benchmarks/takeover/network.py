@@ -131,6 +131,6 @@ def _ip(*arguments: str) -> None:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
         raise NoNetwork(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")

@@ -216,6 +216,7 @@ class ContainerEnvironment(Environment):
             code, _, errors = run_in(self._container(to), switch)
             if now() >= end:
                 raise DrillError(f"{to} cannot take over ({code}): {errors.strip()[-300:]}")
+            time.sleep(POLL_S)
         while self._safe(to):
             if now() >= end:
                 raise DrillError(f"{to} does not leave safe mode.")

@@ -111,7 +111,8 @@ def _interpreter(version: str) -> Path:
     own = [here] if f"{sys.version_info.major}.{sys.version_info.minor}" == version else []
     for python in [*own, *path, *pyenvs]:
         # A name on the path may be a shim for a version that is switched off, so each candidate has to run.
-        if python.exists() and not subprocess.run([python, "-c", "import venv"], capture_output=True).returncode:  # noqa: PLW1510
+        asked = [str(python), "-c", "import venv"]
+        if python.exists() and not subprocess.run(asked, capture_output=True, timeout=120, check=False).returncode:
             return python
     raise Missing(f"no Python {version} on this host")
 

@@ -273,7 +273,9 @@ def test_the_check_of_clocks_sees_them(tmp_path: Path) -> None:
 
 def loaded_by(statement: str) -> set[str]:
     code = f"{statement}\nimport sys\nprint(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=120
+    )
     return set(found.stdout.split())
 
 

@@ -11,64 +11,21 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
-from itertools import count
 from pathlib import Path
-from random import Random
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tests.background import in_background
+from tests.pools import pool_in_background, results
+from tests.system.checkpoints.lives import KILLS, killed, swept
 from tests.unit.ha.checkpoints.holes import alarms, hole
-from tests.unit.ha.checkpoints.simulated_spark import FORMATS
-from tests.unit.ha.checkpoints.sweeping import Counted, live
-from tests.unit.ha.spark.replication.beside import Beside, on_one_thread
+from tests.unit.ha.checkpoints.sweeping import Counted
 
 T = TypeVar("T")
 
 CHUNK = 20
 """Seeds that one process takes at a time."""
-
-
-def swept(seed: int) -> Counted:
-    counted = Counted()
-    live(FORMATS[seed % len(FORMATS)], seed, counted)
-    return counted
-
-
-KILLS = 10
-"""Times that the replicator of one query is killed."""
-
-CALLS = 200
-"""Calls of the stores among which one is drawn: a round has dozens."""
-
-
-def killed(seed: int) -> tuple[int, int, str]:
-    """Kill one query's replicators at drawn calls; returns deaths, looks at the replica, and the first thing wrong."""
-    on_one_thread(setattr)
-    random = Random(seed)  # noqa: S311
-    with TemporaryDirectory() as folder:
-        beside = Beside(Path(folder), FORMATS[seed % len(FORMATS)], random)
-        replica = None
-        try:
-            for number in count():
-                beside.step(random.randrange(60))
-                if beside.deaths >= KILLS:
-                    break
-                if number % 5 == 2:
-                    beside.save()
-                elif number % 5 == 4 and random.random() < 0.5:
-                    beside.rewind()
-                replica = beside.round(replica, random.randrange(CALLS), random.choice([0, 0, 1]))
-                beside.check()
-            for _ in range(3):
-                replica = beside.round(replica, None, 0)
-            assert beside.newest[1] == beside.spark.newest(), "it does not get level"
-        except AssertionError as error:
-            return beside.deaths, beside.checked, f"seed {seed}: {error}"
-        return beside.deaths, beside.checked, ""
 
 
 @click.command()
@@ -83,7 +40,7 @@ def main(lives: int, holes: int, kills: int, first: int, output: Path) -> None:
     """Count what is swept and needed, found and missed; exit code 1 if anything is wrong."""
     total = Counted()
     seeds = range(first, first + holes)
-    with ProcessPoolExecutor(initializer=in_background) as pool:
+    with pool_in_background() as pool:
         for each in _all(pool, "lives", swept, range(first, first + lives)):
             total.lives += each.lives
             total.swept += each.swept
@@ -116,7 +73,7 @@ def main(lives: int, holes: int, kills: int, first: int, output: Path) -> None:
 def _all(pool: ProcessPoolExecutor, what: str, work: Callable[[int], T], seeds: range) -> Iterable[T]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
-        yield from progress.track(pool.map(work, seeds, chunksize=CHUNK), total=len(seeds), description=what)
+        yield from progress.track(results(pool, work, seeds, chunk=CHUNK), total=len(seeds), description=what)
 
 
 if __name__ == "__main__":

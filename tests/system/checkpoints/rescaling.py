@@ -234,7 +234,7 @@ def kill(process: "subprocess.Popen[bytes]", *, group: bool = True) -> None:
     """Kill -9 a command, and its JVM with it, or have the JVM notice that by itself."""
     with suppress(ProcessLookupError):
         (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
-    process.wait()
+    process.wait(LIMIT_S)
 
 
 def reached(process: "subprocess.Popen[bytes]", seen: Callable[[], bool]) -> bool:

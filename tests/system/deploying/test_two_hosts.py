@@ -26,6 +26,7 @@ import pytest
 
 from ha.sandbox import Sandbox
 from store.files import Files
+from tests.limits import HANGS_S
 from tests.system.deploying.hosts import STORES, Host, Unavailable, end, hosts
 from tests.system.spark.helpers import eventually, files_of
 
@@ -210,7 +211,7 @@ class Sidecar:
     def lose(self) -> None:
         end(self._host)
         self._process.kill()
-        self._process.wait()
+        self._process.wait(HANGS_S)
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")

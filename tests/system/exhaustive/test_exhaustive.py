@@ -30,14 +30,14 @@ asked for. But an answer for an earlier node can be taken for the present one's,
 import random
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 
 import pytest
 
 from leader.election.events import Rename
-from tests.background import BOUNDED_BY_WORK, in_background
+from tests.background import BOUNDED_BY_WORK
+from tests.pools import LIMIT_S, pool_in_background
 from tests.system.exhaustive.model import FAST, SLOW, Action, Bounds, State
 from tests.system.exhaustive.mutants import MUTANTS
 from tests.system.exhaustive.naming import SEQUENCE, Renamer, Renaming
@@ -116,21 +116,20 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=in_background, initargs=(PROCESSOR_S,))
-    looks = {name: pool.submit(look, name) for name in SEARCHES}
-    faults = [
-        *((name, False) for name in HUNTS if name in SEARCHED or name not in HARMLESS),
-        *((name, True) for name in HARMLESS),
-    ]
-    yield Running(looks, {(name, strict): pool.submit(hunt, name, strict=strict) for name, strict in faults})
-    pool.shutdown(cancel_futures=True)
+    with pool_in_background(2, PROCESSOR_S) as pool:
+        looks = {name: pool.submit(look, name) for name in SEARCHES}
+        faults = [
+            *((name, False) for name in HUNTS if name in SEARCHED or name not in HARMLESS),
+            *((name, True) for name in HARMLESS),
+        ]
+        yield Running(looks, {(name, strict): pool.submit(hunt, name, strict=strict) for name, strict in faults})
 
 
 @pytest.mark.slow
 @BOUNDED_BY_WORK
 @pytest.mark.parametrize("name", SEARCHES)
 def test_never_do_two_lead(name: str, running: Running, tell: Callable[[str], None]) -> None:
-    found = running.looks[name].result()
+    found = running.looks[name].result(LIMIT_S)
     tell(f"{name}: {found}")  # the extent of the search is its result
     assert not found.violation, timeline(SEARCHES[name], found)
     assert found.states > 100_000, "too little for a search that means anything"
@@ -141,8 +140,8 @@ def test_never_do_two_lead(name: str, running: Running, tell: Callable[[str], No
 @pytest.mark.parametrize("name", HUNTS)
 def test_a_planted_fault_is_found(name: str, running: Running, tell: Callable[[str], None]) -> None:
     if name in SEARCHED:
-        assert not running.hunts[name, False].result()[0].violation
-    found, story = running.hunts[name, name in HARMLESS].result()
+        assert not running.hunts[name, False].result(LIMIT_S)[0].violation
+    found, story = running.hunts[name, name in HARMLESS].result(LIMIT_S)
     tell(f"{name}: {found}\n{story}")
     assert HARMLESS.get(name, "two contenders") in found.violation
 

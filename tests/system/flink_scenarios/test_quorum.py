@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import ha
+from ha.sandbox.ports import free_ports
 from tests.system.flink_scenarios.conftest import mode, record
 from tests.unit.ha.waiting import PATIENCE, wait_until
-from tests.unit.store.zookeeper.helpers import Server, free_ports
+from tests.unit.store.zookeeper.helpers import Server
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(180)]
 

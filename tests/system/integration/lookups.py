@@ -8,6 +8,7 @@ from typing import Any, Self
 import ha
 from ha.errors import NoLeader
 from store.clock import now
+from tests.limits import joined
 from tests.system.integration.waiting import SLACK_S, until
 
 EVERY_S = 0.1
@@ -43,7 +44,7 @@ class Lookups:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        joined(self._thread)
         self._client.close()
 
     @property

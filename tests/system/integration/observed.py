@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Self
 
 from ha.errors import LeaderError, StoreError
+from tests.limits import joined
 
 
 class Observed:
@@ -24,7 +25,7 @@ class Observed:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        joined(self._thread)
 
     def _run(self) -> None:
         ends = False

@@ -12,6 +12,7 @@ from ha.sandbox.polling import until
 from ha.sandbox.ports import LOOPBACK, free_ports
 from store.errors import StoreError
 from store.open import open_files
+from tests.limits import HANGS_S
 
 HADOOP = "3.4.1"
 """The newest whose router the registry has; PySpark's client jars, with which the sandbox's servers run, have none."""
@@ -110,7 +111,7 @@ def routing(
         yield rpc
     finally:
         process.kill()
-        process.wait()
+        process.wait(HANGS_S)
 
 
 def _addresses(namenodes: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from leader.layout import tree
 from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
 from store.open import open_files
+from tests.limits import killed
 
 pytestmark = [pytest.mark.hdfs]
 
@@ -61,13 +62,12 @@ def test_after_kills_nothing_is_left(hdfs_uri: str, webhdfs_uri: str) -> None:
             if hidden >= HALVES:
                 break
             command = [sys.executable, "-c", WRITER, hdfs_uri, job, str(epoch), present.session_id]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            with killed(subprocess.Popen(command, stdout=subprocess.PIPE)) as writer:
                 assert writer.stdout is not None
                 assert writer.stdout.readline()
                 for _ in range(LOOKS):  # a file of this size is under way for long enough to be seen
                     if any(".staging" in path for path in everything(webhdfs_uri, f"{job}/{present.name}")):
                         break
-                writer.kill()
             hidden += sum(".staging" in path for path in everything(webhdfs_uri, f"{job}/{present.name}"))
         FencedDirectory(files, job, present, 30.0).put(b"", "blobs/last=1")
         left = [path for path in everything(webhdfs_uri, job) if "/staged/" in path or ".staging" in path]

@@ -21,6 +21,7 @@ from leader.layout import tree
 from store.clock import now
 from store.errors import AlreadyExists
 from store.open import open_files
+from tests.limits import HANGS_S
 from tests.system.integration.participants import new_job
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -140,8 +141,8 @@ class Program:
 
     def stop(self) -> None:
         self._stop.set()
+        self._ended.result(HANGS_S)
         self._pool.shutdown()
-        self._ended.result()
 
 
 def test_a_job_moves_to_the_other_namenode_while_it_runs(roots: list[str], sandbox: Sandbox) -> None:

@@ -24,6 +24,7 @@ from ha.kafka.places import TopicPlaces
 from ha.kafka.shard import Sent, Shard, send
 from ha.sandbox import Sandbox
 from leader.errors import LeaderError
+from tests.limits import killed
 from tests.system.integration.shard_races import POINTS, records, shard_of, zombie
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -69,7 +70,7 @@ def test_a_process_that_dies_or_freezes_doubles_nothing(
     first, second = (shard_of(brokers, topic, tmp_path, batch) for batch in (0, 1))
     assert sent(first).given
     words = [sys.executable, "-m", "tests.system.integration.shard_races", point, how]
-    with subprocess.Popen([*words, pickle.dumps(second).hex()], stdout=subprocess.PIPE) as child:
+    with killed(subprocess.Popen([*words, pickle.dumps(second).hex()], stdout=subprocess.PIPE)) as child:
         if how == "frozen":
             _, status = os.waitpid(child.pid, os.WUNTRACED)
             assert os.WIFSTOPPED(status)

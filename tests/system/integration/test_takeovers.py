@@ -105,11 +105,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
     options = ["-t", "tmpfs", "-o", "size=64k,nr_inodes=26", "tmpfs", str(disk)]
-    mounted = subprocess.run(["mount", *options], capture_output=True, text=True, check=False)  # noqa: S607
+    mounted = subprocess.run(["mount", *options], capture_output=True, text=True, check=False, timeout=120)  # noqa: S607
     if mounted.returncode:
         pytest.skip(f"A full disk cannot be made: only root may mount ({mounted.stderr.strip()}).")
     yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)  # noqa: S607
+    subprocess.run(["umount", "--lazy", str(disk)], check=True, timeout=120)  # noqa: S607
 
 
 def fill(disk: Path) -> list[Path]:

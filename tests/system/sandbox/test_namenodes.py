@@ -8,6 +8,8 @@ from hdfs_native import Client
 
 from ha.sandbox import Sandbox
 from ha.sandbox.state import Directory
+from tests.limits import HANGS_S
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -25,17 +27,21 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 def roles(box: Sandbox) -> dict[str, str | None]:
     """Ask until all running NameNodes have answered: a busy one may take longer than ``status`` waits."""
-    while True:
+
+    def answered() -> dict[str, str | None]:
         found = [server for server in box.status() if server.kind == "namenode"]
-        if all(server.role for server in found if server.state == "up"):
-            return {server.name: server.role for server in found}
+        all_have = all(server.role for server in found if server.state == "up")
+        return {server.name: server.role for server in found} if all_have else {}
+
+    return wait_until(answered, HANGS_S)
 
 
 def write(box: Sandbox, path: str) -> None:
     """Write over WebHDFS through the active NameNode: a paused one would let HdfsCLI wait without end."""
     state = Directory(box.directory).load()
     assert state is not None
-    active = next(name for name in iter(box.active_namenode, "") if name is not None)  # its answer may be slow
+    active = wait_until(box.active_namenode, HANGS_S)  # its answer may be slow
+    assert active is not None
     port = state.named(active).ports["http"]
     client = InsecureClient(f"http://127.0.0.1:{port}", user=box.environment()["HADOOP_USER_NAME"], timeout=30)
     client.write(path, data=path.encode())

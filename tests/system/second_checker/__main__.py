@@ -5,10 +5,10 @@ python -m tests.system.second_checker --seeds 100000 --mistakes 5
 
 import sys
 from functools import partial
-from multiprocessing import Pool
 
 import click
 
+from tests.pools import pool_in_background, results
 from tests.system.second_checker.comparing import compare
 
 TOLD = 100
@@ -23,8 +23,8 @@ TOLD = 100
 def main(seeds: int, first: int, mistakes: int, processes: int) -> None:
     """Search for a history on which the checkers differ; exit code 1 if there is one."""
     histories = broken = differences = 0
-    with Pool(processes) as pool:
-        found = pool.imap(partial(compare, mistakes=mistakes), range(first, first + seeds), chunksize=5)
+    with pool_in_background(processes) as pool:
+        found = results(pool, partial(compare, mistakes=mistakes), range(first, first + seeds), chunk=5)
         for number, compared in enumerate(found, 1):
             histories += compared.histories
             broken += compared.broken

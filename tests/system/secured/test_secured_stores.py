@@ -13,6 +13,7 @@ import pytest
 
 from ha.sandbox import Sandbox, realm
 from ha.sandbox.secured import STRANGER, USER
+from tests.limits import HANGS_S, killed
 from tests.unit.ha.waiting import wait_until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(300)]
@@ -107,7 +108,7 @@ def test_a_job_is_led_and_found_and_a_stranger_of_the_realm_has_no_effect(box: S
     command = [*CLI, "run", "orders", "--endpoint", "jobmaster=h:1", "--", "sleep", "600"]
     with (
         (tmp_path / "log").open("w") as log,
-        subprocess.Popen(command, env=environment(box, USER), stderr=log, cwd=tmp_path) as sidecar,
+        killed(subprocess.Popen(command, env=environment(box, USER), stderr=log, cwd=tmp_path)) as sidecar,
     ):
         try:
             wait_until(lambda: leader(box, USER).returncode == 0)
@@ -132,6 +133,7 @@ def test_a_job_is_led_and_found_and_a_stranger_of_the_realm_has_no_effect(box: S
             assert (again["epoch"], again["session_id"]) == (found["epoch"], found["session_id"])
         finally:
             sidecar.terminate()
+            sidecar.wait(HANGS_S)
 
 
 def test_encrypted_webhdfs_reads_and_writes_with_a_ticket_and_believes_only_its_authority(box: Sandbox) -> None:
@@ -223,10 +225,13 @@ def test_a_namenode_that_was_just_restarted_is_ready_when_it_can_take_over(box: 
 
 def roles(box: Sandbox) -> dict[str, str | None]:
     """The role of each NameNode, None of one that is down: asked until all that run have answered."""
-    while True:
+
+    def answered() -> dict[str, str | None]:
         found = [server for server in box.status() if server.kind == "namenode"]
-        if all(server.role for server in found if server.state == "up"):
-            return {server.name: server.role for server in found}
+        all_have = all(server.role for server in found if server.state == "up")
+        return {server.name: server.role for server in found} if all_have else {}
+
+    return wait_until(answered, HANGS_S)
 
 
 def in_their_roles(box: Sandbox) -> tuple[str, str]:
@@ -244,7 +249,7 @@ def test_a_leader_outlives_its_ticket_and_every_switch_of_the_namenode(box: Sand
     settings = {**environment(box, USER), "HA_LONG_TTL": "30"}
     with (
         (tmp_path / "log").open("w") as log,
-        subprocess.Popen(command, env=settings, stderr=log, cwd=tmp_path) as sidecar,
+        killed(subprocess.Popen(command, env=settings, stderr=log, cwd=tmp_path)) as sidecar,
     ):
         try:
             wait_until(lambda: "granted at epoch 1" in (tmp_path / "log").read_text())
@@ -262,3 +267,4 @@ def test_a_leader_outlives_its_ticket_and_every_switch_of_the_namenode(box: Sand
             assert "revoked" not in (tmp_path / "log").read_text()
         finally:
             sidecar.terminate()
+            sidecar.wait(HANGS_S)

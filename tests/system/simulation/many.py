@@ -1,13 +1,10 @@
 """Many runs, on all cores: their violations, and the faults that were injected."""
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 
-from tests.background import in_background
+from tests.pools import pool_in_background, results
 from tests.system.simulation.drawing import draw
 from tests.system.simulation.run import simulate
 
@@ -62,16 +59,8 @@ def explore_all(seeds: range, told: Callable[[Found], None] = lambda _: None) ->
     """Run these seeds on all cores; ``told`` gets the sum from time to time."""
     total = Found()
     chunks = iter(seeds[begin : begin + CHUNK] for begin in range(0, len(seeds), CHUNK))
-    with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=in_background) as pool:
-        for found in _bounded(pool, chunks):
+    with pool_in_background() as pool:
+        for found in results(pool, explore, chunks):
             total.add(found)
             told(total)
     return total
-
-
-def _bounded(pool: ProcessPoolExecutor, chunks: Iterator[range]) -> Iterator[Found]:
-    """Keep only some chunks under way: a hundred thousand seeds would wait in memory."""
-    under_way = [pool.submit(explore, chunk) for chunk in islice(chunks, 8)]
-    while under_way:
-        yield under_way.pop(0).result()
-        under_way += [pool.submit(explore, chunk) for chunk in islice(chunks, 1)]

@@ -22,6 +22,8 @@ from types import CodeType, ModuleType
 
 import click
 
+from tests.pools import LIMIT_S
+
 ROOT = Path(__file__).parents[3]
 TABLE = Path(__file__).with_name("mutants.toml")
 WITHIN = 300
@@ -110,7 +112,7 @@ def hunt(mutant: Mutant, within: int) -> Catch:
 def hunted(mutant: Mutant, within: int) -> Catch:
     """Hunt a mutant in a process of its own."""
     command = [sys.executable, "-m", "tests.system.simulation.mutants", "--hunt", mutant.name, "--within", str(within)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if done.returncode:
         raise RuntimeError(f"{mutant.name}: {done.stderr}")
     return Catch(**json.loads(done.stdout))

@@ -1,12 +1,11 @@
 """Canaries: the simulator must catch each mutant of the protocol, or its silence proves nothing."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.background import BOUNDED_BY_WORK, in_background
+from tests.background import BOUNDED_BY_WORK
+from tests.pools import pool_in_background, results
 from tests.system.simulation.adoption_canaries import ADOPTIONS
 from tests.system.simulation.canary import Canary
 from tests.system.simulation.escalation_canaries import ESCALATIONS
@@ -64,8 +63,8 @@ def hunt(number: int) -> Catch | None:
 @pytest.fixture(scope="module")
 def catches() -> dict[str, Catch | None]:
     """Return the catches by the mutant's name; all mutants are hunted on all cores."""
-    with ProcessPoolExecutor(os.cpu_count(), initializer=in_background, initargs=(PROCESSOR_S,)) as pool:
-        found = list(pool.map(hunt, range(len(ALL))))
+    with pool_in_background(processor_s=PROCESSOR_S) as pool:
+        found = list(results(pool, hunt, range(len(ALL))))
     return {canary.name: catch for canary, catch in zip(ALL, found, strict=True)}
 
 

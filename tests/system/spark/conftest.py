@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.sidecar.command.spark_overlay import CLOSING
 from tests.system.spark.helpers import leading
+from tests.system.spark.jvm import end, jvm_within
 
 SETTINGS = {
     "spark.driver.memory": "512m",
@@ -74,16 +74,7 @@ def spark(
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))))
         warehouse = tmp_path_factory.mktemp("warehouse")
         settings = {**SETTINGS, "spark.sql.warehouse.dir": str(warehouse)}
-        session = SparkSession.builder.master("local[1]").config(map=dict(settings)).getOrCreate()
+        with jvm_within():
+            session = SparkSession.builder.master("local[1]").config(map=dict(settings)).getOrCreate()
     yield session
-    _end(session)
-
-
-def _end(session: SparkSession) -> None:
-    gateway = SparkContext._gateway
-    session.stop()
-    assert gateway is not None
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM ends with its standard input
-    gateway.proc.wait(20)
-    SparkContext._gateway = SparkContext._jvm = None
+    end(session)

@@ -25,6 +25,7 @@ from ha.drill.kill import descendants
 from store.clock import now
 from store.errors import NotFound
 from store.open import open_files
+from tests.limits import HANGS_S
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class Marathon:
         """Kill the sidecar, start another, and return the seconds until that has taken the leadership up."""
         before = self.said("(adopted)")
         self.started[-1].kill()
-        self.started[-1].wait()
+        self.started[-1].wait(HANGS_S)
         began = now()
         self.start()
         wait_for(lambda: self.said("(adopted)") > before)
@@ -111,7 +112,11 @@ class Marathon:
 
     def queries(self) -> dict[str, str]:
         told = subprocess.run(
-            [*HA, "job", "queries", self.job, "--json"], env=self.environment, capture_output=True, check=False
+            [*HA, "job", "queries", self.job, "--json"],
+            env=self.environment,
+            capture_output=True,
+            check=False,
+            timeout=HANGS_S,
         )
         found: list[dict[str, Any]] = json.loads(told.stdout)["queries"] if told.returncode == 0 else []
         runs = found and all(each["state"] == "RUNNING" for each in found)
@@ -165,7 +170,9 @@ def main(kills: int, stores: bool) -> None:
             last, lines = wait_for(marathon.queries), marathon.lines()
             same = {name for name in last if last[name] == first[name]}
             exact = sorted(lines) == sorted(f"line {number + 1}" for number in range(marathon.fed))
-            whole = subprocess.run([*HA, "output", "verify", marathon.job], env=marathon.environment, check=False)
+            whole = subprocess.run(
+                [*HA, "output", "verify", marathon.job], env=marathon.environment, check=False, timeout=HANGS_S
+            )
             starts, grants = marathon.said(": the command runs, guarded"), marathon.said("granted at epoch 1,")
         finally:
             marathon.started[-1].terminate()

@@ -27,6 +27,7 @@ from ha.drill.kill import descendants
 from leader.layout.names import SPARK, LeaderDirectory
 from store.errors import NotFound
 from store.files import Files
+from tests.limits import HANGS_S
 from tests.system.spark.drivers.grid import QUERIES
 from tests.system.spark.helpers import eventually, files_of
 from tests.system.spark.test_supervised import DRIVERS, RUN, Driver
@@ -151,7 +152,7 @@ def taken_up(grid: Grid) -> str:
     grid.has(1)
     assert first.process is not None
     os.kill(first.process.pid, signal.SIGKILL)
-    first.process.wait()
+    first.process.wait(HANGS_S)
     grid.hosts[1].folder = first.folder
     second = grid.run(1, "--contender", "host-0", *options)
     eventually(lambda: "is taken up" in second.said, LONG)

@@ -19,6 +19,7 @@ from ha.program import request_file
 from ha.program.request_file import Answer, Wanted
 from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed
 from leader.job.request_folder import State
+from tests.limits import HANGS_S
 from tests.system.spark.helpers import eventually, fence, leading
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.timeout(180)]
@@ -281,7 +282,7 @@ def test_a_batch_that_cannot_be_interrupted_ends_the_program(
     wakes = threading.Event()
 
     def waits(_: DataFrame, __: int) -> None:
-        wakes.wait()
+        wakes.wait(HANGS_S)
 
     feed(tmp_path / "in", 1, 1)
 

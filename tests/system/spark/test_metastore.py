@@ -15,6 +15,7 @@ import pytest
 from ha.hosts.java import FLAGS, find_java
 from ha.sandbox.jars import spark_jars
 from ha.sandbox.ports import LOOPBACK, free_ports
+from tests.limits import killed
 from tests.system.spark.helpers import eventually, names
 
 pytestmark = [
@@ -49,12 +50,9 @@ def metastore(tmp_path: Path, sandbox: object) -> Iterator[str]:
         *(part for name, value in settings.items() for part in ("--hiveconf", f"{name}={value}")),
     ]
     log = tmp_path / "metastore.log"
-    with log.open("wb") as out, subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out) as server:
-        try:
-            eventually(lambda: _listens(port) or _ended(server, log), STARTED_S)
-            yield f"thrift://{LOOPBACK}:{port}"
-        finally:
-            server.kill()
+    with log.open("wb") as out, killed(subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out)) as server:
+        eventually(lambda: _listens(port) or _ended(server, log), STARTED_S)
+        yield f"thrift://{LOOPBACK}:{port}"
 
 
 def _listens(port: int) -> bool:

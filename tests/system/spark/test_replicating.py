@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ha.leadership.leadership import Leadership
 from ha.spark import checkpoint_location
+from tests.limits import HANGS_S, killed
 from tests.system.spark.helpers import eventually, leading
 from tests.system.spark.test_closures import ALWAYS, FORMATS, Rows
 
@@ -24,7 +25,11 @@ HALF = 4
 
 def ha(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "ha.cli", *arguments, "--zookeeper", ""], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "ha.cli", *arguments, "--zookeeper", ""],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANGS_S,
     )
 
 
@@ -77,10 +82,9 @@ def test_a_query_goes_on_from_its_replica(spark: SparkSession, hdfs_uri: str, jo
     with leading(job, here) as leadership:
         sums.feed(HALF)
         command = [sys.executable, "-m", "ha.cli", "replica", "run", job, "--to", there, "--files", here]
-        with subprocess.Popen([*command, "--interval", "0.3"], stdout=sys.stderr) as replicator:
+        with killed(subprocess.Popen([*command, "--interval", "0.3"], stdout=sys.stderr)):
             query = sums.start(leadership, rows)
             reached = eventually(lambda: replicated(job, here, there), 90.0)
-            replicator.kill()
         sums.feed(HALF)
         query.processAllAvailable()
         query.stop()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ha.sidecar.machine.ends import WAS_CANCELED
+from tests.limits import joined
 from tests.system.spark.helpers import eventually
 from tests.system.spark.test_job import feed
 from tests.system.spark.test_supervised import DRIVERS, RUN, Driver
@@ -117,7 +118,7 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
         assert {each["state"] for each in after.values()} == {"RUNNING"}
         answer = first.asked("job stop", "--savepoint", stopped)
         assert process.wait(60) == 0
-    feeder.join()
+    joined(feeder)
     assert "FINISHED" in ha(driver, "job", "list").stdout
     assert answer["result"]["stopped"] is True
     saved = {query["name"]: query["batch"] for query in answer["result"]["queries"]}

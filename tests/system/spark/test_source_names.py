@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import ha.spark
 from ha.spark.session.source_names import EVOLUTION
 from leader.errors import InvalidSettings
+from tests.limits import HANGS_S
 from tests.system.spark.drivers.sources import AFTER, BEFORE, declare
 from tests.system.spark.helpers import leading
 
@@ -55,7 +56,7 @@ class Job:
         return subprocess.run(
             [sys.executable, "-m", "ha.cli", "job", "preflight", self.name, "--json", "--", *command],
             env={**os.environ, "HA_FILES": self._root, "HA_ZOOKEEPER": "", "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False, timeout=HANGS_S,
         )  # fmt: skip
 
 

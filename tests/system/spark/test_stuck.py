@@ -10,6 +10,7 @@ import pytest
 
 from leader.layout.names import newest
 from store.local import LocalFiles
+from tests.limits import HANGS_S
 from tests.system.spark.helpers import eventually
 from tests.system.spark.test_checkpoints import feed
 from tests.system.spark.test_supervised import DRIVERS, ROOT, RUN, Driver
@@ -22,7 +23,7 @@ PATIENCE_S = 400.0
 def exceptions(driver: Driver) -> list[dict[str, Any]]:
     command = [sys.executable, "-P", "-m", "ha.cli", "job", "exceptions", "orders", "--json", "--files", driver.root]
     found: list[dict[str, Any]] = json.loads(
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, timeout=HANGS_S).stdout
     )
     return found
 

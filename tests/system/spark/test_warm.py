@@ -13,6 +13,7 @@ import ha.spark
 from ha.spark.driver import rehearsal as warm
 from ha.spark.driver.rehearsal import DIRECTORY
 from leader.errors import InvalidSettings
+from tests.limits import joined
 from tests.system.spark.helpers import files_of, names
 from tests.unit.ha.waiting import wait_until
 
@@ -117,7 +118,7 @@ def test_ended(spark: SparkSession, words: Words, root: str, tmp_path: Path, mon
     granting = threading.Thread(target=grant)
     granting.start()
     assert not ha.spark.warm_up(spark, words.start, SAMPLE, batches=1_000_000)
-    granting.join()
+    joined(granting)
     assert words.batches[:1] == [0]
     assert names(root) == []
     assert not spark.streams.active

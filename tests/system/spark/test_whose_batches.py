@@ -20,6 +20,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark import Output, checkpoint_location
 from ha.spark.sink.data_source import register_format
 from ha.spark.stored.ledger import Ledger
+from tests.limits import joined
 from tests.system.spark.helpers import leading
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -200,8 +201,7 @@ def test_two_queries_at_the_same_time(program: Program) -> None:
     threads = [threading.Thread(target=run, args=each) for each in (("words", "in"), ("clicks", "other"))]
     for each in threads:
         each.start()
-    for each in threads:
-        each.join()
+    joined(*threads)
     (refused,) = (each for each in errors if errors[each])
     assert f"of query '{refused}'" in errors[refused]
     assert program.found == ([0, 1, 2, 3] if refused == "clicks" else [4, 5, 6, 7])
@@ -232,7 +232,7 @@ def test_a_write_on_a_thread_of_the_program(program: Program, inherited: bool) -
     def write(rows: DataFrame, batch: int) -> None:
         thread = (InheritableThread if inherited else threading.Thread)(target=lambda: output.write(rows, batch))
         thread.start()
-        thread.join()
+        joined(thread)
 
     assert not program.run(write)
     assert program.found == [0, 1]

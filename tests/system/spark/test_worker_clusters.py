@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ha.jobmaster import GuardedApplication
+from tests.limits import joined
 from tests.system.spark.cluster import clean_environment, standalone
 from tests.system.spark.helpers import leading
 from tests.unit.ha.jobmaster.serving import Master, serving
@@ -78,7 +79,7 @@ def test_workers_ask_and_call_through_a_failover(
             if not replace.is_set():
                 over.append(True)
                 replace.set()
-            successor.join()
+            joined(successor)
 
     for way in ("udf", "mapInPandas", "mapInArrow"):
         assert found[way] == [address] * 2, way

@@ -26,7 +26,7 @@ def made_by() -> dict[str, str]:
     parts = ["ha", "leader", "store", "pyspark_ha", "tests/system/zoo/programs"]
 
     def git(*words: str) -> str:
-        return subprocess.check_output(["git", *words, "--", *parts], cwd=ROOT, text=True).strip()  # noqa: S607
+        return subprocess.check_output(["git", *words, "--", *parts], cwd=ROOT, text=True, timeout=120).strip()  # noqa: S607
 
     assert not git("status", "--porcelain"), "commit first: a result says of which commit it is"
     return {"commit": git("log", "-1", "--format=%h"), "spark": version("pyspark"), "python": platform.python_version()}

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ha.sandbox.ports import free_ports
 from store import errors
 from store.zookeeper import Create, Get, Sync
+from tests.limits import killed
 from tests.unit.ha.waiting import wait_until
 from tests.unit.store.zookeeper.helpers import (
     ASKED_S,
@@ -19,7 +21,6 @@ from tests.unit.store.zookeeper.helpers import (
     Heard,
     Server,
     connected,
-    free_ports,
     submit,
 )
 
@@ -66,7 +67,7 @@ for number, _ in enumerate(sys.stdin, 1):
 @pytest.mark.timeout(300)  # a server takes two seconds to start, and much longer on a machine that is busy
 def test_twenty_restarts_leave_no_thread_and_no_descriptor(server: Server) -> None:
     command = [sys.executable, "-c", _COUNTING, server.hosts, str(ASKED_S)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with killed(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         before = json.loads(child.stdout.readline())

@@ -10,6 +10,7 @@ from benchmarks.availability import asking as asking_module
 from benchmarks.availability.asking import Asked, Asking, ask_until, await_first
 from benchmarks.availability.judging import Trouble, counted, judge
 from store.clock import now
+from tests.limits import HANGS_S
 
 TROUBLE = Trouble("ZooKeeper killed", began=100.0, ended=160.0, watched=165.0, moved=130.0, epoch=8)
 
@@ -61,7 +62,7 @@ def test_a_question_that_hangs_holds_up_none_of_the_others() -> None:
     def ask() -> int:
         number = next(numbers)
         if number == 0:
-            stuck.wait()
+            stuck.wait(HANGS_S)
         if number == 5:
             over.set()
             stuck.set()
@@ -105,7 +106,7 @@ def test_what_fails_is_no_answer_however_fast_it_fails() -> None:
 
 
 def test_what_has_not_ended_is_no_answer() -> None:
-    asking = Asking(lambda: threading.Event().wait() and 1)
+    asking = Asking(lambda: threading.Event().wait(HANGS_S) and 1)
     asking.at(5.0)
     assert not asking.answered()
     assert asking.found() == [(5.0, None, 0)]

@@ -115,7 +115,7 @@ def reaches(host: LostHost, port: int) -> bool:
     # A packet sent while a link comes up can be lost; it is sent again after a second.
     connect = f"import socket; socket.create_connection(({GATEWAY!r}, {port}), 3)"
     command = host.command([sys.executable, "-I", "-c", connect])
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0
 
 
 @pytest.mark.slow

@@ -23,5 +23,6 @@ def make_certificate(folder: Path, name: str) -> Pair:
          "-subj", f"/CN={name}", "-addext", _NAMES, "-keyout", str(made.key), "-out", str(made.certificate)],
         check=True,
         capture_output=True,
+        timeout=120,
     )  # fmt: skip
     return made

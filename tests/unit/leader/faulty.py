@@ -101,10 +101,10 @@ def hanging(began: threading.Event, until: threading.Event) -> Callable[[str], N
 def in_threads(count: int, work: Callable[[int], Any], seconds: float = 30.0) -> list[Any]:
     """Do the work in that many threads at once; return each thread's result or error."""
     results: list[Any] = [None] * count
-    barrier = threading.Barrier(count)
+    barrier = threading.Barrier(count, timeout=seconds)
 
     def run(number: int) -> None:
-        barrier.wait(seconds)
+        barrier.wait()
         try:
             results[number] = work(number)
         except Exception as error:  # noqa: BLE001  # the test looks at it

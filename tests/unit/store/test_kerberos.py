@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ha.sandbox import realm as realms
+from ha.sandbox.ports import free_ports
 from store import kerberos
 from store.errors import Invalid
 from store.kerberos import KerberosLogin, Life, cache_of_environment, keep_logged_in, read_life
+from tests.limits import killed
 from tests.unit.ha.waiting import wait_until
 from tests.unit.store.tickets import cache, ticket
-from tests.unit.store.zookeeper.helpers import free_ports
 
 SAMPLE = cache(ticket(("hdfs", "nn"), 1, 2), ticket(("krbtgt", "HA.LAB"), 1000, 1100), ticket(("hdfs", "nn"), 5, 6))
 
@@ -223,16 +224,15 @@ def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[realms.Re
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("KRB5CCNAME", "/nowhere")
-    with subprocess.Popen(made.command(), env=os.environ, stderr=subprocess.DEVNULL) as centre:
+    with killed(subprocess.Popen(made.command(), env=os.environ, stderr=subprocess.DEVNULL)):
         yield made
-        centre.terminate()
 
 
 def serves(realm: realms.Realm) -> bool:
     command = [
         realms.program("kinit"), "-k", "-t", str(realm.keytab("driver")), "-c", str(realm.folder / "try"), "driver",
     ]  # fmt: skip
-    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+    return subprocess.run(command, check=False, capture_output=True, timeout=120).returncode == 0
 
 
 @pytest.mark.programs

@@ -19,9 +19,7 @@ CALL = 1.0
 def black_hole() -> Iterator[str]:
     """An address that takes no connection and refuses none: its queue of them is full."""
     with ExitStack() as stack:
-        listener = stack.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(3):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)

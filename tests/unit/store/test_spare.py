@@ -32,6 +32,7 @@ def test_a_rename_is_flushed_although_no_descriptor_is_left(tmp_path: Path) -> N
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
         cwd=Path(__file__).parents[3],
     )
     assert found.returncode == 0, found.stderr

@@ -25,6 +25,7 @@ from leader.lookup.reader import Reader
 from store.clock import now
 from store.files import Entry
 from store.local import LocalFiles
+from tests.limits import joined
 from tests.unit.ha.clocks import At
 from tests.unit.ha.led import Led, session
 from tests.unit.ha.waiting import PATIENCE, wait_until
@@ -182,7 +183,7 @@ def test_a_reader_that_knew_a_leader_waits_for_the_agents_next_one(led: Led, hos
     timer = threading.Timer(0.0, lambda: led.claim("orders", "b:1"))
     timer.start()
     wait_until(lambda: client.leader("orders", PATIENCE).epoch == 2)
-    timer.join()
+    joined(timer)
     assert client.leader("orders", PATIENCE).endpoints["rest"] == "b:1"
 
 

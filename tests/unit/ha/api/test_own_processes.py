@@ -21,6 +21,7 @@ from ha.verbs.table import (
     SeekArguments,
     SweepArguments,
 )
+from tests.limits import killed
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.led import Led
 from tests.unit.ha.waiting import wait_until
@@ -101,10 +102,9 @@ def test_what_cannot_be_asked_begins_nothing(served: Served, body: Any, code: in
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator["subprocess.Popen[str]"]:
     program = [sys.executable, "-c", "import signal; signal.pause()"]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with killed(subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)) as process:
         monkeypatch.setattr(OwnProcesses, "_started", lambda *_: process)
         yield process
-        process.kill()
 
 
 def test_one_at_a_time_of_a_job_and_the_end_of_the_api_ends_it(served: Served, stuck: "subprocess.Popen[str]") -> None:

@@ -14,6 +14,7 @@ from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus
 from store.open import open_files
+from tests.limits import killed
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.checkpoints.test_inputs import OLD, on_hdfs
@@ -190,7 +191,7 @@ def test_a_leader_at_the_old_side_that_is_silent_is_overruled(replicated: Sides)
 
 def test_a_replicator_that_runs_gives_way(sides: Sides) -> None:
     command = [sys.executable, "-m", "ha.cli", "replica", "run", "orders", "--to", sides.there, "--files", sides.here]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+    with killed(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)) as other:
         assert other.stdout is not None
         assert "daily is at batch 3" in other.stdout.readline()
         promote(sides, "--timeout", "60")

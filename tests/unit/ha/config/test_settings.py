@@ -209,7 +209,7 @@ def test_every_host_has_a_name_that_can_be_a_contenders(host: str, monkeypatch: 
 
 def test_two_processes_of_one_host_name_and_process_id_have_two_names() -> None:
     source = "import os; os.getpid = lambda: 1; from ha.config.sources import load; print(load().leadership.contender)"
-    first, second = (subprocess.check_output([sys.executable, "-c", source], text=True) for _ in range(2))
+    first, second = (subprocess.check_output([sys.executable, "-c", source], text=True, timeout=120) for _ in range(2))
     assert first != second
     assert load({}, {}).leadership.contender == load({}, {}).leadership.contender, "one a process"
 

@@ -25,6 +25,7 @@ from leader.layout.lease import Lease, Mode
 from leader.layout.tree import NOBODY
 from leader.timing import Timing
 from store.open import open_files
+from tests.limits import HANGS_S, at_most
 from tests.unit.ha.waiting import wait_until
 
 WITHIN = 20.0
@@ -49,7 +50,8 @@ class Process:
             [sys.executable, "-c", STANDS_BY, str(listen)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[4]
         )
         assert self._process.stdout is not None
-        port, process = self._process.stdout.readline().decode().split()
+        with at_most(HANGS_S, self._process.kill):  # its line then ends
+            port, process = self._process.stdout.readline().decode().split()
         self.contact = ContactAddress("127.0.0.1", int(port), process)
 
     def signal(self, number: int) -> None:
@@ -57,7 +59,7 @@ class Process:
 
     def end(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.wait(HANGS_S)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

@@ -20,6 +20,7 @@ from store.clock import now
 from store.errors import AlreadyExists, NotEmpty, NotFound, StoreError
 from store.files import Files
 from store.open import open_files
+from tests.limits import HANGS_S, joined
 
 ROOT = "hdfs://nameservice1/team/ha"
 LATE = 32_503_680_000_000
@@ -184,7 +185,7 @@ def _rename(files: Files, before: LeaderDirectory, after: LeaderDirectory) -> No
 def test_edits_are_in_the_order_of_execution(sandbox: Sandbox, jobs: BoundedFiles) -> None:
     """Several clients claim the same directory at once: each rename begins where the one before has ended."""
     jobs.call("test", lambda files: job_tree.create(files, "orders"), 10.0)
-    start = threading.Barrier(4)
+    start = threading.Barrier(4, timeout=HANGS_S)
     won: list[str] = []
 
     def claim() -> None:
@@ -201,8 +202,7 @@ def test_edits_are_in_the_order_of_execution(sandbox: Sandbox, jobs: BoundedFile
     threads = [threading.Thread(target=claim) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    joined(*threads)
     _, *renames = executed(sandbox, jobs)
     assert sorted(won) == [each.target for each in renames]
     assert all(before.target == after.path for before, after in pairwise(renames))

@@ -43,6 +43,7 @@ from leader.observer import fan_out
 from leader.timing import Timing
 from store.clock import now
 from store.open import open_files
+from tests.limits import HANGS_S, joined
 from tests.unit.ha.led import Led
 from tests.unit.ha.waiting import PATIENCE, wait_until
 
@@ -108,7 +109,7 @@ if child: os.waitpid(child, 0)
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
-    recorder, start = Recorder(tmp_path, "a"), threading.Barrier(8)
+    recorder, start = Recorder(tmp_path, "a"), threading.Barrier(8, timeout=HANGS_S)
 
     def write(number: int) -> None:
         start.wait()
@@ -118,8 +119,7 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
     threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    joined(*threads)
     recorder.close()
     assert len(list(tmp_path.iterdir())) == 1
     assert sorted(epochs(load(tmp_path))) == sorted(number for number in range(8) for _ in range(200))

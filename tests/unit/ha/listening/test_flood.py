@@ -16,6 +16,7 @@ import pytest
 import ha
 from ha.jobmaster import Caller
 from leader.layout.contact import GREETING_BYTES, greeted_by
+from tests.limits import killed
 from tests.unit.ha.programs import HA, Program, Workplace
 from tests.unit.ha.waiting import PATIENCE, wait_until
 
@@ -89,10 +90,12 @@ def flood(port: int) -> Iterator[None]:
     with ExitStack() as stack:
         attackers = [
             stack.enter_context(
-                subprocess.Popen(
-                    [*limited(most), sys.executable, "-c", ATTACKS, str(port), str(CONNECTIONS // rounds)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
+                killed(
+                    subprocess.Popen(
+                        [*limited(most), sys.executable, "-c", ATTACKS, str(port), str(CONNECTIONS // rounds)],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                    )
                 )
             )
             for _ in range(rounds)
@@ -100,11 +103,7 @@ def flood(port: int) -> Iterator[None]:
         for each in attackers:
             assert each.stdout is not None
             assert each.stdout.readline() == b"attacks\n"
-        try:
-            yield
-        finally:
-            for each in attackers:
-                each.kill()
+        yield
 
 
 def lease_of(workplace: Workplace, job: str) -> tuple[str, int]:

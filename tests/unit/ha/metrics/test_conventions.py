@@ -35,7 +35,7 @@ def test_every_metric_has_a_sample_here(registry: CollectorRegistry) -> None:
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
 def test_prometheus_own_lint_finds_nothing(registry: CollectorRegistry) -> None:
     command = ["promtool", "check", "metrics"]
-    ended = subprocess.run(command, input=generate_latest(registry), capture_output=True, check=False)
+    ended = subprocess.run(command, input=generate_latest(registry), capture_output=True, check=False, timeout=120)
     ours = [line for line in (ended.stdout + ended.stderr).decode().splitlines() if line.startswith("ha_")]
     assert not ours
 

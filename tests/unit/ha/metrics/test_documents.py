@@ -134,7 +134,7 @@ def test_every_alert_has_its_entry_in_the_runbook_and_its_test() -> None:
     "arguments", [("check", "config", "prometheus.yml"), ("test", "rules", "alerts_test.yml")], ids=["check", "test"]
 )
 def test_promtool_takes_the_rules(arguments: tuple[str, ...]) -> None:
-    ended = subprocess.run([PROMTOOL, *arguments], cwd=RULES, capture_output=True, text=True, check=False)
+    ended = subprocess.run([PROMTOOL, *arguments], cwd=RULES, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -147,7 +147,7 @@ def test_promtool_parses_every_expression_of_the_dashboard(tmp_path: Path) -> No
     ]
     (tmp_path / "rules.yml").write_text("groups:\n  - name: panels\n    rules:\n" + "".join(rules))
     command = [PROMTOOL, "check", "rules", "--lint=none", str(tmp_path / "rules.yml")]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from ha.program.deadline_file import _RECORD, DeadlineReader, DeadlineWriter, _place
 from store.clock import now
+from tests.limits import killed
 from tests.unit.ha.waiting import PATIENCE
 
 NEVER = float("-inf")
@@ -112,7 +113,7 @@ def test_another_process_never_reads_a_torn_record(path: Path) -> None:
     writer = DeadlineWriter(path)
     writer.write(0.0, 1.0)
     command = [sys.executable, "-c", READS, str(path), f"{ENOUGH}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+    with killed(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "ready\n"
         deadline = now() + PATIENCE
@@ -120,7 +121,6 @@ def test_another_process_never_reads_a_torn_record(path: Path) -> None:
             writer.write(float(count), count + 1.0)
             if count % 1000 == 0 and (other.poll() is not None or now() > deadline):
                 break
-        other.kill()
     assert other.returncode == 0
     writer.close()
 

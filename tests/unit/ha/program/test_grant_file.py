@@ -11,6 +11,7 @@ from ha.program.grant_file import awaited_since, grant, granted, take, taken
 from leader.errors import NotLeader
 from leader.layout.names import LeaderDirectory
 from store.clock import now
+from tests.limits import joined
 from tests.unit.ha.led import session
 from tests.unit.ha.waiting import wait_until
 
@@ -31,7 +32,7 @@ def test_a_waiting_program_gets_its_grant(tmp_path: Path) -> None:
     waits = threading.Thread(target=lambda: told.append(take(tmp_path / "grant", None)))
     waits.start()
     grant(tmp_path / "grant", DIRECTORY, URI)
-    waits.join()
+    joined(waits)
     assert told == [DIRECTORY]
 
 
@@ -49,7 +50,7 @@ def test_a_directory_that_is_gone_for_a_while(tmp_path: Path) -> None:
     folder.mkdir()
     wait_until(lambda: awaited_since(folder / "grant"), what="it says that it waits")
     grant(folder / "grant", DIRECTORY, URI)
-    waits.join()
+    joined(waits)
     assert told == [DIRECTORY]
 
 

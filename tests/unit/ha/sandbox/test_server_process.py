@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from ha.sandbox.server_process import Identity, condition, send, spawn, wait_gone
+from tests.limits import HANGS_S, killed
 from tests.unit.ha.waiting import wait_until
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -58,11 +59,11 @@ def test_another_process_with_the_same_pid_is_left_alone(sleeper: Identity, chan
 
 
 def test_a_dead_child_of_somebody_else_in_this_process_is_not_reaped(tmp_path: Path) -> None:
-    with subprocess.Popen(["/bin/sh", "-c", "exit 7"]) as child:
+    with killed(subprocess.Popen(["/bin/sh", "-c", "exit 7"])) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         former = Identity(pid=child.pid, started=1, boot=spawn(["/bin/true"], {}, tmp_path / "log").boot)
         assert condition(former) == "down"
-        assert child.wait() == 7
+        assert child.wait(HANGS_S) == 7
 
 
 def test_no_process_is_down() -> None:

@@ -187,12 +187,9 @@ def test_a_socket_that_ends_early_breaks_what_waits(ear: Ear, listening: socket.
 def test_a_host_that_does_not_answer_at_all(ear: Ear, where: ContactAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its queue is full: the kernel drops further connections, as a cut network does."""
     monkeypatch.setattr(liveness_probe, "CONNECT_TIMEOUT", 0.05)
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        with socket.create_connection(full.getsockname()):
-            ear.call(replace(where, port=full.getsockname()[1]))
-            assert ear.hear(1) == [ProbeEvent.SILENT]
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+        ear.call(replace(where, port=full.getsockname()[1]))
+        assert ear.hear(1) == [ProbeEvent.SILENT]
 
 
 @pytest.mark.parametrize("host", ["255.255.255.255", "224.0.0.1", "ff02::1"])

@@ -16,6 +16,7 @@ from ha.hosts.cache import intact
 from ha.hosts.class_archives import forget_old
 from ha.sidecar.command import class_data
 from ha.sidecar.command.class_data import ClassData, jars_of
+from tests.limits import joined
 from tests.unit.ha.noting import NOTES, Notes, run
 from tests.unit.ha.programs import Workplace, alive
 from tests.unit.ha.waiting import wait_until
@@ -77,8 +78,7 @@ def test_two_sidecars_that_begin_together_make_one(spark: Path) -> None:
     looking = [threading.Thread(target=found, args=(spark,)) for _ in range(2)]
     for each in looking:
         each.start()
-    for each in looking:
-        each.join()
+    joined(*looking)
     assert (spark / "runs").read_text() == "run\n"
 
 

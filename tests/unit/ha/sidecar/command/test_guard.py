@@ -425,7 +425,7 @@ def test_what_cannot_be_ended_is_named(monkeypatch: pytest.MonkeyPatch, capfd: p
     monkeypatch.setattr(offspring, "END_WITHIN_S", 0.1)
     child = subprocess.Popen([sys.executable, "-c", ""])
     offspring.end_all(lambda: [child.pid])
-    child.wait()
+    child.wait(PATIENCE)
     assert f"cannot be ended, and may still work: {child.pid} 'python" in capfd.readouterr().err
 
 

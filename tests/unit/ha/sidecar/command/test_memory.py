@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ha.sidecar.command.memory import descendants, killed_for_memory, memory_of
+from tests.limits import HANGS_S, killed
 
 MIB = 2**20
 PARENT = """
@@ -35,10 +36,10 @@ os.read(0, 1)
 def family() -> Iterator[tuple[int, int]]:
     """A process with a child and a grandchild, which take 64 MiB each; the last two share theirs."""
     command = [sys.executable, "-c", PARENT, str(64 * MIB), CHILD]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+    with killed(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as parent:
         assert parent.stdout is not None
         yield parent.pid, int(parent.stdout.readline())
-        parent.communicate()
+        parent.communicate(timeout=HANGS_S)
 
 
 def test_all_that_descend_from_a_process_count_also_in_a_process_group_of_their_own(family: tuple[int, int]) -> None:
@@ -58,8 +59,8 @@ def test_what_they_share_counts_once(family: tuple[int, int]) -> None:
 
 
 def test_who_is_gone_takes_nothing() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait()
+    with killed(subprocess.Popen([sys.executable, "-c", ""])) as gone:
+        gone.wait(HANGS_S)
     assert memory_of(gone.pid) == (0, 0)
 
 

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from ha.program.output_log import before
 from ha.program.output_log import last_lines as last
+from tests.limits import HANGS_S, killed
 
 pytestmark = pytest.mark.programs
 
@@ -24,14 +26,15 @@ sys.exit(GuardedCommand(command, {}, belief.path, output=Path(sys.argv[1], "log"
 """
 
 
-def guarded(place: Path, source: str, **streams: int) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-c", GUARDED, str(place), source], text=True, **streams)  # type: ignore[call-overload,no-any-return]
+def guarded(place: Path, source: str, **streams: int) -> AbstractContextManager["subprocess.Popen[str]"]:
+    command = [sys.executable, "-c", GUARDED, str(place), source]
+    return killed(subprocess.Popen(command, text=True, **streams))  # type: ignore[call-overload]
 
 
 def test_both_streams_go_where_they_went_and_into_the_log(tmp_path: Path) -> None:
     source = "import sys; print('out', flush=True); print('err', file=sys.stderr); sys.exit(3)"
     with guarded(tmp_path, source, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.communicate() == ("out\n", "err\n")
+        assert process.communicate(timeout=HANGS_S) == ("out\n", "err\n")
     assert process.returncode == 3
     assert sorted(last(tmp_path / "log").split()) == ["err", "out"]
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
@@ -40,7 +43,7 @@ def test_both_streams_go_where_they_went_and_into_the_log(tmp_path: Path) -> Non
 def test_what_is_written_before_a_kill_is_kept(tmp_path: Path) -> None:
     source = "import os; os.write(2, b'x' * 60000); os.kill(os.getpid(), 9)"
     with guarded(tmp_path, source, stderr=subprocess.PIPE) as process:
-        assert len(process.communicate()[1]) == 60000
+        assert len(process.communicate(timeout=HANGS_S)[1]) == 60000
     assert (tmp_path / "log").stat().st_size == 60000
 
 
@@ -49,6 +52,7 @@ def test_a_reader_that_is_gone_does_not_end_the_command(tmp_path: Path) -> None:
     with guarded(tmp_path, source, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
+        process.wait(HANGS_S)
     assert process.returncode == 0
     assert (tmp_path / "done").exists()
     assert (tmp_path / "log").stat().st_size == 200001
@@ -57,14 +61,14 @@ def test_a_reader_that_is_gone_does_not_end_the_command(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_does_not_either(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to("/dev/full")
     with guarded(tmp_path, "print('x' * 100000)", stdout=subprocess.PIPE) as process:
-        assert len(process.communicate()[0]) == 100001
+        assert len(process.communicate(timeout=HANGS_S)[0]) == 100001
     assert process.returncode == 0
 
 
 def test_a_log_that_is_full_is_put_aside_and_the_newest_stays(tmp_path: Path) -> None:
     source = "import os\nfor i in range(20): os.write(1, b'%07d\\n' % i * 131072)"
     with guarded(tmp_path, source, stdout=subprocess.DEVNULL) as process:
-        assert process.wait() == 0
+        assert process.wait(HANGS_S) == 0
     assert last(tmp_path / "log").endswith("0000019")
     sizes = [path.stat().st_size for path in (before(tmp_path / "log"), tmp_path / "log")]
     assert max(sizes) <= 8 << 20

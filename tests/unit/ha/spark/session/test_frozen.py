@@ -15,6 +15,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.session import frozen
 from ha.spark.session.frozen import differing, warn_of_frozen
 from store.errors import Unknown
+from tests.limits import joined
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.spark.placing import place
@@ -38,7 +39,7 @@ def leadership() -> Iterator[Leadership]:
 
 
 def test_what_is_overruled_is_said_with_both_values(leadership: Leadership, caplog: pytest.LogCaptureFixture) -> None:
-    warn_of_frozen(session(partitions="977"), leadership).join()
+    joined(warn_of_frozen(session(partitions="977"), leadership))
     (said,) = [each.getMessage() for each in caplog.records if "keeps the settings" in each.getMessage()]
     assert said.startswith("orders: query 'daily' keeps the settings of its checkpoint: ")
     assert f"{PARTITIONS}=" in said
@@ -46,11 +47,11 @@ def test_what_is_overruled_is_said_with_both_values(leadership: Leadership, capl
 
 
 def test_what_was_not_set_or_is_the_same_is_not_said(leadership: Leadership, caplog: pytest.LogCaptureFixture) -> None:
-    warn_of_frozen(session(), leadership).join()
-    warn_of_frozen(session(other="1"), leadership).join()
-    warn_of_frozen(SimpleNamespace(conf=object()), leadership).join()  # type: ignore[arg-type]  # an older Spark
+    joined(warn_of_frozen(session(), leadership))
+    joined(warn_of_frozen(session(other="1"), leadership))
+    joined(warn_of_frozen(SimpleNamespace(conf=object()), leadership))  # type: ignore[arg-type]  # an older Spark
     Path(urlsplit(leadership.path("spark/daily/offsets/5")).path).write_text("damaged")
-    warn_of_frozen(session(partitions="977"), leadership).join()
+    joined(warn_of_frozen(session(partitions="977"), leadership))
     assert "goes on with" not in caplog.text
 
 
@@ -67,7 +68,7 @@ def test_nothing_waits_for_a_store_that_does_not_answer(
     with caplog.at_level(logging.INFO, "ha"):
         reading = warn_of_frozen(session(partitions="977"), leadership)
         asked.set()
-        reading.join()
+        joined(reading)
     assert "it is not known what the checkpoint of query 'daily' overrules: it does not answer" in caplog.text
 
 
