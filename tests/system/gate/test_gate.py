@@ -17,6 +17,7 @@ from tests.gate.machine import Watch
 from tests.gate.plan import LANES, lane_of, planned
 from tests.gate.report import red
 from tests.gate.run import Run
+from tests.limits import killed
 from tests.stages import STAGES
 from tests.unit.ha.waiting import wait_until
 
@@ -107,7 +108,7 @@ def test_over_its_time_is_red(run: Gate) -> None:
 
 @pytest.mark.programs
 def test_a_check_that_fails_is_red(run: Gate) -> None:
-    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], text=True) as check:
+    with killed(subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], text=True)) as check:
         check.wait(BEFORE_RED_S)
         gate = run(check=check)
         gate.lanes({})
@@ -128,7 +129,8 @@ def test_what_a_run_leaves_behind_is_ended_by_the_next_one(tmp_path: Path) -> No
     (tmp_path / f"{processes.FOLDERS}{dead}").mkdir()
     own = tmp_path / f"{processes.FOLDERS}{processes.own_run()}"
     own.mkdir()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={processes.RUN: dead}) as left:
+    program = [sys.executable, "-c", "input()"]
+    with killed(subprocess.Popen(program, stdin=subprocess.PIPE, env={processes.RUN: dead})) as left:
         wait_until(lambda: left.pid in processes.of_run(dead))
         said = processes.end_left(tmp_path)
         assert left.wait(BEFORE_RED_S) == -9
