@@ -97,6 +97,16 @@ STAGES: Mapping[str, Stage] = {
             "tests/system/track_record/",
         ),
     ),
+    "crashes": Stage(
+        "outputs through crashes at every call, with mutants that the search finds",
+        (
+            "tests/system/spark/test_sink_commit.py",
+            "tests/system/spark/test_merging.py::test_through_crashes",
+            "tests/system/spark/test_plain_reader.py::test_a_move_that_is_believed",
+            "tests/system/spark/test_regional_faults.py::test_a_batch_that_is_believed",
+            "tests/system/spark/test_regional_faults.py::test_a_mark_that_is_forgotten",
+        ),
+    ),
     "hostile": Stage(
         "decoders under a fuzzer, and floods of connections",
         ("tests/system/fuzz/", "tests/unit/ha/listening/test_flood.py"),

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.gate.lane import ROOT, Result
-from tests.gate.plan import UNITS
 
 LEDGER = Path(__file__).with_name("flaky.json")
 MOST = 5
 REMEMBERED = timedelta(days=14)
 TIME_OUT = re.compile(
-    r"not within|not so after|timed? ?out|Timeout|TooLate|no sign of|did not end|no answer", re.IGNORECASE
+    r"(AssertionError: (not within|not so after|it did not end)|TooLateError|TimeoutExpired|TimeoutError)\b"
 )
 NEVER = re.compile(r"breaks a promise|violation|Fenced|two leaders|twice|lost", re.IGNORECASE)
 NEVER_OF = (
+    "tests/unit/",
     "tests/system/simulation/",
     "tests/system/exhaustive/",
     "tests/system/hostile/",
@@ -43,10 +43,9 @@ def retried(failed: Sequence[Result], touched: Collection[str]) -> list[Result]:
 
 def may_be_luck(result: Result) -> bool:
     return (
-        result.lane not in (*UNITS, "pure")
-        and not result.id.startswith(NEVER_OF)
-        and bool(TIME_OUT.search(result.error))
-        and not NEVER.search(result.error)
+        not result.id.startswith(NEVER_OF)
+        and bool(TIME_OUT.match(result.error))
+        and not NEVER.search("\n".join([result.error, *re.findall(r"^E .*", result.text, re.MULTILINE)]))
     )
 
 
@@ -61,7 +60,12 @@ def touched_lately() -> set[str]:
 
     newest = git("log", "-1", "--format=%ct")
     since = git("log", f"--since={int(newest[0]) - 43200}", "--name-only", "--format=") if newest else []
-    return {*since, *git("diff", "--name-only", "HEAD")}
+    return {*since, *changed()}
+
+
+def changed() -> list[str]:
+    """Return the files that are not as they are committed, new ones among them."""
+    return [*git("diff", "--name-only", "HEAD"), *git("ls-files", "--others", "--exclude-standard")]
 
 
 def known(ledger: Path = LEDGER) -> list[dict[str, Any]]:

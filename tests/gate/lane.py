@@ -54,6 +54,7 @@ class Running:
     beside_s: float = BESIDE_S
     limit_s: float | None = None
     results: dict[str, Result] = field(default_factory=dict)
+    code: int | None = None  # of its process; read before the last lines of its record are
     test: str = ""  # that has begun and not ended
     doing: str = "collecting"
     since: float = field(default_factory=time.monotonic)
@@ -91,7 +92,7 @@ class Running:
 
     def look(self) -> str:
         """Read what it has written; returns why it must be ended, or nothing."""
-        code = self.code
+        self.code = code = self._process.poll() if self._process is not None else None
         with self.record.open("a+") as lines:
             lines.seek(self._read)
             text = lines.read()
@@ -99,16 +100,11 @@ class Running:
         self._read += len(whole.encode())
         for line in whole.splitlines():
             self._heard(json.loads(line))
-        if code is not None and self._ended is None:
+        if code is not None and code != self._ended:
             return f"DIED: {ended_by(code)}, {self._place()}"
         if code is None and time.monotonic() - self.since > self._limit * self.slowness:
             return f"HANGS: for {time.monotonic() - self.since:.0f} s {self._place()}"
         return ""
-
-    @property
-    def code(self) -> int | None:
-        """Return the exit code of its process; None while it runs."""
-        return self._process.poll() if self._process is not None else None
 
     @property
     def processes(self) -> list[int]:
@@ -116,8 +112,7 @@ class Running:
 
     def end(self) -> None:
         """End it with all that it has started."""
-        for _ in range(3):  # what is about to start something is seen once more
-            processes.end(self.processes)
+        processes.end(lambda: self.processes)
         if self._process is not None:
             self._process.wait(COLLECTING_S)
 
@@ -149,6 +144,8 @@ class Running:
                 self.doing = "in the call of"
 
     def _note(self, line: Mapping[str, Any]) -> None:
+        if line["when"] == "setup" and line["outcome"] == "passed":
+            return  # what dies after that has not passed
         before = self.results.get(line["id"])
         now = Result(
             line["id"], line["outcome"], line["at"], line["seconds"], self.name,
@@ -156,9 +153,11 @@ class Running:
         )  # fmt: skip
         if before is not None:
             now.seconds += before.seconds
-            if before.outcome != "passed":  # the first word counts: teardown does not make good what the call has done
-                before.seconds = now.seconds
-                now = before if now.outcome != "failed" or before.outcome == "failed" else now
+            if before.outcome == "failed":  # teardown makes nothing good, and may have more to say
+                now.outcome, now.at = before.outcome, before.at
+                now.error, now.text = f"{before.error}\n{now.error}".strip(), f"{before.text}\n{now.text}".strip()
+            elif now.outcome == "passed":
+                now.outcome, now.skipped = before.outcome, before.skipped
         self.results[line["id"]] = now
 
 

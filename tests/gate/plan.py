@@ -23,12 +23,12 @@ class Lane:
 
 
 LANES: Mapping[str, Lane] = {
-    "drivers": Lane(jvms=True, lent=True),
-    "session": Lane(jvms=True, lent=True),
     "servers": Lane(jvms=True),
-    "stores": Lane(lent=True),
+    "session": Lane(jvms=True, lent=True),
     "programs-1": Lane(),
     "programs-2": Lane(),
+    "stores": Lane(lent=True),
+    "drivers": Lane(jvms=True, lent=True),
     "pure": Lane(),
     **dict.fromkeys(UNITS, Lane()),
 }

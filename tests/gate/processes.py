@@ -8,25 +8,26 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 RUN, LANE = "TESTS_RUN", "TESTS_LANE"
 """Variables of everything that a run starts. Programs under test drop those that begin with HA_."""
 
 FOLDERS = "tests-of-"
-TOLD_S = 20.0
-TERM_S = 3.0
+TOLD_S, ALL_TOLD_S = 20.0, 60.0
 
 
 def started(pid: int) -> str | None:
-    """Return a process's start in ticks since boot, which tells it from an earlier one of its number."""
+    """Return a process's start, in ticks since boot: with it a number is a name. None if it has died."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def own_run() -> str:
@@ -45,6 +46,8 @@ def marked() -> Iterator[tuple[int, dict[str, str]]]:
     for each in Path("/proc").iterdir():
         if each.name.isdigit() and int(each.name) != os.getpid():
             with suppress(OSError):
+                if (each / "ns" / "pid").readlink() != Path("/proc/self/ns/pid").readlink():
+                    continue  # a container's, whose numbers mean others
                 words = (each / "environ").read_bytes().split(b"\0")
                 marks = dict(
                     word.decode().split("=", 1) for word in words if word.startswith((b"TESTS_RUN=", b"TESTS_LANE="))
@@ -61,11 +64,36 @@ def of_run(run: str) -> list[int]:
     return [pid for pid, marks in marked() if marks[RUN] == run]
 
 
-def end(pids: Iterable[int]) -> None:
+def end(find: Callable[[], Iterable[int]]) -> None:
     """End processes: SIGKILL, since nothing of a run is worth a farewell. Stopped ones end as well."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for _ in range(3):  # what is about to start something is seen once more
+        for pid in find():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def run_of_its_own() -> Iterator[tuple[Path, list[str]]]:
+    """Mark this process and so all that it starts; yields a folder for temporary files, and what was left by others.
+
+    All that it has started ends with the block, and the folder is removed, also after SIGTERM and SIGHUP.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
+    for name in ("PYTEST_ADDOPTS", "HA_TEST_SANDBOX"):
+        os.environ.pop(name, None)
+    run = os.environ[RUN] = own_run()
+    folder = Path(tempfile.gettempdir(), f"{FOLDERS}{run}")
+    left = end_left(folder.parent)
+    folder.mkdir()
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    try:
+        yield folder, left
+    finally:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        end(lambda: of_run(run))
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def end_left(temporary: Path) -> list[str]:
@@ -74,7 +102,8 @@ def end_left(temporary: Path) -> list[str]:
     for pid, marks in marked():
         if not lives(marks[RUN]):
             said.append(f"ended {pid}, left by run {marks[RUN]}, lane {marks.get(LANE, '-')}")
-            end([pid])
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     for folder in temporary.glob(f"{FOLDERS}*"):
         if not lives(folder.name.removeprefix(FOLDERS)):
             said.append(f"removed {folder}")
@@ -91,17 +120,22 @@ def tell(pids: list[int], folder: Path, name: str, records: Iterable[Path] = ())
         name: of the lane, or of the run.
         records: files of stacks that a signal makes lanes' processes write.
     """
-    listed = subprocess.run(
-        ["ps", "-o", "pid,ppid,etimes,time,stat,wchan:20,rss,args", "-ww", "-p", ",".join(map(str, pids))],  # noqa: S607
-        capture_output=True, text=True, timeout=TOLD_S, check=False,
-    ).stdout  # fmt: skip
-    parts = ["\n".join(line[:240] for line in listed.splitlines())]
-    parts += [_stacks(pid) for pid in pids]
+    parts, end_at = [_listed(pids)], time.monotonic() + ALL_TOLD_S
+    for pid in pids:
+        parts += [_stacks(pid)] if time.monotonic() < end_at else []
     time.sleep(1.0)  # for stacks that a process writes itself
     parts += [f"--- {path.name}\n{path.read_text(errors='replace')[-6000:]}" for path in records if path.exists()]
     text = "\n".join(part for part in parts if part)
     (folder / f"{name}.txt").write_text(text)
     return text
+
+
+def _listed(pids: Iterable[int]) -> str:
+    command = ["ps", "-o", "pid,ppid,etimes,time,stat,wchan:20,rss,args", "-ww", "-p", ",".join(map(str, pids))]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        said = subprocess.run(command, capture_output=True, text=True, timeout=TOLD_S, check=False).stdout
+        return "\n".join(line[:240] for line in said.splitlines())
+    return "ps says nothing"
 
 
 def _stacks(pid: int) -> str:

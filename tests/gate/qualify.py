@@ -8,10 +8,8 @@ import json
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,10 +20,10 @@ from typing import Any
 import click
 
 from tests.gate import again, machine, processes
-from tests.gate.__main__ import collect, new_folder
+from tests.gate.__main__ import NotBegunError, collect, new_folder
 from tests.gate.lane import ROOT
-from tests.gate.report import Clock
-from tests.gate.run import Run, environment_of_run
+from tests.gate.report import Clock, red
+from tests.gate.run import Run
 from tests.stages import STAGES
 
 RECORD = ROOT / "docs" / "evidence" / "qualify.json"
@@ -37,53 +35,51 @@ PAGE = ROOT / "docs" / "evidence" / "qualify.md"
 @click.option("--again", "anew", is_flag=True, help="Run also what has passed on this commit.")
 def main(names: Sequence[str], anew: bool) -> None:
     """Run the stages NAMES, or all that have not passed on this commit."""
-    run_id = processes.own_run()
-    environment_of_run(run_id)
-    processes.end_left(Path(tempfile.gettempdir()))
     commit = again.git("rev-parse", "HEAD")[0]
+    if [path for path in again.changed() if not path.startswith("docs/evidence/")]:
+        commit += "+"  # what is run is not what is committed
     known = read()
-    chosen = [name for name in names or STAGES if names or anew or not passed_on(known.get(name), commit)]
     codes = []
-    for name in chosen:
-        try:
-            known[name] = stage(name, commit)
-        finally:
-            processes.end(processes.of_run(run_id))
-        RECORD.parent.mkdir(exist_ok=True)
-        RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-        PAGE.write_text(page(known))
-        codes.append(known[name]["passed"])
+    with processes.run_of_its_own() as (temporary, _):
+        for name in names or [each for each in STAGES if anew or not passed_on(known.get(each), commit)]:
+            known[name] = stage(name, commit, temporary)
+            processes.end(lambda: processes.of_run(os.environ[processes.RUN]))
+            RECORD.parent.mkdir(exist_ok=True)
+            RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+            PAGE.write_text(page(known))
+            codes.append(known[name]["passed"])
     sys.exit(0 if all(codes) else 1)
 
 
-def stage(name: str, commit: str) -> dict[str, Any]:
+def stage(name: str, commit: str, temporary: Path) -> dict[str, Any]:
     """Run a stage alone; returns what is kept of it."""
     clock, folder = Clock(), new_folder()
-    temporary = Path(tempfile.gettempdir(), f"{processes.FOLDERS}{os.environ[processes.RUN]}")
-    temporary.mkdir(exist_ok=True)
     clock.say(f"Stage {name}: {STAGES[name].proves}")
     slow = machine.slowness()
     run = Run(folder, temporary, clock.begun + STAGES[name].minutes * 60, machine.Watch(), slow, say=clock.say)
-    ids = [each["id"] for each in collect(folder, (), name)] if STAGES[name].tests else []
+    plan: dict[str, list[str]] = {}
     try:
         run.why = prepared(STAGES[name].first, folder, run.end_at)
-        run.lanes({name: ids} if ids else {})
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if STAGES[name].tests and not run.why:
+            plan[name] = [each["id"] for each in collect(folder, (), name)]
+            run.lanes(plan)
+    except NotBegunError as error:
+        run.why = f"Its tests cannot be collected: {error}"
     count = Counter(each.outcome for each in run.results.values())
     for each in run.results.values():
         if each.outcome == "failed":
             clock.say(f"==== FAILED {each.id}\n{each.text or each.error}")
-    lost = len(ids) - len(run.results)
-    passed = not (count["failed"] or run.why or lost) and bool(count["passed"] or not ids)
-    clock.say(f"{name}: {'passed' if passed else 'RED'}: {dict(count)}, {lost} not run. {run.why}")
+    why = red(run, plan, []) if plan or run.why else ""
+    if not why and count["skipped"]:
+        reasons = {each.skipped for each in run.results.values() if each.outcome == "skipped"}
+        why = f"SKIPPED {count['skipped']}: {'; '.join(sorted(reasons))}"
+    clock.say(f"{name}: {why or 'passed'}; {dict(count)}")
     return {
         "commit": commit,
         "at": datetime.now(UTC).strftime("%F %R"),
-        "passed": passed,
-        "tests": dict(count) | {"not run": lost},
-        "failed": sorted(each.id for each in run.results.values() if each.outcome == "failed"),
-        "why": run.why.partition("\n")[0],
+        "passed": not why,
+        "tests": dict(count),
+        "why": why.partition("\n")[0],
         "minutes": round(clock.seconds / 60, 1),
         "core_minutes": round((machine.core_seconds() - clock.core_seconds) / 60, 1),
         "slowness": round(slow, 2),
@@ -117,7 +113,7 @@ def read() -> dict[str, Any]:
 
 
 def passed_on(entry: Mapping[str, Any] | None, commit: str) -> bool:
-    return entry is not None and entry["passed"] and entry["commit"] == commit
+    return entry is not None and entry["passed"] and entry["commit"] == commit and not commit.endswith("+")
 
 
 def page(known: Mapping[str, Any]) -> str:
@@ -138,10 +134,10 @@ def page(known: Mapping[str, Any]) -> str:
             lines.append(f"| {name} | {each.proves} | *not proven* | | | | | |")
             continue
         tests = ", ".join(f"{count} {what}" for what, count in entry["tests"].items() if count)
-        result = "passed" if entry["passed"] else f"**red**: {', '.join(entry['failed']) or entry['why']}"
+        result = "passed" if entry["passed"] else f"**not passed**: {entry['why']}"
         lines.append(
             f"| {name} | {each.proves} | {result} | {tests} | {entry['minutes']} | {entry['core_minutes']}"
-            f" | {entry['at']} | {entry['commit'][:10]} |"
+            f" | {entry['at']} | {entry['commit'][:10]}{'+' * entry['commit'].endswith('+')} |"
         )
     return "\n".join(lines) + "\n"
 

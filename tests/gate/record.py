@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import pytest
 
-from tests.stages import stage_of
-
-MARKS = ("containers", "hdfs", "programs", "slow", "spark", "timed", "zookeeper")
+MARKS = ("hdfs", "programs", "slow", "spark", "zookeeper")
+UNBOUNDED_S = 3600.0
+"""The gate's limit for a test that has none: its stage has one."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,9 +45,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         planned = [
             {
                 "id": item.nodeid,
-                "stage": stage_of(item),
                 "marks": [name for name in MARKS if item.get_closest_marker(name)],
-                "fixtures": [name for name in ("spark", "sandbox") if name in getattr(item, "fixturenames", ())],
+                "fixtures": [name for name in ("spark",) if name in getattr(item, "fixturenames", ())],
             }
             for item in session.items
         ]
@@ -72,7 +71,9 @@ class Recorder:
         usual = float(session.config.getini("timeout") or 0)
         for item in session.items:
             mark = item.get_closest_marker("timeout")
-            self._limits[item.nodeid] = float(mark.args[0]) if mark is not None and mark.args else usual
+            self._limits[item.nodeid] = (
+                float(mark.args[0]) if mark is not None and mark.args else usual
+            ) or UNBOUNDED_S
         self._write(collected=len(session.items))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:

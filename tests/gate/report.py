@@ -55,7 +55,9 @@ def conclude(run: Run, clock: Clock, plan: Plan, flaky: Sequence[Result]) -> int
     today, entries = datetime.now(UTC).date(), again.known()
     often = [each for each in flaky if again.too_often(each.id, today, entries)]
     for each in flaky:
-        again.entered(each, again.git("rev-parse", "--short=10", "HEAD")[0], today, run.watch.at(each.at))
+        again.entered(
+            each, next(iter(again.git("rev-parse", "--short=10", "HEAD")), "none"), today, run.watch.at(each.at)
+        )
     _details(run, clock)
     for result in flaky:
         clock.say(f"FLAKY: FAILURE, THEN SUCCESS: {result.id}: {first_line(result.error)}; {run.watch.at(result.at)}")

@@ -1,6 +1,5 @@
 """A run of lanes: begins them, watches them, and ends all as soon as one is dead, hangs, or is over its time."""
 
-import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,8 @@ AT_ONCE, WITH_JVMS = 4, 2
 LOOK_S = 0.5
 TOLD_EACH_S = 20.0
 MOST_FAILED = 10
+AGAIN = "again."
+"""Begins the name of a second try, which is followed by the lane and a number."""
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class Run:
             Running(name, ids, self.folder, self.slowness, self.beside_s, self.limit_s) for name, ids in plan.items()
         ]
         running: list[Running] = []
+        self._well = time.monotonic()
         try:
             while (waiting or running or self._checks()) and not self.why:
                 for lane in [each for each in waiting if self._has_room(each, running)][:1]:
@@ -75,7 +77,7 @@ class Run:
                 time.sleep(LOOK_S)
                 for lane in list(running):
                     self._look(lane)
-                    if lane.code is not None:
+                    if lane.code is not None and not self.why:
                         running.remove(lane)
                         lane.end()  # what it has left behind
                         self.seconds[lane.name] = time.monotonic() - self._since[lane.name]
@@ -125,7 +127,7 @@ class Run:
 
     def _trouble(self) -> str:
         if self.check is not None and self.check.poll():
-            return "The linter is not content: see above."
+            return "The linter is not content."
         if time.monotonic() > self.end_at:
             return f"OVER ITS TIME after {time.monotonic() - self._begun:.0f} s."
         if sum(each.outcome == "failed" for each in self.results.values()) > MOST_FAILED:
@@ -138,7 +140,8 @@ class Run:
         if self._looking is None:
             self._looking = self._looks.submit(smoke.ill, self.sandbox)
         elif self._looking.done():
-            found = self._looking.result()
+            error = self._looking.exception()
+            found = f"{type(error).__name__}: {error}" if error is not None else self._looking.result()
             self._looking = None
             if not found:
                 self._well = time.monotonic()
@@ -168,13 +171,9 @@ class Run:
 
 
 def kind(name: str) -> Lane:
-    return LANES.get(name, Lane(lent=True))
+    """Return what is known of a lane, also of the second try of one of its tests."""
+    return LANES.get(name.removeprefix(AGAIN).rpartition(".")[0] or name, Lane())
 
 
 def first_line(text: str) -> str:
     return next(iter(text.splitlines()), "")[:300]
-
-
-def environment_of_run(run: str) -> None:
-    """Mark this process, and so all that it starts."""
-    os.environ[processes.RUN] = run

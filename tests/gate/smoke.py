@@ -8,13 +8,17 @@ from pathlib import Path
 from unittest import mock
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
 
 from ha.hosts.host_error import HostError
 from ha.sandbox import Sandbox
 from ha.sandbox.launcher import last_lines
 from ha.sidecar.command import class_data
+from store.errors import StoreError
 from store.open import open_files
+from tests.servers import KINDS
 
+UNFIT = 3
 SPARK_S = 300.0
 CALL_S = 30.0
 JOB = """from pyspark.sql import SparkSession
@@ -25,10 +29,20 @@ class Unfit(Exception):
     """The machine cannot do it; the text says what."""
 
 
+def main() -> int:
+    """Try it in the sandbox's directory that is given; returns 3 if the machine is unfit, and says why."""
+    try:
+        smoke(Sandbox(sys.argv[1]))
+    except Unfit as error:
+        sys.stdout.write(f"{error}\n")
+        return UNFIT
+    return 0
+
+
 def smoke(sandbox: Sandbox) -> None:
     """Start the sandbox, rename something in HDFS, make a node in ZooKeeper, and run one job of Spark.
 
-    The archive of Spark's classes is made on the way, while nothing runs beside it: tests start dozens of drivers.
+    The archive of Spark's classes is made on the way, before the tests, which start dozens of drivers.
 
     Raises:
         Unfit: one of them does not work.
@@ -46,7 +60,7 @@ def ill(sandbox: Sandbox) -> str:
         f"{each.name} is {each.state if each.state != 'up' else 'up, and does not answer'};"
         f" {last_lines(sandbox.directory / 'logs' / f'{each.name}.log')}"
         for each in sandbox.status()
-        if each.state != "up" or (each.role is None and each.kind in {"zookeeper", "namenode"})
+        if each.kind in KINDS and (each.state != "up" or (each.role is None and each.kind in {"zookeeper", "namenode"}))
     ]
     return "\n".join(found)
 
@@ -54,7 +68,7 @@ def ill(sandbox: Sandbox) -> str:
 def _tried(what: str, do: Callable[[], object]) -> None:
     try:
         do()
-    except Exception as error:
+    except (HostError, StoreError, KazooException, TimeoutError, OSError, subprocess.TimeoutExpired) as error:
         raise Unfit(f"{what}: {type(error).__name__}: {error}") from error
 
 
@@ -71,8 +85,8 @@ def _node(hosts: str) -> None:
     client = KazooClient(hosts)
     client.start(CALL_S)
     try:
-        client.create("/smoke", b"seen")
-        assert client.get("/smoke")[0] == b"seen"
+        client.create_async("/smoke", b"seen").get(timeout=CALL_S)
+        assert client.get_async("/smoke").get(timeout=CALL_S)[0] == b"seen"
     finally:
         client.stop()
         client.close()
@@ -89,4 +103,9 @@ def _job(environment: Mapping[str, str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", JOB], env=variables, capture_output=True, text=True, timeout=SPARK_S, check=False
     )
-    assert ended.returncode == 0, ended.stderr[-2000:]
+    if ended.returncode:
+        raise HostError(ended.stderr[-2000:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,21 +1,23 @@
 """Whatever stands still, dies or never begins ends the gate within its limit, and is named."""
 
-import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from ha.sandbox import Sandbox
 from tests.gate import again, processes
+from tests.gate.__main__ import second_try
 from tests.gate.lane import Result
 from tests.gate.machine import Watch
 from tests.gate.plan import LANES, lane_of, planned
-from tests.gate.report import red
+from tests.gate.report import Clock, red
 from tests.gate.run import Run
 from tests.limits import killed
 from tests.stages import STAGES
@@ -29,7 +31,8 @@ Gate = Callable[..., Run]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    monkeypatch.setenv(processes.RUN, processes.own_run())
+    if processes.RUN not in os.environ:
+        monkeypatch.setenv(processes.RUN, processes.own_run())
 
     def made(**settings: object) -> Run:
         fields = {"beside_s": 3.0, "end_at": time.monotonic() + 120, "say": lambda _: None, **settings}
@@ -63,8 +66,7 @@ def test_what_dies_or_hangs_ends_the_run_and_is_named(
     assert why in gate.why
     assert gate.why.partition("\n")[0].endswith(test)
     assert gate.results[f"{CANARIES}/{name}.py::{test}"].outcome == "failed"
-    assert not processes.of_lane(processes.own_run(), "canary"), "nothing of it is left"
-    assert time.monotonic() - begun > 0
+    assert not processes.of_lane(os.environ[processes.RUN], "canary"), "nothing of it is left"
 
 
 @pytest.mark.programs
@@ -116,25 +118,42 @@ def test_a_check_that_fails_is_red(run: Gate) -> None:
 
 
 @pytest.mark.programs
-def test_what_a_lane_leaves_behind_is_ended_with_it(run: Gate) -> None:
+def test_a_test_that_fails_is_red_and_all_of_its_failures_are_known(run: Gate) -> None:
+    gate, plan = run(), of("fails", "test_fails", "test_fails_twice", "test_fails_at_its_end", "test_has_no_limit")
+    gate.lanes(plan)
+    assert not gate.why
+    assert [each.outcome for each in gate.results.values()] == ["failed", "failed", "failed", "passed"]
+    _, twice, at_its_end, _ = gate.results.values()
+    assert "not within" in twice.error
+    assert "breaks a promise" in twice.error
+    assert "breaks a promise" in at_its_end.error
+    assert red(gate, plan, []).startswith("FAILED: tests/system/gate/canaries/fails.py::test_fails, ")
+    assert not again.may_be_luck(twice)
+
+
+@pytest.mark.programs
+def test_what_a_lane_leaves_behind_is_ended_with_it(run: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEFT", str(tmp_path / "left"))
     gate, plan = run(), of("leaves_a_program", "test_leaves_a_program")
     gate.lanes(plan)
     assert not red(gate, plan, [])
-    wait_until(lambda: not processes.of_lane(processes.own_run(), "canary"))
+    wait_until(lambda: processes.started(int((tmp_path / "left").read_text())) is None)
 
 
 @pytest.mark.programs
 def test_what_a_run_leaves_behind_is_ended_by_the_next_one(tmp_path: Path) -> None:
-    dead = "999999999-1"
-    (tmp_path / f"{processes.FOLDERS}{dead}").mkdir()
-    own = tmp_path / f"{processes.FOLDERS}{processes.own_run()}"
-    own.mkdir()
-    program = [sys.executable, "-c", "input()"]
-    with killed(subprocess.Popen(program, stdin=subprocess.PIPE, env={processes.RUN: dead})) as left:
-        wait_until(lambda: left.pid in processes.of_run(dead))
-        said = processes.end_left(tmp_path)
-        assert left.wait(BEFORE_RED_S) == -9
-    assert len(said) == 2
+    with killed(subprocess.Popen([sys.executable, "-c", ""])) as first:
+        wait_until(lambda: processes.started(first.pid) is None)  # a zombie is gone as well
+        dead = f"{first.pid}-1"
+        (tmp_path / f"{processes.FOLDERS}{dead}").mkdir()
+        own = tmp_path / f"{processes.FOLDERS}{processes.own_run()}"
+        own.mkdir()
+        program = [sys.executable, "-c", "input()"]
+        with killed(subprocess.Popen(program, stdin=subprocess.PIPE, env={processes.RUN: dead})) as left:
+            wait_until(lambda: left.pid in processes.of_run(dead))
+            said = processes.end_left(tmp_path)
+            assert left.wait(BEFORE_RED_S) == -9
+    assert f"ended {left.pid}, left by run {dead}, lane -" in said
     assert [each.name for each in tmp_path.iterdir()] == [own.name]
 
 
@@ -161,7 +180,9 @@ LATE = "AssertionError: not within 120 s: led"
 @pytest.mark.parametrize(
     "failed",
     [
-        [result(LATE, "unit-1")],
+        [result(LATE, test="tests/unit/ha/sidecar/test_sidecar.py::test_it")],
+        [result("Failed: Timeout (>120.0s) from pytest-timeout.")],
+        [result("AssertionError: assert {'call_timeout': 3} == {'call_timeout': 5}")],
         [result("AssertionError: assert 1 == 2")],
         [result("AssertionError: not within 120 s: This history breaks a promise")],
         [result(LATE, test="tests/system/simulation/test_regressions.py::test_it")],
@@ -176,6 +197,29 @@ def test_what_is_never_tried_again(failed: list[Result]) -> None:
 
 def test_a_time_out_of_a_system_test_is_tried_again() -> None:
     assert again.retried([result(LATE)], set())
+
+
+class Again(Run):
+    """Tries nothing, and says what it was told to say of each test."""
+
+    outcome: Literal["passed", "failed", "skipped"] = "passed"
+
+    def lanes(self, plan: Mapping[str, Sequence[str]]) -> None:
+        for ids in plan.values():
+            self.results |= {name: Result(name, self.outcome, 0.0, 1.0) for name in ids}
+
+
+@pytest.mark.parametrize(("outcome", "flaky"), [("passed", 1), ("failed", 0), ("skipped", 0)])
+def test_only_who_passes_on_the_second_try_is_flaky(
+    outcome: Literal["passed", "failed", "skipped"], flaky: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(again, "touched_lately", set)
+    gate = Again(tmp_path, tmp_path, 0.0, Watch(), say=lambda _: None)
+    gate.outcome = outcome
+    failed = result(LATE)
+    gate.results[failed.id] = failed
+    assert len(second_try(gate, Clock())) == flaky
+    assert bool(red(gate, {"session": [failed.id]}, [])) == (not flaky)
 
 
 def test_a_test_that_was_flaky_twice_within_14_days_is_red(tmp_path: Path) -> None:
@@ -203,7 +247,3 @@ def test_each_stage_names_tests_that_exist() -> None:
             path = Path(begin.partition("::")[0])
             assert path.exists(), f"{name}: there is no {path}"
             assert not begin.partition("::")[2] or f"def {begin.partition('::')[2]}" in path.read_text()
-
-
-def test_the_ledger_can_be_read() -> None:
-    assert json.dumps(again.known())
