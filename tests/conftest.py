@@ -18,12 +18,12 @@ from tests.lanes import (
     pytest_configure,
     pytest_xdist_make_scheduler,
 )
+from tests.patience import PATIENCE_S, have_patience
 
 pytest_plugins = ["tests.stages"]
 __all__ = ["pytest_collection_modifyitems", "pytest_configure", "pytest_xdist_make_scheduler"]
 
 TOLD = "told"
-ROOT_WITHIN_S = 30.0
 
 # By default Hypothesis gives an example 0.2 s, and the making of ten examples 1 s. On a loaded machine that fails a
 # test of which nothing is wrong. Each run has the same examples: a test that fails here fails everywhere.
@@ -98,7 +98,7 @@ def hdfs_uri(sandbox: Sandbox) -> str:
     """A root below which tests write, over Hadoop RPC. Everybody may look into it: some tests are other users."""
     uri = f"{sandbox.environment()['HA_FILES']}-tests"
     with open_files(uri, directory_mode=0o755) as files:
-        files.call("make the root", lambda driver: driver.make_root(), ROOT_WITHIN_S)
+        files.call("make the root", lambda driver: driver.make_root(), PATIENCE_S)
     return uri
 
 
@@ -129,6 +129,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("what long tests found")
     for _, text in told:
         terminalreporter.write_line(str(text))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    have_patience(item)
 
 
 @pytest.hookimpl(trylast=True)

@@ -77,7 +77,11 @@ STAGES: Mapping[str, Stage] = {
     "page": Stage("the page, in a browser", ("tests/system/page/",)),
     "costs": Stage(
         "what is asked of the stores, counted; baselines of the benchmarks",
-        ("tests/system/benchmarks/", "tests/unit/store/test_counting.py", "tests/unit/benchmarks/test_counting_work.py"),
+        (
+            "tests/system/benchmarks/",
+            "tests/unit/store/test_counting.py",
+            "tests/unit/benchmarks/test_counting_work.py",
+        ),
     ),
     "packages": Stage("packages as users install them", ("tests/unit/test_packaging.py",)),
 }

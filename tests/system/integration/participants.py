@@ -28,8 +28,9 @@ from leader.layout.znodes import session_path
 from store.clock import now
 from store.errors import NotFound
 from store.zookeeper import Get
+from tests.patience import PATIENCE_S
 from tests.system.integration.judged import judge
-from tests.system.integration.waiting import PATIENCE_S, until
+from tests.system.integration.waiting import until
 
 HA = str(Path(sys.executable).with_name("ha"))
 WORKER = str(Path(__file__).with_name("worker.py"))
@@ -284,7 +285,7 @@ class Team:
         return grants[-1].reason
 
     def entries(self, path: str = "") -> set[str]:
-        listed = self.files.call("test", lambda driver: driver.list(f"{self.job}/{path}".rstrip("/")), 5.0)
+        listed = self.files.call("test", lambda driver: driver.list(f"{self.job}/{path}".rstrip("/")), PATIENCE_S)
         return {each.name for each in listed}
 
     # --- the work of their commands

@@ -10,7 +10,7 @@ from leader.layout.names import LeaderDirectory
 from tests.system.integration.participants import Team
 from tests.system.integration.waiting import until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 ENDS = str(Path(__file__).with_name("ends.py"))
 

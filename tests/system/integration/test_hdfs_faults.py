@@ -15,11 +15,12 @@ from ha.sandbox import Sandbox
 from leader.layout.names import LeaderDirectory
 from store.clock import now
 from store.files import Files
+from tests.patience import PATIENCE_S
 from tests.system.integration.lookups import TIMEOUT_S, Lookups
 from tests.system.integration.participants import Team
 from tests.system.integration.waiting import SLACK_S, pause, until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 STRANGER = "stranger"
 
@@ -84,7 +85,7 @@ def test_safe_mode(team: Team, healed: Sandbox) -> None:
 
 
 def make(team: Team, operation: Callable[[Files], None]) -> None:
-    team.files.call("test", operation, 10.0)
+    team.files.call("test", operation, PATIENCE_S)
 
 
 def test_strays(team: Team) -> None:
@@ -121,7 +122,7 @@ def permit(team: Team, webhdfs_uri: str, path: str, octal: str) -> None:
     address, _, root = webhdfs_uri.removeprefix("webhdfs://").partition("/")
     folder = f"{root}/{team.settings['files'].rpartition('/')[2]}/{path}".rstrip("/")
     question = {"op": "SETPERMISSION", "permission": octal, "user.name": os.environ["HADOOP_USER_NAME"]}
-    answer = requests.put(f"http://{address}/webhdfs/v1/{folder}", params=question, timeout=10)
+    answer = requests.put(f"http://{address}/webhdfs/v1/{folder}", params=question, timeout=PATIENCE_S)
     answer.raise_for_status()
 
 

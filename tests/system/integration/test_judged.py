@@ -9,7 +9,7 @@ from store.clock import now
 from tests.system.integration.participants import Team, new_job
 from tests.system.integration.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow]
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 

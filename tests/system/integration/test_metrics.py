@@ -16,7 +16,8 @@ from leader.layout.information import LeaderInformation, encode
 from leader.layout.znodes import leader_path
 from store.errors import StoreError
 from store.zookeeper import Set, ZooKeeper
-from tests.system.integration.waiting import PATIENCE_S, until
+from tests.patience import PATIENCE_S
+from tests.system.integration.waiting import until
 from tests.unit.ha.led import session
 from tests.unit.ha.metrics.exposition import Exposition
 

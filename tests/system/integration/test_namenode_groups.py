@@ -23,7 +23,7 @@ from store.errors import AlreadyExists
 from store.open import open_files
 from tests.system.integration.participants import new_job
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.slow]
 
 BATCHES = 20
 REFRESHED = "11 s"

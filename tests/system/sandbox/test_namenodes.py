@@ -9,7 +9,7 @@ from hdfs_native import Client
 from ha.sandbox import Sandbox
 from ha.sandbox.state import Directory
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from ha.sandbox import Sandbox, realm
 from ha.sandbox.secured import STRANGER, USER
 from tests.unit.ha.waiting import wait_until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 ASKED_S = 60
 CLI = [sys.executable, "-m", "ha.cli"]

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.sidecar.command.spark_overlay import CLOSING
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import leading
 
 SETTINGS = {
@@ -85,5 +86,5 @@ def _end(session: SparkSession) -> None:
     assert gateway is not None
     gateway.shutdown()
     gateway.proc.stdin.close()  # the JVM ends with its standard input
-    gateway.proc.wait(20)
+    gateway.proc.wait(PATIENCE_S)
     SparkContext._gateway = SparkContext._jvm = None

@@ -17,7 +17,7 @@ from leader.layout import tree
 from store.local import LocalFiles
 from tests.system.spark.drivers.changed import KINDS, PARTITIONS, writer
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 DRIVERS = Path(__file__).parent / "drivers"

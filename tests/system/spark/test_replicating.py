@@ -17,7 +17,7 @@ from ha.spark import checkpoint_location
 from tests.system.spark.helpers import eventually, leading
 from tests.system.spark.test_closures import ALWAYS, FORMATS, Rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 HALF = 4
 
@@ -79,7 +79,7 @@ def test_a_query_goes_on_from_its_replica(spark: SparkSession, hdfs_uri: str, jo
         command = [sys.executable, "-m", "ha.cli", "replica", "run", job, "--to", there, "--files", here]
         with subprocess.Popen([*command, "--interval", "0.3"], stdout=sys.stderr) as replicator:
             query = sums.start(leadership, rows)
-            reached = eventually(lambda: replicated(job, here, there), 90.0)
+            reached = eventually(lambda: replicated(job, here, there))
             replicator.kill()
         sums.feed(HALF)
         query.processAllAvailable()

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ha.sandbox import Sandbox
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -37,10 +38,10 @@ class Counts:
         self.create()
 
     def create(self) -> None:
-        self.admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(60)
+        self.admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(PATIENCE_S)
 
     def recreate(self) -> None:
-        self.admin.delete_topics([self.topic])[self.topic].result(60)
+        self.admin.delete_topics([self.topic])[self.topic].result(PATIENCE_S)
         for _ in range(100):
             try:
                 self.create()

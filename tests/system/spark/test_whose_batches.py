@@ -22,7 +22,7 @@ from ha.spark.sink.data_source import register_format
 from ha.spark.stored.ledger import Ledger
 from tests.system.spark.helpers import leading
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark]
 
 BOTH = pytest.mark.parametrize("sink", ["Output", "format"])
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.patience import PATIENCE_S
+from tests.unit.ha.waiting import wait_until
 
 QUICK = {
     "HA_SHORT_TTL": "2",
@@ -47,7 +48,7 @@ class Program:
     def pid(self) -> int:
         return self.process.pid
 
-    def wait(self, seconds: float = PATIENCE) -> int:
+    def wait(self, seconds: float = PATIENCE_S) -> int:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -73,7 +74,7 @@ class Program:
         for number in (signal.SIGCONT, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
-        self.process.wait(PATIENCE)
+        self.process.wait(PATIENCE_S)
 
 
 class Workplace:

@@ -3,13 +3,14 @@
 import signal
 
 from ha.sidecar.machine.ends import WAS_CANCELED
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import STAYS, STUBBORN, UNHURRIED, Notes, run, shown, state
 from tests.unit.ha.programs import Program, Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 
 def ask(workplace: Workplace, verb: str, *options: str) -> Program:
-    return workplace.ha("job", verb, "orders", "--timeout", f"{PATIENCE:g}", *options)
+    return workplace.ha("job", verb, "orders", "--timeout", f"{PATIENCE_S:g}", *options)
 
 
 def test_a_job_is_stopped_and_is_finished(workplace: Workplace, notes: Notes) -> None:

@@ -16,8 +16,9 @@ from ha.sidecar.command import offspring
 from ha.sidecar.command.guard import JVM_ENDED
 from ha.sidecar.command.guarded_command import GuardedCommand
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import alive
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = pytest.mark.programs
 
@@ -284,7 +285,7 @@ def test_without_a_belief_no_command_is_started(tmp_path: Path) -> None:
         sys.executable, "-P", "-m", "ha.sidecar.command.guard", str(tmp_path / "none"), "--", "touch",
         str(tmp_path / "ran"),
     ]  # fmt: skip
-    done = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode != 0
     assert not (tmp_path / "ran").exists()
 
