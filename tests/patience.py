@@ -13,6 +13,9 @@ FACTOR = max(1.0, float(os.environ.get("TESTS_SLOWNESS") or 1))
 
 PATIENCE_S = 120 * FACTOR
 
+DRIVER_S = 300 * FACTOR
+"""For a Spark driver that starts cold: a JVM, a session, a first batch. Several of them may start side by side."""
+
 
 def have_patience(item: pytest.Item) -> None:
     """Multiply the limit of a whole test too: it is above the sum of what the test waits for."""

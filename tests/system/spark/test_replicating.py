@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ha.leadership.leadership import Leadership
 from ha.spark import checkpoint_location
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, leading
 from tests.system.spark.test_closures import ALWAYS, FORMATS, Rows
 
@@ -23,9 +24,8 @@ HALF = 4
 
 
 def ha(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "ha.cli", *arguments, "--zookeeper", ""], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "ha.cli", *arguments, "--zookeeper", ""]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 class Sums:
@@ -78,9 +78,11 @@ def test_a_query_goes_on_from_its_replica(spark: SparkSession, hdfs_uri: str, jo
         sums.feed(HALF)
         command = [sys.executable, "-m", "ha.cli", "replica", "run", job, "--to", there, "--files", here]
         with subprocess.Popen([*command, "--interval", "0.3"], stdout=sys.stderr) as replicator:
-            query = sums.start(leadership, rows)
-            reached = eventually(lambda: replicated(job, here, there))
-            replicator.kill()
+            try:
+                query = sums.start(leadership, rows)
+                reached = eventually(lambda: replicated(job, here, there))
+            finally:
+                replicator.kill()
         sums.feed(HALF)
         query.processAllAvailable()
         query.stop()

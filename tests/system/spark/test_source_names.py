@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 import ha.spark
 from ha.spark.session.source_names import EVOLUTION
 from leader.errors import InvalidSettings
-from tests.patience import PATIENCE_S
+from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.drivers.sources import AFTER, BEFORE, declare
 from tests.system.spark.helpers import leading
 
 ROOT = Path(__file__).parents[3]
 NAMED = hasattr(__import__("pyspark.sql.streaming", fromlist=["x"]).DataStreamReader, "name")
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def feed(folder: Path, name: str, line: str) -> None:
@@ -56,7 +56,7 @@ class Job:
         return subprocess.run(
             [sys.executable, "-m", "ha.cli", "job", "preflight", self.name, "--json", "--", *command],
             env={**os.environ, "HA_FILES": self._root, "HA_ZOOKEEPER": "", "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False, timeout=DRIVER_S,
         )  # fmt: skip
 
 

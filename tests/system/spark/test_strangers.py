@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from ha.drill.kill import descendants
-from tests.patience import PATIENCE_S
+from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.helpers import eventually, leading
 from tests.unit.ha.nobody import as_nobody, needs_root
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(540), needs_root]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200), needs_root]
 
 DRIVERS = Path(__file__).parent / "drivers"
 RUN = (sys.executable, "-P", "-m", "ha.cli", "run")
@@ -57,7 +57,7 @@ class Called:
         with (self.folder / "log").open("wb") as log:
             process = subprocess.Popen(program, env=environment, stdout=log, stderr=log)
         try:
-            eventually(lambda: self.started or process.poll() is not None, 240)
+            eventually(lambda: self.started or process.poll() is not None, DRIVER_S)
             assert self.started, self.said[-3000:]
             yield process
         finally:
@@ -127,7 +127,7 @@ def test_a_program_that_has_lost_what_spark_calls_ends(called: Called, tmp_path:
         command = [sys.executable, "-c", f"import socket, sys\n{RELEASE}", str(called.note("port"))]
         subprocess.run(command, timeout=PATIENCE_S, check=True)
         # The lost listener tells of no end, so the runner's next look finds it: after 15 s on a machine with time.
-        assert process.wait(150) != 0
+        assert process.wait(DRIVER_S) != 0
     assert "Job 'orders' ends, because a query has failed. rows:" in called.said
     assert "Object ID unknown" in called.said
     assert "starting rows again" not in called.said

@@ -16,11 +16,11 @@ import ha
 from ha.sandbox import Sandbox
 from leader.layout.names import LeaderDirectory
 from store.files import Files
-from tests.patience import PATIENCE_S
+from tests.patience import DRIVER_S
 from tests.system.spark.example import Example
 from tests.system.spark.helpers import eventually, files_of, names, rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(900)]
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog,", "and", "It's", "FOX;", "that"]
 
@@ -75,7 +75,7 @@ def epochs(rows: list[dict[str, object]]) -> set[int]:
 def test_a_killed_sidecar_loses_and_repeats_no_word(words: Run) -> None:
     words.feed(4)
     with words.sidecar("first") as first, ha.connect(files=words.files, zookeeper=words.zookeeper) as client:
-        eventually(lambda: len(words.batches()) >= 2)
+        eventually(lambda: len(words.batches()) >= 2, DRIVER_S)
         before = words.leader(client)
         assert before is not None
         with words.sidecar("second") as second:
@@ -88,7 +88,7 @@ def test_a_killed_sidecar_loses_and_repeats_no_word(words: Run) -> None:
             assert after is not None
             assert after.endpoints == {"jobmaster": "second:1"}
             words.stop()
-            assert second.wait(PATIENCE_S) == 0
+            assert second.wait(DRIVER_S) == 0
             assert client.checkpoint(words.job).queries == {"word-count": len(words.batches()) - 1}
     assert words.counted() == words.expected
     batches = rows(words.output)
@@ -108,6 +108,6 @@ def test_it_ends_when_nothing_comes(words: Run) -> None:
     words.feed(1)
     environment, command = {**words.environment, "HA_JOB": words.job}, [*words.program, "--stop-after-idle", "2"]
     # Without a sidecar it contends by itself.
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DRIVER_S, check=False)
     assert ended.returncode == 0, ended.stderr
     assert words.counted() == words.expected
