@@ -4,7 +4,7 @@
 machine: what is long, what is about speed, and what starts many JVMs. No test is in neither.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -18,7 +18,7 @@ class Stage:
 
     Attributes:
         proves: what it shows, for people.
-        tests: how the ids of its tests begin.
+        tests: how the ids of its tests begin; none begin as those of "timed", which have a marker.
     """
 
     proves: str
@@ -84,12 +84,14 @@ STAGES: Mapping[str, Stage] = {
         ),
     ),
     "packages": Stage("packages as users install them", ("tests/unit/test_packaging.py",)),
+    "timed": Stage("what waits for an expiry, or asserts a duration: tests with that marker, wherever they are", ()),
 }
 
 
-def stage_of(nodeid: str) -> str:
-    """Return the name of the stage that a test belongs to, or ``GATE``."""
-    return next((name for name, stage in STAGES.items() if nodeid.startswith(stage.tests)), GATE)
+def stage_of(nodeid: str, markers: Collection[str] = ()) -> str:
+    """Return the name of the stage that a test belongs to, or ``GATE``; its id counts before its markers."""
+    named = (name for name, stage in STAGES.items() if nodeid.startswith(stage.tests))
+    return next(named, "timed" if "timed" in markers else GATE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -98,8 +100,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    stage = config.getoption("--stage")
-    if stage is not None:
-        others = [item for item in items if stage_of(item.nodeid) != stage]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if stage_of(item.nodeid) == stage]
+    wanted = config.getoption("--stage")
+    if wanted is not None:
+        stages = [stage_of(item.nodeid, {mark.name for mark in item.iter_markers()}) for item in items]
+        config.hook.pytest_deselected(
+            items=[item for item, stage in zip(items, stages, strict=True) if stage != wanted]
+        )
+        items[:] = [item for item, stage in zip(items, stages, strict=True) if stage == wanted]

@@ -36,7 +36,10 @@ HA = str(Path(sys.executable).with_name("ha"))
 WORKER = str(Path(__file__).with_name("worker.py"))
 
 QUICK = {"session_timeout": "4", "short_ttl": "4", "long_ttl": "20", "hand_over": "1", "stop_grace": "3"}
-"""Durations that make a test quick, about as small as they may be."""
+"""Durations that make a test quick, about as small as they may be: for tests that wait for the end of one."""
+
+LASTING = {**QUICK, "session_timeout": "30", "short_ttl": "30", "long_ttl": "45", "stop_grace": "20"}
+"""Durations that no busy machine exceeds: for tests in which nothing has to end by itself."""
 
 
 def environment(settings: dict[str, str], **more: str) -> dict[str, str]:

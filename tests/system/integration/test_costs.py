@@ -93,6 +93,7 @@ def journal(webhdfs_uri: str) -> int:
     return int(json.loads(answer["beans"][0]["JournalTransactionInfo"])["LastAppliedOrWrittenTxId"])
 
 
+@pytest.mark.timed
 def test_a_claim_is_two_renames(job: str, stores: dict[str, str], webhdfs_uri: str) -> None:
     """Then one directory for each endpoint, or the rename of an old one, and one line of history; never a block."""
     with counted(job, stores, "first") as first:
@@ -117,6 +118,7 @@ def test_a_claim_is_two_renames(job: str, stores: dict[str, str], webhdfs_uri: s
         second.release()
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 def test_a_leader_writes_once_in_twenty_seconds(job: str, stores: dict[str, str], webhdfs_uri: str) -> None:
     """With the default durations, while ZooKeeper is well; a standby reads as seldom."""

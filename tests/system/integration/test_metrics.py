@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 class Contending:
     def __init__(self, job: str, name: str, stores: dict[str, str]) -> None:
-        self.process = ContendingProcess(load({**stores, "contender": name, "session_timeout": 4.0}))
+        self.process = ContendingProcess(load({**stores, "contender": name, "session_timeout": 12.0}))
         self._job = job
         self._notices = NoticeQueue()
         self.process.join(job, self._notices)
@@ -59,7 +59,7 @@ def contending(job: str, name: str, stores: dict[str, str]) -> Iterator[Contendi
 
 @contextmanager
 def hand(hosts: str) -> Iterator[ZooKeeper]:
-    zookeeper = ZooKeeper(hosts, session_timeout=4.0)
+    zookeeper = ZooKeeper(hosts, session_timeout=12.0)
     zookeeper.start()
     zookeeper.wait(PATIENCE_S)
     try:

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 @pytest.fixture
 def settings(stores: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    return {**stores, "zookeeper_session": "host", "snapshots": str(tmp_path / "snapshots"), "session_timeout": "4"}
+    return {**stores, "zookeeper_session": "host", "snapshots": str(tmp_path / "snapshots"), "session_timeout": "12"}
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class Example:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "HA_FILES": self.files, "HA_ZOOKEEPER": self.zookeeper, "HA_SESSION_TIMEOUT": "12"}
+        return {**os.environ, "HA_FILES": self.files, "HA_ZOOKEEPER": self.zookeeper}
 
     @contextmanager
     def sidecar(self, name: str) -> Iterator["subprocess.Popen[bytes]"]:

@@ -172,6 +172,7 @@ def test_leadership_is_given_back_with_the_jvm_and_with_python(driver: Driver) -
             assert leader(driver) == successor.session_id
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("what", ["java", "python"])
 def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
     driver: Driver, what: str, monkeypatch: pytest.MonkeyPatch

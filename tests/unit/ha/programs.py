@@ -12,14 +12,20 @@ from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
 QUICK = {
-    "HA_SHORT_TTL": "2",
-    "HA_LONG_TTL": "20",
-    "HA_SESSION_TIMEOUT": "4",
+    "HA_SHORT_TTL": "10",
+    "HA_LONG_TTL": "60",
+    "HA_SESSION_TIMEOUT": "12",
     "HA_HAND_OVER": "0.2",
     "HA_STOP_GRACE": "20",
     "HA_SNAPSHOTS": "off",
 }
-"""Short timings for quick takeovers, and no agent, so that tests see each question to the stores."""
+"""No agent, so that tests see each question to the stores, and leases that a stall of some seconds does not end.
+
+A takeover is quick all the same if the leader gives its lease back, or if its process is seen to be gone.
+"""
+
+SHORT_LEASES = {"HA_SHORT_TTL": "2", "HA_LONG_TTL": "20", "HA_SESSION_TIMEOUT": "4"}
+"""For a test that waits for the end of a lease: it is marked as timed."""
 
 HA = (sys.executable, "-P", "-m", "ha.cli")
 

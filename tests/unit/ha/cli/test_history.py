@@ -104,6 +104,8 @@ def test_a_sidecar_its_command_and_the_command_line(workplace: Workplace) -> Non
     assert workplace.ha("lab", "check", str(folder)).wait() == 0
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_a_sidecar_that_is_killed_and_its_successor(workplace: Workplace) -> None:
     folder = workplace.directory / "history"
     given = {"HA_HISTORY": str(folder), "STAYS": "1"}

@@ -17,7 +17,7 @@ from store.clock import now
 from store.errors import DeadlineExceeded, NotWritable
 from store.local import LocalFiles
 from tests.patience import PATIENCE_S
-from tests.unit.ha.programs import QUICK, Workplace
+from tests.unit.ha.programs import SHORT_LEASES, Workplace
 from tests.unit.ha.waiting import wait_until
 
 
@@ -269,17 +269,21 @@ with ha.lead("orders", {"rest": sys.argv[1]}, contender=sys.argv[1]) as leadersh
 """
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_the_second_process_gets_it_when_the_first_is_killed(workplace: Workplace) -> None:
     first = workplace.start(sys.executable, "-c", LEADS, "a")
     wait_until(lambda: first.output.read_text() == "1\n", what=first.said)
     second = workplace.start(sys.executable, "-c", LEADS, "b")
-    with ha.connect(files=workplace.jobs.as_uri(), **{key: QUICK[f"HA_{key.upper()}"] for key in SMALL}) as client:
+    with ha.connect(
+        files=workplace.jobs.as_uri(), **{key: SHORT_LEASES[f"HA_{key.upper()}"] for key in SMALL}
+    ) as client:
         assert client.leader("orders", PATIENCE_S).endpoints["rest"] == "a"
         first.send(signal.SIGKILL)
         first.wait()
         killed = now()
         wait_until(lambda: second.output.read_text() == "2\n", what=second.said)
-        assert now() - killed <= float(QUICK["HA_SHORT_TTL"]) + 1 + NOISE
+        assert now() - killed <= float(SHORT_LEASES["HA_SHORT_TTL"]) + 1 + NOISE
         assert dict(client.leader("orders", PATIENCE_S).endpoints) == {"rest": "b"}
         second.send(signal.SIGTERM)
         assert second.wait() == 0
