@@ -10,14 +10,12 @@ import pytest
 
 from ha.sandbox import Sandbox
 from store.open import open_files
+from tests.patience import PATIENCE_S, have_patience
 from tests.servers import exit_if_lost
 
 pytest_plugins = ["tests.stages", "tests.gate.record"]
 
 TOLD = "told"
-ROOT_WITHIN_S = 30.0
-STARTED_WITHIN_S = 1500.0
-"""What a sandbox gives its servers, and a registry its jars."""
 SANDBOX = pytest.StashKey[Sandbox | None]()
 """The sandbox that tests of this process have, once there is one."""
 
@@ -93,7 +91,7 @@ def hdfs_uri(sandbox: Sandbox) -> str:
     """A root below which tests write, over Hadoop RPC. Everybody may look into it: some tests are other users."""
     uri = f"{sandbox.environment()['HA_FILES']}-tests"
     with open_files(uri, directory_mode=0o755) as files:
-        files.call("make the root", lambda driver: driver.make_root(), ROOT_WITHIN_S)
+        files.call("make the root", lambda driver: driver.make_root(), PATIENCE_S)
     return uri
 
 
@@ -124,6 +122,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("what long tests found")
     for _, text in told:
         terminalreporter.write_line(str(text))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    have_patience(item)
 
 
 @pytest.hookimpl(trylast=True)

@@ -18,7 +18,7 @@ class Stage:
 
     Attributes:
         proves: what it shows, for people.
-        tests: how the ids of its tests begin.
+        tests: how the ids of its tests begin; none begin as those of "timed", which have a marker.
         minutes: after which it is ended.
         first: commands that run before its tests; all of it, if it has none.
     """
@@ -130,12 +130,14 @@ STAGES: Mapping[str, Stage] = {
     ),
     "oldest": Stage("the oldest Spark and Python with the oldest packages", (), first=("make oldest",)),
     "demo": Stage("the demo, as a user sees it", (), first=("make demo",)),
+    "timed": Stage("what waits for an expiry, or asserts a duration: tests with that marker, wherever they are", ()),
 }
 
 
 def stage_of(item: pytest.Item) -> str:
-    """Return the name of the stage that a test belongs to, or ``GATE``."""
-    return next((name for name, stage in STAGES.items() if item.nodeid.startswith(stage.tests)), GATE)
+    """Return the name of the stage that a test belongs to, or ``GATE``; its id counts before its marker."""
+    named = (name for name, stage in STAGES.items() if item.nodeid.startswith(stage.tests))
+    return next(named, "timed" if item.get_closest_marker("timed") else GATE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

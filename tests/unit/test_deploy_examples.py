@@ -13,6 +13,7 @@ import yaml  # type: ignore[import-untyped]
 
 from ha.cli import app
 from ha.config.settings import Settings, reference
+from tests.patience import PATIENCE_S
 
 FOLDER = Path(__file__).parents[2] / "examples" / "deploy"
 UNITS = sorted((FOLDER / "systemd").iterdir())
@@ -130,5 +131,5 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
             place.parent.mkdir()
         place.write_text(text)
     command = ["systemd-analyze", "verify", *(str(each) for each in sorted(tmp_path.iterdir()) if each.is_file())]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -14,8 +14,9 @@ from kazoo.client import KazooClient
 from benchmarks.baselines.election import path
 from ha.history.events import Event, Granted, load
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.system.integration.participants import children, runs, state_of
-from tests.system.integration.waiting import PATIENCE_S, until
+from tests.system.integration.waiting import until
 
 MODULES = {"kazoo": "benchmarks.baselines.kazoo_election", "curator": "benchmarks.baselines.curator_latch"}
 

@@ -16,7 +16,6 @@ from store.open import open_files
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_every_word_is_appended_and_the_driver_ends_when_told(tmp_path: Path) -> None:
     arrives = tmp_path / "in"
     arrives.mkdir()

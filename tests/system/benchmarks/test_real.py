@@ -11,7 +11,7 @@ from benchmarks.availability.contestants import CONTESTANTS, CURATOR, KAZOO, OUR
 from benchmarks.availability.outages import Outage, suffer
 from benchmarks.context import Context, servers
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 OUTAGE_S = 14.0
 """Seconds. The leader moves halfway; readers then have 7 s to learn of it."""

@@ -14,7 +14,7 @@ from store.clock import now
 from tests.system.containers.conftest import IMAGE, Docker
 from tests.system.spark.helpers import eventually
 
-pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.containers, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).with_name("program.py")

@@ -12,9 +12,9 @@ from tests.unit.leader.conftest import arena, ids, led, place, pytest_generate_t
 __all__ = ["arena", "ids", "led", "place", "pytest_generate_tests"]
 
 QUICK = {
-    "HA_SHORT_TTL": "4",
-    "HA_LONG_TTL": "20",
-    "HA_SESSION_TIMEOUT": "4",
+    "HA_SHORT_TTL": "10",
+    "HA_LONG_TTL": "60",
+    "HA_SESSION_TIMEOUT": "12",
     "HA_HAND_OVER": "0.2",
     "HA_STOP_GRACE": "20",
 }
@@ -22,7 +22,7 @@ QUICK = {
 
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings of this very process: small timings, jobs in a directory of the test's own. Returns the directory."""
+    """Give this process leases that outlive a stall, and jobs in a directory of the test's own; returns that."""
     for name, value in {**QUICK, "HA_FILES": (tmp_path / "jobs").as_uri()}.items():
         monkeypatch.setenv(name, value)
     for name in ("HA_CONFIG", "HA_ZOOKEEPER", "HA_JOB", "HA_BELIEF", "HA_CONTENDER", "HA_LISTEN"):

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ha.cli import exit_code
+from tests.patience import PATIENCE_S
 from tests.system.hostile.strategies import ANY_TEXT, damaged, examples
 
 CODES = {0, 1, 2, 3, 4}
@@ -55,6 +56,6 @@ def test_no_argument_is_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 def test_bytes_that_are_no_text_are_a_mistake_like_any_other() -> None:
     command: list[str | bytes] = [sys.executable, "-m", "ha.cli", "job", "leader", b"\xff\x1b[2J"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    ended = subprocess.run(command, env=environment, capture_output=True, timeout=30, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 2
     assert ended.stderr.startswith(b"ha: '\\udcff\\x1b[2J' is not a job name")

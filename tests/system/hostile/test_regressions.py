@@ -38,6 +38,7 @@ from store.hdfs import _classify
 from store.open import open_files
 from store.zookeeper import Connection, ZooKeeper
 from store.zookeeper.address import parse
+from tests.patience import PATIENCE_S
 from tests.system.hostile.properties import web
 from tests.system.hostile.properties.names import OWNER
 from tests.system.hostile.properties.remote import answering
@@ -87,7 +88,7 @@ def test_the_default_root_is_a_uri_as_hadoop_writes_it(tmp_path: Path) -> None:
     state = tmp_path / "Ä b%20"
     settings = load({}, {"XDG_STATE_HOME": str(state), "HA_CONFIG": ""})
     with open_files(settings.stores.files) as files:
-        files.call("make_root", lambda driver: driver.make_root(), 10)
+        files.call("make_root", lambda driver: driver.make_root(), PATIENCE_S)
     assert (state / "hybrid-ha" / "jobs").is_dir(), "and not a directory with escapes in its name"
 
 

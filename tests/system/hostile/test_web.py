@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.patience import PATIENCE_S
 from tests.system.hostile.properties import web
 from tests.system.hostile.properties.names import OWNER
 from tests.system.hostile.strategies import ANY_TEXT, damaged_bytes, examples
@@ -71,7 +72,7 @@ def test_no_bytes_on_the_wire_end_the_server(server: tuple[str, int]) -> None:
     @example(b"GET /" + b"a" * 70_000)
     @example(b"GET /\xff HTTP/1.1\r\nHost: \xff\r\n\r\n")
     def send(data: bytes) -> None:
-        with socket.create_connection(server, 10) as connection:
+        with socket.create_connection(server, PATIENCE_S) as connection:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
             answer = b""
@@ -81,5 +82,5 @@ def test_no_bytes_on_the_wire_end_the_server(server: tuple[str, int]) -> None:
         assert not answer.startswith(b"HTTP/1.1 500")
 
     send()
-    with urllib.request.urlopen(f"http://{server[0]}:{server[1]}/livez", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{server[0]}:{server[1]}/livez", timeout=PATIENCE_S) as answer:
         assert json.load(answer)["status"] == "ok"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ha.sandbox import Sandbox
-from tests.system.integration.participants import Team, new_job
+from tests.system.integration.participants import QUICK, Team, new_job
 
 
 @pytest.fixture(scope="session")
@@ -20,8 +20,14 @@ def job() -> str:
 
 
 @pytest.fixture
-def team(job: str, tmp_path: Path, stores: dict[str, str]) -> Iterator[Team]:
-    with Team(job, tmp_path, stores) as made:
+def durations() -> dict[str, str]:
+    """The settings of a team that are in seconds; a test that waits for no expiry has ``lasting`` ones."""
+    return QUICK
+
+
+@pytest.fixture
+def team(job: str, tmp_path: Path, stores: dict[str, str], durations: dict[str, str]) -> Iterator[Team]:
+    with Team(job, tmp_path, {**durations, **stores}) as made:
         yield made
 
 

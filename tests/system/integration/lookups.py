@@ -31,9 +31,10 @@ class Look:
 
 
 class Lookups:
-    def __init__(self, job: str, settings: dict[str, str]) -> None:
+    def __init__(self, job: str, settings: dict[str, str], timeout: float = TIMEOUT_S) -> None:
         self.all: list[Look] = []
         self._job = job
+        self._timeout = timeout
         self._client = ha.connect(**settings)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookups")
@@ -73,7 +74,7 @@ class Lookups:
 
     def check_order(self) -> None:
         """Assert that no lookup took too long, and that no epoch went back."""
-        assert [each for each in self.all if each.seconds > TIMEOUT_S + SLACK_S / 2] == []
+        assert [each for each in self.all if each.seconds > self._timeout + SLACK_S / 2] == []
         epochs = [each.epoch for each in self.all if each.epoch]
         assert epochs == sorted(epochs)
         assert len({(each.epoch, each.session_id) for each in self.all if each.epoch}) == len(set(epochs))
@@ -83,7 +84,7 @@ class Lookups:
             start = now()
             fields: dict[str, Any]
             try:
-                answer = self._client.leader(self._job, TIMEOUT_S)
+                answer = self._client.leader(self._job, self._timeout)
             except NoLeader:
                 fields = {"failure": NOBODY}
             except Exception as error:  # noqa: BLE001  # whatever it is, the test has to see it

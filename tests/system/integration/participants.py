@@ -28,14 +28,18 @@ from leader.layout.znodes import session_path
 from store.clock import now
 from store.errors import NotFound
 from store.zookeeper import Get
+from tests.patience import PATIENCE_S
 from tests.system.integration.judged import judge
-from tests.system.integration.waiting import PATIENCE_S, until
+from tests.system.integration.waiting import until
 
 HA = str(Path(sys.executable).with_name("ha"))
 WORKER = str(Path(__file__).with_name("worker.py"))
 
 QUICK = {"session_timeout": "4", "short_ttl": "4", "long_ttl": "20", "hand_over": "1", "stop_grace": "3"}
-"""Durations that make a test quick, about as small as they may be."""
+"""Durations that make a test quick, about as small as they may be: for tests that wait for the end of one."""
+
+LASTING = {**QUICK, "session_timeout": "30", "short_ttl": "30", "long_ttl": "45", "stop_grace": "20"}
+"""Durations that no busy machine exceeds: for tests in which nothing has to end by itself."""
 
 
 def environment(settings: dict[str, str], **more: str) -> dict[str, str]:
@@ -284,7 +288,7 @@ class Team:
         return grants[-1].reason
 
     def entries(self, path: str = "") -> set[str]:
-        listed = self.files.call("test", lambda driver: driver.list(f"{self.job}/{path}".rstrip("/")), 5.0)
+        listed = self.files.call("test", lambda driver: driver.list(f"{self.job}/{path}".rstrip("/")), PATIENCE_S)
         return {each.name for each in listed}
 
     # --- the work of their commands

@@ -23,6 +23,7 @@ from leader.layout.packed_names import written
 from leader.layout.tree import NOBODY
 from store.files import Files
 from store.open import open_files
+from tests.patience import PATIENCE_S
 from tests.unit.ha.faults.catalogue import Fault
 from tests.unit.ha.faults.page import TABLE, bad, first, outcome, row
 
@@ -58,22 +59,22 @@ class Stage:
             "HA_CONTENDER": "a",
         }
         with open_files(self.variables["HA_FILES"], directory_mode=0o755) as files:
-            files.call("create", lambda driver: tree.create(driver, "orders"), 30)
+            files.call("create", lambda driver: tree.create(driver, "orders"), PATIENCE_S)
 
     def make(self, path: str, *, file: bool = False) -> None:
         """Make a directory with its parents, or a file; the path begins below the root, or at `/`."""
         with open_files(f"hdfs://{self.namenode}/") as files:
             at = f"{self.path}/{path}".lstrip("/") if not path.startswith("/") else path[1:]
             for end in [] if file else [each.start() for each in re.finditer("/|$", at)]:
-                files.call("make", _making(at[:end]), 30)
+                files.call("make", _making(at[:end]), PATIENCE_S)
             if file:
-                files.call("write", lambda driver: driver.write(at, b"x"), 30)
+                files.call("write", lambda driver: driver.write(at, b"x"), PATIENCE_S)
 
     def ask(self, operation: str, path: str = "", **given: str | int) -> None:
         """Ask the NameNode for something that an administrator asks it for."""
         at = path if path.startswith("/") else f"{self.path}/{path}".rstrip("/")
         asked: dict[str, str | int] = {"op": operation, "user.name": self.user, **given}
-        answer = requests.put(f"http://{self.web}/webhdfs/v1{at}", params=asked, timeout=30)
+        answer = requests.put(f"http://{self.web}/webhdfs/v1{at}", params=asked, timeout=PATIENCE_S)
         assert answer.ok, answer.text
 
     def said(self, command: str, place: Path, variables: dict[str, str]) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ha.kafka import shard as sending
 from ha.kafka.shard import Sent, Shard, send
+from tests.patience import PATIENCE_S
 
 POINTS = ("made", "init", "marker", "row", "rows", "offsets", "commit")
 """Where a sender stops: before it begins, after each step, and in the call that commits."""
@@ -76,7 +77,7 @@ def zombie(shard: Shard, point: str) -> tuple[Callable[[], object], Callable[[],
 
     def stop() -> None:
         there.set()
-        on.wait(60)
+        on.wait(PATIENCE_S)
 
     def work() -> None:
         done.append(_send_with(shard, stopping_at(point, stop)))
@@ -87,10 +88,10 @@ def zombie(shard: Shard, point: str) -> tuple[Callable[[], object], Callable[[],
 
     def go_on() -> Sent:
         on.set()
-        thread.join(90)
+        thread.join(PATIENCE_S)
         return done[0]
 
-    return lambda: there.wait(60), go_on
+    return lambda: there.wait(PATIENCE_S), go_on
 
 
 def _send_with(shard: Shard, producer: type[Producer]) -> Sent:

@@ -13,6 +13,7 @@ from leader.layout.tree import NOBODY
 from store.errors import Refused
 from store.files import Files
 from store.open import open_files
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.hdfs]
 
@@ -69,8 +70,8 @@ def test_what_bars_a_takeover_is_found_before(hdfs_uri: str, webhdfs_uri: str, s
     job = f"states-{uuid.uuid4().hex[:8]}"
     steps, bars = STATES[state]
     with open_files(hdfs_uri) as files:
-        files.call("create", lambda driver: tree.create(driver, job), 30)
-        lease = files.call("read", lambda driver: tree.read(driver, job), 30)[1].lease
+        files.call("create", lambda driver: tree.create(driver, job), PATIENCE_S)
+        lease = files.call("read", lambda driver: tree.read(driver, job), PATIENCE_S)[1].lease
     assert lease is not None
     leader = f"/{job}/{FIRST.name}"
     record = f"{leader}/{RECORD}"
@@ -78,10 +79,10 @@ def test_what_bars_a_takeover_is_found_before(hdfs_uri: str, webhdfs_uri: str, s
     root, superuser = urlsplit(webhdfs_uri), os.environ["HADOOP_USER_NAME"]
     for where, parameters in (*OPEN, *steps):
         url = f"http://{root.netloc}/webhdfs/v1{root.path}{paths[where]}"
-        answer = requests.put(url, params={**parameters, "user.name": superuser}, timeout=30)
+        answer = requests.put(url, params={**parameters, "user.name": superuser}, timeout=PATIENCE_S)
         assert answer.ok, answer.text
     with open_files(webhdfs_uri, user=OTHER) as files:
-        found = files.outcome("probe", lambda driver: tree.check_writable(driver, job), 30).error
-        said = files.call("take over", lambda driver: take_over(driver, job, lease.name), 30)
+        found = files.outcome("probe", lambda driver: tree.check_writable(driver, job), PATIENCE_S).error
+        said = files.call("take over", lambda driver: take_over(driver, job, lease.name), PATIENCE_S)
     assert bool(said) == bars, said
     assert bool(found) == bars, found

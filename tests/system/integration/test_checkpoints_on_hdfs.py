@@ -13,9 +13,10 @@ from leader.layout.checkpoint import MAX_ID, NOTHING, Checkpoint, Metadata
 from leader.layout.names import LeaderDirectory
 from store.bounded import BoundedFiles
 from store.open import open_files
+from tests.patience import PATIENCE_S
 from tests.unit.leader.samples import A, B
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs]
 
 KNOWN = Metadata(850, 7, 20, 4096, "orders=12 ä")
 LONGEST = "q" * 207
@@ -23,8 +24,8 @@ LONGEST = "q" * 207
 
 def led(files: BoundedFiles) -> tuple[str, LeaderDirectory]:
     name, first, directory = f"job-{uuid.uuid4().hex[:8]}", LeaderDirectory(0, job_tree.NOBODY), LeaderDirectory(1, A)
-    files.call("test", lambda direct: job_tree.create(direct, name), 30.0)
-    files.call("test", lambda direct: direct.rename(f"{name}/{first.name}", f"{name}/{directory.name}"), 30.0)
+    files.call("test", lambda direct: job_tree.create(direct, name), PATIENCE_S)
+    files.call("test", lambda direct: direct.rename(f"{name}/{first.name}", f"{name}/{directory.name}"), PATIENCE_S)
     return name, directory
 
 
@@ -44,7 +45,9 @@ def test_the_oldest_becomes_the_newest(request: pytest.FixtureRequest, uri: str)
         assert asked - before == Counter(rename=10), "an id and the publication, and nothing else"
         assert ids.retained("daily") == [Checkpoint("daily", batch, batch + 1, KNOWN) for batch in (5, 6)]
         successor = LeaderDirectory(2, B)
-        files.call("test", lambda direct: direct.rename(f"{job}/{directory.name}", f"{job}/{successor.name}"), 30.0)
+        files.call(
+            "test", lambda direct: direct.rename(f"{job}/{directory.name}", f"{job}/{successor.name}"), PATIENCE_S
+        )
         with pytest.raises(Fenced):
             ids.completed("daily", 7)
         with pytest.raises(Fenced):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from leader.layout.names import LeaderDirectory
-from tests.system.integration.participants import Team
+from tests.system.integration.participants import LASTING, Team
 from tests.system.integration.waiting import until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 ENDS = str(Path(__file__).with_name("ends.py"))
 
@@ -30,6 +30,7 @@ def trash(team: Team) -> list[dict[str, object]]:
     return rows
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 @pytest.mark.parametrize(("renames", "rest"), [(2, {"graph", "blobs", "spark"}), (4, {"spark"})])
 def test_a_sidecar_killed_while_it_cleans_leaves_the_rest_to_the_next(team: Team, renames: int, rest: set[str]) -> None:
@@ -49,6 +50,7 @@ def test_a_sidecar_killed_while_it_cleans_leaves_the_rest_to_the_next(team: Team
     assert state(team) == "FINISHED"
 
 
+@pytest.mark.parametrize("durations", [LASTING], ids=["lasting"])
 @pytest.mark.parametrize("cleanup", ["true", "false"])
 def test_a_sidecar_cleans_up_if_it_is_told_to(team: Team, cleanup: str) -> None:
     team.supervise("a", sys.executable, ENDS, "0", HA_CLEANUP=cleanup)

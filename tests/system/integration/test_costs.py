@@ -18,7 +18,8 @@ from leader.contender.runtime import Runtime
 from leader.timing import Timing
 from store.clock import now
 from store.outcome import Outcome
-from tests.system.integration.waiting import PATIENCE_S, SLACK_S, pause, until
+from tests.patience import PATIENCE_S
+from tests.system.integration.waiting import SLACK_S, pause, until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
@@ -39,7 +40,7 @@ class Counted:
         self.runtime = Runtime(name, loaded.leadership.timing, self._stores.files, self._stores.zookeeper)
         self.contender = Contender.make(self.runtime, name, loaded.leadership.timing)
         self.runtime.attach(self.contender)
-        self.runtime.ask(lambda: self.contender.join(job, self._notices), 5.0)
+        self.runtime.ask(lambda: self.contender.join(job, self._notices), PATIENCE_S)
 
     def _called(self, name: str, _: Outcome[Any]) -> None:
         self.calls[name] += 1
@@ -61,10 +62,13 @@ class Counted:
 
     def release(self) -> None:
         self.runtime.post(lambda: self.contender.release(self._job))
-        until(lambda: not self.runtime.ask(lambda: self.contender.participants[self._job].busy, 5.0), "it is released")
+        until(
+            lambda: not self.runtime.ask(lambda: self.contender.participants[self._job].busy, PATIENCE_S),
+            "it is released",
+        )
 
     def mode(self) -> str:
-        lease = self.runtime.ask(lambda: self.contender.participants[self._job].election.state.lease, 5.0)
+        lease = self.runtime.ask(lambda: self.contender.participants[self._job].election.state.lease, PATIENCE_S)
         return lease.mode.value if lease else ""
 
     def close(self) -> None:
@@ -85,10 +89,11 @@ def journal(webhdfs_uri: str) -> int:
     """Number of the newest entry in the NameNode's journal: one for each change of a name, and for each block."""
     address = webhdfs_uri.removeprefix("webhdfs://").partition("/")[0]
     question = {"qry": "Hadoop:service=NameNode,name=NameNodeInfo"}
-    answer = requests.get(f"http://{address}/jmx", params=question, timeout=10).json()
+    answer = requests.get(f"http://{address}/jmx", params=question, timeout=PATIENCE_S).json()
     return int(json.loads(answer["beans"][0]["JournalTransactionInfo"])["LastAppliedOrWrittenTxId"])
 
 
+@pytest.mark.timed
 def test_a_claim_is_two_renames(job: str, stores: dict[str, str], webhdfs_uri: str) -> None:
     """Then one directory for each endpoint, or the rename of an old one, and one line of history; never a block."""
     with counted(job, stores, "first") as first:
@@ -113,8 +118,8 @@ def test_a_claim_is_two_renames(job: str, stores: dict[str, str], webhdfs_uri: s
         second.release()
 
 
+@pytest.mark.timed
 @pytest.mark.slow
-@pytest.mark.timeout(90)
 def test_a_leader_writes_once_in_twenty_seconds(job: str, stores: dict[str, str], webhdfs_uri: str) -> None:
     """With the default durations, while ZooKeeper is well; a standby reads as seldom."""
     with counted(job, stores, "leader") as leader, counted(job, stores, "standby") as standby:

@@ -15,17 +15,19 @@ from ha.sandbox import Sandbox
 from leader.layout.names import LeaderDirectory
 from store.clock import now
 from store.files import Files
+from tests.patience import PATIENCE_S
 from tests.system.integration.lookups import TIMEOUT_S, Lookups
-from tests.system.integration.participants import Team
+from tests.system.integration.participants import LASTING, Team
 from tests.system.integration.waiting import SLACK_S, pause, until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 STRANGER = "stranger"
 
 log = logging.getLogger(__name__)
 
 
+@pytest.mark.timed
 def test_the_namenode_hangs_for_too_long(job: str, tmp_path: Path, stores: dict[str, str], healed: Sandbox) -> None:
     """A leader that cannot write to HDFS stops its command within the long time to live, though ZooKeeper is well."""
     long_s = 8.0
@@ -58,11 +60,15 @@ def test_the_namenode_hangs_for_too_long(job: str, tmp_path: Path, stores: dict[
         assert len(team.check_one_at_a_time()) >= 1
 
 
+@pytest.mark.parametrize("durations", [LASTING], ids=["lasting"])
 def test_safe_mode(team: Team, healed: Sandbox) -> None:
     """Writes fail for less than the long time to live: the leader goes on, and all processes log the reason."""
     leader = team.start("a", "b")
     before = team.settle()
-    with Lookups(team.job, team.settings) as lookups, Team(f"{team.job}-new", team.folder, team.settings) as other:
+    with (
+        Lookups(team.job, team.settings, PATIENCE_S) as lookups,
+        Team(f"{team.job}-new", team.folder, team.settings) as other,
+    ):
         lookups.come_from("zookeeper")
         healed.safe_mode(on=True)
         other.run("c")
@@ -84,9 +90,10 @@ def test_safe_mode(team: Team, healed: Sandbox) -> None:
 
 
 def make(team: Team, operation: Callable[[Files], None]) -> None:
-    team.files.call("test", operation, 10.0)
+    team.files.call("test", operation, PATIENCE_S)
 
 
+@pytest.mark.parametrize("durations", [LASTING], ids=["lasting"])
 def test_strays(team: Team) -> None:
     """Stray files are ignored everywhere: in the root, the job, its leader directory, its record."""
     leader = team.start("a", "b")
@@ -100,7 +107,7 @@ def test_strays(team: Team) -> None:
                 make(team, lambda files, path=path: files.make_directory(path))  # type: ignore[misc]
             else:
                 make(team, lambda files, path=path: files.write(path, b"not ours"))  # type: ignore[misc]
-    with Lookups(team.job, team.settings) as lookups:
+    with Lookups(team.job, team.settings, PATIENCE_S) as lookups:
         sequence = team.lease()[1].sequence
         assert json.loads(team.ha("job", "leader", team.job, "--json").stdout)["session_id"] == before.session_id
         assert team.ha("job", "list").returncode == 0
@@ -121,7 +128,7 @@ def permit(team: Team, webhdfs_uri: str, path: str, octal: str) -> None:
     address, _, root = webhdfs_uri.removeprefix("webhdfs://").partition("/")
     folder = f"{root}/{team.settings['files'].rpartition('/')[2]}/{path}".rstrip("/")
     question = {"op": "SETPERMISSION", "permission": octal, "user.name": os.environ["HADOOP_USER_NAME"]}
-    answer = requests.put(f"http://{address}/webhdfs/v1/{folder}", params=question, timeout=10)
+    answer = requests.put(f"http://{address}/webhdfs/v1/{folder}", params=question, timeout=PATIENCE_S)
     answer.raise_for_status()
 
 
@@ -134,7 +141,7 @@ def statuses(team: Team) -> list[dict[str, Any]]:
 def test_permission_denied(job: str, tmp_path: Path, stores: dict[str, str], webhdfs_uri: str) -> None:
     """A contender without permission says so at once, is shown as not eligible, and leads as soon as it may."""
     root = f"private-{uuid.uuid4().hex[:8]}"
-    settings = {**stores, "files": f"{stores['files'].rpartition('/')[0]}/{root}", "directory_mode": "0755"}
+    settings = {**LASTING, **stores, "files": f"{stores['files'].rpartition('/')[0]}/{root}", "directory_mode": "0755"}
     with Team(job, tmp_path, settings) as team:
         leader = team.start("a")
         before = team.settle()

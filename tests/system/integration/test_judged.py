@@ -6,17 +6,17 @@ import pytest
 
 from ha.history.events import Believed, Event, Granted, LookedUp, load
 from store.clock import now
-from tests.system.integration.participants import Team, new_job
+from tests.system.integration.participants import LASTING, Team, new_job
 from tests.system.integration.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow]
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 
 
 @pytest.mark.parametrize("guarantee", ["S1", "S3", "R2"])
 def test_a_team_whose_history_breaks_a_promise_fails(tmp_path: Path, guarantee: str) -> None:
-    team = Team(new_job(), tmp_path, {"files": (tmp_path / "jobs").as_uri(), "zookeeper": ""})
+    team = Team(new_job(), tmp_path, {**LASTING, "files": (tmp_path / "jobs").as_uri(), "zookeeper": ""})
     team.run("a")
     team.led_by("a")
     lies: dict[str, Event] = {
@@ -30,7 +30,7 @@ def test_a_team_whose_history_breaks_a_promise_fails(tmp_path: Path, guarantee: 
 
 
 def test_what_a_test_forged_is_not_held_against_readers(tmp_path: Path) -> None:
-    with Team(new_job(), tmp_path, {"files": (tmp_path / "jobs").as_uri(), "zookeeper": ""}) as team:
+    with Team(new_job(), tmp_path, {**LASTING, "files": (tmp_path / "jobs").as_uri(), "zookeeper": ""}) as team:
         team.run("a")
         team.led_by("a")
         team.forged.add(SESSION)

@@ -15,6 +15,7 @@ from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
 from store.open import open_files
 from tests.limits import killed
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.hdfs]
 
@@ -43,7 +44,9 @@ while True:
 def everything(webhdfs: str, folder: str) -> list[str]:
     root = urlsplit(webhdfs)
     url = f"http://{root.netloc}/webhdfs/v1{root.path}/{folder}"
-    answer = requests.get(url, params={"op": "LISTSTATUS", "user.name": os.environ["HADOOP_USER_NAME"]}, timeout=30)
+    answer = requests.get(
+        url, params={"op": "LISTSTATUS", "user.name": os.environ["HADOOP_USER_NAME"]}, timeout=PATIENCE_S
+    )
     found = []
     for each in answer.json()["FileStatuses"]["FileStatus"]:
         path = f"{folder}/{each['pathSuffix']}"
@@ -54,11 +57,11 @@ def everything(webhdfs: str, folder: str) -> list[str]:
 def test_after_kills_nothing_is_left(hdfs_uri: str, webhdfs_uri: str) -> None:
     job, present, hidden = f"leftovers-{uuid.uuid4().hex[:8]}", LeaderDirectory(0, NOBODY), 0
     with open_files(hdfs_uri) as files:
-        files.call("create", lambda driver: tree.create(driver, job), 30)
+        files.call("create", lambda driver: tree.create(driver, job), PATIENCE_S)
         for epoch in range(1, KILLS):
             former, present = present, LeaderDirectory(epoch, str(uuid.UUID(int=epoch)))
             source, target = f"{job}/{former.name}", f"{job}/{present.name}"
-            files.call("claim", lambda driver, a=source, b=target: driver.rename(a, b), 30)  # type: ignore[misc]
+            files.call("claim", lambda driver, a=source, b=target: driver.rename(a, b), PATIENCE_S)  # type: ignore[misc]
             if hidden >= HALVES:
                 break
             command = [sys.executable, "-c", WRITER, hdfs_uri, job, str(epoch), present.session_id]

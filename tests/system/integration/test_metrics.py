@@ -16,7 +16,8 @@ from leader.layout.information import LeaderInformation, encode
 from leader.layout.znodes import leader_path
 from store.errors import StoreError
 from store.zookeeper import Set, ZooKeeper
-from tests.system.integration.waiting import PATIENCE_S, until
+from tests.patience import PATIENCE_S
+from tests.system.integration.waiting import until
 from tests.unit.ha.led import session
 from tests.unit.ha.metrics.exposition import Exposition
 
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 class Contending:
     def __init__(self, job: str, name: str, stores: dict[str, str]) -> None:
-        self.process = ContendingProcess(load({**stores, "contender": name, "session_timeout": 4.0}))
+        self.process = ContendingProcess(load({**stores, "contender": name, "session_timeout": 12.0}))
         self._job = job
         self._notices = NoticeQueue()
         self.process.join(job, self._notices)
@@ -58,7 +59,7 @@ def contending(job: str, name: str, stores: dict[str, str]) -> Iterator[Contendi
 
 @contextmanager
 def hand(hosts: str) -> Iterator[ZooKeeper]:
-    zookeeper = ZooKeeper(hosts, session_timeout=4.0)
+    zookeeper = ZooKeeper(hosts, session_timeout=12.0)
     zookeeper.start()
     zookeeper.wait(PATIENCE_S)
     try:

@@ -24,7 +24,7 @@ from store.open import open_files
 from tests.limits import HANGS_S
 from tests.system.integration.participants import new_job
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.slow]
 
 BATCHES = 20
 REFRESHED = "11 s"

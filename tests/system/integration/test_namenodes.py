@@ -11,7 +11,7 @@ from tests.system.integration.lookups import Lookups
 from tests.system.integration.participants import Team
 from tests.system.integration.waiting import until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.system.integration.lookups import Lookups
-from tests.system.integration.participants import QUICK, Participant, Team, runs
+from tests.system.integration.participants import LASTING, QUICK, Participant, Team, runs
 from tests.system.integration.waiting import SLACK_S, until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 SESSION_S = float(QUICK["session_timeout"])
 
@@ -26,11 +27,12 @@ def frozen(participant: Participant) -> tuple[int, int, int]:
     return pids
 
 
+@pytest.mark.parametrize("durations", [LASTING], ids=["lasting"])
 def test_leadership_is_moved_by_hand(team: Team) -> None:
     """Resignation in favour of any standby, switchover to one of two, and an operator's view of both."""
     team.start("a", "b", "c")
     first = team.settle()
-    with Lookups(team.job, team.settings) as lookups:
+    with Lookups(team.job, team.settings, PATIENCE_S) as lookups:
         resigned = team.ha("job", "handover", team.job)
         assert resigned.returncode == 0, resigned.stderr
         second = team.led_by("b", "c")
@@ -70,6 +72,7 @@ def row(team: Team) -> dict[str, Any]:
     return next(each for each in rows if each["job"] == team.job)
 
 
+@pytest.mark.timed
 def test_sidecar_and_command_are_frozen_and_woken(team: Team) -> None:
     """S1, S2: a process that wakes up after a pause can write nothing, and is stopped."""
     leader = team.start("a", "b", writes=True)
@@ -110,6 +113,7 @@ def late(team: Team, epoch: int, since: float) -> list[dict[str, object]]:
     return [beat for beat in team.beats() if beat["epoch"] == epoch and beat["at"] > since]
 
 
+@pytest.mark.timed
 def test_the_sidecar_alone_is_frozen(team: Team) -> None:
     """S1: the guard ends the command before anybody else can lead; the sidecar that wakes up stands by."""
     leader = team.start("a", "b")

@@ -14,6 +14,7 @@ from leader.layout import tree
 from leader.layout.pause import present
 from store.errors import NoSpace
 from store.open import open_files
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.hdfs]
 
@@ -24,7 +25,7 @@ def limit(webhdfs: str, path: str, names: int = NONE, space: int = NONE) -> None
     root = urlsplit(webhdfs)
     url = f"http://{root.netloc}/webhdfs/v1{root.path}/{path}"
     given: dict[str, str | int] = {"op": "SETQUOTA", "namespacequota": names, "storagespacequota": space}
-    answer = requests.put(url, params={**given, "user.name": os.environ["HADOOP_USER_NAME"]}, timeout=30)
+    answer = requests.put(url, params={**given, "user.name": os.environ["HADOOP_USER_NAME"]}, timeout=PATIENCE_S)
     assert answer.ok, answer.text
 
 
@@ -32,7 +33,7 @@ def limit(webhdfs: str, path: str, names: int = NONE, space: int = NONE) -> None
 def test_a_pause_under_a_quota_is_done_or_refused_in_words(hdfs_uri: str, webhdfs_uri: str, store: str) -> None:
     job = f"quotas-{uuid.uuid4().hex[:8]}"
     with open_files(hdfs_uri if store == "hdfs" else webhdfs_uri) as files:
-        files.call("create", lambda driver: tree.create(driver, job), 30)
+        files.call("create", lambda driver: tree.create(driver, job), PATIENCE_S)
         admin = JobAdmin(files, None, 30)
         limit(webhdfs_uri, job, names=2)
         with pytest.raises(NoSpace, match=rf"raise the quota with `hdfs dfsadmin -setQuota NUMBER /\S*{job}`"):

@@ -19,7 +19,7 @@ from tests.system.integration.router import ROUTER, routing
 from tests.system.integration.waiting import until
 from tests.unit.store.test_remote_errors import Relay, serving
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 WITHIN_S = 60.0
 

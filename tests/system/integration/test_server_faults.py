@@ -5,7 +5,7 @@ import pytest
 from ha.sandbox import Sandbox
 from tests.system.integration.server_faults import PAGE, made
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 
 def test_the_page_says_what_is_said(healed: Sandbox) -> None:

@@ -18,6 +18,7 @@ from leader.layout.lease import Mode
 from leader.layout.tree import read
 from leader.layout.znodes import session_path
 from store.zookeeper import Get
+from tests.patience import PATIENCE_S
 from tests.system.integration.waiting import until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 @pytest.fixture
 def settings(stores: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    return {**stores, "zookeeper_session": "host", "snapshots": str(tmp_path / "snapshots"), "session_timeout": "4"}
+    return {**stores, "zookeeper_session": "host", "snapshots": str(tmp_path / "snapshots"), "session_timeout": "12"}
 
 
 @contextmanager
@@ -61,13 +62,13 @@ def test_a_leader_borrows_goes_on_alone_and_borrows_again(job: str, settings: di
             until(lambda: shown(leader, job)["attested_by"] == "host", "its host's session attests it")
             until(lambda: shown(leader, job)["lease"]["mode"] == "zookeeper", "and its lease")
             assert check_lender(place).level is Level.OK
-            _, record = leader.stores.files.call("read", lambda driver: read(driver, job), 5.0)
+            _, record = leader.stores.files.call("read", lambda driver: read(driver, job), PATIENCE_S)
             assert record.lease is not None
             assert record.lease.mode is Mode.ZOOKEEPER
             zookeeper = leader.stores.zookeeper
             assert zookeeper is not None
             assert zookeeper.session is not None
-            data, node = zookeeper.call(Get(session_path(record.lease.attestation)), 5.0)
+            data, node = zookeeper.call(Get(session_path(record.lease.attestation)), PATIENCE_S)
             assert (data, node.ephemeral_owner != zookeeper.session.id) == (b"a", True)
         until(lambda: shown(leader, job)["attested_by"] == "own", "it confirms its own session")
         assert check_lender(place).level is Level.WARNING

@@ -9,7 +9,7 @@ from store.clock import now
 from tests.system.integration.participants import Team, runs
 from tests.system.integration.waiting import until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 PATIENT = {"session_timeout": "30", "short_ttl": "30", "long_ttl": "90", "adopt_within": "60"}
 """So long that a busy machine has the time to start a process."""

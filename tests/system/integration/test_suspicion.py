@@ -11,7 +11,7 @@ from tests.system.integration.lookups import Lookups
 from tests.system.integration.participants import Team, runs
 from tests.system.integration.waiting import until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timed]
 
 SESSION_S = 10.0
 ROUNDS = 3

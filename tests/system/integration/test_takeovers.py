@@ -13,7 +13,7 @@ from tests.system.integration.lookups import Lookups
 from tests.system.integration.participants import QUICK, Team
 from tests.system.integration.waiting import SLACK_S, until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 SHORT_S = float(QUICK["short_ttl"])
 SESSION_S = float(QUICK["session_timeout"])

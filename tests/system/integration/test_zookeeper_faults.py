@@ -22,12 +22,13 @@ from leader.layout.names import MAX_EPOCH, LeaderDirectory
 from leader.layout.znodes import session_path
 from store.clock import now
 from store.zookeeper import ZooKeeper
+from tests.patience import PATIENCE_S
 from tests.system.integration.lookups import Lookups
 from tests.system.integration.observed import Observed
 from tests.system.integration.participants import QUICK, Team, new_job
-from tests.system.integration.waiting import PATIENCE_S, pause, until
+from tests.system.integration.waiting import pause, until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 SHORT_S = float(QUICK["short_ttl"])
 SESSION_S = float(QUICK["session_timeout"])

@@ -11,11 +11,11 @@ import pytest
 from leader.job.admin import JobAdmin
 from leader.job.exceptions import Exceptions
 from leader.job.request_folder import Requests, State
+from tests.patience import PATIENCE_S
 from tests.system.page.scene import EVIL, arrange, checkpoint, replica
 from tests.unit.ha.api.serving import OPERATE, Served
 from tests.unit.ha.conftest import hurried
 from tests.unit.ha.led import Led
-from tests.unit.ha.waiting import PATIENCE
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 if CHROMIUM is None:
@@ -59,7 +59,7 @@ def visit(browser: Any, served: Served) -> Iterator[Any]:
 
     def go(fragment: str = "", *, token: str = OPERATE, **looks: Any) -> Any:
         context = browser.new_context(viewport=looks.pop("viewport", DESKTOP), **looks)
-        context.set_default_timeout(PATIENCE * 1000)
+        context.set_default_timeout(PATIENCE_S * 1000)
         opened.append(context)
         page = context.new_page()
         page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
@@ -97,17 +97,17 @@ def test_a_job_among_hundreds_is_found(visit: Any, jobs: Path) -> None:
     for number in range(300):
         led.claim(f"job-{number:04d}", "http://10.0.0.8:4040")
     page = visit()
-    sync_api.expect(page.locator("tbody tr")).to_have_count(304, timeout=PATIENCE * 1000)
+    sync_api.expect(page.locator("tbody tr")).to_have_count(304, timeout=PATIENCE_S * 1000)
     assert "304 jobs" in page.locator("[role=status]:not(#live)").inner_text()
     picture(page, "jobs-thousand", whole=False)
     page.locator("input[type=search]").fill("0042")
-    sync_api.expect(page.locator("tbody tr")).to_have_count(1, timeout=PATIENCE * 1000)
+    sync_api.expect(page.locator("tbody tr")).to_have_count(1, timeout=PATIENCE_S * 1000)
     assert page.locator("td.name").all_inner_texts() == ["job-0042"]
     page.locator("input[type=search]").fill("no such job")
     page.wait_for_selector("text=No job is like that.")
     page.locator("input[type=search]").fill("")
     page.locator("button", has_text="trouble").click()
-    sync_api.expect(page.locator("tbody tr")).to_have_count(2, timeout=PATIENCE * 1000)
+    sync_api.expect(page.locator("tbody tr")).to_have_count(2, timeout=PATIENCE_S * 1000)
     assert page.locator("td.name").all_inner_texts() == ["clicks", "payments"]
     page.locator("button", has_text="all 304").click()
     page.locator("th button", has_text="Job").click()

@@ -8,6 +8,7 @@ from kazoo.protocol.states import KeeperState
 
 from ha.sandbox import Sandbox
 from ha.sandbox.polling import until
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
@@ -28,7 +29,7 @@ def test_a_server_without_quorum_only_serves_reads_until_it_has_one_again(box: S
     before = roles(box)
     assert sorted(filter(None, before.values())) == ["follower", "follower", "leader"]
     client = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"])
-    client.start(timeout=10)
+    client.start(timeout=PATIENCE_S)
     client.create("/kept", b"value")
     client.stop()
     client.close()
@@ -39,7 +40,7 @@ def test_a_server_without_quorum_only_serves_reads_until_it_has_one_again(box: S
     until(lambda: None if roles(box)[survivor] == "read-only" else "no", 20, "The survivor is not read-only")
 
     reader = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"], read_only=True)
-    reader.start(timeout=20)
+    reader.start(timeout=PATIENCE_S)
     assert reader.client_state == KeeperState.CONNECTED_RO
     assert reader.get("/kept")[0] == b"value"
     reader.stop()
@@ -51,7 +52,7 @@ def test_a_server_without_quorum_only_serves_reads_until_it_has_one_again(box: S
         box.wait_ready(name, 30)
     assert sorted(filter(None, roles(box).values())) == ["follower", "follower", "leader"]
     writer = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"])
-    writer.start(timeout=10)
+    writer.start(timeout=PATIENCE_S)
     writer.delete("/kept")
     writer.stop()
     writer.close()

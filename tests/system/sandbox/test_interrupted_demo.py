@@ -13,7 +13,7 @@ from tests.unit.ha.waiting import wait_until
 START_S = 120.0
 ROOT = Path(__file__).parents[3]
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 
 def processes_in(folder: Path) -> list[str]:

@@ -11,7 +11,7 @@ from ha.sandbox.state import Directory
 from tests.limits import HANGS_S
 from tests.unit.ha.waiting import wait_until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

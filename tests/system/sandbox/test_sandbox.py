@@ -16,6 +16,7 @@ from kazoo.client import KazooClient
 from ha.sandbox import Sandbox, SandboxError
 from ha.sandbox.server_process import condition, send, spawn, wait_gone
 from ha.sandbox.state import Directory
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
@@ -42,7 +43,7 @@ def states(box: Sandbox) -> dict[str, str]:
 @contextlib.contextmanager
 def connected(box: Sandbox) -> Iterator[KazooClient]:
     client = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"], timeout=1.0)
-    client.start(timeout=10)
+    client.start(timeout=PATIENCE_S)
     try:
         yield client
     finally:

@@ -16,7 +16,7 @@ from ha.sandbox.secured import STRANGER, USER
 from tests.limits import HANGS_S, killed
 from tests.unit.ha.waiting import wait_until
 
-pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 
 ASKED_S = 60
 CLI = [sys.executable, "-m", "ha.cli"]

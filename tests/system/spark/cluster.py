@@ -14,12 +14,12 @@ from ha.hosts.java import find_java
 from ha.sandbox.polling import until
 from ha.sandbox.ports import LOOPBACK, free_ports
 from ha.sandbox.server_process import send, spawn, wait_gone
+from tests.patience import PATIENCE_S
 
 HOME = Path(pyspark.__file__).parent
 
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 
-UP_S = 60.0  # Seconds that a JVM may take to listen; on a busy machine Java takes its time
 FLAGS = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
@@ -80,7 +80,7 @@ def _daemon(folder: Path, name: str, worker: Worker, arguments: tuple[str, ...],
             text = log.read_text(errors="replace")
             return None if said in text else f"it has not said {said!r}, but: {text[-500:]}"
 
-        until(obstacle, UP_S, f"Spark's {name} is not there")
+        until(obstacle, PATIENCE_S, f"Spark's {name} is not there")
         yield
     finally:
         send(process, signal.SIGTERM)

@@ -27,6 +27,17 @@ SETTINGS = {
 }
 
 
+LASTING = {"HA_SHORT_TTL": "30", "HA_LONG_TTL": "90", "HA_SESSION_TIMEOUT": "30", "HA_CALL_TIMEOUT": "8"}
+"""Leases and calls that outlive a machine on which a JVM starts: few tests here wait for the end of one."""
+
+
+@pytest.fixture(autouse=True)
+def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this process, and the programs that it starts, lead with these leases."""
+    for name, value in LASTING.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.fixture
 def job() -> str:
     return f"job-{uuid.uuid4().hex[:8]}"

@@ -12,6 +12,7 @@ import ha
 from ha.drill.kill import descendants
 from leader.errors import LeaderError
 from leader.lookup.answers import Answer
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import files_of, names
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -48,7 +49,7 @@ class Example:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "HA_FILES": self.files, "HA_ZOOKEEPER": self.zookeeper, "HA_SESSION_TIMEOUT": "4"}
+        return {**os.environ, "HA_FILES": self.files, "HA_ZOOKEEPER": self.zookeeper}
 
     @contextmanager
     def sidecar(self, name: str) -> Iterator["subprocess.Popen[bytes]"]:
@@ -62,7 +63,7 @@ class Example:
             yield process
         finally:
             process.kill()
-            process.wait(10)
+            process.wait(PATIENCE_S)
 
     def leader(self, client: ha.Client) -> Answer | None:
         with suppress(LeaderError):

@@ -15,12 +15,13 @@ from store.bounded import BoundedFiles
 from store.files import Files
 from store.local import LocalFiles
 from store.open import open_files
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
 T = TypeVar("T")
 
 
-def eventually(ask: Callable[[], T], timeout: float = 20.0) -> T:
+def eventually(ask: Callable[[], T], timeout: float = PATIENCE_S) -> T:
     return wait_until(ask, timeout)
 
 
@@ -28,7 +29,7 @@ def eventually(ask: Callable[[], T], timeout: float = 20.0) -> T:
 def files_of(uri: str) -> Iterator[Callable[[Callable[[Files], T]], T]]:
     """Open the file system of a root; yields a function that executes operations on it."""
     with open_files(uri) as files:
-        yield lambda operation: files.call("test", operation, 10.0)
+        yield lambda operation: files.call("test", operation, PATIENCE_S)
 
 
 def fence(leadership: Leadership) -> None:
@@ -80,5 +81,7 @@ def rows(uri: str) -> dict[str, list[dict[str, object]]]:
 
 @contextmanager
 def leading(job: str, root: str, zookeeper: str = "", **settings: object) -> Iterator[Leadership]:
-    with ha.lead(job, {"jobmaster": "here:1"}, timeout=20.0, files=root, zookeeper=zookeeper, **settings) as leadership:
+    with ha.lead(
+        job, {"jobmaster": "here:1"}, timeout=PATIENCE_S, files=root, zookeeper=zookeeper, **settings
+    ) as leadership:
         yield leadership

@@ -17,9 +17,10 @@ from leader.layout.checkpoint import Metadata
 from leader.layout.znodes import checkpoints_path
 from store.errors import NotFound
 from store.zookeeper import Get, ZooKeeper
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, leading
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper]
 
 QUERY = "lines"
 
@@ -48,7 +49,7 @@ def feed(source: Path, number: int) -> None:
 
 def copy(zookeeper: ZooKeeper, job: str) -> dict[str, int] | None:
     try:
-        data, _ = zookeeper.call(Get(checkpoints_path(job)), 5.0)
+        data, _ = zookeeper.call(Get(checkpoints_path(job)), PATIENCE_S)
     except NotFound:
         return None
     state = checkpoint_state.decode(data, job)
@@ -59,7 +60,7 @@ def copy(zookeeper: ZooKeeper, job: str) -> dict[str, int] | None:
 def zookeeper(zookeeper_hosts: str) -> Iterator[ZooKeeper]:
     client = ZooKeeper(zookeeper_hosts, session_timeout=10.0)
     client.start()
-    client.wait(10.0)
+    client.wait(PATIENCE_S)
     yield client
     client.close()
 

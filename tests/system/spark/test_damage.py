@@ -12,7 +12,7 @@ from tests.system.checkpoints.damage import Damages, Source
 from tests.system.checkpoints.damage_page import REPAIRED, STRICT, TOLD, UNSEEN
 from tests.system.checkpoints.damage_table import SETTINGS, STORES, verdict
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,6 @@ def test_places() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
 def test_lines_that_are_no_json_with_real_spark(spark: SparkSession, leadership: Leadership, tmp_path: Path) -> None:
     source, out = tmp_path / "in", (tmp_path / "out").as_uri()
     source.mkdir()

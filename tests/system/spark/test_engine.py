@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,10 @@ def driver(job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path) -> Ite
 def program_of(driver: Driver) -> int | None:
     assert driver.process is not None
     for pid in descendants(driver.process.pid):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-        if words[1:2] == [PROGRAM]:
-            return pid
+        with suppress(OSError):  # it has ended
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            if words[1:2] == [PROGRAM]:
+                return pid
     return None
 
 

@@ -16,11 +16,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 import ha
+from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.example import EXAMPLES, Example, driver_of
 from tests.system.spark.helpers import eventually, rows
 
 pytestmark = [
-    pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(300),
+    pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(1200),
     pytest.mark.usefixtures("sandbox"),
 ]  # fmt: skip
 
@@ -58,7 +59,7 @@ def survives(example: Example, add: Callable[[int], None], end: Callable[[], Non
         example.sidecar("first") as first,
         ha.connect(files=example.files, zookeeper=example.zookeeper) as client,
     ):
-        eventually(lambda: len(example.batches()) >= 2, 120)
+        eventually(lambda: len(example.batches()) >= 2, DRIVER_S)
         with example.sidecar("second") as second:
             before = eventually(lambda: example.leader(client))
             assert before is not None
@@ -67,8 +68,8 @@ def survives(example: Example, add: Callable[[int], None], end: Callable[[], Non
                 add(number)
             end()
             example.stop()
-            assert second.wait(200) == 0
-            assert first.wait(30) == 0, "it finds the job finished"
+            assert second.wait(DRIVER_S) == 0
+            assert first.wait(PATIENCE_S) == 0, "it finds the job finished"
             batches = len(example.batches())
             assert list(client.checkpoint(example.job).queries.values()) == [batches - 1]
             yield

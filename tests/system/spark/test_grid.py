@@ -206,9 +206,10 @@ def feed_lines(grid: Grid, count: int) -> None:
 def program_of(driver: Driver) -> int | None:
     assert driver.process is not None
     for pid in descendants(driver.process.pid):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-        if words[1:2] == [str(DRIVERS / "grid.py")]:
-            return pid
+        with suppress(OSError):  # it has ended
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            if words[1:2] == [str(DRIVERS / "grid.py")]:
+                return pid
     return None
 
 

@@ -15,7 +15,7 @@ from ha.spark import checkpoint_location, publish_checkpoints
 from ha.spark.tools import export_checkpoint, import_checkpoint
 from tests.system.spark.helpers import eventually, files_of, leading
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper]
 
 QUERY = "lines"
 STATE = "org.apache.spark.sql.execution.streaming.state."

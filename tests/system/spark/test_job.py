@@ -20,9 +20,10 @@ from ha.program.request_file import Answer, Wanted
 from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed
 from leader.job.request_folder import State
 from tests.limits import HANGS_S
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, fence, leading
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs]
 
 QUICK = {"restart_strategy": "fixed-delay", "restart_attempts": 1000, "restart_delay": 0.2}
 NEVER = {"restart_strategy": "none"}
@@ -68,7 +69,7 @@ class Background:
 
     def _run(self, declared: ha.spark.Job, spark: SparkSession) -> None:
         try:
-            declared.run(spark, timeout=20.0)
+            declared.run(spark, timeout=PATIENCE_S)
         except BaseException as error:  # noqa: BLE001  # the test looks at it
             self.error = error
 
@@ -83,7 +84,7 @@ def running(declared: ha.spark.Job, spark: SparkSession, leaderships: list[Leade
     finally:
         if background.thread.is_alive() and leaderships:
             leaderships[-1].resign()
-        background.thread.join(60)
+        background.thread.join(PATIENCE_S)
         assert not background.thread.is_alive()
 
 
@@ -130,20 +131,20 @@ def test_only_a_poisoned_region_restarts(spark: SparkSession, job: str, hdfs_uri
 
     put(1)
     with running(declared, spark, leaderships) as ran:
-        eventually(lambda: (bad.all(), fed.all(), well.all()) == ([1], [1], [1]), 60)
+        eventually(lambda: (bad.all(), fed.all(), well.all()) == ([1], [1], [1]))
         eventually(lambda: shown.states() == dict.fromkeys(("poisoned", "follower", "healthy"), "RUNNING"))
         before = shown()
         assert [before[name]["region"] for name in ("poisoned", "follower", "healthy")] == [0, 0, 1]
         poison.set()
         put(2)
-        eventually(lambda: (shown().get("poisoned") or {}).get("restarts", 0) >= 2, 60)
+        eventually(lambda: (shown().get("poisoned") or {}).get("restarts", 0) >= 2)
         assert "poison" in shown()["poisoned"]["error"]
         eventually(lambda: {each.query for each in leaderships[0].exceptions.list()} == {"poisoned"})
         for number in (3, 4):
             put(number)
             eventually(lambda number=number: well.all() == list(range(1, number + 1)))  # type: ignore[misc]
         poison.clear()
-        eventually(lambda: (bad.all(), fed.all()) == ([1, 2, 3, 4], [1, 2, 3, 4]), 60)
+        eventually(lambda: (bad.all(), fed.all()) == ([1, 2, 3, 4], [1, 2, 3, 4]))
         eventually(lambda: set(shown.states().values()) == {"RUNNING"})
         after = shown()
     assert isinstance(ran.error, NotLeader)
@@ -168,7 +169,7 @@ def test_an_operator_has_a_query_started_again_in_place(
 
     def ask(identity: str, query: str) -> Answer:
         request_file.ask(path, Wanted(identity, query))
-        eventually(lambda: (found := request_file.answered(path, identity)) is not None and found.state.final, 60)
+        eventually(lambda: (found := request_file.answered(path, identity)) is not None and found.state.final)
         answer = request_file.answered(path, identity)
         assert answer is not None
         return answer
@@ -185,7 +186,7 @@ def test_an_operator_has_a_query_started_again_in_place(
     for name in taken:
         feed(tmp_path / name, 1, 1)
     with running(declared, spark, leaderships):
-        eventually(lambda: all(each.all() == [1] for each in taken.values()), 60)
+        eventually(lambda: all(each.all() == [1] for each in taken.values()))
         eventually(lambda: set(shown.states().values()) == {"RUNNING"})
         before = shown()
         assert ask("one", "missing").said == "It has no query 'missing': it has clean, sums, other."
@@ -194,7 +195,7 @@ def test_an_operator_has_a_query_started_again_in_place(
         eventually(lambda: [shown()[name]["run_id"] != before[name]["run_id"] for name in taken] == [True, True, False])
         for name in taken:
             feed(tmp_path / name, 2, 2)
-        eventually(lambda: all(each.all() == [1, 2] for each in taken.values()), 60)
+        eventually(lambda: all(each.all() == [1, 2] for each in taken.values()))
         assert {each.epoch for each in leaderships} == {1}
     assert not request_file.able(path)
 
@@ -209,7 +210,7 @@ def test_a_job_with_all_queries_finished_returns(spark: SparkSession, job: str, 
             writer = numbers(spark, tmp_path / "in").writeStream.trigger(availableNow=True)
             return writer.foreachBatch(adding(taken[number]))
 
-    declared.run(spark, timeout=20.0)
+    declared.run(spark, timeout=PATIENCE_S)
     assert [sorted(each.all()) for each in taken] == [[1, 2, 3], [1, 2, 3]]
     assert Shown(job, hdfs_uri).states() == {"query-0": "FINISHED", "query-1": "FINISHED"}
     with leading(job, hdfs_uri) as successor:
@@ -231,7 +232,7 @@ def test_a_region_given_up_ends_the_program(spark: SparkSession, job: str, hdfs_
         return numbers(spark, tmp_path / "other").writeStream.format("noop")
 
     with pytest.raises(QueryFailed, match=f"Job '{job}' ends, because a query has failed. poisoned: .*poison"):
-        declared.run(spark, timeout=20.0)
+        declared.run(spark, timeout=PATIENCE_S)
     assert not spark.streams.active
     assert Shown(job, hdfs_uri).states()["poisoned"] == "FAILED"
 
@@ -250,9 +251,9 @@ def test_a_region_that_failed_leaves_others_alone(spark: SparkSession, job: str,
         return numbers(spark, tmp_path / "in").writeStream.foreachBatch(adding(sums))
 
     with running(declared, spark, leaderships):
-        eventually(lambda: shown.states() == {"started_itself": "FAILED", "healthy": "RUNNING"}, 60)
+        eventually(lambda: shown.states() == {"started_itself": "FAILED", "healthy": "RUNNING"})
         feed(tmp_path / "in", 1, 7)
-        eventually(lambda: sums.all() == [7], 60)
+        eventually(lambda: sums.all() == [7])
         assert "without start()" in shown()["started_itself"]["error"]
         assert [query.name for query in spark.streams.active] == ["healthy"]
 
@@ -267,10 +268,10 @@ def test_a_fenced_job_uses_no_attempt(spark: SparkSession, job: str, hdfs_uri: s
 
     feed(tmp_path / "in", 1, 1)
     with running(declared, spark, leaderships) as ran:
-        eventually(lambda: sums.all() == [1], 60)
+        eventually(lambda: sums.all() == [1])
         fence(leaderships[-1])
         feed(tmp_path / "in", 2, 2)
-        ran.thread.join(60)
+        ran.thread.join(PATIENCE_S)
     assert isinstance(ran.error, Fenced)
     assert len(leaderships) == 1
 
@@ -292,7 +293,7 @@ def test_a_batch_that_cannot_be_interrupted_ends_the_program(
 
     try:
         with pytest.raises(QueryFailed, match="hanging did not stop within 1 s, after hanging: its batch after the st"):
-            declared.run(spark, timeout=20.0)
+            declared.run(spark, timeout=PATIENCE_S)
     finally:
         wakes.set()
     eventually(lambda: not spark.streams.active)

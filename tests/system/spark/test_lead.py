@@ -14,14 +14,15 @@ import ha.spark
 from ha.leadership.leadership import Leadership
 from ha.spark.session.spark_session import stop_queries
 from leader.errors import Fenced, InvalidSettings, NotLeader, QueryFailed
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, fence, leading, names
 from tests.system.spark.test_checkpoints import feed
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs]
 
 
 def lead(job: str, spark: SparkSession, root: str) -> ha.spark.lead:
-    return ha.spark.lead(job, spark, timeout=20.0, files=root, zookeeper="")
+    return ha.spark.lead(job, spark, timeout=PATIENCE_S, files=root, zookeeper="")
 
 
 def start(spark: SparkSession, source: Path, query: str = "lines") -> StreamingQuery:
@@ -99,8 +100,8 @@ def test_a_query_that_fails_beside_others_is_said_and_the_block_raises_when_it_i
         with lead(job, spark, hdfs_uri) as leadership:
             failing(spark, tmp_path)
             other = start(spark, tmp_path, "other")
-            eventually(lambda: "wrong: ArithmeticError: the user's own" in caplog.text, 60)
-            eventually(lambda: [each.query for each in leadership.exceptions.list()] == ["wrong"], 60)
+            eventually(lambda: "wrong: ArithmeticError: the user's own" in caplog.text)
+            eventually(lambda: [each.query for each in leadership.exceptions.list()] == ["wrong"])
             assert "ArithmeticError: the user's own" in leadership.exceptions.list()[0].trace
             assert other.isActive
 
@@ -150,12 +151,12 @@ def hanging(spark: SparkSession, source: Path, leadership: Leadership) -> Iterat
 
     def hang(_: DataFrame, __: int) -> None:
         inside.set()
-        over.wait(60)
+        over.wait(PATIENCE_S)
 
     lines = spark.readStream.text(source.as_uri()).writeStream.queryName("hanging")
     query = lines.option("checkpointLocation", leadership.path("spark/hanging")).foreachBatch(hang).start()
     try:
-        assert inside.wait(60)
+        assert inside.wait(PATIENCE_S)
         yield query
     finally:
         over.set()

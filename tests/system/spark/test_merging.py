@@ -17,6 +17,7 @@ from store.errors import NotFound
 from store.files import Files
 from store.open import driver_of
 from store.webhdfs import WebHdfsFiles
+from tests.patience import PATIENCE_S
 from tests.system.spark.flat_reader import MergedRun
 from tests.system.spark.helpers import files_of, leading
 
@@ -176,7 +177,6 @@ BATCHES = 6
 
 @pytest.mark.spark
 @pytest.mark.hdfs
-@pytest.mark.timeout(300)
 def test_beside_real_spark_on_real_hdfs(
     spark: SparkSession,
     job: str,
@@ -237,7 +237,7 @@ def test_beside_real_spark_on_real_hdfs(
             assert len(do(read)) == 4
         assert spark.read.text(target).select("value").distinct().count() == spark.read.text(target).count() == 24
         reader.over.set()
-        reader.join(20.0)
+        reader.join(PATIENCE_S)
         with files_of(target) as do:
             do(lambda files: files.delete(f"day=0/{name}"))
         code, text = verify()

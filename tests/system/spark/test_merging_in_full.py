@@ -18,7 +18,7 @@ ENTRIES = 40
 OTHERS = 20
 """Files that somebody else has put there: the journal has as many entries as there are batches, and takes more."""
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
 
 
 @pytest.fixture

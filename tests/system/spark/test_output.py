@@ -19,6 +19,7 @@ from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, ConnectionLost, Invalid, NotSent
 from store.files import Entry
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
 from tests.system.spark.batches import Batch, batch, found, left, own_folder
 from tests.system.spark.helpers import eventually, fence, files_of, leading, names, rows
 
@@ -36,7 +37,7 @@ class Lost(LocalFiles):
         self._over = over
 
     def list(self, path: str) -> list[Entry]:
-        self._over.wait(60)
+        self._over.wait(PATIENCE_S)
         raise ConnectionLost(f"No answer about {path}.")
 
     def delete(self, path: str, *, recursive: bool = False) -> None:

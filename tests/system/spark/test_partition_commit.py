@@ -324,7 +324,6 @@ def test_an_answer_that_is_lost_for_good_is_said(leadership: Leadership, tmp_pat
 
 @pytest.mark.spark
 @pytest.mark.hdfs
-@pytest.mark.timeout(300)
 def test_with_a_table_and_the_watermark_of_a_real_query(spark: SparkSession, job: str, tmp_path: Path) -> None:
     """Two drivers, one after the other; the second one has late rows."""
     table, told = f"orders_{job.replace('-', '_')}", list[CommittedPartition]()

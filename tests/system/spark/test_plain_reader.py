@@ -16,6 +16,7 @@ from ha.spark import Output
 from store.errors import AlreadyExists, ConnectionLost, NotFound
 from store.files import Files
 from store.hdfs import HdfsFiles
+from tests.patience import PATIENCE_S
 from tests.system.spark.faulty_store import FAULTS
 from tests.system.spark.helpers import files_of, leading
 from tests.system.spark.plain_reader import Run
@@ -173,7 +174,6 @@ def read(files: Files) -> dict[str, list[str]]:
 
 @pytest.mark.spark
 @pytest.mark.hdfs
-@pytest.mark.timeout(300)
 def test_beside_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch's driver dies at another rename, and its successor does the batch again."""
     target = f"{hdfs_uri}-out/{job}"
@@ -210,7 +210,7 @@ def test_beside_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, monk
         with files_of(target) as do:
             assert sorted(do(read)[f"batch={number}"]) == sorted(line for line, _ in rows)
     reader.over.set()
-    reader.join(20.0)
+    reader.join(PATIENCE_S)
     assert not reader.wrong
     assert reader.polls > 10
     assert reader.most == 80

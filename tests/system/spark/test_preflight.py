@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from ha.spark.session.spark_session import configured
 from leader.layout import tree
 from store.local import LocalFiles
-from tests.limits import HANGS_S
+from tests.patience import DRIVER_S
 from tests.system.spark.drivers.changed import KINDS, PARTITIONS, writer
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).parents[3]
 DRIVERS = Path(__file__).parent / "drivers"
@@ -107,7 +107,7 @@ def ha(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     environment = {"HA_FILES": (folder / "ha").as_uri(), "HA_ZOOKEEPER": "", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [sys.executable, "-m", "ha.cli", *words], env={**os.environ, **environment}, capture_output=True, text=True,
-        check=False, timeout=HANGS_S,
+        check=False, timeout=DRIVER_S,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from leader.errors import InvalidName, Unreadable
 from leader.layout.checkpoint import Checkpoint, Metadata
 from leader.layout.names import SPARK
 from store.errors import DeadlineExceeded
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, fence, leading
 from tests.unit.ha.spark.stored.test_relocate import metadata
 
@@ -161,12 +162,12 @@ def test_the_listener_never_waits_for_the_store(
     def slow(relative: str) -> list[str]:
         asked.append(relative)
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE_S)
         return ["7"] if relative.endswith("commits") else []
 
     monkeypatch.setattr(leadership, "names", slow)
     with publish_checkpoints(session, leadership):
-        assert begun.wait(20)
+        assert begun.wait(PATIENCE_S)
         for _ in range(10_000):
             streams.progress("clicks")
         go_on.set()
@@ -187,12 +188,12 @@ def test_the_queue_is_bounded(
 
     def slow(relative: str) -> list[str]:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE_S)
         return names(relative)
 
     monkeypatch.setattr(leadership, "names", slow)
     publisher = publish_checkpoints(session, leadership)
-    assert begun.wait(20)
+    assert begun.wait(PATIENCE_S)
     for number in range(10):
         streams.progress(f"query-{number}")
     assert len(publisher._waiting) == 3

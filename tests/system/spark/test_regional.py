@@ -18,6 +18,7 @@ from ha.program.output_report import OutputReports
 from ha.spark import RegionalOutput
 from leader.errors import Fenced, InvalidSettings, OutputLost, RegionBehind
 from store.bounded import BoundedFiles
+from tests.patience import PATIENCE_S
 from tests.system.spark.batches import Batch, batch, own_folder
 from tests.system.spark.helpers import eventually, fence, files_of
 from tests.system.spark.test_job import feed, running
@@ -194,7 +195,6 @@ def test_calls_of_a_batch(leadership: Leadership, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.spark
 @pytest.mark.hdfs
-@pytest.mark.timeout(240)
 def test_a_region_that_is_stuck_loses_the_others_no_batch(  # one story
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_region_that_is_stuck_loses_the_others_no_batch(  # one story
             def each(batch: DataFrame, number: int) -> None:
                 if region == "b" and number == 1:
                     stuck.set()
-                    let_go.wait(120)
+                    let_go.wait(PATIENCE_S)
                 write(batch, number)
 
             lines = spark.readStream.option("maxFilesPerTrigger", 1).text((tmp_path / region).as_uri())
@@ -227,22 +227,22 @@ def test_a_region_that_is_stuck_loses_the_others_no_batch(  # one story
     for name in "abc":
         feed(tmp_path / name, 0, 0)
     with running(declared, spark, leaderships) as ran:
-        eventually(lambda: ran.error or (outputs and outputs[0].complete_up_to >= 0), 90)
+        eventually(lambda: ran.error or (outputs and outputs[0].complete_up_to >= 0))
         assert ran.error is None, ran.error
         for number in range(1, 5):
             for name in "abc":
                 feed(tmp_path / name, number, number)
-            eventually(lambda number=number: rows(target, "a", "c") == 2 * (number + 1), 60)  # type: ignore[misc]
+            eventually(lambda number=number: rows(target, "a", "c") == 2 * (number + 1))  # type: ignore[misc]
         assert stuck.is_set()
         mark = outputs[0].complete_up_to
         eventually(lambda: [each.scope for each in outputs[0].behind] == ["b"])
         assert mark < max(batches(target, "a")), "it holds the mark, and nothing else"
         let_go.set()
-        eventually(lambda: rows(target, "b") == 5, 60)
+        eventually(lambda: rows(target, "b") == 5)
         newest = max(batches(target, "a", "b", "c"))
-        eventually(lambda: outputs[0].complete_up_to == newest, 30)
+        eventually(lambda: outputs[0].complete_up_to == newest)
         feed(tmp_path / "d", 0, 7)
-        eventually(lambda: rows(target, "d") == 1, 60)
+        eventually(lambda: rows(target, "d") == 1)
         assert min(batches(target, "d")) > mark
     read = spark.read.schema("value string, region string, batch int").text(target).collect()
     expected = [(region, str(number)) for region in "abc" for number in range(5)]

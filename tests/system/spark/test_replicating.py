@@ -14,23 +14,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ha.leadership.leadership import Leadership
 from ha.spark import checkpoint_location
-from tests.limits import HANGS_S, killed
+from tests.limits import killed
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, leading
 from tests.system.spark.test_closures import ALWAYS, FORMATS, Rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
 HALF = 4
 
 
 def ha(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "ha.cli", *arguments, "--zookeeper", ""],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANGS_S,
-    )
+    command = [sys.executable, "-m", "ha.cli", *arguments, "--zookeeper", ""]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 class Sums:
@@ -84,7 +80,7 @@ def test_a_query_goes_on_from_its_replica(spark: SparkSession, hdfs_uri: str, jo
         command = [sys.executable, "-m", "ha.cli", "replica", "run", job, "--to", there, "--files", here]
         with killed(subprocess.Popen([*command, "--interval", "0.3"], stdout=sys.stderr)):
             query = sums.start(leadership, rows)
-            reached = eventually(lambda: replicated(job, here, there), 90.0)
+            reached = eventually(lambda: replicated(job, here, there))
         sums.feed(HALF)
         query.processAllAvailable()
         query.stop()

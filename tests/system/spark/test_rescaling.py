@@ -18,6 +18,7 @@ from ha.spark.session.spark_session import configured
 from ha.spark.stored import stored_state
 from ha.spark.stored.stored_state import session_settings
 from leader.errors import QueryFailed
+from tests.patience import PATIENCE_S
 from tests.system.checkpoints.rescaling import Run, stepwise
 from tests.system.spark.helpers import rows
 from tests.system.spark.test_closures import ALWAYS, FORMATS
@@ -50,7 +51,7 @@ class Job:
 
     def run(self, fail_at: int | None = None) -> None:
         """Lead the job until all input is done, or until a batch fails after it was published."""
-        leading = ha.spark.lead(self.job, self.spark, timeout=20.0, files=self.root, zookeeper="")
+        leading = ha.spark.lead(self.job, self.spark, timeout=PATIENCE_S, files=self.root, zookeeper="")
         failing = nullcontext() if fail_at is None else pytest.raises(QueryFailed, match="it dies before")
         with failing, leading as leadership:
             stream = self.spark.readStream.schema("key string, value long").option("maxFilesPerTrigger", "1")
@@ -108,7 +109,6 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("shared")
-@pytest.mark.timeout(300)
 def test_sums_go_on_with_other_partitions_and_back(
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,7 +149,6 @@ def test_sums_go_on_with_other_partitions_and_back(
 
 
 @pytest.mark.usefixtures("shared")
-@pytest.mark.timeout(300)
 def test_every_variable_of_transform_with_state_and_its_timers(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from tests.system.checkpoints.restarts import tried
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
 
 
 def test_spark_goes_on_from_each_restorable_batch_and_from_no_other(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ha.cli import exit_code
 from ha.leadership.leadership import Leadership
 from ha.spark.session.retention import MIN_BATCHES
 from ha.spark.session.spark_session import configured
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import names, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
@@ -36,7 +37,7 @@ class Job:
 
     def run(self, files_per_batch: int = 1) -> None:
         few = configured(self.spark, {MIN_BATCHES: "2"})  # for the checkpoints that are listed Spark retains more
-        leading = ha.spark.lead(self.job, self.spark, timeout=20.0, files=self.root, zookeeper="")
+        leading = ha.spark.lead(self.job, self.spark, timeout=PATIENCE_S, files=self.root, zookeeper="")
         with few, leading as leadership:
             self._process(leadership, files_per_batch)
 
@@ -68,7 +69,6 @@ def bits(first: int, last: int) -> int:
     return sum(1 << each for each in range(first, last + 1))
 
 
-@pytest.mark.timeout(300)
 def test_sums_are_exact_after_a_rewind_with_each_choice(
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

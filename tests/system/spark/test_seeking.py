@@ -12,9 +12,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ha.sandbox import Sandbox
+from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.helpers import rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 class Counts:
@@ -37,10 +38,10 @@ class Counts:
         self.create()
 
     def create(self) -> None:
-        self.admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(60)
+        self.admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(PATIENCE_S)
 
     def recreate(self) -> None:
-        self.admin.delete_topics([self.topic])[self.topic].result(60)
+        self.admin.delete_topics([self.topic])[self.topic].result(PATIENCE_S)
         for _ in range(100):
             try:
                 self.create()
@@ -59,11 +60,15 @@ class Counts:
     def run(self) -> "subprocess.CompletedProcess[str]":
         program = str(Path(__file__).with_name("topic_counts.py"))
         words = [sys.executable, program, self.job, self.root, self.brokers, self.topic, self.out]
-        return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=400, check=False)
+        return subprocess.run(
+            words, env=self.environment, capture_output=True, text=True, timeout=DRIVER_S, check=False
+        )
 
     def ha(self, group: str, verb: str, *more: str) -> str:
         words = [sys.executable, "-m", "ha.cli", group, verb, self.job, *more]
-        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=400, check=False)
+        done = subprocess.run(
+            words, env=self.environment, capture_output=True, text=True, timeout=DRIVER_S, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -102,7 +102,6 @@ def run(spark: SparkSession, source: Path, target: str, checkpoint: str, kind: s
 
 @pytest.mark.spark
 @pytest.mark.hdfs
-@pytest.mark.timeout(180)
 def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     """Each format is read as it was written, below partitions that have the same names as with Output.
 

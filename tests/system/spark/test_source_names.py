@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 import ha.spark
 from ha.spark.session.source_names import EVOLUTION
 from leader.errors import InvalidSettings
-from tests.limits import HANGS_S
+from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.drivers.sources import AFTER, BEFORE, declare
 from tests.system.spark.helpers import leading
 
 ROOT = Path(__file__).parents[3]
 NAMED = hasattr(__import__("pyspark.sql.streaming", fromlist=["x"]).DataStreamReader, "name")
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def feed(folder: Path, name: str, line: str) -> None:
@@ -40,7 +40,7 @@ class Job:
             self.name, named_sources=named_sources, files=self._root, zookeeper="", restart_strategy="none"
         )
         declare(declared, self._source, queries, lambda query, rows: found[query].extend(r[0] for r in rows.collect()))
-        declared.run(self._spark, timeout=20.0)
+        declared.run(self._spark, timeout=PATIENCE_S)
         return {query: sorted(lines) for query, lines in found.items()}
 
     def logs(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ class Job:
         return subprocess.run(
             [sys.executable, "-m", "ha.cli", "job", "preflight", self.name, "--json", "--", *command],
             env={**os.environ, "HA_FILES": self._root, "HA_ZOOKEEPER": "", "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, check=False, timeout=HANGS_S,
+            capture_output=True, text=True, check=False, timeout=DRIVER_S,
         )  # fmt: skip
 
 

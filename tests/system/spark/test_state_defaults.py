@@ -11,6 +11,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.session.spark_session import configured
 from ha.spark.session.state_defaults import DEFAULTS, for_query
 from ha.spark.stored.stored_state import PROVIDER
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import names
 from tests.system.spark.test_checkpoints import feed
 
@@ -20,7 +21,7 @@ HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateSto
 
 
 def lead(job: str, spark: SparkSession, root: str) -> ha.spark.lead:
-    return ha.spark.lead(job, spark, timeout=20.0, files=root, zookeeper="")
+    return ha.spark.lead(job, spark, timeout=PATIENCE_S, files=root, zookeeper="")
 
 
 def counts(spark: SparkSession, source: Path, query: str) -> DataStreamWriter:

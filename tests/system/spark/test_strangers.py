@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from ha.drill.kill import descendants
+from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.helpers import eventually, leading
 from tests.unit.ha.nobody import as_nobody, needs_root
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(540), needs_root]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200), needs_root]
 
 DRIVERS = Path(__file__).parent / "drivers"
 RUN = (sys.executable, "-P", "-m", "ha.cli", "run")
@@ -56,14 +57,14 @@ class Called:
         with (self.folder / "log").open("wb") as log:
             process = subprocess.Popen(program, env=environment, stdout=log, stderr=log)
         try:
-            eventually(lambda: self.started or process.poll() is not None, 240)
+            eventually(lambda: self.started or process.poll() is not None, DRIVER_S)
             assert self.started, self.said[-3000:]
             yield process
         finally:
             for pid in descendants(process.pid):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            process.wait(20)
+            process.wait(PATIENCE_S)
 
     @property
     def started(self) -> bool:
@@ -84,7 +85,7 @@ def test_spark_alone_lets_anybody_end_a_query(called: Called) -> None:
     """When this fails, PySpark has mended it, and our guard can go."""
     with called.running([sys.executable], {}) as process:
         assert "!y" in as_nobody(RELEASE, called.note("port"))
-        assert process.wait(60) != 0
+        assert process.wait(PATIENCE_S) != 0
     assert "Object ID unknown" in called.said
 
 
@@ -97,9 +98,9 @@ def test_ha_run_keeps_them_from_a_program_that_imports_nothing(
     with called.running([*RUN, "orders", *option, "--", how], known) as process:
         assert set(as_nobody(RELEASE, called.note("port")).split()) == {"b''"}
         batch, event = called.note("batch"), called.note("event")
-        eventually(lambda: called.note("batch") > batch + 3 and called.note("event") > event + 3, 60)
+        eventually(lambda: called.note("batch") > batch + 3 and called.note("event") > event + 3)
         (called.folder / "end").touch()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert "The user with the number 65534 has connected to the port by which Spark calls this program" in called.said
     with leading("orders", known["HA_FILES"]) as successor:
         published = successor.checkpoints.state().queries if option else {"rows": event}
@@ -111,9 +112,9 @@ def test_an_import_keeps_them_from_a_program_that_leads(called: Called, tmp_path
     with called.running([sys.executable], {**known, "PYTHONPATH": str(ROOT)}) as process:
         assert set(as_nobody(RELEASE, called.note("port")).split()) == {"b''"}
         event = called.note("event")
-        eventually(lambda: called.note("event") > event + 3, 60)
+        eventually(lambda: called.note("event") > event + 3)
         (called.folder / "end").touch()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
     with leading("orders", known["HA_FILES"]) as successor:
         assert successor.checkpoints.state().queries["rows"] > event + 3
 
@@ -124,9 +125,9 @@ def test_a_program_that_has_lost_what_spark_calls_ends(called: Called, tmp_path:
     known |= {"CALLED_LEADS": "orders", "CALLED_DECLARES": "yes"}
     with called.running([sys.executable], known) as process:
         command = [sys.executable, "-c", f"import socket, sys\n{RELEASE}", str(called.note("port"))]
-        subprocess.run(command, timeout=60, check=True)
+        subprocess.run(command, timeout=PATIENCE_S, check=True)
         # The lost listener tells of no end, so the runner's next look finds it: after 15 s on a machine with time.
-        assert process.wait(150) != 0
+        assert process.wait(DRIVER_S) != 0
     assert "Job 'orders' ends, because a query has failed. rows:" in called.said
     assert "Object ID unknown" in called.said
     assert "starting rows again" not in called.said
@@ -184,6 +185,6 @@ def test_each_port_of_spark_survives_a_stranger(called: Called, tmp_path: Path, 
         assert {name: told(address) for name, (address, _) in found.items()} == expected
         as_nobody(GARBAGE, *(f"{address}:{port}" for address, port in found.values()))
         event = called.note("event")
-        eventually(lambda: called.note("event") > event + 3, 90)
+        eventually(lambda: called.note("event") > event + 3)
         (called.folder / "end").touch()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0

@@ -18,12 +18,13 @@ from prometheus_client.parser import text_string_to_metric_families
 import ha
 from ha.drill.kill import descendants
 from ha.leadership.leadership import Leadership
+from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.conftest import SETTINGS
 from tests.system.spark.helpers import eventually, files_of, leading, names
 from tests.system.spark.test_checkpoints import feed
 from tests.unit.ha.programs import alive
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 DRIVERS = Path(__file__).parent / "drivers"
 ROOT = Path(__file__).parents[3]
@@ -48,7 +49,7 @@ class Driver:
     def metric(self, name: str, **labels: str) -> float | None:
         """The value of a metric of the query ``lines`` or its output, as the sidecar serves it; None without one."""
         try:
-            with urllib.request.urlopen(f"http://{self.listen}/metrics", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.listen}/metrics", timeout=PATIENCE_S) as answer:
                 families = list(text_string_to_metric_families(answer.read().decode()))
         except OSError:
             return None
@@ -85,7 +86,7 @@ class Driver:
         finally:
             for pid in [*descendants(self.process.pid), self.process.pid]:
                 with_nothing(lambda pid=pid: os.kill(pid, signal.SIGKILL))  # type: ignore[misc]
-            self.process.wait(20)
+            self.process.wait(PATIENCE_S)
 
     def pid_of(self, what: str) -> int | None:
         assert self.process is not None
@@ -122,7 +123,7 @@ def driver(job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path) -> Ite
 
 def kill(driver: Driver, what: str, number: int = signal.SIGKILL) -> tuple[int, int]:
     """Kill or freeze the JVM (java) or the program (python) alone, once something is published; who they were."""
-    eventually(driver.output, 90)
+    eventually(driver.output, DRIVER_S)
     python, java = driver.pid_of("python"), driver.pid_of("java")
     assert python, "there is a driver"
     assert java, "and its JVM"
@@ -133,12 +134,12 @@ def kill(driver: Driver, what: str, number: int = signal.SIGKILL) -> tuple[int, 
 def test_leadership_is_resigned_with_the_jvm(driver: Driver) -> None:
     feed(driver.source, 0)
     with driver.running(["env", *driver.led]) as process:
-        eventually(driver.output, 90)
+        eventually(driver.output, DRIVER_S)
         kill(driver, "java")
         # This test is the only standby. It gets the job because the leader gave it back, without any time-out.
         with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
             assert reasons(successor)[2] == "released"
-            assert process.wait(90) > 0, "the program ends by itself, and not well"
+            assert process.wait(PATIENCE_S) > 0, "the program ends by itself, and not well"
             assert leader(driver) == successor.session_id
     assert re.search("The JVM of job .* has ended, and with it the leadership", driver.said)
 
@@ -146,9 +147,9 @@ def test_leadership_is_resigned_with_the_jvm(driver: Driver) -> None:
 def test_a_declared_job_that_is_terminated_ends_in_order(driver: Driver) -> None:
     feed(driver.source, 0)
     with driver.running(driver.declared) as process:
-        eventually(driver.output, 90)
+        eventually(driver.output, DRIVER_S)
         process.terminate()
-        assert process.wait(60) == -signal.SIGTERM
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
     assert "Traceback" not in driver.said
     with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
         assert reasons(successor)[2] == "released", "nobody waited for a time-out"
@@ -160,9 +161,9 @@ def test_leadership_is_given_back_with_the_jvm_and_with_python(driver: Driver) -
     again = ["--restart-strategy", "fixed-delay"]  # once
     with driver.running([*RUN, driver.job, *again, "--", *driver.led]):
         first = kill(driver, "java")
-        eventually(lambda: "ended with 70" in driver.said, 60)
+        eventually(lambda: "ended with 70" in driver.said)
         eventually(lambda: not any(alive(pid) for pid in first))
-        eventually(lambda: driver.pid_of("java"), 60)
+        eventually(lambda: driver.pid_of("java"))
         second = kill(driver, "python")
         with leading(driver.job, driver.root, driver.zookeeper, contender="second") as successor:
             assert successor.epoch == 2, "the first restart was within the leadership"
@@ -171,6 +172,7 @@ def test_leadership_is_given_back_with_the_jvm_and_with_python(driver: Driver) -
             assert leader(driver) == successor.session_id
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("what", ["java", "python"])
 def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
     driver: Driver, what: str, monkeypatch: pytest.MonkeyPatch
@@ -178,7 +180,7 @@ def test_a_frozen_driver_is_killed_and_its_leadership_given_back(
     monkeypatch.setenv("HA_HEARTBEAT_TIMEOUT", "8")
     feed(driver.source, 0)
     with driver.running([*RUN, driver.job, f"--listen={driver.listen}", "--", *driver.led]):
-        eventually(lambda: driver.metric("ha_checkpoints_total"), 90)
+        eventually(lambda: driver.metric("ha_checkpoints_total"), DRIVER_S)
         assert driver.metric("ha_query_state", state="RUNNING") == 1
         assert driver.metric("ha_query_input_rows_total") == driver.metric("ha_checkpoint_rows")
         assert driver.metric("ha_checkpoint_duration_seconds")
@@ -223,9 +225,9 @@ def test_a_plain_program_is_led_and_ends_with_its_jvm(driver: Driver, with_what:
     again = ["--restart-strategy", "fixed-delay"]
     with driver.running([*RUN, driver.job, "--spark", *again, "--", with_what, *driver.plain]) as process:
         kill(driver, "java")
-        eventually(lambda: says in driver.said, 60)
+        eventually(lambda: says in driver.said)
         feed(driver.source, 1)
-        assert process.wait(120) == 0, "and an end of its own is not taken for its JVM's"
+        assert process.wait(DRIVER_S) == 0, "and an end of its own is not taken for its JVM's"
     assert driver.said.count("The setting is kept, the shell's kept.") == 2, "the user's configuration counts, too"
     with leading(driver.job, driver.root, driver.zookeeper) as successor:
         assert {"0", "1"} <= set(successor.names("spark/lines/commits")), "its checkpoints are fenced, and it went on"
@@ -245,19 +247,18 @@ def test_a_plain_program_that_ends_with_0_has_failed_if_its_query_has(
     feed(driver.source, 0)
     program = [sys.executable, str(DRIVERS / "ends.py"), driver.source.as_uri(), how]
     with driver.running([*RUN, driver.job, "--spark", "--", *program]) as process:
-        assert process.wait(150) == 1, driver.said
+        assert process.wait(DRIVER_S) == 1, driver.said
     with leading(driver.job, driver.root, driver.zookeeper) as successor:
         assert successor.status.read() is ha.Status.FAILED
         assert any(f"has ended with 0: {says}" in each.message for each in successor.exceptions.list())
 
 
-@pytest.mark.timeout(300)
 def test_the_format_needs_no_import_and_drops_what_repeated_tasks_have_written(driver: Driver) -> None:
     for number in range(3):
         feed(driver.source, number)
     program = [sys.executable, str(DRIVERS / "sink.py"), driver.source.as_uri(), driver.target]
     with driver.running([*RUN, driver.job, "--spark", "--", *program]) as process:
-        assert process.wait(270) == 0
+        assert process.wait(DRIVER_S) == 0
     assert driver.said.count("the first try of a task fails") >= 3
     with files_of(driver.target) as do:
         placed = do(lambda files: {each.name: len(files.list(f"part=s/{each.name}")) for each in files.list("part=s")})
@@ -274,7 +275,7 @@ def test_the_format_needs_no_import_and_drops_what_repeated_tasks_have_written(d
 )
 def test_what_spark_is_not_told_is_refused(driver: Driver, options: list[str], command: list[str], says: str) -> None:
     with driver.running([*RUN, driver.job, "--spark", *options, "--", *command]) as process:
-        assert process.wait(60) == 2
+        assert process.wait(PATIENCE_S) == 2
     stores, error = driver.said.splitlines()
     assert "The jobs are in" in stores
     assert says in error

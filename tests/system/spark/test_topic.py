@@ -20,7 +20,7 @@ from tests.system.spark.example import Example, driver_of
 from tests.system.spark.helpers import eventually, rows
 
 pytestmark = [
-    pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(400),
+    pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow,
 ]  # fmt: skip
 
 PARTITIONS, PORTION, KILLS = 3, 200, 2

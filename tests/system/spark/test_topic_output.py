@@ -21,7 +21,7 @@ from ha.spark import Topic, checkpoint_location
 from leader.errors import LeaderError
 from tests.system.spark.helpers import leading
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
 
 PARTITIONS, KEYS = 3, 4
 LIVES = int(os.environ.get("TOPIC_LIVES", "6"))

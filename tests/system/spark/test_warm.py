@@ -14,10 +14,11 @@ from ha.spark.driver import rehearsal as warm
 from ha.spark.driver.rehearsal import DIRECTORY
 from leader.errors import InvalidSettings
 from tests.limits import joined
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import files_of, names
 from tests.unit.ha.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
 
 QUERY = "rehearsed"
 SAMPLE = b"a rose is a rose\n"
@@ -112,7 +113,7 @@ def test_ended(spark: SparkSession, words: Words, root: str, tmp_path: Path, mon
     monkeypatch.setenv("HA_GRANT", str(tmp_path / "grant"))
 
     def grant() -> None:
-        assert words.inside.wait(60)
+        assert words.inside.wait(PATIENCE_S)
         (tmp_path / "grant").touch()
 
     granting = threading.Thread(target=grant)
@@ -161,4 +162,4 @@ def test_a_store_that_does_not_answer_keeps_nobody_from_standing_by(
     assert "The rehearsal does not end" in caplog.text
     for thread in threading.enumerate():
         if thread.name == "ha-rehearsal":
-            thread.join(60)  # with the socket closed it fails and logs that now, not during another test
+            thread.join(PATIENCE_S)  # with the socket closed it fails and logs that now, not during another test

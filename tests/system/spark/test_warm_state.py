@@ -18,7 +18,7 @@ if not hasattr(GroupedData, "transformWithState"):
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.slow]
 
 
 class Seen(StatefulProcessor):

@@ -23,7 +23,7 @@ from ha.spark.stored.ledger import Ledger
 from tests.limits import joined
 from tests.system.spark.helpers import leading
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark]
 
 BOTH = pytest.mark.parametrize("sink", ["Output", "format"])
 

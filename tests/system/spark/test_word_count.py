@@ -16,10 +16,11 @@ import ha
 from ha.sandbox import Sandbox
 from leader.layout.names import LeaderDirectory
 from store.files import Files
+from tests.patience import DRIVER_S
 from tests.system.spark.example import Example
 from tests.system.spark.helpers import eventually, files_of, names, rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(900)]
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog,", "and", "It's", "FOX;", "that"]
 
@@ -71,11 +72,10 @@ def epochs(rows: list[dict[str, object]]) -> set[int]:
     return {row["job_master"]["epoch"] for row in rows}  # type: ignore[index]
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_sidecar_loses_and_repeats_no_word(words: Run) -> None:
     words.feed(4)
     with words.sidecar("first") as first, ha.connect(files=words.files, zookeeper=words.zookeeper) as client:
-        eventually(lambda: len(words.batches()) >= 2, 90)
+        eventually(lambda: len(words.batches()) >= 2, DRIVER_S)
         before = words.leader(client)
         assert before is not None
         with words.sidecar("second") as second:
@@ -83,12 +83,12 @@ def test_a_killed_sidecar_loses_and_repeats_no_word(words: Run) -> None:
             first.send_signal(signal.SIGKILL)
             words.feed(2)
             after = eventually(
-                lambda: found if (found := words.leader(client)) and found.epoch > before.epoch else None, 30
+                lambda: found if (found := words.leader(client)) and found.epoch > before.epoch else None
             )
             assert after is not None
             assert after.endpoints == {"jobmaster": "second:1"}
             words.stop()
-            assert second.wait(120) == 0
+            assert second.wait(DRIVER_S) == 0
             assert client.checkpoint(words.job).queries == {"word-count": len(words.batches()) - 1}
     assert words.counted() == words.expected
     batches = rows(words.output)
@@ -104,11 +104,10 @@ def test_a_killed_sidecar_loses_and_repeats_no_word(words: Run) -> None:
     assert said == {("first:1", before.epoch), ("second:1", after.epoch)}
 
 
-@pytest.mark.timeout(120)
 def test_it_ends_when_nothing_comes(words: Run) -> None:
     words.feed(1)
     environment, command = {**words.environment, "HA_JOB": words.job}, [*words.program, "--stop-after-idle", "2"]
     # Without a sidecar it contends by itself.
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DRIVER_S, check=False)
     assert ended.returncode == 0, ended.stderr
     assert words.counted() == words.expected

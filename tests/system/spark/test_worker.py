@@ -24,6 +24,7 @@ import ha.spark.worker
 from ha.spark.tasks import lookups
 from ha.spark.tasks.task import job_of
 from leader.errors import InvalidSettings
+from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, leading
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
@@ -191,7 +192,7 @@ def run(script: str, environment: dict[str, str]) -> dict[str, Any]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -277,11 +278,11 @@ def agent(job: str, environment: dict[str, str]) -> Iterator[None]:
     settings = {name: environment[f"HA_{name.upper()}"] for name in ("files", "zookeeper", "snapshots")}
     try:
         with ha.connect(**settings) as client:
-            eventually(lambda: client.cached_leader(job), 30.0)
+            eventually(lambda: client.cached_leader(job))
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE_S)
 
 
 def test_where_an_agent_answers_no_client_of_any_store_is_imported(

@@ -44,7 +44,6 @@ def drive(master: str, told: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.timeout(330)
 @pytest.mark.parametrize("kind", ["standalone", "local-cluster[1,1,512]"])
 def test_workers_ask_and_call_through_a_failover(
     kind: str, job: str, hdfs_uri: str, zookeeper_hosts: str, tmp_path: Path

@@ -11,8 +11,8 @@ from leader.errors import InvalidName
 
 
 def test_settings_that_executors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HA_FILES", "HA_ZOOKEEPER", "HA_AUDIT", "HA_SNAPSHOTS"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("HA_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HA_JOB", "orders")
     monkeypatch.setenv("HA_FILES", "hdfs://names/ha")
     monkeypatch.setenv("HA_CONTENDER", "me")

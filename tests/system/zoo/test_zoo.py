@@ -57,7 +57,6 @@ def founds(
 @pytest.mark.hdfs
 @pytest.mark.zookeeper
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", DOZEN)
 def test_it_does_as_promised(name: str, founds: dict[str, Future[Found]]) -> None:
     found = founds[name].result()

@@ -12,12 +12,12 @@ from store import errors
 from store.clock import now
 from store.zookeeper import Children, Create, Delete, Event, Exists, Get, Kind, Operation, Set, Sync
 from store.zookeeper.calls import MAX_OUTSTANDING
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 from tests.unit.store.zookeeper.helpers import (
     ASKED_S,
     CONNECTED,
     LOST,
-    PATIENCE_S,
     SUSPENDED,
     Heard,
     Server,

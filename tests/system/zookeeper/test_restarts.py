@@ -11,12 +11,12 @@ from ha.sandbox.ports import free_ports
 from store import errors
 from store.zookeeper import Create, Get, Sync
 from tests.limits import killed
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 from tests.unit.store.zookeeper.helpers import (
     ASKED_S,
     CONNECTED,
     LOST,
-    PATIENCE_S,
     READ_ONLY,
     Heard,
     Server,
@@ -64,7 +64,6 @@ for number, _ in enumerate(sys.stdin, 1):
 
 @pytest.mark.zookeeper
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # a server takes two seconds to start, and much longer on a machine that is busy
 def test_twenty_restarts_leave_no_thread_and_no_descriptor(server: Server) -> None:
     command = [sys.executable, "-c", _COUNTING, server.hosts, str(ASKED_S)]
     with killed(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as child:

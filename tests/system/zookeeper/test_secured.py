@@ -15,8 +15,9 @@ from store import errors
 from store.zookeeper import Children, Connection, Create, Delete, Exists, Get, Operation, Session, Set, Sync, ZooKeeper
 from store.zookeeper.refusals import Reason
 from store.zookeeper.security import Security
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
-from tests.unit.store.zookeeper.helpers import ASKED_S, PATIENCE_S, Heard, Server, connected
+from tests.unit.store.zookeeper.helpers import ASKED_S, Heard, Server, connected
 
 pytestmark = pytest.mark.zookeeper
 

@@ -8,8 +8,9 @@ import pytest
 from store import errors
 from store.zookeeper import Connection, Create, Exists, Get, Session, Sync, ZooKeeper
 from store.zookeeper.session_client import SessionClient
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
-from tests.unit.store.zookeeper.helpers import CONNECTED, LOST, PATIENCE_S, SUSPENDED, Heard, bare, connected, submit
+from tests.unit.store.zookeeper.helpers import CONNECTED, LOST, SUSPENDED, Heard, bare, connected, submit
 
 
 @pytest.mark.zookeeper

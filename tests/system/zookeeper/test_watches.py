@@ -4,7 +4,8 @@ import pytest
 
 from store import errors
 from store.zookeeper import Children, Create, Delete, Event, Exists, Get, Kind, Set, Sync, ZooKeeper
-from tests.unit.store.zookeeper.helpers import CONNECTED, PATIENCE_S, Heard, submit
+from tests.patience import PATIENCE_S
+from tests.unit.store.zookeeper.helpers import CONNECTED, Heard, submit
 
 
 @pytest.mark.zookeeper

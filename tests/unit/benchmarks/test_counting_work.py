@@ -64,7 +64,6 @@ def test_a_client_beats_when_it_has_been_silent() -> None:
 
 @pytest.mark.hdfs
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_the_namenode_counts_the_same_of_files_that_pyarrow_copies(hdfs_uri: str, webhdfs_uri: str) -> None:
     with open_files(f"{hdfs_uri}/bulk-{uuid.uuid4().hex}") as files:
         files.call("make_root", lambda driver: driver.make_root(), 20.0)

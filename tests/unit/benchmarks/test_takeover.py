@@ -88,7 +88,6 @@ def local(tmp_path: Path) -> Iterator[tuple[Pair, Trial]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_a_round_with_real_contenders(local: tuple[Pair, Trial]) -> None:
     """The standby leads after the lease has run out, and at once after an orderly end; then it is the leader."""
     pair, killing = local

@@ -65,7 +65,6 @@ def test_the_picture_shows_the_slowest_however_many_there_are(monkeypatch: pytes
 @pytest.mark.zookeeper
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_real_workers_through_a_real_failover(tmp_path: Path, hdfs_uri: str, zookeeper_hosts: str) -> None:
     """This counts and does not time: no worker gets an error or a wrong address, and all learn of the new leader."""
     context = Context(quick=True, rounds=1, say=lambda _: None, folder=tmp_path)

@@ -9,7 +9,7 @@ from ha.listening.throttle import THROTTLE
 from tests.unit.ha.command_line import CommandLine
 from tests.unit.ha.led import Led
 from tests.unit.ha.noting import Notes
-from tests.unit.ha.programs import QUICK, Workplace
+from tests.unit.ha.programs import QUICK, SHORT_LEASES, Workplace
 
 
 @pytest.fixture
@@ -23,6 +23,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests that start programs: `make unit` leaves them out."""
     if "workplace" in getattr(item, "fixturenames", ()):
         item.add_marker("programs")
+
+
+@pytest.fixture
+def short_leases(workplace: Workplace) -> None:
+    """Have leases end soon that nobody renews."""
+    workplace.environment.update(SHORT_LEASES)
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 NOBODY = 65534
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -15,4 +17,4 @@ _PREFACE = "import encodings.idna, os, socket, sys; os.setgroups([]); os.setgid(
 
 def as_nobody(source: str, *arguments: object) -> str:
     command = [sys.executable, "-c", _PREFACE.format(NOBODY) + source, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout

@@ -8,17 +8,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.patience import PATIENCE_S
+from tests.unit.ha.waiting import wait_until
 
 QUICK = {
-    "HA_SHORT_TTL": "2",
-    "HA_LONG_TTL": "20",
-    "HA_SESSION_TIMEOUT": "4",
+    "HA_SHORT_TTL": "10",
+    "HA_LONG_TTL": "60",
+    "HA_SESSION_TIMEOUT": "12",
     "HA_HAND_OVER": "0.2",
     "HA_STOP_GRACE": "20",
     "HA_SNAPSHOTS": "off",
 }
-"""Short timings for quick takeovers, and no agent, so that tests see each question to the stores."""
+"""No agent, so that tests see each question to the stores, and leases that a stall of some seconds does not end.
+
+A takeover is quick all the same if the leader gives its lease back, or if its process is seen to be gone.
+"""
+
+SHORT_LEASES = {"HA_SHORT_TTL": "2", "HA_LONG_TTL": "20", "HA_SESSION_TIMEOUT": "4"}
+"""For a test that waits for the end of a lease: it is marked as timed."""
 
 HA = (sys.executable, "-P", "-m", "ha.cli")
 
@@ -47,7 +54,7 @@ class Program:
     def pid(self) -> int:
         return self.process.pid
 
-    def wait(self, seconds: float = PATIENCE) -> int:
+    def wait(self, seconds: float = PATIENCE_S) -> int:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -73,7 +80,7 @@ class Program:
         for number in (signal.SIGCONT, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
-        self.process.wait(PATIENCE)
+        self.process.wait(PATIENCE_S)
 
 
 class Workplace:
@@ -104,7 +111,7 @@ def alive(pid: int) -> bool:
     """Whether a process of that id runs; a zombie does not."""
     try:
         return _state(pid) not in {"Z", "X"}
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
         return False
 
 

@@ -5,20 +5,22 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from store.clock import now
+from store.errors import StoreError
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
-"""Seconds after which a test gives up: far more than anything takes, even on a busy machine."""
 
-
-def wait_until(condition: Callable[[], T], seconds: float = PATIENCE, what: str = "") -> T:
-    """Wait until the condition is true; returns its value."""
+def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_S, what: str = "") -> T:
+    """Wait until the condition is true; returns its value. After an error of a store it is asked again."""
     end = now() + seconds
     pause = threading.Event()
+    last = ""
     while True:
-        value = condition()
-        if value:
-            return value
-        assert now() < end, f"not within {seconds:g} s: {what or condition}"
+        try:
+            if value := condition():
+                return value
+        except StoreError as raised:
+            last = f"; the last error: {raised!r}"
+        assert now() < end, f"not within {seconds:g} s: {what or condition}{last}"
         pause.wait(0.01)

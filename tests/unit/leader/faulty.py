@@ -11,6 +11,7 @@ from store.bounded import BoundedFiles
 from store.errors import ConnectionLost, DeadlineExceeded, NotWritable, StoreError
 from store.files import Entry
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
 
 OK, LOST, LATE, DROPPED, REFUSED = "ok", "lost", "late", "dropped", "refused"
 """Fates of a change: as it should be; done, but the answer is lost; not done yet; never done; refused."""
@@ -93,7 +94,7 @@ def hanging(began: threading.Event, until: threading.Event) -> Callable[[str], N
 
     def hang(_: str) -> None:
         began.set()
-        until.wait(60)
+        until.wait(PATIENCE_S)
 
     return hang
 

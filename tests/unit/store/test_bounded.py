@@ -16,6 +16,7 @@ from store.errors import DeadlineExceeded, NotFound, NotSent, PermissionDenied, 
 from store.files import Files
 from store.outcome import Outcome
 from store.pool import MAX_QUEUED
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
 LONG = 30.0
@@ -432,5 +433,5 @@ started.wait()
 @pytest.mark.parametrize(("seconds", "comes_back"), [(0.2, True), (300.0, False)])
 def test_the_end_of_the_process_waits_for_no_stuck_calls(tmp_path: Path, seconds: float, *, comes_back: bool) -> None:
     marker = tmp_path / "marker"
-    subprocess.run([sys.executable, "-c", _PROGRAM, str(seconds), str(marker)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", _PROGRAM, str(seconds), str(marker)], check=True, timeout=PATIENCE_S)
     assert marker.exists() == comes_back

@@ -154,7 +154,6 @@ class Answered:
 
 @pytest.mark.hdfs
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("scheme", REQUESTS)
 def test_the_namenode_counts_the_same(scheme: str, hdfs_uri: str, webhdfs_uri: str) -> None:
     root = f"{hdfs_uri if scheme == 'hdfs' else webhdfs_uri}/counting-{uuid.uuid4().hex}"

@@ -9,6 +9,7 @@ import pytest
 from store.errors import AlreadyExists, Invalid, NotEmpty, NotFound, Refused, StoreError, Unknown
 from store.files import Files
 from store.open import driver_of
+from tests.patience import PATIENCE_S
 from tests.unit.leader.faulty import in_threads
 from tests.unit.store.drivers import ON_HDFS, names, root_on, tree
 
@@ -238,7 +239,7 @@ def test_a_reader_never_sees_half_a_file(files: Files) -> None:
             files.write("f", bytes([letter]) * size)
     finally:
         finished.set()
-        reader.join(60)
+        reader.join(PATIENCE_S)
     assert not [error for error in failures if isinstance(error, Refused)]
     assert seen
     assert all(len(content) == size and len(set(content)) == 1 for content in seen)

@@ -21,6 +21,7 @@ from store import kerberos
 from store.errors import Invalid
 from store.kerberos import KerberosLogin, Life, cache_of_environment, keep_logged_in, read_life
 from tests.limits import killed
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 from tests.unit.store.tickets import cache, ticket
 
@@ -57,7 +58,7 @@ def test_a_pipe_in_place_of_a_cache_blocks_nobody(path: Path) -> None:
     os.mkfifo(path)
     reading = threading.Thread(target=read_life, args=(path,), daemon=True)
     reading.start()
-    reading.join(10)
+    reading.join(PATIENCE_S)
     assert not reading.is_alive()
     assert read_life(path) is None
 

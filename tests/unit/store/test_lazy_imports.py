@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 # The hooks of os.register_at_fork run in the reverse order of their registration. The second one here lets the module
 # go on at a time when logging's hook, if it ran before, has logging's lock.
 FORK = """
@@ -41,7 +43,9 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_fork_waits_for_an_import_that_needs_the_lock_of_logging() -> None:
-    ended = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert ended.returncode == 7, ended.stderr
 
 
@@ -93,5 +97,7 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 )
 def test_a_fork_waits_for_hadoops_settings_which_another_thread_is_about_to_read(module: str, call: str) -> None:
     code = FORK_BESIDE.format(module=module, call=call)
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert ended.returncode == 7, ended.stderr

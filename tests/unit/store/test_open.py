@@ -8,6 +8,7 @@ import pytest
 
 from store.errors import Invalid
 from store.open import open_files
+from tests.patience import PATIENCE_S
 
 REFUSED = [
     ("", "no known scheme"),
@@ -74,9 +75,9 @@ def test_a_right_uri_connects_to_nothing_yet(uri: str, root: str) -> None:
 
 def test_files_open_and_work(tmp_path: Path) -> None:
     with open_files(f"{tmp_path.as_uri()}/root") as files:
-        files.call("make_root", lambda driver: driver.make_root(), 10)
-        files.call("make_directory", lambda driver: driver.make_directory("job"), 10)
-        assert files.call("uri", lambda driver: driver.uri, 10) == files.uri
+        files.call("make_root", lambda driver: driver.make_root(), PATIENCE_S)
+        files.call("make_directory", lambda driver: driver.make_directory("job"), PATIENCE_S)
+        assert files.call("uri", lambda driver: driver.uri, PATIENCE_S) == files.uri
     assert (tmp_path / "root" / "job").is_dir()
 
 
@@ -84,14 +85,14 @@ def test_files_open_and_work(tmp_path: Path) -> None:
 def test_a_nameservice_that_nobody_knows(scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     with open_files(f"{scheme}://nowhere/ha") as files, pytest.raises(Invalid, match="is no nameservice"):
-        files.call("list", lambda driver: driver.list(""), 10)
+        files.call("list", lambda driver: driver.list(""), PATIENCE_S)
 
 
 def test_a_broken_configuration_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hdfs-site.xml").write_text("<configuration>")
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     with open_files("webhdfs://ns/ha") as files, pytest.raises(Invalid, match=r"hdfs-site\.xml cannot be read"):
-        files.call("list", lambda driver: driver.list(""), 10)
+        files.call("list", lambda driver: driver.list(""), PATIENCE_S)
 
 
 def test_only_the_driver_in_use_is_imported(tmp_path: Path) -> None:
@@ -104,7 +105,9 @@ print([name for name in heavy if name in sys.modules])
 open_files("{tmp_path.as_uri()}").call("list", lambda driver: driver.list(""), 10)
 print([name for name in heavy if name in sys.modules])
 """
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     assert finished.stdout.splitlines() == ["[]", "['store.local', 'ctypes']"]
 
 

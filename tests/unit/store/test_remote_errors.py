@@ -31,6 +31,7 @@ from store.files import Files
 from store.hdfs import _classified, _classify
 from store.open import driver_of
 from store.webhdfs import WebHdfsFiles
+from tests.patience import PATIENCE_S
 
 OPERATIONS: dict[str, Callable[[Files], object]] = {
     "list": lambda files: files.list("a"),
@@ -64,7 +65,7 @@ def serving(handle: Callable[[socket.socket], None]) -> Iterator[str]:
             yield f"127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
-            thread.join(30)
+            thread.join(PATIENCE_S)
 
 
 def answering(status: str, body: bytes, *headers: str) -> Callable[[socket.socket], None]:
@@ -157,7 +158,7 @@ def test_a_silent_name_node() -> None:
     end = threading.Event()
 
     def wait(_: socket.socket) -> None:
-        end.wait(30)
+        end.wait(PATIENCE_S)
 
     with serving(wait) as address:
         files = driver_of(f"webhdfs://{address}/ha", timeout=(1, 0.05))()
@@ -178,7 +179,7 @@ class Relay:
         self.requests = 0
 
     def __call__(self, client: socket.socket) -> None:
-        with socket.create_connection(self._target, 30) as server:
+        with socket.create_connection(self._target, PATIENCE_S) as server:
             swallow = threading.Event()
 
             def back() -> None:
@@ -195,7 +196,7 @@ class Relay:
                         swallow.set()
                 server.sendall(data)
             server.shutdown(socket.SHUT_WR)
-            answers.join(30)
+            answers.join(PATIENCE_S)
 
 
 def _lost_answer(uri: str, word: bytes, name_nodes: int) -> tuple[StoreError, int, set[str]]:

@@ -26,9 +26,10 @@ from store.clock import now
 from store.files import Entry
 from store.local import LocalFiles
 from tests.limits import joined
+from tests.patience import PATIENCE_S
 from tests.unit.ha.clocks import At
 from tests.unit.ha.led import Led, session
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 LONG = 20.0
 """Seconds that snapshots are fresh where a test must not meet one that has run out on a busy machine."""
@@ -113,7 +114,7 @@ def told(answer: Answer) -> tuple[int, str, str, Source]:
 
 def test_a_job_that_was_named_is_answered_from_its_snapshot(led: Led, host: Host, client: Client) -> None:
     host.keeping(led)
-    answer = client.leader("orders", PATIENCE)
+    answer = client.leader("orders", PATIENCE_S)
     assert told(answer) == (1, session(1), "a:1", Source.SNAPSHOT)
     assert answer.verified
     assert 0 <= answer.age < LONG
@@ -122,8 +123,8 @@ def test_a_job_that_was_named_is_answered_from_its_snapshot(led: Led, host: Host
 def test_a_job_that_nobody_named_is_kept_once_somebody_asks(led: Led, host: Host, client: Client) -> None:
     led.claim("orders", "a:1")
     host.writing()
-    assert client.leader("orders", PATIENCE).epoch == 1
-    wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
+    assert client.leader("orders", PATIENCE_S).epoch == 1
+    wait_until(lambda: client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT)
 
 
 def test_an_agents_answer_asks_no_store(led: Led, host: Host, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +134,7 @@ def test_an_agents_answer_asks_no_store(led: Led, host: Host, client: Client, mo
     wait_until(lambda: not any(thread.name.startswith("ha-warm") for thread in threading.enumerate()))
     counting.asked.clear()
     for _ in range(100):
-        assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
+        assert client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT
     assert not counting.asked
 
 
@@ -142,23 +143,23 @@ def test_a_client_with_an_agent_opens_no_session(led: Led, settings: Settings) -
     host = Host(away)
     host.keeping(led)
     with Client(away) as client:
-        assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
+        assert client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT
         zookeeper = client._stores.zookeeper
         assert zookeeper is not None
         assert not zookeeper._started
     with Client(settings) as other:
-        assert other.leader("orders", PATIENCE).source is Source.HDFS, "that is another cluster"
+        assert other.leader("orders", PATIENCE_S).source is Source.HDFS, "that is another cluster"
     host.end()
 
 
 @pytest.mark.slow
 def test_the_next_leader_and_none_at_all(led: Led, host: Host, client: Client) -> None:
     host.keeping(led)
-    assert client.leader("orders", PATIENCE).epoch == 1
+    assert client.leader("orders", PATIENCE_S).epoch == 1
     led.publish("orders", "a:2", version=2)
-    wait_until(lambda: told(client.leader("orders", PATIENCE)) == (1, session(1), "a:2", Source.SNAPSHOT))
+    wait_until(lambda: told(client.leader("orders", PATIENCE_S)) == (1, session(1), "a:2", Source.SNAPSHOT))
     led.claim("orders", "b:1")
-    wait_until(lambda: told(client.leader("orders", PATIENCE)) == (2, session(2), "b:1", Source.SNAPSHOT))
+    wait_until(lambda: told(client.leader("orders", PATIENCE_S)) == (2, session(2), "b:1", Source.SNAPSHOT))
     led.release("orders")
 
     def nobody() -> bool:
@@ -173,25 +174,25 @@ def test_the_next_leader_and_none_at_all(led: Led, host: Host, client: Client) -
     wait_until(nobody)
     led.claim("orders", "c:1")
     wait_until(lambda: not nobody())
-    assert client.leader("orders", PATIENCE).epoch == 3
+    assert client.leader("orders", PATIENCE_S).epoch == 3
 
 
 def test_a_reader_that_knew_a_leader_waits_for_the_agents_next_one(led: Led, host: Host, client: Client) -> None:
     host.keeping(led)
-    client.leader("orders", PATIENCE)
+    client.leader("orders", PATIENCE_S)
     led.release("orders")
     timer = threading.Timer(0.0, lambda: led.claim("orders", "b:1"))
     timer.start()
-    wait_until(lambda: client.leader("orders", PATIENCE).epoch == 2)
+    wait_until(lambda: client.leader("orders", PATIENCE_S).epoch == 2)
     joined(timer)
-    assert client.leader("orders", PATIENCE).endpoints["rest"] == "b:1"
+    assert client.leader("orders", PATIENCE_S).endpoints["rest"] == "b:1"
 
 
 def test_a_job_that_is_not_there_has_no_leader(host: Host, client: Client) -> None:
     host.writing("orders")
     wait_until(host.told("orders"))
     with pytest.raises(NoLeader, match="never had a leader"):
-        client.leader("orders", PATIENCE)
+        client.leader("orders", PATIENCE_S)
 
 
 def test_a_watch_is_told_what_the_agent_hears(led: Led, host: Host, client: Client) -> None:
@@ -244,11 +245,11 @@ def test_an_agent_that_names_nobody(led: Led, host: Host, settings: Settings, mo
 
 def test_a_snapshot_older_than_what_is_known_is_not_taken(led: Led, host: Host, client: Client) -> None:
     agent = host.keeping(led)
-    assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
+    assert client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT
     agent.warmer.close()
     led.claim("orders", "b:1")
-    assert client.report("orders", session(1), PATIENCE).epoch == 2
-    answer = client.leader("orders", PATIENCE)
+    assert client.report("orders", session(1), PATIENCE_S).epoch == 2
+    answer = client.leader("orders", PATIENCE_S)
     assert (answer.epoch, answer.source) == (2, Source.HDFS), "the snapshot of epoch 1 is in time still"
 
 
@@ -265,11 +266,11 @@ def test_a_snapshot_of_what_was_never_claimed_locks_nobody_out(
     with monkeypatch.context() as patch:
         patch.setattr(agent.warmer, "keeps", lambda _: True)
         agent._write("orders", Look(at, answer, reached=True, known=lie))
-    assert client.leader("orders", PATIENCE).epoch == 999
+    assert client.leader("orders", PATIENCE_S).epoch == 999
     agent.warmer.want("orders")
-    wait_until(lambda: client.leader("orders", PATIENCE).epoch == 1)
-    assert client.leader("orders", PATIENCE).verified
-    wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
+    wait_until(lambda: client.leader("orders", PATIENCE_S).epoch == 1)
+    assert client.leader("orders", PATIENCE_S).verified
+    wait_until(lambda: client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT)
 
 
 def test_a_look_that_took_too_long_is_too_old_when_it_is_written() -> None:
@@ -290,11 +291,11 @@ def test_that_nobody_leads_is_good_until_hdfs_should_have_been_asked_again() -> 
 
 def test_an_agent_that_ends_is_missed_by_nobody(led: Led, host: Host, client: Client) -> None:
     agent = host.keeping(led)
-    assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
+    assert client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT
     agent.close()
-    assert told(client.leader("orders", PATIENCE)) == (1, session(1), "a:1", Source.HDFS)
+    assert told(client.leader("orders", PATIENCE_S)) == (1, session(1), "a:1", Source.HDFS)
     host.writing("orders")
-    wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
+    wait_until(lambda: client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT)
 
 
 def test_the_next_agent_takes_over_with_the_jobs_it_was_given(led: Led, host: Host, client: Client) -> None:
@@ -306,7 +307,7 @@ def test_the_next_agent_takes_over_with_the_jobs_it_was_given(led: Led, host: Ho
     assert not second.writes
     first.close()
     wait_until(lambda: second.writes)
-    wait_until(lambda: client.leader("bills", PATIENCE).source is Source.SNAPSHOT)
+    wait_until(lambda: client.leader("bills", PATIENCE_S).source is Source.SNAPSHOT)
 
 
 class Rests(threading.Event):
@@ -335,9 +336,9 @@ def test_a_directory_that_cannot_be_written(led: Led, host: Host, client: Client
     led.claim("orders", "a:1")
     agent = host.agent("orders")
     wait_until(lambda: agent._outage.lasts)
-    assert told(client.leader("orders", PATIENCE)) == (1, session(1), "a:1", Source.HDFS)
+    assert told(client.leader("orders", PATIENCE_S)) == (1, session(1), "a:1", Source.HDFS)
     Path(settings.leadership.snapshots).unlink()
-    wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
+    wait_until(lambda: client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT)
 
 
 @pytest.mark.slow
@@ -345,15 +346,15 @@ def test_a_directory_that_cannot_be_written(led: Led, host: Host, client: Client
 def test_a_lost_directory_is_made_again(what: str, led: Led, host: Host, client: Client, settings: Settings) -> None:
     host.keeping(led)
     (path,) = Path(settings.leadership.snapshots).iterdir()
-    assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
+    assert client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT
     if what == "deletes":
         shutil.rmtree(path)
     else:
         path.rename(path.with_name("elsewhere"))
-    assert client.leader("orders", PATIENCE).epoch == 1
-    wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT and path.exists())
+    assert client.leader("orders", PATIENCE_S).epoch == 1
+    wait_until(lambda: client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT and path.exists())
     with Client(settings) as other:
-        wait_until(lambda: other.leader("orders", PATIENCE).source is Source.SNAPSHOT)
+        wait_until(lambda: other.leader("orders", PATIENCE_S).source is Source.SNAPSHOT)
 
 
 def test_a_damaged_snapshot_is_written_again(led: Led, host: Host, client: Client, settings: Settings) -> None:
@@ -361,14 +362,14 @@ def test_a_damaged_snapshot_is_written_again(led: Led, host: Host, client: Clien
     agent.warmer.close()
     (path,) = Path(settings.leadership.snapshots).glob(f"*/{LEADER}orders")
     path.write_bytes(path.read_bytes().replace(b"a:1", b"x:1"))
-    assert told(client.leader("orders", PATIENCE)) == (1, session(1), "a:1", Source.HDFS)
+    assert told(client.leader("orders", PATIENCE_S)) == (1, session(1), "a:1", Source.HDFS)
 
 
 def test_switched_off_nothing_is_written_nor_read(led: Led, host: Host, settings: Settings) -> None:
     off = settings.replace(snapshots="off")
     host.keeping(led)
     with Client(off) as client:
-        assert client.leader("orders", PATIENCE).source is Source.HDFS
+        assert client.leader("orders", PATIENCE_S).source is Source.HDFS
     agent = host.agent("orders", settings=off)
     assert agent.warmer.want("orders"), "its HTTP API answers nevertheless"
     wait_until(lambda: agent.latest("orders"))
@@ -388,24 +389,24 @@ def test_while_no_store_answers_the_snapshot_is_good_until_its_deadline_and_then
 
         def unreachable() -> bool:
             try:
-                client.leader("orders", PATIENCE)
+                client.leader("orders", PATIENCE_S)
             except Unreachable as error:
                 return "File system:" in str(error)
             return False
 
         wait_until(unreachable)
         counting.broken = False
-        wait_until(lambda: client.leader("orders", PATIENCE).source is Source.SNAPSHOT)
+        wait_until(lambda: client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT)
     host.end()
 
 
 def test_a_forked_child_reads_snapshots_as_its_parent_does(led: Led, host: Host, client: Client) -> None:
     host.keeping(led)
-    assert client.leader("orders", PATIENCE).source is Source.SNAPSHOT
+    assert client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT
     child = os.fork()
     if child == 0:
         try:
-            os._exit(0 if client.leader("orders", PATIENCE).source is Source.SNAPSHOT else 1)
+            os._exit(0 if client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT else 1)
         except BaseException:  # noqa: BLE001  # whatever it is, the child must not run the other tests
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -7,9 +7,10 @@ from ha.client import Client
 from ha.config.sources import load
 from leader.errors import NoLeader
 from leader.lookup.answers import Source
+from tests.patience import PATIENCE_S
 from tests.unit.ha.led import Led
 from tests.unit.ha.programs import Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 
 def test_ha_agent_killed_frozen_and_started_again(led: Led, workplace: Workplace, tmp_path: Path) -> None:
@@ -20,7 +21,7 @@ def test_ha_agent_killed_frozen_and_started_again(led: Led, workplace: Workplace
     with Client(settings) as client:
 
         def source(wanted: Source) -> bool:
-            answer = client.leader("orders", PATIENCE)
+            answer = client.leader("orders", PATIENCE_S)
             assert answer.epoch == 1
             return answer.source is wanted
 
@@ -48,9 +49,9 @@ def test_ha_run_answers_for_its_host(workplace: Workplace, tmp_path: Path) -> No
 
         def answered() -> bool:
             try:
-                return client.leader("orders", PATIENCE).source is Source.SNAPSHOT
+                return client.leader("orders", PATIENCE_S).source is Source.SNAPSHOT
             except NoLeader:
                 return False
 
         wait_until(answered, what=program.said)
-        assert dict(client.leader("orders", PATIENCE).endpoints) == {"rest": "a:1"}
+        assert dict(client.leader("orders", PATIENCE_S).endpoints) == {"rest": "a:1"}

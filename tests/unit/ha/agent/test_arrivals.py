@@ -12,8 +12,6 @@ from ha.agent.arrivals import Arrivals, names, watch
 from ha.config.snapshot_dir import LEADER
 from tests.unit.ha.waiting import wait_until
 
-WITHIN = 20.0
-
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -23,16 +22,14 @@ from leader.election.borrowed_session import Lent
 from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
+from tests.unit.ha.waiting import wait_until
 
 BOOT = "this-boot"
-WITHIN_S = 10.0
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
+    wait_until(condition, what=what)
 
 
 @pytest.fixture
@@ -74,7 +71,7 @@ def member(runtime: Runtime, place: SnapshotDirectory) -> Iterator[Member]:
 
 def connected(place: SnapshotDirectory) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
-    made.settimeout(WITHIN_S)
+    made.settimeout(PATIENCE_S)
     made.connect(str(place.path / SOCKET))
     return made
 
@@ -91,7 +88,7 @@ def test_the_socket_is_for_its_user_alone_and_goes_with_the_lender(runtime: Runt
 
 def test_an_agent_lends_and_one_takes_its_place(runtime: Runtime, place: SnapshotDirectory, lender: Lender) -> None:
     second = Lender(runtime, "second", Timing(), place)
-    runtime.ask(lambda: None, WITHIN_S)
+    runtime.ask(lambda: None, PATIENCE_S)
     assert (lender.lends, second.lends) == (True, False)
     lender.close()
     until(lambda: second.lends, "the second one lends")

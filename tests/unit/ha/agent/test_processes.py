@@ -11,6 +11,7 @@ from ha.agent.processes import LeaderProcesses, processes_of
 from ha.config.settings import Settings
 from ha.config.sources import load
 from leader.layout.contact import ContactAddress
+from tests.patience import PATIENCE_S
 
 WORD = "ab" * 16
 
@@ -22,7 +23,7 @@ class Process:
         self.connection: socket.socket | None = None
 
     def greet(self) -> None:
-        self.listening.settimeout(30)
+        self.listening.settimeout(PATIENCE_S)
         self.connection, _ = self.listening.accept()
         self.connection.sendall(self.contact.greeting)
 
@@ -50,7 +51,7 @@ def test_the_end_of_a_process_is_reported(process: Process) -> None:
     process.greet()
     assert not gone.is_set()
     process.end()
-    assert gone.wait(30)
+    assert gone.wait(PATIENCE_S)
     processes.leave(process.contact, on_gone)
     assert heard == [process.contact]
 
@@ -62,7 +63,7 @@ def test_who_has_left_hears_nothing(process: Process) -> None:
     process.greet()
     processes.leave(process.contact, heard.append)
     assert process.connection is not None
-    process.connection.settimeout(30)
+    process.connection.settimeout(PATIENCE_S)
     with suppress(ConnectionResetError):  # it is closed before the greeting was read
         assert process.connection.recv(1) == b"", "the connection is closed"
     process.end()
@@ -80,7 +81,7 @@ def test_a_forked_child_follows_with_a_thread_of_its_own(process: Process) -> No
             processes.forked()
             gone = threading.Event()
             processes.follow(process.contact, lambda _: gone.set())
-            os._exit(0 if gone.wait(20) else 1)
+            os._exit(0 if gone.wait(PATIENCE_S) else 1)
         except BaseException:  # noqa: BLE001  # whatever it is, the child must not run the other tests
             os._exit(2)
     first = process.connection

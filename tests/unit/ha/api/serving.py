@@ -18,7 +18,7 @@ from ha.config.server_access import access_of
 from ha.config.settings import Settings
 from ha.config.sources import load
 from ha.config.stores import Stores
-from tests.unit.ha.waiting import PATIENCE
+from tests.patience import PATIENCE_S
 
 OPERATE = "a-token-that-operates"
 
@@ -49,7 +49,7 @@ class Served:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[http.client.HTTPResponse, bytes]:
         """Ask as anybody; return the answer, and its body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         with contextlib.closing(connection):
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ha.spark.replication.report import REPORT, ReplicaReport, encoded
+from tests.patience import PATIENCE_S
 from tests.unit.ha.api.serving import OPERATE, Served, status
 from tests.unit.ha.checkpoints.simulated_spark import HDFS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.led import Led
-from tests.unit.ha.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[4]
 LINES = re.findall(r"^curl (?:.*\\\n)*.*$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
@@ -35,7 +35,7 @@ def run(line: str, served: Served) -> str:
         ["/bin/sh", "-c", line],
         env={"TOKEN": OPERATE, "PATH": "/usr/bin:/bin"},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == (TIME_IS_OVER if "/events" in line else 0), line

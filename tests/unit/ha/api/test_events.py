@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ha.api import events
+from tests.patience import PATIENCE_S
 from tests.unit.ha.api.serving import OPERATE, Served
 from tests.unit.ha.led import Led
-from tests.unit.ha.waiting import PATIENCE
 
 STREAMS = 45
 """More than the server has threads for all of its handlers: 40."""
@@ -29,7 +29,7 @@ def counted(event: tuple[str, Any]) -> int:
 
 class Listener:
     def __init__(self, served: Served, path: str, host: str = "127.0.0.1", token: str = f"Bearer {OPERATE}") -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", served.port, PATIENCE, (host, 0))
+        self._connection = http.client.HTTPConnection("127.0.0.1", served.port, PATIENCE_S, (host, 0))
         self._connection.request("GET", path, headers={"Authorization": token})
         self.answer: http.client.HTTPResponse = self._connection.getresponse()
 
@@ -160,11 +160,11 @@ def test_streams_that_wait_for_a_store_delay_no_probe(
     answers = threading.Event()
 
     def silent(_: object) -> list[Any]:
-        assert answers.wait(PATIENCE)
+        assert answers.wait(PATIENCE_S)
         return []
 
     monkeypatch.setattr("ha.api.reads.summaries", silent)
-    monkeypatch.setattr("ha.api.reads.WAIT_S", 2 * PATIENCE)
+    monkeypatch.setattr("ha.api.reads.WAIT_S", 2 * PATIENCE_S)
     try:
         streams = [listen("/api/v1/events") for _ in range(STREAMS)]
         assert {each.answer.status for each in streams} == {200}

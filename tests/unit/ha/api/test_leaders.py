@@ -9,9 +9,10 @@ import pytest
 
 from ha.api import leaders
 from ha.api.leaders import version_of
+from tests.patience import PATIENCE_S
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.led import Led, session
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 PATH = "/api/v1/jobs/orders/leader"
 
@@ -32,7 +33,7 @@ def waiting(served: Served, since: str) -> Iterator[list[tuple[int, Any]]]:
     asking.start()
     wait_until(lambda: served.agent.subscriptions.jobs == ["orders"], what="it waits")
     yield answers
-    asking.join(PATIENCE)
+    asking.join(PATIENCE_S)
 
 
 def test_a_first_request_is_answered_at_once(led: Led, served: Served) -> None:

@@ -14,11 +14,11 @@ import ha
 from ha.api.reads import Shared
 from ha.spark.replication.marks import PROMOTED
 from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded
+from tests.patience import PATIENCE_S
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.command_line import CommandLine
-from tests.unit.ha.waiting import PATIENCE
 
 
 def test_the_api_says_what_the_command_line_prints(served: Served, cli: CommandLine) -> None:
@@ -142,18 +142,18 @@ def test_those_who_ask_at_the_same_time_share_a_look() -> None:
     def look() -> int:
         looks.append(None)
         begun.set()
-        assert go_on.wait(PATIENCE)
+        assert go_on.wait(PATIENCE_S)
         return len(looks)
 
     shared, answers = Shared(look), list[int]()
     askers = [threading.Thread(target=lambda: answers.append(shared.value())) for _ in range(4)]
     askers[0].start()
-    assert begun.wait(PATIENCE)
+    assert begun.wait(PATIENCE_S)
     for each in askers[1:]:
         each.start()
     go_on.set()
     for each in askers:
-        each.join(PATIENCE)
+        each.join(PATIENCE_S)
     assert answers == [1, 1, 1, 1]
     assert shared.known() == 1
 

@@ -269,7 +269,7 @@ def test_wrong_usage(arguments: list[str], sentence: str, led: Path, cli: Comman
         ("short_ttl = 'soon'", "ha: short_ttl in ha.toml is 'soon': it must be a number"),
         ("shrt_ttl = 1", "ha: 'shrt_ttl' in ha.toml is not a setting: did you mean 'short_ttl'?"),
         ("short_ttl", "ha: ha.toml is not valid TOML"),
-        ("long_ttl = 1", "ha: long_ttl (1 s) and short_ttl (2 s) clash"),
+        ("long_ttl = 1", "ha: long_ttl (1 s) and short_ttl (10 s) clash"),
     ],
 )
 def test_wrong_settings(text: str, sentence: str, cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def test_each_setting_says_where_it_comes_from(quick: Path, cli: CommandLine) ->
     assert sources["files"] == (quick.as_uri(), "HA_FILES")
     assert sources["zookeeper"] == ("zk:2181", "the command line")
     assert sources["audit"] == (20, "ha.toml")
-    assert sources["short_ttl"] == (2, "HA_SHORT_TTL"), "the environment comes before the file"
+    assert sources["short_ttl"] == (10, "HA_SHORT_TTL"), "the environment comes before the file"
     assert sources["restart_strategy"] == ("fixed-delay", "ha.toml")
     assert sources["heartbeat_timeout"] == (50, "default")
     assert sources["call_timeout"] == (0.5, "default"), "what it comes to, not the 0 that stands for it"

@@ -17,6 +17,8 @@ from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_a_host_is_drained_and_takes_over_again_only_when_it_may(workplace: Workplace, notes: Notes) -> None:
     first = run(workplace, "a", STAYS, **UNHURRIED)
     notes.until(1, first)

@@ -10,6 +10,7 @@ import ha
 from ha.groups import balancing
 from ha.groups.overview import RootView
 from ha.placement.place import home_of
+from tests.patience import PATIENCE_S
 from tests.unit.ha.command_line import CommandLine
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -27,7 +28,7 @@ def test_the_moves_of_a_fifth_of_the_jobs_are_said_and_nothing_moves(
 ) -> None:
     jobs = [job for job in (f"job-{number}" for number in range(60)) if home_of(roots, job) == roots[0]][:10]
     with ExitStack() as stack:
-        leads = [stack.enter_context(ha.lead(job, timeout=30.0)) for job in jobs]
+        leads = [stack.enter_context(ha.lead(job, timeout=PATIENCE_S)) for job in jobs]
         batches, rates = count(), [90.0, 0.0]
 
         def overview(*_: object) -> list[RootView]:

@@ -10,8 +10,9 @@ import ha
 from ha.history.checker import check
 from ha.history.events import Believed, Completed, Counted, Event, Granted, LookedUp, Published, Ran, Revoked, load
 from leader.errors import NoLeader
+from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 LEADS = """
 import ha, os, signal
@@ -36,14 +37,14 @@ def kinds(events: list[Event]) -> list[str]:
 
 
 def test_by_default_there_is_none(quick: Path) -> None:
-    with ha.lead("orders", timeout=PATIENCE) as leadership, ha.connect() as client:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership, ha.connect() as client:
         leadership.checkpoints.next()
         client.leader("orders")
     assert list(quick.parent.iterdir()) == [quick]
 
 
 def test_a_block_of_ha_lead(folder: Path) -> None:
-    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE, contender="a") as leadership:
+    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE_S, contender="a") as leadership:
         leadership.checkpoints.next()
         leadership.checkpoints.completed("daily", 4)
         epoch, session_id = leadership.epoch, leadership.session_id
@@ -68,7 +69,7 @@ def test_a_client(folder: Path) -> None:
     with ha.connect() as client, ha.connect() as other:
         with pytest.raises(NoLeader):
             client.leader("orders")
-        with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE) as leadership:
+        with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE_S) as leadership:
             client.leader("orders", 5.0)
             client.report("orders", leadership.session_id)
             watch = other.watch("orders")
@@ -103,6 +104,8 @@ def test_a_sidecar_its_command_and_the_command_line(workplace: Workplace) -> Non
     assert workplace.ha("lab", "check", str(folder)).wait() == 0
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_a_sidecar_that_is_killed_and_its_successor(workplace: Workplace) -> None:
     folder = workplace.directory / "history"
     given = {"HA_HISTORY": str(folder), "STAYS": "1"}

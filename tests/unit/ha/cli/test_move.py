@@ -8,6 +8,7 @@ import pytest
 import ha
 from ha.cli import move as module
 from ha.placement.place import home_of
+from tests.patience import PATIENCE_S
 from tests.unit.ha.command_line import CommandLine
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -19,7 +20,7 @@ def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("HA_SHORT_TTL", "15")  # a machine that stalls for 4 s takes no leadership from the mover
     found = [(tmp_path / name).as_uri() for name in "ab"]
     monkeypatch.setenv("HA_FILES", ",".join(found))
-    with ha.lead("orders", timeout=30.0) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         leadership.checkpoints.completed("daily", 3)
     home = home_of(found, "orders")
     return [home, *(each for each in found if each != home)]
@@ -28,7 +29,7 @@ def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_job_that_nobody_leads_moves_and_goes_on_there(roots: list[str], cli: CommandLine) -> None:
     done = json.loads(cli("job move orders --to", roots[1], "--json").out.splitlines()[-1])
     assert (done["source"], done["target"], done["leader"], done["pause"]) == (*roots, "", None)
-    with ha.lead("orders", timeout=30.0) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         assert leadership.directory.startswith(roots[1])
         newest = leadership.checkpoints.latest("daily")
         assert newest is not None

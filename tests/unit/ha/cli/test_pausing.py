@@ -4,6 +4,8 @@ import json
 import signal
 from typing import Any
 
+import pytest
+
 from tests.unit.ha.cli.test_status import LASTING, WAITS, shown
 from tests.unit.ha.noting import STAYS, Notes, run, state
 from tests.unit.ha.programs import Workplace
@@ -22,6 +24,8 @@ def listed(workplace: Workplace) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_a_leader_that_dies_while_the_job_is_paused_has_no_successor_before_it_is_resumed(
     workplace: Workplace, notes: Notes
 ) -> None:

@@ -15,6 +15,7 @@ from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus
 from store.open import open_files
 from tests.limits import killed
+from tests.patience import PATIENCE_S
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.checkpoints.test_inputs import OLD, on_hdfs
@@ -195,7 +196,7 @@ def test_a_replicator_that_runs_gives_way(sides: Sides) -> None:
         assert other.stdout is not None
         assert "daily is at batch 3" in other.stdout.readline()
         promote(sides, "--timeout", "60")
-        _, said = other.communicate(timeout=60)
+        _, said = other.communicate(timeout=PATIENCE_S)
     assert other.returncode == 1
     assert "was promoted" in said
     assert job_files(sides) == closure_of(3)

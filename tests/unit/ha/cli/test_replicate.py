@@ -10,6 +10,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.replication.replication import ReplicaRounds
 from ha.spark.tools import import_checkpoint
 from store.errors import Unknown
+from tests.patience import PATIENCE_S
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import closed, until_batch
 from tests.unit.ha.command_line import CommandLine, Said
@@ -30,7 +31,7 @@ class Sides:
 
     @staticmethod
     def leading(root: str, job: str = "orders") -> "ha.lead":
-        return ha.lead(job, timeout=30.0, files=root, zookeeper="")
+        return ha.lead(job, timeout=PATIENCE_S, files=root, zookeeper="")
 
     def replicate(self, *more: str, code: int = 0) -> Said:
         return self.ha("run", *more, code=code)

@@ -14,9 +14,10 @@ import pytest
 from ha.config.snapshot_dir import SnapshotDirectory
 from ha.daemon import local_registry
 from ha.daemon.local_registry import SUFFIX, LocalRegistry, local_processes
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import NOTES, STAYS, Notes, run
 from tests.unit.ha.programs import Program, Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 WARMS = NOTES.replace('int(os.environ["HA_EPOCH"])', "0") + "note('warms')\nstay()"
 WAITS = "import ha\nwith ha.lead('orders'): pass"
@@ -168,7 +169,7 @@ def test_nonsense_is_no_answer(place: SnapshotDirectory) -> None:
 
 
 def test_a_contender_that_hangs_says_so(place: SnapshotDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_registry, "ANSWER_WITHIN_S", PATIENCE)
+    monkeypatch.setattr(local_registry, "ANSWER_WITHIN_S", PATIENCE_S)
 
     def hang() -> list[dict[str, Any]]:
         raise TimeoutError

@@ -12,6 +12,7 @@ from store.bounded import BoundedFiles
 from store.clock import now
 from store.errors import AlreadyExists, HasSnapshots, Invalid, NotWritable, PermissionDenied, StoreError
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
 
@@ -108,7 +109,7 @@ def test_nothing_bars_it(files: BoundedFiles, monkeypatch: pytest.MonkeyPatch, e
     monkeypatch.setattr(Refusing, "error", error)
     eligibility.check("orders")
     wait_until(lambda: Refusing.asked)
-    files.call("drain", lambda driver: driver.list(""), 5.0)
+    files.call("drain", lambda driver: driver.list(""), PATIENCE_S)
     assert eligibility.obstacle("orders") is None
     wait_until(lambda: later.waiting)
     assert later.waiting[0][0] > now() + AGAIN_S

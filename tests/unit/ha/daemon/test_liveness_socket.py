@@ -26,10 +26,8 @@ from leader.layout.tree import NOBODY
 from leader.timing import Timing
 from store.open import open_files
 from tests.limits import HANGS_S, at_most
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
-
-WITHIN = 20.0
-"""Seconds: long enough on a busy machine for something that takes milliseconds."""
 
 ON = Settings.of(zookeeper="127.0.0.1:2181")
 SERVERS = (("127.0.0.1", 2181),)
@@ -80,13 +78,13 @@ class Standby:
 
     def watch(self, contact: ContactAddress) -> None:
         """Watch a process from now on; returns once it is connected."""
-        self._runtime.ask(lambda: self._suspicion.follow(contact, self.gone.put), WITHIN)
-        wait_until(lambda: self._runtime.ask(lambda: self._suspicion._monitors[contact]._met, WITHIN))
+        self._runtime.ask(lambda: self._suspicion.follow(contact, self.gone.put), PATIENCE_S)
+        wait_until(lambda: self._runtime.ask(lambda: self._suspicion._monitors[contact]._met, PATIENCE_S))
 
     def meet(self, where: ContactAddress) -> Heard:
         heard = queue.SimpleQueue[Heard]()
         self._runtime.post(lambda: self._runtime.probe(where, heard.put))
-        return heard.get(timeout=WITHIN)
+        return heard.get(timeout=PATIENCE_S)
 
 
 @pytest.fixture
@@ -108,7 +106,7 @@ def test_a_process_that_is_killed_is_gone(standby: Standby, processes: list[Proc
     processes.append(Process())
     standby.watch(processes[0].contact)
     processes[0].signal(signal.SIGKILL)
-    assert standby.gone.get(timeout=WITHIN) == processes[0].contact
+    assert standby.gone.get(timeout=PATIENCE_S) == processes[0].contact
 
 
 def test_a_process_that_is_stopped_is_not_gone(standby: Standby, processes: list[Process]) -> None:
@@ -119,10 +117,10 @@ def test_a_process_that_is_stopped_is_not_gone(standby: Standby, processes: list
         standby.watch(contact)
     processes[0].signal(signal.SIGSTOP)
     processes[1].signal(signal.SIGKILL)
-    assert standby.gone.get(timeout=WITHIN) == killed
+    assert standby.gone.get(timeout=PATIENCE_S) == killed
     assert standby.gone.empty()
     processes[0].signal(signal.SIGKILL)
-    assert standby.gone.get(timeout=WITHIN) == stopped
+    assert standby.gone.get(timeout=PATIENCE_S) == stopped
 
 
 def test_a_port_that_another_process_has_by_then(standby: Standby) -> None:
@@ -132,7 +130,7 @@ def test_a_port_that_another_process_has_by_then(standby: Standby) -> None:
         standby.watch(first.contact)
         first.close()
         second = LivenessSocket(shared.dup(), "127.0.0.1", 0)
-        assert standby.gone.get(timeout=WITHIN) == first.contact
+        assert standby.gone.get(timeout=PATIENCE_S) == first.contact
         assert standby.meet(first.contact) is ProbeEvent.ANOTHER_PROCESS
         assert standby.meet(second.contact) is ProbeEvent.GREETED
         second.close()
@@ -145,10 +143,10 @@ def test_as_long_as_somebody_holds_the_socket_nobody_is_gone(standby: Standby) -
         standby.watch(made.contact)
         made.close()
         held.setblocking(True)
-        held.settimeout(WITHIN)
+        held.settimeout(PATIENCE_S)
         with held.accept()[0]:  # the standby has called again by now, and nobody greets it
             assert standby.gone.empty()
-    assert standby.gone.get(timeout=WITHIN) == made.contact
+    assert standby.gone.get(timeout=PATIENCE_S) == made.contact
 
 
 def test_a_port_that_is_asked_for_can_be_had_again_at_once(standby: Standby, processes: list[Process]) -> None:
@@ -156,7 +154,7 @@ def test_a_port_that_is_asked_for_can_be_had_again_at_once(standby: Standby, pro
     where = processes[0].contact
     standby.watch(processes[0].contact)
     processes[0].end()
-    assert standby.gone.get(timeout=WITHIN) == processes[0].contact
+    assert standby.gone.get(timeout=PATIENCE_S) == processes[0].contact
     again = open_liveness_socket(Settings.of(zookeeper="x", suspicion_address=f"127.0.0.1:{where.port}"), SERVERS)
     assert again is not None
     assert standby.meet(again.contact) is ProbeEvent.GREETED
@@ -173,7 +171,7 @@ def made() -> Iterator[LivenessSocket]:
 
 def connect(to: LivenessSocket) -> socket.socket:
     connection = socket.create_connection((to.contact.host, to.contact.port))
-    connection.settimeout(WITHIN)
+    connection.settimeout(PATIENCE_S)
     return connection
 
 
@@ -277,7 +275,7 @@ def test_a_standby_whose_connection_is_one_too_many_suspects_nothing(
     with connect(made) as another:
         assert another.recv(GREETING_BYTES) == made.contact.greeting
     processes[0].signal(signal.SIGKILL)
-    assert standby.gone.get(timeout=WITHIN) == processes[0].contact
+    assert standby.gone.get(timeout=PATIENCE_S) == processes[0].contact
     assert standby.gone.empty()
     made.close()
 

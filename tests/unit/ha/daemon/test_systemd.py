@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ha.daemon.systemd import LONGEST_PAUSE_S, Systemd
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import STAYS, Notes, run
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
@@ -19,7 +20,7 @@ class Listening:
     def __init__(self, address: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(f"\0{address[1:]}" if address.startswith("@") else address)
-        self._socket.settimeout(30)
+        self._socket.settimeout(PATIENCE_S)
         self.told = {"NOTIFY_SOCKET": address}
 
     def next(self) -> str:

@@ -27,6 +27,7 @@ from store.clock import wall
 from store.errors import Invalid, NoSpace
 from store.files import Entry
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
 from tests.unit.leader.samples import A
 
 FORGED = LeaderDirectory(9_999_999_999, A).name
@@ -40,7 +41,7 @@ def files(tmp_path: Path) -> Iterator[BoundedFiles]:
 
 
 def named(files: BoundedFiles, path: str) -> list[str]:
-    return sorted(entry.name for entry in files.call("list", lambda driver: driver.list(path), 5.0))
+    return sorted(entry.name for entry in files.call("list", lambda driver: driver.list(path), PATIENCE_S))
 
 
 def levels(found: Iterator[Finding]) -> dict[str, Level]:
@@ -57,7 +58,7 @@ def examined(files: BoundedFiles, consent: Consent | None = None) -> list[Findin
 
 
 def test_a_file_system_whose_rename_is_a_compare_and_swap(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
     found = levels(check_file_system(files, 5.0))
     assert found == dict.fromkeys(("files", "permissions", "rename", "replacing", "contents"), Level.OK)
     assert named(files, "") == ["orders"], "nothing is left behind"
@@ -106,11 +107,11 @@ def test_a_root_that_does_not_exist_yet(files: BoundedFiles) -> None:
 
 @pytest.mark.parametrize("inside", ["", "/record", "/record/endpoint"])
 def test_a_leader_directory_made_by_hand_is_found_and_removed_on_request(files: BoundedFiles, inside: str) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
     path = f"orders/{FORGED}"
     for part in ("", *inside.split("/")[1:]):
         path = f"{path}/{part}".rstrip("/")
-        files.call("make", lambda driver, path=path: driver.make_directory(path), 5.0)  # type: ignore[misc]
+        files.call("make", lambda driver, path=path: driver.make_directory(path), PATIENCE_S)  # type: ignore[misc]
     fine, hurt = examined(files)
     assert (fine.level, hurt.level) == (Level.OK, Level.WARNING)
     assert hurt.remedy.startswith("`ha host doctor --mend orders` removes it.")
@@ -122,12 +123,12 @@ def test_a_leader_directory_made_by_hand_is_found_and_removed_on_request(files: 
 
 @pytest.mark.parametrize("kind", ["file", "lease"])
 def test_a_directory_with_something_in_it_is_left_to_a_person(files: BoundedFiles, kind: str) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
-    files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}"), 5.0)
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
+    files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}"), PATIENCE_S)
     if kind == "file":
-        files.call("make", lambda driver: driver.write(f"orders/{FORGED}/data", b"x"), 5.0)
+        files.call("make", lambda driver: driver.write(f"orders/{FORGED}/data", b"x"), PATIENCE_S)
     else:
-        files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}/lease~0"), 5.0)
+        files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}/lease~0"), PATIENCE_S)
     _, hurt = examined(files, agreed)
     assert (hurt.level, FORGED in named(files, "orders")) == (Level.WARNING, True)
     assert "hdfs dfs -rm -r file:///jobs/orders/" in hurt.remedy
@@ -139,8 +140,8 @@ STRAYS = [Lease(9_999_999_999, Mode.HDFS, 6000, A, "", "x").name, "lease~1", f"{
 
 @pytest.mark.parametrize("stray", STRAYS, ids=["highest sequence", "no sequence", "a copy"])
 def test_a_lease_made_by_hand_is_found_and_removed_on_request(files: BoundedFiles, stray: str) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
-    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{stray}"), 5.0)
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
+    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{stray}"), PATIENCE_S)
     fine, hurt = examined(files)
     assert (fine.level, hurt.level) == (Level.OK, Level.WARNING)
     assert stray in hurt.found
@@ -151,16 +152,16 @@ def test_a_lease_made_by_hand_is_found_and_removed_on_request(files: BoundedFile
 
 
 def test_a_lease_with_something_in_it_is_left_to_a_person(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
-    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{STRAYS[0]}"), 5.0)
-    files.call("make", lambda driver: driver.write(f"{RECORD}/{STRAYS[0]}/data", b"x"), 5.0)
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
+    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{STRAYS[0]}"), PATIENCE_S)
+    files.call("make", lambda driver: driver.write(f"{RECORD}/{STRAYS[0]}/data", b"x"), PATIENCE_S)
     _, hurt = examined(files, agreed)
     assert (hurt.level, STRAYS[0] in named(files, RECORD)) == (Level.WARNING, True)
 
 
 def test_a_record_without_a_lease_gets_one_that_nobody_holds_for_the_long_ttl(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
-    files.call("make", lambda driver: driver.delete(f"{RECORD}/{first_lease(NOBODY).name}"), 5.0)
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
+    files.call("make", lambda driver: driver.delete(f"{RECORD}/{first_lease(NOBODY).name}"), PATIENCE_S)
     _, hurt = examined(files)
     assert (hurt.level, "60 s later" in hurt.remedy) == (Level.FAILED, True)
     assert named(files, RECORD) == []
@@ -195,33 +196,33 @@ class Renaming(LocalFiles):
 @pytest.mark.parametrize("both", [True, False])
 def test_a_lease_that_is_renewed_during_the_look_is_no_stray_and_not_missing(tmp_path: Path, both: bool) -> None:
     with BoundedFiles(lambda: Renaming(tmp_path / "jobs", durable=False), uri="file:///jobs") as files:
-        files.call("make", lambda driver: setattr(driver, "shows_both", both), 5.0)
-        files.call("make", lambda driver: job.create(driver, "orders"), 5.0)
+        files.call("make", lambda driver: setattr(driver, "shows_both", both), PATIENCE_S)
+        files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
         assert [each.level for each in examined(files)] == [Level.OK]
 
 
 def test_a_job_without_a_leader_directory(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: driver.make_root(), 5.0)
-    files.call("make", lambda driver: driver.make_directory("orders"), 5.0)
-    files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}"), 5.0)
+    files.call("make", lambda driver: driver.make_root(), PATIENCE_S)
+    files.call("make", lambda driver: driver.make_directory("orders"), PATIENCE_S)
+    files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}"), PATIENCE_S)
     (found,) = examined(files)
     assert (found.level, "holds no leader directory" in found.found) == (Level.FAILED, True)
     assert "snapshot" in found.remedy
 
 
 def test_a_job_that_does_not_exist(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: driver.make_root(), 5.0)
+    files.call("make", lambda driver: driver.make_root(), PATIENCE_S)
     (found,) = examined(files)
     assert (found.level, found.found) == (Level.FAILED, "There is no such job under file:///jobs.")
     assert found.remedy == "If the name is right, leave it out until the first contender has created it."
-    files.call("make", lambda driver: job.create(driver, "ordres"), 5.0)
+    files.call("make", lambda driver: job.create(driver, "ordres"), PATIENCE_S)
     assert examined(files)[0].remedy == "Did you mean ordres?"
 
 
 @pytest.mark.parametrize(("left", "level"), [(60, Level.WARNING), (-1, Level.OK)])
 def test_a_host_that_is_drained(files: BoundedFiles, left: int, level: Level) -> None:
     order = Bar("a", int(wall()) + left, "ada", "new disks")
-    files.call("drain", lambda driver: drain(driver, order), 5.0)
+    files.call("drain", lambda driver: drain(driver, order), PATIENCE_S)
     assert levels(check_drained(files, "a", 5.0)) == {"drained": level}
     assert levels(check_drained(files, "b", 5.0)) == {"drained": Level.OK}
 

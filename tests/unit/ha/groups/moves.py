@@ -14,7 +14,8 @@ from store.bounded import BoundedFiles
 from store.errors import NotFound, Unknown
 from store.files import Entry
 from store.local import LocalFiles
-from tests.unit.ha.placement.roots import LONG, Roots
+from tests.patience import PATIENCE_S
+from tests.unit.ha.placement.roots import Roots
 
 JOB = "orders"
 OLD = "11111111-1111-4111-8111-111111111111"
@@ -131,7 +132,7 @@ class Leading:
 
 
 def mover(process: Process, roots: Roots, lead: Any = None, **options: Any) -> Mover:
-    given: dict[str, Any] = {"zookeeper": None, "call_timeout": LONG, "timeout": 0.0, **options}
+    given: dict[str, Any] = {"zookeeper": None, "call_timeout": PATIENCE_S, "timeout": 0.0, **options}
     return Mover(process.group, JOB, lead or Leading(roots), **given)  # type: ignore[arg-type]
 
 
@@ -151,4 +152,4 @@ def whole(roots: Roots, root: str) -> None:
     home = roots.drivers[root].path / JOB / found[0].name
     assert all((home / name).is_dir() for name in NAMES)
     for _ in range(2):
-        assert roots.group().call("find", lambda files: tree.find(files, JOB), LONG) == found[0]
+        assert roots.group().call("find", lambda files: tree.find(files, JOB), PATIENCE_S) == found[0]

@@ -21,6 +21,7 @@ from store.errors import AlreadyExists, NotEmpty, NotFound, StoreError
 from store.files import Files
 from store.open import open_files
 from tests.limits import HANGS_S, joined
+from tests.patience import PATIENCE_S
 
 ROOT = "hdfs://nameservice1/team/ha"
 LATE = 32_503_680_000_000
@@ -133,7 +134,7 @@ def test_another_jobs_times_are_its_own() -> None:
 @pytest.fixture
 def jobs(hdfs_uri: str) -> Iterator[BoundedFiles]:
     files = open_files(f"{hdfs_uri}/edits-{uuid.uuid4().hex[:8]}")
-    files.call("test", lambda driver: driver.make_root(), 10.0)
+    files.call("test", lambda driver: driver.make_root(), PATIENCE_S)
     yield files
     files.close()
 
@@ -145,7 +146,7 @@ def executed(sandbox: Sandbox, files: BoundedFiles) -> list[Stored]:
 @pytest.mark.hdfs
 def test_refused_requests_are_not_in_the_edit_log(sandbox: Sandbox, jobs: BoundedFiles) -> None:
     def done(operation: Callable[[Files], None]) -> None:
-        jobs.call("test", operation, 10.0)
+        jobs.call("test", operation, PATIENCE_S)
 
     def refused(operation: Callable[[Files], None], kind: type[StoreError]) -> None:
         with pytest.raises(kind):
@@ -184,18 +185,18 @@ def _rename(files: Files, before: LeaderDirectory, after: LeaderDirectory) -> No
 @pytest.mark.hdfs
 def test_edits_are_in_the_order_of_execution(sandbox: Sandbox, jobs: BoundedFiles) -> None:
     """Several clients claim the same directory at once: each rename begins where the one before has ended."""
-    jobs.call("test", lambda files: job_tree.create(files, "orders"), 10.0)
+    jobs.call("test", lambda files: job_tree.create(files, "orders"), PATIENCE_S)
     start = threading.Barrier(4, timeout=HANGS_S)
     won: list[str] = []
 
     def claim() -> None:
         start.wait()
         for _ in range(25):
-            names = [entry.name for entry in jobs.call("list", lambda files: files.list("orders"), 10.0)]
+            names = [entry.name for entry in jobs.call("list", lambda files: files.list("orders"), PATIENCE_S)]
             before = newest(names)
             assert before is not None
             after = LeaderDirectory(before.epoch + 1, str(uuid.uuid4()))
-            outcome = jobs.outcome("claim", partial(_rename, before=before, after=after), 10.0)
+            outcome = jobs.outcome("claim", partial(_rename, before=before, after=after), PATIENCE_S)
             if outcome.done:
                 won.append(after.name)
 
@@ -212,7 +213,7 @@ def test_edits_are_in_the_order_of_execution(sandbox: Sandbox, jobs: BoundedFile
 @pytest.mark.hdfs
 def test_a_history_gets_the_edits_of_one_job(sandbox: Sandbox, jobs: BoundedFiles, tmp_path: Path) -> None:
     for name in ("orders", "bills"):
-        jobs.call("test", partial(job_tree.create, job=name), 10.0)
+        jobs.call("test", partial(job_tree.create, job=name), PATIENCE_S)
     edits.save(sandbox.edits(), jobs.uri, "orders", tmp_path)
     edits.save(sandbox.edits(), jobs.uri, "orders", tmp_path)
     (found,) = load(tmp_path)

@@ -44,8 +44,9 @@ from leader.timing import Timing
 from store.clock import now
 from store.open import open_files
 from tests.limits import HANGS_S, joined
+from tests.patience import PATIENCE_S
 from tests.unit.ha.led import Led
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 ROOT = Path(__file__).parents[4]
 SESSION = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
@@ -64,7 +65,7 @@ def program(folder: Path, source: str) -> "subprocess.Popen[bytes]":
 
 
 def said_by(process: "subprocess.Popen[bytes]") -> str:
-    _, said = process.communicate(timeout=PATIENCE)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said.decode()
     return said.decode()
 
@@ -78,7 +79,7 @@ def test_a_kill_loses_no_line_that_was_written(tmp_path: Path) -> None:
     process = program(tmp_path, source)
     wait_until(lambda: any(path.stat().st_size > 100_000 for path in tmp_path.iterdir()), what="it writes")
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=PATIENCE_S)
     (file,) = tmp_path.iterdir()
     assert file.name.startswith(f"a-{process.pid}-")
     with file.open("rb") as lines:
@@ -245,7 +246,7 @@ def test_checkpoints_are_recorded_when_they_are_done_and_only_then(tmp_path: Pat
     recorder, led = Recorder(tmp_path / "history", "a"), Led(tmp_path / "jobs")
     directory = LeaderDirectory(led.claim("orders", "a:1", by=SESSION), SESSION)
     with open_files((tmp_path / "jobs").as_uri()) as files:
-        checkpoints = Checkpoints(FencedDirectory(files, "orders", directory, PATIENCE), observer=recorder.observer)
+        checkpoints = Checkpoints(FencedDirectory(files, "orders", directory, PATIENCE_S), observer=recorder.observer)
         assert checkpoints.set(7) == 7
         began = now()
         assert checkpoints.next() == 7
@@ -320,7 +321,7 @@ def test_answers_about_checkpoints_are_recorded(tmp_path: Path) -> None:
     recorder, led = Recorder(tmp_path / "history", "a"), Led(tmp_path / "jobs")
     directory = LeaderDirectory(led.claim("orders", "a:1", by=SESSION), SESSION)
     with open_files((tmp_path / "jobs").as_uri()) as files:
-        leading = Checkpoints(FencedDirectory(files, "orders", directory, PATIENCE))
+        leading = Checkpoints(FencedDirectory(files, "orders", directory, PATIENCE_S))
         leading.set(7)
         leading.completed("daily", 4)
         began = now()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ha.hook import entry
+from tests.patience import PATIENCE_S
 
 CHANGES = """
 
@@ -20,7 +21,9 @@ def changes(plan):
 def told(path: str, modules: str, what: str) -> Any:
     program = f"import json, sys, {modules}; json.dump({what}, sys.stdout)"
     command, environment = [sys.executable, "-c", program], {"PYTHONPATH": path}
-    return json.loads(subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60).stdout)
+    return json.loads(
+        subprocess.run(command, env=environment, capture_output=True, check=True, timeout=PATIENCE_S).stdout
+    )
 
 
 def test_two_modules_change_the_same_one_in_a_new_python(tmp_path: Path) -> None:

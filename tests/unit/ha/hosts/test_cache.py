@@ -10,6 +10,7 @@ import pytest
 
 from ha.hosts.cache import cache_directory, cached, cached_folder, digest_of, intact
 from ha.hosts.host_error import HostError
+from tests.patience import PATIENCE_S
 from tests.unit.ha.nobody import NOBODY, needs_root
 
 
@@ -102,7 +103,7 @@ def test_a_folder_of_other_files_is_refused_and_not_kept(tmp_path: Path, digest:
 
 
 def test_two_at_once_make_one(tmp_path: Path) -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
     maker = Maker()
 
     def want() -> str:

@@ -11,6 +11,7 @@ import pytest
 import ha
 from ha.client import Client
 from ha.jobmaster import GuardedApplication
+from tests.patience import PATIENCE_S
 from tests.unit.ha.jobmaster.serving import Master, serving
 
 
@@ -47,7 +48,7 @@ def lead(root: str, job: str, serve: Callable[[Any], str]) -> Iterator[Lead]:
     def begin() -> Master:
         if blocks:
             blocks.pop().__exit__(None, None, None)
-        block = ha.lead(job, timeout=20.0, files=root, zookeeper="")
+        block = ha.lead(job, timeout=PATIENCE_S, files=root, zookeeper="")
         blocks.append(block)
         master = Master(block.__enter__())
         address = serve(GuardedApplication(master, master.leadership))

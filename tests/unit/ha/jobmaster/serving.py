@@ -9,6 +9,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from ha.leadership.leadership import Leadership
+from tests.patience import PATIENCE_S
 
 
 @dataclass
@@ -45,5 +46,5 @@ def serving(application: Any) -> Iterator[str]:
         yield f"127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
-        thread.join(10)
+        thread.join(PATIENCE_S)
         server.server_close()

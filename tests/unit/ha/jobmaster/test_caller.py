@@ -15,6 +15,7 @@ from ha.jobmaster.connecting import connect
 from leader.errors import InvalidName
 from leader.lookup.answers import Answer
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.unit.ha.jobmaster.conftest import Lead
 
 Serve = Callable[[Any], str]
@@ -56,7 +57,7 @@ def test_the_next_leader_is_told_the_old_ones_session_is_over(lead: Lead, client
     headers = {"X-Ha-Session-Id": second.leadership.session_id, "X-Ha-Epoch": "2"}
     for asked, address in ((headers, before.endpoints["jobmaster"]), ({}, before.endpoints["jobmaster"])):
         host, _, port = address.partition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=10)
+        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
         connection.request("POST", "/", headers=asked)
         response = connection.getresponse()
         assert (response.status, response.headers["X-Ha-Verdict"]) == (421, "not-leading")
@@ -196,7 +197,7 @@ def test_a_prefix_is_put_before_the_path(lead: Lead, client: Client, job: str) -
 def test_without_headers_a_request_is_rejected_with_the_present_leader(lead: Lead, client: Client, job: str) -> None:
     master = lead()
     host, _, port = client.leader(job).endpoints["jobmaster"].partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
     connection.request("POST", "/")
     response = connection.getresponse()
     said = response.read().decode()
@@ -229,7 +230,7 @@ def test_a_trickle_of_bytes_ends_at_the_deadline(lead: Lead, client: Client, job
                 Caller(client, job).http("GET", "/", timeout=1.5)
         finally:
             stop.set()
-            thread.join(10)
+            thread.join(PATIENCE_S)
 
 
 def test_a_name_that_nobody_knows_is_not_executed() -> None:

@@ -14,9 +14,9 @@ import ha
 from ha.client import Client
 from ha.jobmaster import Caller, CallRefused, CallUnknown, Security, serve, serving
 from leader.lookup.answers import Answer
+from tests.patience import PATIENCE_S
 from tests.unit.ha.certificates import Pair, make_certificate
 from tests.unit.ha.jobmaster.serving import Master
-from tests.unit.ha.waiting import PATIENCE
 
 READ, OPERATE = "a-token-that-reads", "a-token-that-operates"
 
@@ -25,7 +25,7 @@ Serving = Callable[..., Master]
 
 @pytest.fixture
 def leadership(root: str, job: str) -> Iterator[ha.Leadership]:
-    with ha.lead(job, timeout=20.0, files=root, zookeeper="") as led:
+    with ha.lead(job, timeout=PATIENCE_S, files=root, zookeeper="") as led:
         yield led
 
 
@@ -93,9 +93,9 @@ def test_callers_differ_by_token(secured: Master, client: Client, job: str, pair
     assert reads.http("GET", "/").status == 201
     assert operates.http("POST", "/", b"x").status == 201
     with pytest.raises(CallRefused, match="needs a token of the role operate"):
-        reads.http("POST", "/", b"y", timeout=PATIENCE)
+        reads.http("POST", "/", b"y", timeout=PATIENCE_S)
     with pytest.raises(CallRefused, match="Send a token"):
-        calling(client, job, pairs[0]).http("GET", "/", timeout=PATIENCE)
+        calling(client, job, pairs[0]).http("GET", "/", timeout=PATIENCE_S)
     assert secured.executed == [("/", b""), ("/", b"x")]
 
 
@@ -177,7 +177,7 @@ def test_a_long_body_is_refused(start: Serving, client: Client, job: str, monkey
     master = start()
     assert Caller(client, job).http("POST", "/", b"0123456789").status == 201
     with pytest.raises(CallRefused, match="A request may have 10 bytes"):
-        Caller(client, job).http("POST", "/", b"0123456789a", timeout=PATIENCE)
+        Caller(client, job).http("POST", "/", b"0123456789a", timeout=PATIENCE_S)
     assert len(master.executed) == 1
 
 

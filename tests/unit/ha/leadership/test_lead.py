@@ -16,8 +16,9 @@ from leader.layout.names import LeaderDirectory, newest
 from store.clock import now
 from store.errors import DeadlineExceeded, NotWritable
 from store.local import LocalFiles
-from tests.unit.ha.programs import QUICK, Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.patience import PATIENCE_S
+from tests.unit.ha.programs import SHORT_LEASES, Workplace
+from tests.unit.ha.waiting import wait_until
 
 
 def record(jobs: Path, job: str = "orders") -> tuple[LeaderDirectory, Record]:
@@ -28,7 +29,7 @@ def record(jobs: Path, job: str = "orders") -> tuple[LeaderDirectory, Record]:
 
 
 def test_a_block_that_leads(quick: Path) -> None:
-    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE) as leadership:
+    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE_S) as leadership:
         assert leadership.is_leader()
         directory, found = record(quick)
         assert (leadership.epoch, leadership.session_id) == (directory.epoch, directory.session_id)
@@ -36,7 +37,7 @@ def test_a_block_that_leads(quick: Path) -> None:
         assert found.lease is not None
         assert found.lease.owner == leadership.session_id
         with ha.connect() as client:
-            answer = client.leader("orders", PATIENCE)
+            answer = client.leader("orders", PATIENCE_S)
         assert (answer.session_id, dict(answer.endpoints)) == (leadership.session_id, {"rest": "a:1"})
     assert not leadership.is_leader()
     assert record(quick)[1].released
@@ -46,7 +47,7 @@ def test_a_block_that_leads(quick: Path) -> None:
 def test_a_failure_is_kept_although_the_store_was_away_when_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a NameNode dies: queries fail just then."""
     monkeypatch.setattr("ha.leadership.leadership.KEEP_PAUSES_S", (0.0, 0.0))
-    with ha.lead("orders", timeout=PATIENCE) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         add, away = leadership.exceptions.add, [DeadlineExceeded("no answer"), NotWritable("standby")]
 
         def keep(kind: str, message: str, **others: str) -> None:
@@ -66,7 +67,7 @@ def test_a_failure_is_kept_although_the_store_was_away_when_it_came(monkeypatch:
 def test_each_block_has_an_epoch_and_a_session_of_its_own(quick: Path) -> None:
     seen = []
     for _ in range(3):
-        with ha.lead("orders", timeout=PATIENCE) as leadership:
+        with ha.lead("orders", timeout=PATIENCE_S) as leadership:
             seen.append((leadership.epoch, leadership.session_id))
     assert [epoch for epoch, _ in seen] == [1, 2, 3]
     assert len({session_id for _, session_id in seen}) == 3
@@ -74,7 +75,7 @@ def test_each_block_has_an_epoch_and_a_session_of_its_own(quick: Path) -> None:
 
 
 def test_paths_lie_below_the_leader_directory(quick: Path) -> None:
-    with ha.lead("orders", timeout=PATIENCE) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         directory, _ = record(quick)
         assert leadership.path("spark/daily") == f"{quick.as_uri()}/orders/{directory.name}/spark/daily"
         for bad in ("", "/", "/etc", "..", "a/../b", "a//b", "a/", "./a"):
@@ -83,7 +84,7 @@ def test_paths_lie_below_the_leader_directory(quick: Path) -> None:
 
 
 def test_confirm_publishes_other_endpoints(quick: Path) -> None:
-    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE) as leadership:
+    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE_S) as leadership:
         leadership.confirm({"rest": "a:2", "ui": "a:3"})
         directory, found = record(quick)
         published = found.published("orders", directory)
@@ -97,20 +98,20 @@ def test_confirm_publishes_other_endpoints(quick: Path) -> None:
 
 
 def test_confirming_the_present_endpoints_again_returns(quick: Path) -> None:
-    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE) as leadership:
+    with ha.lead("orders", {"rest": "a:1"}, timeout=PATIENCE_S) as leadership:
         started = now()
         leadership.confirm({"rest": "a:1"})
-        assert now() - started < PATIENCE / 2
+        assert now() - started < PATIENCE_S / 2
         assert leadership.is_leader()
     assert quick.exists()
 
 
 def test_after_the_block_nothing_can_be_confirmed_or_written(quick: Path) -> None:
-    with ha.lead("orders", timeout=PATIENCE) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         assert leadership.checkpoints.next() == 1
     with pytest.raises(NotLeader):
         leadership.confirm({"rest": "zombie:1"})
-    with ha.lead("orders", timeout=PATIENCE) as successor:
+    with ha.lead("orders", timeout=PATIENCE_S) as successor:
         assert successor.checkpoints.next() == 2
         zombie = LocalFiles(quick)
         assert leadership.directory not in successor.directory
@@ -119,13 +120,13 @@ def test_after_the_block_nothing_can_be_confirmed_or_written(quick: Path) -> Non
 
 
 def test_the_jobs_own_data_are_the_leaders_and_its_successors(quick: Path) -> None:
-    with ha.lead("orders", timeout=PATIENCE) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         leadership.status.change(ha.Status.CREATED, ha.Status.RUNNING)
         assert leadership.graph.put(b"plan") == 1
         leadership.blobs.put("model", b"x")
         leadership.results.put("run-1", ha.Status.FINISHED)
         leadership.status.change(ha.Status.RUNNING, ha.Status.FINISHED)
-    with ha.lead("orders", timeout=PATIENCE) as successor:
+    with ha.lead("orders", timeout=PATIENCE_S) as successor:
         assert successor.graph.load() == VersionedBlob(1, b"plan")
         assert (successor.blobs.versions(), successor.results.dirty()) == ({"model": 1}, ["run-1"])
         successor.cleanup.clean()
@@ -136,7 +137,7 @@ def test_the_jobs_own_data_are_the_leaders_and_its_successors(quick: Path) -> No
 
 
 def test_a_zombies_checkpoints_are_fenced(quick: Path) -> None:
-    with ha.lead("orders", timeout=PATIENCE) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         before = f"orders/{leadership.epoch:010d}-{leadership.session_id}"
         LocalFiles(quick).rename(before, f"orders/{LeaderDirectory(7, leadership.session_id).name}")
         with pytest.raises(Fenced):
@@ -149,7 +150,7 @@ def test_a_zombies_checkpoints_are_fenced(quick: Path) -> None:
 
 def test_on_revoked_is_called_last_one_first_and_at_once_if_it_is_too_late(quick: Path) -> None:
     called: list[str] = []
-    with ha.lead("orders", timeout=PATIENCE) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         leadership.on_revoked(lambda: called.append("first"))
         leadership.on_revoked(lambda: called.remove("what is not there"))
         leadership.on_revoked(lambda: called.append("leads" if leadership.is_leader() else "last"))
@@ -160,10 +161,10 @@ def test_on_revoked_is_called_last_one_first_and_at_once_if_it_is_too_late(quick
 
 
 def test_resigning_frees_the_job_for_another(quick: Path) -> None:
-    with ha.lead("orders", timeout=PATIENCE, contender="a") as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S, contender="a") as leadership:
         leadership.resign()
         assert not leadership.is_leader()
-        with ha.lead("orders", timeout=PATIENCE, contender="b") as successor:
+        with ha.lead("orders", timeout=PATIENCE_S, contender="b") as successor:
             assert successor.epoch == 2
             assert not leadership.is_leader()
         leadership.resign()
@@ -171,17 +172,17 @@ def test_resigning_frees_the_job_for_another(quick: Path) -> None:
 
 
 def test_an_exception_in_the_block_gives_the_lease_back_and_goes_on(quick: Path) -> None:
-    with pytest.raises(ZeroDivisionError), ha.lead("orders", timeout=PATIENCE):
+    with pytest.raises(ZeroDivisionError), ha.lead("orders", timeout=PATIENCE_S):
         _ = 1 / 0
     assert record(quick)[1].released
 
 
 def test_a_grant_that_does_not_come_in_time(quick: Path) -> None:
-    with ha.lead("orders", timeout=PATIENCE, contender="a") as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S, contender="a") as leadership:
         with pytest.raises(NotLeader, match=r"Job 'orders' was not granted to b in 0.3 s"):
             ha.lead("orders", timeout=0.3, contender="b").__enter__()
         assert leadership.is_leader()
-    with ha.lead("orders", timeout=PATIENCE) as leadership:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
         assert leadership.epoch == 2, "the one that gave up contends no more"
     assert quick.exists()
 
@@ -205,7 +206,7 @@ def test_bad_endpoints_and_settings_are_told_before_anything_is_touched(quick: P
 
 def test_no_thread_is_left_behind(quick: Path) -> None:
     before = set(threading.enumerate())
-    with ha.lead("orders", timeout=PATIENCE):
+    with ha.lead("orders", timeout=PATIENCE_S):
         pass
 
     def left() -> list[str]:
@@ -221,10 +222,10 @@ def test_a_publication_after_the_end_is_not_mirrored(quick: Path, monkeypatch: p
     with ha.lead("orders") as leadership:
         monkeypatch.setattr(leadership._mirror, "want", copied.append)
         assert leadership.checkpoints.next() == 1
-        leadership._runtime.ask(lambda: None, PATIENCE)
+        leadership._runtime.ask(lambda: None, PATIENCE_S)
         leadership.end()
         assert leadership.checkpoints.next() == 2
-        leadership._runtime.ask(lambda: None, PATIENCE)
+        leadership._runtime.ask(lambda: None, PATIENCE_S)
         assert [data is not None for data in copied] == [True, False]
     assert quick.exists()
 
@@ -268,18 +269,22 @@ with ha.lead("orders", {"rest": sys.argv[1]}, contender=sys.argv[1]) as leadersh
 """
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_the_second_process_gets_it_when_the_first_is_killed(workplace: Workplace) -> None:
     first = workplace.start(sys.executable, "-c", LEADS, "a")
     wait_until(lambda: first.output.read_text() == "1\n", what=first.said)
     second = workplace.start(sys.executable, "-c", LEADS, "b")
-    with ha.connect(files=workplace.jobs.as_uri(), **{key: QUICK[f"HA_{key.upper()}"] for key in SMALL}) as client:
-        assert client.leader("orders", PATIENCE).endpoints["rest"] == "a"
+    with ha.connect(
+        files=workplace.jobs.as_uri(), **{key: SHORT_LEASES[f"HA_{key.upper()}"] for key in SMALL}
+    ) as client:
+        assert client.leader("orders", PATIENCE_S).endpoints["rest"] == "a"
         first.send(signal.SIGKILL)
         first.wait()
         killed = now()
         wait_until(lambda: second.output.read_text() == "2\n", what=second.said)
-        assert now() - killed <= float(QUICK["HA_SHORT_TTL"]) + 1 + NOISE
-        assert dict(client.leader("orders", PATIENCE).endpoints) == {"rest": "b"}
+        assert now() - killed <= float(SHORT_LEASES["HA_SHORT_TTL"]) + 1 + NOISE
+        assert dict(client.leader("orders", PATIENCE_S).endpoints) == {"rest": "b"}
         second.send(signal.SIGTERM)
         assert second.wait() == 0
         with pytest.raises(NoLeader):

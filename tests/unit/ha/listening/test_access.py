@@ -19,9 +19,9 @@ from ha.config.server_access import access_of
 from ha.config.settings import Settings
 from ha.listening import tokens
 from leader.errors import InvalidSettings
+from tests.patience import PATIENCE_S
 from tests.unit.ha.certificates import Pair, make_certificate
 from tests.unit.ha.programs import Workplace
-from tests.unit.ha.waiting import PATIENCE
 
 READ, OPERATE = "a-token-that-reads", "a-token-that-operates"
 
@@ -30,9 +30,9 @@ def get(port: int, path: str, token: str = "", tls: ssl.SSLContext | None = None
     """Ask; returns the status."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     connection = (
-        http.client.HTTPSConnection("localhost", port, timeout=PATIENCE, context=tls)
+        http.client.HTTPSConnection("localhost", port, timeout=PATIENCE_S, context=tls)
         if tls
-        else http.client.HTTPConnection("localhost", port, timeout=PATIENCE)
+        else http.client.HTTPConnection("localhost", port, timeout=PATIENCE_S)
     )
     try:
         connection.request("GET", path, headers=headers)
@@ -274,7 +274,7 @@ def test_half_a_handshake_ends_in_a_flood(serve: Any, pairs: list[Pair], monkeyp
     monkeypatch.setattr("ha.listening.server.most_connections", lambda: 2)
     one = pairs[0]
     served = serve(http_certificate=one.certificate, http_key=one.key)
-    silent = [socket.create_connection(("localhost", served.port), PATIENCE) for _ in range(10)]
+    silent = [socket.create_connection(("localhost", served.port), PATIENCE_S) for _ in range(10)]
     assert served.get("/livez", tls=trusting(one)) == 200
     assert silent[0].recv(1) == b""
     for each in silent:

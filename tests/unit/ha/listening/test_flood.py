@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pytest
-
 import ha
 from ha.jobmaster import Caller
 from leader.layout.contact import GREETING_BYTES, greeted_by
 from tests.limits import killed
+from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import HA, Program, Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 LIMIT = 1024
 """The usual `ulimit -n`."""
@@ -114,7 +113,7 @@ def lease_of(workplace: Workplace, job: str) -> tuple[str, int]:
 
 def asked(port: int) -> int:
     """Look up the leader over HTTP; returns its epoch."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("GET", "/api/v1/jobs/orders/leader")
     answer = connection.getresponse()
     said = json.loads(answer.read())
@@ -123,7 +122,6 @@ def asked(port: int) -> int:
     return int(said["leader"]["epoch"])
 
 
-@pytest.mark.timeout(120)
 def test_a_flood_on_every_port_moves_no_leader_and_fails_no_lookup(workplace: Workplace) -> None:
     """With 5,000 connections to each port. The attackers come from the address of those who ask."""
     driver = workplace.start(*limited(LIMIT), sys.executable, "-c", DRIVER)
@@ -143,8 +141,8 @@ def test_a_flood_on_every_port_moves_no_leader_and_fails_no_lookup(workplace: Wo
         # More than one short ttl: both leases are renewed.
         while any(lease_of(workplace, job)[1] < before[job][1] + 5 for job in before):
             assert asked(api) == 1
-            assert Caller(client, "called").http("POST", "/", timeout=PATIENCE).body == b"done"
-            with socket.create_connection(("127.0.0.1", liveness), PATIENCE) as standby:
+            assert Caller(client, "called").http("POST", "/", timeout=PATIENCE_S).body == b"done"
+            with socket.create_connection(("127.0.0.1", liveness), PATIENCE_S) as standby:
                 assert greeted_by(standby.recv(GREETING_BYTES, socket.MSG_WAITALL)) is not None
             rounds += 1
         assert {job: lease_of(workplace, job)[0] for job in before} == {job: before[job][0] for job in before}

@@ -18,7 +18,7 @@ from ha.listening.access import Access
 from ha.listening.hosts import HostCheck
 from ha.listening.server import HttpServer
 from store.spare import SPARE
-from tests.unit.ha.waiting import PATIENCE
+from tests.patience import PATIENCE_S
 
 Serve = Callable[..., HttpServer]
 
@@ -61,7 +61,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, unthrottled: None) -> Iterator[Serve]
 
 def connect(to: HttpServer, said: bytes = b"") -> socket.socket:
     host, _, port = to.address.rpartition(":")
-    connection = socket.create_connection((host, int(port)), PATIENCE)
+    connection = socket.create_connection((host, int(port)), PATIENCE_S)
     connection.sendall(said)
     return connection
 
@@ -99,7 +99,7 @@ def test_a_request_that_trickles_has_no_longer(serve: Serve, monkeypatch: pytest
     with connect(serve(), b"GET / HTTP/1.1\r\nA: ") as connection:
         connection.settimeout(0.01)
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):
-            for _ in range(int(PATIENCE / 0.01)):
+            for _ in range(int(PATIENCE_S / 0.01)):
                 connection.sendall(b"a")
                 with contextlib.suppress(TimeoutError):
                     assert connection.recv(1) == b""
@@ -159,7 +159,7 @@ def test_an_answer_that_nobody_reads_is_given_up(serve: Serve, monkeypatch: pyte
         given_up.set()
 
     with connect(serve(app=floods), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"):
-        assert given_up.wait(PATIENCE)
+        assert given_up.wait(PATIENCE_S)
 
 
 def test_many_silent_connections_do_not_keep_others_out(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
@@ -186,7 +186,7 @@ def test_a_request_that_is_handled_is_not_pushed_out(serve: Serve) -> None:
 
     made = serve(2, waits)
     with connect(made, b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n") as waiting:
-        loop = loops.get(timeout=PATIENCE)
+        loop = loops.get(timeout=PATIENCE_S)
         for _ in range(10):
             with connect(made) as other:
                 ask(other)
@@ -222,7 +222,7 @@ def test_a_foreign_host_is_not_answered(serve: Serve) -> None:
     host, _, port = serve(app=HostCheck(application, [])).address.rpartition(":")
     statuses = []
     for name in ("localhost", "evil.org"):
-        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
+        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
         connection.request("GET", "/", headers={"Host": name})
         answer = connection.getresponse()
         said = answer.read()

@@ -66,7 +66,7 @@ def test_a_leadership_from_its_grant_to_its_end(contending: Callable[[str], Cont
     first.contend()
     first.wait(GrantNotice)
     assert first.value("ha_is_leader", **JOB) == 1
-    assert 0 < first.value("ha_belief_remaining_seconds", **JOB) <= 2, "not more than its short_ttl"
+    assert 0 < first.value("ha_belief_remaining_seconds", **JOB) <= 10, "not more than its short_ttl"
     assert first.value("ha_epoch", **JOB) == 1
     assert first.value("ha_grants_total", **JOB, reason="released") == 1
     assert first.value("ha_takeover_seconds_count", reason="released") == 1

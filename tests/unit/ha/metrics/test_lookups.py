@@ -17,9 +17,10 @@ from leader.errors import InvalidName, InvalidSettings, NoLeader, Unreachable
 from leader.lookup.reader import Reader
 from store.errors import NotSent
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
 from tests.unit.ha.led import Led, session
 from tests.unit.ha.metrics.exposition import Exposition
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 LOOKUPS = "ha_lookups_total"
 
@@ -145,12 +146,12 @@ def test_lookups_from_many_threads_are_all_counted(led: Led, client: Client, reg
     led.claim("orders", "a:1")
     client.leader("orders")
     threads = [
-        threading.Thread(target=lambda: [client.leader("orders", PATIENCE) for _ in range(25)]) for _ in range(4)
+        threading.Thread(target=lambda: [client.leader("orders", PATIENCE_S) for _ in range(25)]) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(PATIENCE_S)
     assert counted(registry, "hdfs", "answered") == 101
 
 

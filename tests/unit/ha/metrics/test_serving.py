@@ -13,11 +13,12 @@ from ha.agent.standalone import StandaloneAgent, agent_of
 from ha.config.sources import load
 from ha.metrics.contending import LeadershipStatus
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
 from tests.unit.ha.led import Led
 from tests.unit.ha.metrics.complete import LEADS
 from tests.unit.ha.metrics.exposition import Exposition
 from tests.unit.ha.programs import Program, Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 JOB = {"job_name": "orders"}
 
@@ -119,7 +120,7 @@ def test_the_agent_that_writes_says_so(quick: Path, tmp_path: Path) -> None:
 def scraped(program: Program) -> list[str]:
     program.until_said("The HTTP API answers at http://")
     address = program.said.partition("answers at http://")[2].split()[0].rstrip(".")
-    connection = http.client.HTTPConnection(address, timeout=PATIENCE)
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     connection.request("GET", "/metrics")
     answer = connection.getresponse()
     assert answer.status == 200

@@ -22,8 +22,9 @@ from store.local import LocalFiles
 from store.open import open_files
 from store.pool import Call, Pool
 from store.zookeeper import Get
+from tests.patience import PATIENCE_S
 from tests.unit.ha.metrics.exposition import Exposition
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 CALLS = "ha_store_call_seconds"
 
@@ -53,7 +54,7 @@ class Hanging:
         listing = LocalFiles.list
 
         def hang(files: LocalFiles, path: str) -> list[Entry]:
-            assert self.go_on.wait(PATIENCE)
+            assert self.go_on.wait(PATIENCE_S)
             return listing(files, path)
 
         monkeypatch.setattr(LocalFiles, "list", hang)
@@ -71,14 +72,14 @@ def counted(registry: CollectorRegistry, operation: str, outcome: str, store: st
 
 
 def test_a_call_to_the_files_is_timed_by_operation_and_outcome(registry: CollectorRegistry, stores: Stores) -> None:
-    stores.files.call("ListJob", lambda files: files.list(""), PATIENCE)
+    stores.files.call("ListJob", lambda files: files.list(""), PATIENCE_S)
     with pytest.raises(NotFound):
-        stores.files.call("ListJob", lambda files: files.list("nothing"), PATIENCE)
+        stores.files.call("ListJob", lambda files: files.list("nothing"), PATIENCE_S)
     assert counted(registry, "list_job", "done") == 1
     assert counted(registry, "list_job", "refused") == 1
     assert counted(registry, "list_job", "unknown") == 0
     spent = Exposition(registry).value(f"{CALLS}_sum", store="files", operation="list_job", outcome="done")
-    assert 0 < spent < PATIENCE
+    assert 0 < spent < PATIENCE_S
 
 
 def test_a_call_becomes_unknown_stuck_and_late(registry: CollectorRegistry, stores: Stores, hanging: Hanging) -> None:
@@ -143,7 +144,7 @@ def test_every_call_is_counted_whoever_opened_the_store(
         assert leadership.publish(staged.as_uri(), (quick.parent / "published").as_uri())
         leadership.checkpoints.completed("daily", 1)
     with open_files(quick.parent.as_uri()) as files:
-        files.call("mine", lambda driver: driver.list(""), PATIENCE)
+        files.call("mine", lambda driver: driver.list(""), PATIENCE_S)
     assert {"output", "mine", "rename", "list_job"} <= set(sent)
 
     def counts() -> Counter[str]:
@@ -161,13 +162,13 @@ def test_every_call_is_counted_whoever_opened_the_store(
 def test_a_forked_child_counts_nothing(registry: CollectorRegistry, metrics: StoreMetrics, tmp_path: Path) -> None:
     """The child never asks for a lock of a metric, which a thread of the parent may have held at the fork."""
     with BoundedFiles(lambda: LocalFiles(tmp_path)) as files:
-        files.call("ListJob", lambda driver: driver.list(""), PATIENCE)
+        files.call("ListJob", lambda driver: driver.list(""), PATIENCE_S)
         child_lock = metrics._children["files", "ListJob", "done"]._sum._lock
         with child_lock:
             child = os.fork()
             if child == 0:
                 try:
-                    files.call("ListJob", lambda driver: driver.list(""), PATIENCE)
+                    files.call("ListJob", lambda driver: driver.list(""), PATIENCE_S)
                     metrics.requests_sent("list", 1)
                     os._exit(0)
                 finally:

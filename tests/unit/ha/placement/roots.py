@@ -10,8 +10,7 @@ from store.bounded import BoundedFiles
 from store.errors import NotSent
 from store.files import Entry
 from store.local import LocalFiles
-
-LONG = 30.0
+from tests.patience import PATIENCE_S
 
 
 class Root(LocalFiles):
@@ -33,7 +32,7 @@ class Root(LocalFiles):
 
     def _answers(self) -> None:
         if self.hangs is not None:
-            self.hangs.wait(LONG)
+            self.hangs.wait(PATIENCE_S)
         if self.down:
             raise NotSent("The NameNode is away.")
 

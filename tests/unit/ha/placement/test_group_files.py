@@ -20,17 +20,18 @@ from store.clock import now
 from store.errors import AlreadyExists, DeadlineExceeded, Invalid, NotFound, NotSent, StoreError
 from store.local import LocalFiles
 from store.outcome import Outcome
-from tests.unit.ha.placement.roots import LONG, Roots
+from tests.patience import PATIENCE_S
+from tests.unit.ha.placement.roots import Roots
 from tests.unit.ha.waiting import wait_until
 
 JOB = "orders"
 
 
 def create(group: GroupFiles, job: str = JOB) -> None:
-    group.call("create", lambda files: tree.create(files, job), LONG)
+    group.call("create", lambda files: tree.create(files, job), PATIENCE_S)
 
 
-def find(group: GroupFiles, job: str = JOB, timeout: float = LONG) -> str:
+def find(group: GroupFiles, job: str = JOB, timeout: float = PATIENCE_S) -> str:
     leader = group.call("find", lambda files: tree.find(files, job), timeout)
     return group.at(f"{job}/{leader.name}").removesuffix(f"/{job}/{leader.name}")
 
@@ -95,7 +96,7 @@ def test_a_decision_that_was_written_meanwhile_counts(roots: Roots) -> None:
 def test_a_choice_that_took_too_long_counts_at_the_next_try(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a NameNode whose web server does not answer: asking it takes longer than a call of the election may."""
     away, late = roots.others(JOB)[0], list[str]()
-    monkeypatch.setattr(group_files, "now", lambda: now() + 2 * LONG * len(late))
+    monkeypatch.setattr(group_files, "now", lambda: now() + 2 * PATIENCE_S * len(late))
 
     def slow(_: object, job: str) -> str:
         late.append(job)
@@ -155,9 +156,9 @@ def test_on_its_way_a_job_is_not_created_anew(roots: Roots) -> None:
     create(group)
     home.rename(f"{JOB}/{tree.find(home, JOB).name}", ".fenced")
     for each in (group, roots.group()):
-        assert each.call("list", lambda files: files.list(JOB), LONG) == []
+        assert each.call("list", lambda files: files.list(JOB), PATIENCE_S) == []
         with pytest.raises(NotFound, match="holds no leader directory"):
-            each.call("find", lambda files: tree.find(files, JOB), LONG)
+            each.call("find", lambda files: tree.find(files, JOB), PATIENCE_S)
         with pytest.raises(AlreadyExists):
             create(each)
 
@@ -201,12 +202,12 @@ def test_a_root_that_is_away_hides_its_jobs_and_no_others(roots: Roots, caplog: 
         else:
             assert find(group, job) == roots.home(job)
     with caplog.at_level(logging.WARNING):
-        assert JobAdmin(group, None, LONG).jobs() == sorted(set(jobs) - set(theirs))
+        assert JobAdmin(group, None, PATIENCE_S).jobs() == sorted(set(jobs) - set(theirs))
     assert f"{gone} does not answer" in caplog.text
     for each in roots.drivers.values():
         each.down = True
     with pytest.raises(NotSent):
-        JobAdmin(group, None, LONG).jobs()
+        JobAdmin(group, None, PATIENCE_S).jobs()
 
 
 def test_a_job_is_not_created_while_a_root_is_away_where_it_may_exist(roots: Roots) -> None:
@@ -217,7 +218,7 @@ def test_a_job_is_not_created_while_a_root_is_away_where_it_may_exist(roots: Roo
 
 
 def test_a_job_is_missing_only_if_every_root_says_so(roots: Roots) -> None:
-    admin = JobAdmin(roots.group(), None, LONG)
+    admin = JobAdmin(roots.group(), None, PATIENCE_S)
     with pytest.raises(NoLeader, match="There is no job 'orders'"):
         admin.directory(JOB)
     roots.drivers[roots.others(JOB)[0]].down = True
@@ -236,7 +237,7 @@ def test_a_root_that_hangs_takes_no_threads_of_others(roots: Roots) -> None:
     with pytest.raises(DeadlineExceeded):
         group.call("look", lambda files: files.list("job-0/x"), 0.01)
     for _ in range(40):
-        group.submit("look", lambda files: files.list("job-0/x"), LONG, lambda _: None)
+        group.submit("look", lambda files: files.list("job-0/x"), PATIENCE_S, lambda _: None)
     assert find(group, other) == roots.home(other)
 
 
@@ -256,8 +257,8 @@ def test_a_root_that_hangs_is_refused_once_its_calls_have_their_share_of_the_thr
     wait_until(lambda: len(home.lists) == asked, what="the first call is in it")
     refused: queue.SimpleQueue[Outcome[object]] = queue.SimpleQueue()
     for _ in range(3):  # the first one, which was given up, has come back from the group
-        group.submit("look", lambda files: files.list(f"{JOB}/x"), LONG, refused.put)
-    outcome = refused.get(timeout=LONG)
+        group.submit("look", lambda files: files.list(f"{JOB}/x"), PATIENCE_S, refused.put)
+    outcome = refused.get(timeout=PATIENCE_S)
     assert isinstance(outcome.error, NotSent)
     assert "hangs: " in str(outcome.error)
     wait_until(lambda: len(home.lists) == asked + 2, what="two calls are in it")
@@ -268,8 +269,8 @@ def test_a_root_that_answers_is_not_refused_however_many_calls_there_are(roots: 
     create(group)
     outcomes: queue.SimpleQueue[Outcome[object]] = queue.SimpleQueue()
     for _ in range(40):
-        group.submit("look", lambda files: files.list(JOB), LONG, outcomes.put)
-    assert all(outcomes.get(timeout=LONG).done for _ in range(40))
+        group.submit("look", lambda files: files.list(JOB), PATIENCE_S, outcomes.put)
+    assert all(outcomes.get(timeout=PATIENCE_S).done for _ in range(40))
 
 
 class Recorded(BoundedFiles):
@@ -303,7 +304,7 @@ def test_on_its_way_a_directory_that_a_driver_has_made_once_more_is_not_shown(ro
     leader = tree.find(driver, JOB).name
     driver.rename(f"{JOB}/{leader}", f"{JOB}/{Pointer(1, roots.others(JOB)[0]).name}")
     driver.make_directory(f"{JOB}/{leader}")
-    listed = roots.group().call("list", lambda files: files.list(JOB), LONG)
+    listed = roots.group().call("list", lambda files: files.list(JOB), PATIENCE_S)
     assert [each.name for each in listed] == [Pointer(1, roots.others(JOB)[0]).name]
 
 
@@ -326,7 +327,7 @@ def test_whoever_loses_the_race_for_a_new_job_takes_the_place_of_the_winner(root
         return second
 
     group = roots.group(late)
-    assert group.place_new(JOB, now() + LONG) == winner
+    assert group.place_new(JOB, now() + PATIENCE_S) == winner
     assert group.known(JOB) == winner
 
 
@@ -342,8 +343,8 @@ def test_a_call_that_is_told_later_has_its_own_deadline_at_the_roots(roots: Root
     group = roots.group()
     create(group)
     outcomes: queue.SimpleQueue[Outcome[object]] = queue.SimpleQueue()
-    group.submit("list", lambda files: [each.name for each in files.list(JOB)], LONG, outcomes.put)
-    assert len(outcomes.get(timeout=LONG).result()) == 1  # type: ignore[arg-type]
+    group.submit("list", lambda files: [each.name for each in files.list(JOB)], PATIENCE_S, outcomes.put)
+    assert len(outcomes.get(timeout=PATIENCE_S).result()) == 1  # type: ignore[arg-type]
 
 
 def test_a_pointer_out_of_the_group_is_told(roots: Roots) -> None:
@@ -360,17 +361,17 @@ def test_nothing_is_renamed_from_root_to_root(roots: Roots) -> None:
     create(group)
     create(group, other)
     with pytest.raises(Invalid, match="nothing is renamed from root to root"):
-        group.call("rename", lambda files: files.rename(f"{JOB}/x", f"{other}/x"), LONG)
+        group.call("rename", lambda files: files.rename(f"{JOB}/x", f"{other}/x"), PATIENCE_S)
 
 
 def test_files_of_a_job_are_written_read_and_deleted_where_it_lies(roots: Roots) -> None:
     away = roots.others(JOB)[0]
     group = roots.group(roots.at(away))
     create(group)
-    group.call("write", lambda files: files.write(f"{JOB}/note", b"x"), LONG)
+    group.call("write", lambda files: files.write(f"{JOB}/note", b"x"), PATIENCE_S)
     assert (roots.drivers[away].path / JOB / "note").read_bytes() == b"x"
-    assert group.call("read", lambda files: files.read(f"{JOB}/note", 10), LONG) == b"x"
-    group.call("delete", lambda files: files.delete(f"{JOB}/note"), LONG)
+    assert group.call("read", lambda files: files.read(f"{JOB}/note", 10), PATIENCE_S) == b"x"
+    group.call("delete", lambda files: files.delete(f"{JOB}/note"), PATIENCE_S)
     assert not (roots.drivers[away].path / JOB / "note").exists()
 
 
@@ -379,8 +380,8 @@ def test_what_stands_beside_the_jobs_has_a_place_too(roots: Roots) -> None:
     create(group)
     for each in roots.drivers.values():
         each.make_root()
-    group.call("make", lambda files: files.make_directory(".drained"), LONG)
-    assert group.call("list", lambda files: files.list(".drained"), LONG) == []
+    group.call("make", lambda files: files.make_directory(".drained"), PATIENCE_S)
+    assert group.call("list", lambda files: files.list(".drained"), PATIENCE_S) == []
 
 
 def test_a_root_twice_is_refused(roots: Roots) -> None:

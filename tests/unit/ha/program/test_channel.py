@@ -15,6 +15,7 @@ from ha.program.settle_file import Settle
 from leader.job.request_folder import State
 from leader.layout.names import LeaderDirectory
 from store.clock import now
+from tests.patience import PATIENCE_S
 
 PERL = shutil.which("perl") or ""
 
@@ -27,7 +28,11 @@ REPLACE = (
 
 def perl(script: str, *arguments: Path) -> str:
     ended = subprocess.run(
-        [PERL, "-e", REPLACE + script, *map(str, arguments)], capture_output=True, text=True, check=True, timeout=20
+        [PERL, "-e", REPLACE + script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     return ended.stdout
 

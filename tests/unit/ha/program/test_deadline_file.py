@@ -12,7 +12,7 @@ import pytest
 from ha.program.deadline_file import _RECORD, DeadlineReader, DeadlineWriter, _place
 from store.clock import now
 from tests.limits import killed
-from tests.unit.ha.waiting import PATIENCE
+from tests.patience import PATIENCE_S
 
 NEVER = float("-inf")
 
@@ -116,7 +116,7 @@ def test_another_process_never_reads_a_torn_record(path: Path) -> None:
     with killed(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "ready\n"
-        deadline = now() + PATIENCE
+        deadline = now() + PATIENCE_S
         for count in itertools.count(1):
             writer.write(float(count), count + 1.0)
             if count % 1000 == 0 and (other.poll() is not None or now() > deadline):

@@ -9,6 +9,7 @@ import pytest
 
 from ha.sandbox import Sandbox, SandboxError
 from ha.sandbox.state import Directory, default_directory, new_state
+from tests.patience import PATIENCE_S
 
 
 def test_it_comes_back_as_it_was_saved(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_whoever_waited_while_it_was_wiped_locks_the_new_one(tmp_path: Path) -> 
     with directory.locked():
         waiting.start()
         directory.wipe()
-    waiting.join(10)
+    waiting.join(PATIENCE_S)
     assert guarded == [True]
     assert directory.root.is_dir()
 

@@ -17,6 +17,7 @@ from ha.sidecar.machine import commands as do
 from ha.sidecar.machine import sidecar_events as events
 from ha.sidecar.sidecar import LONGEST_PAUSE_S, RESTING_PAUSE_S, Sidecar
 from leader.layout.names import LeaderDirectory
+from tests.patience import PATIENCE_S
 from tests.unit.ha.led import session
 from tests.unit.ha.sidecar.machine.driven import Driven, driven
 
@@ -124,7 +125,7 @@ def test_an_error_of_the_thread_that_waits_for_the_store_ends_the_sidecar() -> N
     found = queue.SimpleQueue[Exception]()
     InOrder(found.put)(lambda: int("of our own"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="of our own"):
-        Sidecar._take(cast("Sidecar", None), Wake(found.get(timeout=10)))
+        Sidecar._take(cast("Sidecar", None), Wake(found.get(timeout=PATIENCE_S)))
 
 
 def pause(made: Driven) -> float:

@@ -6,6 +6,8 @@ import socket
 import sys
 from typing import Any
 
+import pytest
+
 from tests.unit.ha.noting import NOTES, Notes, run, shown
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
@@ -30,6 +32,7 @@ def failures(workplace: Workplace) -> Any:
     return shown(workplace, "job", "exceptions")
 
 
+@pytest.mark.timed
 def test_a_frozen_driver_is_killed_and_the_next_sidecar_takes_over(workplace: Workplace, notes: Notes) -> None:
     source = BEATS.format(answer="None")
     first = run(workplace, "a", source, **TIMEOUT)
@@ -86,6 +89,7 @@ stay()
 )
 
 
+@pytest.mark.timed
 def test_a_server_that_stops_answering_is_killed_and_the_next_sidecar_takes_over(
     workplace: Workplace, notes: Notes
 ) -> None:
@@ -94,7 +98,7 @@ def test_a_server_that_stops_answering_is_killed_and_the_next_sidecar_takes_over
     source = SERVES.format(port=port)
     probe = (f"--liveness-probe=http:http://127.0.0.1:{port}/", "--liveness-period=2")
     options = (*probe, "--liveness-failure-threshold=2", "--liveness-initial-delay=1")
-    first = run(workplace, "a", source, *options, HA_SHORT_TTL="8", HA_LONG_TTL="30")
+    first = run(workplace, "a", source, *options)
     _, _, pid, _ = notes.until(1, first)
     second = run(workplace, "b", source, *options)
     second.until_said("contending as b")

@@ -2,14 +2,17 @@
 
 import signal
 
+import pytest
+
 from ha.sidecar.machine.ends import WAS_CANCELED
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import STAYS, STUBBORN, UNHURRIED, Notes, run, shown, state
 from tests.unit.ha.programs import Program, Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 
 def ask(workplace: Workplace, verb: str, *options: str) -> Program:
-    return workplace.ha("job", verb, "orders", "--timeout", f"{PATIENCE:g}", *options)
+    return workplace.ha("job", verb, "orders", "--timeout", f"{PATIENCE_S:g}", *options)
 
 
 def test_a_job_is_stopped_and_is_finished(workplace: Workplace, notes: Notes) -> None:
@@ -51,6 +54,8 @@ def test_a_command_is_started_again_in_the_same_epoch_and_once_for_one_id(workpl
     wait_until(lambda: state(workplace)[2] == ["status=RUNNING"], what="it runs")
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_a_cancellation_survives_its_leader(workplace: Workplace, notes: Notes) -> None:
     leader = run(workplace, "a", STUBBORN, HA_STOP_GRACE="300", **UNHURRIED)
     notes.until(1, leader)
@@ -64,6 +69,8 @@ def test_a_cancellation_survives_its_leader(workplace: Workplace, notes: Notes) 
     assert [name for name, *_ in notes.all()] == ["a", "a"], "the command of the second one never ran"
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_the_next_leader_answers_for_the_one_that_died(workplace: Workplace, notes: Notes) -> None:
     leader = run(workplace, "a", STUBBORN, HA_STOP_GRACE="300", **UNHURRIED)
     notes.until(1, leader)

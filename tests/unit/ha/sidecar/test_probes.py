@@ -16,8 +16,9 @@ from leader.errors import InvalidSettings
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import LeaderDirectory
 from store.errors import StoreError
+from tests.patience import PATIENCE_S
 from tests.unit.ha.led import Led, session
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 VARIABLES = {"HA_EPOCH": "7"}
 
@@ -32,10 +33,10 @@ def stores(quick: Path) -> Iterator[Stores]:
 @pytest.fixture
 def directory(quick: Path, stores: Stores) -> FencedDirectory:
     epoch = Led(quick).claim("orders", "a:1")
-    return FencedDirectory(stores.files, "orders", LeaderDirectory(epoch, session(epoch)), PATIENCE)
+    return FencedDirectory(stores.files, "orders", LeaderDirectory(epoch, session(epoch)), PATIENCE_S)
 
 
-def asked(text: str, stores: Stores, directory: FencedDirectory, timeout: float = PATIENCE) -> str:
+def asked(text: str, stores: Stores, directory: FencedDirectory, timeout: float = PATIENCE_S) -> str:
     return probe_of(text, stores)(directory, VARIABLES)(timeout)
 
 

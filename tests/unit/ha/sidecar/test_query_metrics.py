@@ -5,9 +5,10 @@ import urllib.request
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import NOTES, Notes, run
 from tests.unit.ha.programs import Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 REPORTS = (
     NOTES
@@ -42,7 +43,7 @@ def test_a_query_has_its_series(workplace: Workplace, notes: Notes, source: str,
     assert address is not None
 
     def shown() -> str:
-        with urllib.request.urlopen(f"{address[1]}/metrics", timeout=PATIENCE) as answer:  # noqa: S310  # its own API
+        with urllib.request.urlopen(f"{address[1]}/metrics", timeout=PATIENCE_S) as answer:  # noqa: S310  # its own API
             said: str = answer.read().decode()
         return said
 

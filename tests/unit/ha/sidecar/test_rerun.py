@@ -14,6 +14,7 @@ from leader.layout.names import RECORD, LeaderDirectory
 from store.clock import now
 from store.errors import DeadlineExceeded
 from store.open import open_files
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import ENDS, Notes, run, state
 from tests.unit.ha.programs import Workplace
 
@@ -26,10 +27,10 @@ class Job:
 
     def __init__(self, root: Path) -> None:
         self.files = open_files(root.as_uri())
-        self.files.call("test", lambda files: files.make_root(), 5.0)
-        self.files.call("test", lambda files: files.make_directory("orders"), 5.0)
-        self.files.call("test", lambda files: files.make_directory(f"orders/{FIRST.name}"), 5.0)
-        self.files.call("test", lambda files: files.make_directory(f"orders/{FIRST.name}/{RECORD}"), 5.0)
+        self.files.call("test", lambda files: files.make_root(), PATIENCE_S)
+        self.files.call("test", lambda files: files.make_directory("orders"), PATIENCE_S)
+        self.files.call("test", lambda files: files.make_directory(f"orders/{FIRST.name}"), PATIENCE_S)
+        self.files.call("test", lambda files: files.make_directory(f"orders/{FIRST.name}/{RECORD}"), PATIENCE_S)
         self.status = JobStatus(FencedDirectory(self.files, "orders", FIRST, 5.0))
         self.end(Status.FINISHED)
 
@@ -125,11 +126,11 @@ def test_an_end_that_could_not_be_read_is_taken_for_that_of_the_last_run(
 
 def test_a_job_that_has_never_run_begins(tmp_path: Path) -> None:
     job = Job(tmp_path / "jobs")
-    job.files.call("test", lambda files: files.delete("orders", recursive=True), 5.0)
+    job.files.call("test", lambda files: files.delete("orders", recursive=True), PATIENCE_S)
     today = job.sidecar(rerun=True)
     today.look()
     for path in ("orders", f"orders/{FIRST.name}"):
-        job.files.call("test", lambda files, path=path: files.make_directory(path), 5.0)  # type: ignore[misc]
+        job.files.call("test", lambda files, path=path: files.make_directory(path), PATIENCE_S)  # type: ignore[misc]
     assert today.begin(FIRST)
     assert today.finish(FIRST)
     assert not today.begin(FIRST)

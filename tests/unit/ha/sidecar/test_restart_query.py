@@ -2,9 +2,9 @@
 
 import json
 
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import NOTES, STAYS, Notes, run, state
 from tests.unit.ha.programs import Program, Workplace
-from tests.unit.ha.waiting import PATIENCE
 
 KNOWS = (
     NOTES
@@ -27,7 +27,7 @@ RESTARTS = KNOWS + "request_file.answer(path, Answer(wanted.id, State.DONE, 'Sta
 
 
 def ask(workplace: Workplace, *options: str) -> Program:
-    return workplace.ha("job", "restart", "orders", "--timeout", f"{PATIENCE:g}", "--query", "clean", *options)
+    return workplace.ha("job", "restart", "orders", "--timeout", f"{PATIENCE_S:g}", "--query", "clean", *options)
 
 
 def test_the_program_starts_the_query_again_and_goes_on(workplace: Workplace, notes: Notes) -> None:

@@ -10,10 +10,10 @@ from ha.sidecar import savepoint_work
 from ha.sidecar.machine.sidecar_events import SavepointEnded
 from ha.sidecar.savepoint_work import TELL_S, Restore, SavepointWork, _Over, _Work
 from leader.job.request_folder import Request
+from tests.patience import PATIENCE_S
 from tests.unit.ha.spark.checkpoint_tools.conftest import local
 from tests.unit.ha.spark.checkpoint_tools.place import Place
 from tests.unit.ha.spark.savepoints.test_taking import Job, led, with_queries
-from tests.unit.ha.waiting import PATIENCE
 
 __all__ = ["local"]
 
@@ -30,11 +30,11 @@ class Sidecar:
     def take(self, number: int, stopped: bool = False, **arguments: str) -> SavepointEnded:
         request = Request(f"r{number}", "savepoint", 1, "me", arguments)
         self.work.take(number, self.job.leadership.own, request, bool, stopped=stopped)
-        return self.ends.get(timeout=PATIENCE)
+        return self.ends.get(timeout=PATIENCE_S)
 
     def stage(self, number: int, restore: Restore) -> SavepointEnded:
         self.work.stage(number, self.job.leadership.own, restore, bool)
-        return self.ends.get(timeout=PATIENCE)
+        return self.ends.get(timeout=PATIENCE_S)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_savepoint_is_taken_and_started_from_once(sidecar: Sidecar) -> None:
     assert sidecar.stage(5, where) == SavepointEnded(5, known=True)
     assert not sidecar.stage(6, Restore(where.where)).known, "somebody asks for it once more"
     sidecar.work.stage_for(7, sidecar.job.leadership.own, Request("r", "restart", 1, "me", {"from": "none"}), bool)
-    assert "There is no savepoint at" in sidecar.ends.get(timeout=PATIENCE).error
+    assert "There is no savepoint at" in sidecar.ends.get(timeout=PATIENCE_S).error
 
 
 def test_it_says_which_input_lies_elsewhere_unless_it_stays_in_the_job(

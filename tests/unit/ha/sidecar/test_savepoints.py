@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from leader.layout.names import LeaderDirectory
+from tests.patience import PATIENCE_S
 from tests.unit.ha.checkpoints.simulated_spark import HDFS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.noting import NOTES, Notes, run, state
 from tests.unit.ha.programs import Program, Workplace
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 QUERY = (
     NOTES
@@ -52,7 +53,7 @@ def home(workplace: Workplace, job: str = "orders") -> Path:
 
 def ask(workplace: Workplace, verb: str, *options: str) -> Program:
     asks = verb not in ("savepoint list", "savepoint dispose")
-    return workplace.ha(*verb.split(), "orders", *(["--timeout", f"{PATIENCE:g}"] if asks else []), *options)
+    return workplace.ha(*verb.split(), "orders", *(["--timeout", f"{PATIENCE_S:g}"] if asks else []), *options)
 
 
 def asked(workplace: Workplace, verb: str, *options: str) -> str:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import NOTES, Notes, run, state
 from tests.unit.ha.programs import Program, Workplace
-from tests.unit.ha.waiting import PATIENCE
 
 ABLE = (
     NOTES
@@ -23,7 +23,7 @@ SETTLES = ABLE + "os.kill(os.getpid(), signal.SIGKILL)"
 
 
 def ask(workplace: Workplace, verb: str) -> str:
-    asked = workplace.ha("job", verb, "orders", "--timeout", f"{PATIENCE:g}")
+    asked = workplace.ha("job", verb, "orders", "--timeout", f"{PATIENCE_S:g}")
     assert asked.wait() == 0, asked.said
     return asked.output.read_text()
 

@@ -12,10 +12,10 @@ from leader.layout.lease import Mode
 from store.clock import now
 from store.local import LocalFiles
 from tests.unit.ha.noting import ENDS, NOTES, STAYS, STUBBORN, Notes, run, shown, state
-from tests.unit.ha.programs import QUICK, Workplace, alive
+from tests.unit.ha.programs import SHORT_LEASES, Workplace, alive
 from tests.unit.ha.waiting import wait_until
 
-TAKEOVER = float(QUICK["HA_SHORT_TTL"]) + 1
+TAKEOVER = float(SHORT_LEASES["HA_SHORT_TTL"]) + 1
 NOISE = 5.0
 """Seconds that a busy machine may add."""
 
@@ -130,6 +130,8 @@ def test_a_command_that_fails_is_started_again_before_the_leadership_is_given_ba
     assert "revoked" not in program.said.partition("the restart strategy gives up here")[0]
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_a_job_is_restarting_until_its_command_runs_again(workplace: Workplace, notes: Notes) -> None:
     program = run(workplace, "a", ENDS, CODE="3", **LATER)
     program.until_said("is started again in 9999.0 s")
@@ -183,6 +185,8 @@ def test_a_stubborn_command_is_killed_after_the_grace(workplace: Workplace, note
     assert state(workplace)[1].released
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 def test_sigkill_of_the_sidecar_kills_the_command_and_the_standby_takes_over(
     workplace: Workplace, notes: Notes
 ) -> None:
@@ -198,6 +202,8 @@ def test_sigkill_of_the_sidecar_kills_the_command_and_the_standby_takes_over(
     assert now() - killed <= TAKEOVER + NOISE
 
 
+@pytest.mark.timed
+@pytest.mark.usefixtures("short_leases")
 @pytest.mark.parametrize("settings", [{}, {**THRICE, "HA_RESTART_DELAY": "0"}], ids=["", "again"])
 def test_a_frozen_sidecars_command_is_dead_before_the_standby_starts_its_own(
     workplace: Workplace, notes: Notes, settings: dict[str, str]

@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from ha.sandbox.ports import free_ports
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import ENDS, STAYS, Notes, run, state
 from tests.unit.ha.programs import Workplace
 
@@ -21,7 +22,7 @@ def test_the_sidecar_of_an_ended_job_stays_alive_until_a_signal(workplace: Workp
     )
     sidecar.until_said(IT_STAYS)
     assert (state(workplace)[0].epoch, state(workplace)[2]) == (1, [f"status={end}"])
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=PATIENCE_S) as answer:
         assert json.load(answer)["status"] == "ok"
     sidecar.send(signal.SIGTERM)
     assert sidecar.wait() == 128 + signal.SIGTERM

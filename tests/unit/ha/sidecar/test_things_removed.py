@@ -17,11 +17,12 @@ from ha.sidecar.command.guarded_command import GuardedCommand
 from ha.sidecar.command.run import Run
 from ha.sidecar.command.run_directory import RunDirectory
 from leader.layout.names import LeaderDirectory
+from tests.patience import PATIENCE_S
 from tests.unit.ha.led import session
 from tests.unit.ha.noting import STAYS, Notes, run, state
 from tests.unit.ha.programs import Program, Workplace
 from tests.unit.ha.sidecar.test_warm_standby import warm
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 RUNS = "hybrid-ha-run-*"
 
@@ -175,7 +176,7 @@ def test_systemd_leaves_it_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     rules = tmp_path / "rules.conf"
     rules.write_text(f"d {tmp_path / 'tmp'} 1777 - - 1us\n")
     for _ in range(2):
-        subprocess.run([cleaner, "--clean", f"{rules}"], check=True, timeout=30)
+        subprocess.run([cleaner, "--clean", f"{rules}"], check=True, timeout=PATIENCE_S)
     assert not left.exists()
     assert (made.path / "deadline").exists()
     made.close()
@@ -211,7 +212,7 @@ def test_a_dead_sidecar_s_directory_and_what_its_command_left_are_removed_by_the
         # A process that the kernel is still starting shows no environment.
         wait_until(lambda: all(Path(f"/proc/{each.pid}/environ").read_bytes() for each in (escaped, bystander)))
         made = RunDirectory()
-        assert escaped.wait(PATIENCE) == -signal.SIGKILL
+        assert escaped.wait(PATIENCE_S) == -signal.SIGKILL
         assert not dead.exists()
         assert (living.path.exists(), other.exists(), bystander.poll()) == (True, True, None)
         made.close()

@@ -20,6 +20,7 @@ from store.clock import now
 from store.errors import ConnectionLost
 from store.files import Entry
 from store.zookeeper import ZooKeeper
+from tests.patience import PATIENCE_S
 from tests.unit.leader.faulty import Place, hanging, in_threads
 from tests.unit.leader.grants import FIRST, LEASE, QUICK, SECOND, Grants
 from tests.unit.leader.samples import A, B
@@ -129,7 +130,7 @@ def test_the_last_known_answer_is_marked_as_stale_and_only_given_if_asked_for(gr
 
 def test_a_store_that_hangs_costs_no_more_than_the_deadline(grants: Grants, reader: Reader) -> None:
     release = threading.Event()
-    grants.place.faulty.before_list = lambda _: release.wait(60)
+    grants.place.faulty.before_list = lambda _: release.wait(PATIENCE_S)
     started = now()
     try:
         with pytest.raises(Unreachable, match="no answer in time"):
@@ -209,7 +210,7 @@ def watch(grants: Grants, reader: Reader) -> Iterator[Watch]:
     watching = Watch(reader)
     yield watching
     watching.stop.set()
-    watching.thread.join(30)
+    watching.thread.join(PATIENCE_S)
     assert not watching.thread.is_alive()
 
 
@@ -265,7 +266,7 @@ def test_one_of_many_threads_asks_and_all_get_the_answer(grants: Grants, reader:
 
     def until_all_wait(path: str) -> None:
         asked.append(path)
-        all_wait.wait(30)
+        all_wait.wait(PATIENCE_S)
 
     grants.place.faulty.before_list = until_all_wait
     flight = reader._lookup("orders")._flight
@@ -279,7 +280,7 @@ def test_one_of_many_threads_asks_and_all_get_the_answer(grants: Grants, reader:
 
     def release() -> None:
         for _ in range(20):
-            waiting.acquire(timeout=30)
+            waiting.acquire(timeout=PATIENCE_S)
         all_wait.set()
 
     threading.Thread(target=release, daemon=True).start()
@@ -296,7 +297,7 @@ def test_a_thread_asks_itself_after_anothers_question_has_failed(grants: Grants,
     def fail_once(_: str) -> None:
         if not began.is_set():
             began.set()
-            release.wait(30)
+            release.wait(PATIENCE_S)
             raise ConnectionLost("No answer.")
 
     grants.place.faulty.before_list = fail_once
@@ -309,10 +310,10 @@ def test_a_thread_asks_itself_after_anothers_question_has_failed(grants: Grants,
 
     first = threading.Thread(target=ask, daemon=True)
     first.start()
-    assert began.wait(30)
+    assert began.wait(PATIENCE_S)
     threading.Timer(0.0, release.set).start()
     assert reader.leader("orders", 30).epoch == 1
-    first.join(30)
+    first.join(PATIENCE_S)
     assert len(failed) == 1
 
 
@@ -323,13 +324,13 @@ def test_a_thread_waits_for_anothers_question_no_longer_than_its_timeout(grants:
     grants.place.faulty.before_list = hanging(began, release)
     first = threading.Thread(target=lambda: reader.leader("orders", 60), daemon=True)
     first.start()
-    assert began.wait(30)
+    assert began.wait(PATIENCE_S)
     assert reader.leader("orders", 0.1).verified, "HDFS has answered a moment ago, and 0.1 s say nothing about it"
     with pytest.raises(Unreachable, match=r"No store said within 1\.5 s"):
         reader.leader("orders", 1.5)
     assert reader.leader("orders", 0.1, stale=True).stale
     release.set()
-    first.join(30)
+    first.join(PATIENCE_S)
 
 
 def test_missing_jobs_cost_little_memory(grants: Grants, reader: Reader) -> None:

@@ -17,6 +17,7 @@ from leader.lookup.rate_limit import JOB_BURST, JOB_PAUSE_S, LEAST_ASKED
 from leader.lookup.reader import Reader
 from store.clock import now
 from store.errors import ConnectionLost, DeadlineExceeded, NotFound
+from tests.patience import PATIENCE_S
 from tests.unit.leader.faulty import Place, hanging, in_threads
 from tests.unit.leader.grants import FIRST, QUICK, SECOND, Grants, PlayedZooKeeper, written
 from tests.unit.leader.lookup.ticking import Ticking
@@ -181,7 +182,7 @@ def until(stores: Stores, expected: tuple[int, str, Source, bool]) -> float:
         assert now() < end, stores.answer()
         stores.clock.sleep(0.1)
         for _ in range(20):
-            stores.place.files.call("wait for audits", lambda _: None, 30)  # a worker is free again
+            stores.place.files.call("wait for audits", lambda _: None, PATIENCE_S)  # a worker is free again
     return stores.clock.at - began
 
 
@@ -254,7 +255,7 @@ def test_many_threads_and_watches_verify_a_record_once(stores: Stores) -> None:
 
     def until_all_ask(path: str) -> None:
         stores.lists.append(path)
-        all_ask.wait(30)
+        all_ask.wait(PATIENCE_S)
 
     def release() -> None:
         end = now() + 30
@@ -347,11 +348,11 @@ def test_a_lookup_with_little_time_does_not_wait_for_one_with_much(stores: Store
     stores.lead(SECOND, "b:1")
     patient = threading.Thread(target=stores.answer, args=(60.0,), daemon=True)
     patient.start()
-    assert hangs.wait(30)
+    assert hangs.wait(PATIENCE_S)
     stores.clock.sleep(30.0)  # HDFS has not answered lately
     assert stores.answer(1.0) == (2, "b:1", Source.ZOOKEEPER, False)
     ends.set()
-    patient.join(30)
+    patient.join(PATIENCE_S)
 
 
 class FromAnAgent:

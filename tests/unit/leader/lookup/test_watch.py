@@ -15,6 +15,7 @@ from leader.lookup.rate_limit import JOB_BURST, JOB_PAUSE_S
 from leader.lookup.reader import Reader
 from leader.timing import Timing
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.unit.leader.faulty import Place
 from tests.unit.leader.grants import FIRST, LEASE, SECOND, Grants
 from tests.unit.leader.lookup.test_verification import Stores
@@ -78,7 +79,7 @@ def test_what_an_audit_found_is_asked_about_again_though_nothing_changed(place: 
     place.direct.rename(f"{grants.record}/{lease}", f"{grants.record}/{released}")
     end = now() + 30
     for look in looks:
-        place.files.call("wait for audits", lambda _: None, 30)
+        place.files.call("wait for audits", lambda _: None, PATIENCE_S)
         assert now() < end
         if look.answer is None:
             break

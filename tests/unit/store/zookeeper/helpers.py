@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 
 from store.outcome import Outcome
 from store.zookeeper import Connection, Operation, ZooKeeper
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
 T = TypeVar("T")
@@ -24,7 +25,6 @@ CONNECTED, READ_ONLY, SUSPENDED, LOST = (
     Connection.SUSPENDED,
     Connection.LOST,
 )
-PATIENCE_S = 30.0  # for what must happen; what must happen in time is measured
 ASKED_S = 3.0  # session time-out: above the least that the servers here grant, so it is what we get
 
 

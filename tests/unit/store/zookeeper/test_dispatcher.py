@@ -4,7 +4,8 @@ import pytest
 
 from store.clock import now
 from store.zookeeper.dispatcher import Dispatcher
-from tests.unit.store.zookeeper.helpers import PATIENCE_S, Heard
+from tests.patience import PATIENCE_S
+from tests.unit.store.zookeeper.helpers import Heard
 
 
 def test_it_keeps_order_and_goes_on_after_a_failure(

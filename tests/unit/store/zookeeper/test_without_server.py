@@ -11,8 +11,9 @@ from store.clock import now
 from store.zookeeper import Connection, Delete, Exists, Get, Sync, ZooKeeper, driver, handler
 from store.zookeeper.dispatcher import Dispatcher
 from store.zookeeper.security import Security
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
-from tests.unit.store.zookeeper.helpers import ASKED_S, LOST, PATIENCE_S, Heard, submit
+from tests.unit.store.zookeeper.helpers import ASKED_S, LOST, Heard, submit
 
 
 def test_never_started() -> None:

@@ -16,8 +16,9 @@ from ha.sidecar.command import offspring
 from ha.sidecar.command.guard import JVM_ENDED
 from ha.sidecar.command.guarded_command import GuardedCommand
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import alive
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = pytest.mark.programs
 
@@ -284,7 +285,7 @@ def test_without_a_belief_no_command_is_started(tmp_path: Path) -> None:
         sys.executable, "-P", "-m", "ha.sidecar.command.guard", str(tmp_path / "none"), "--", "touch",
         str(tmp_path / "ran"),
     ]  # fmt: skip
-    done = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode != 0
     assert not (tmp_path / "ran").exists()
 
@@ -425,7 +426,7 @@ def test_what_cannot_be_ended_is_named(monkeypatch: pytest.MonkeyPatch, capfd: p
     monkeypatch.setattr(offspring, "END_WITHIN_S", 0.1)
     child = subprocess.Popen([sys.executable, "-c", ""])
     offspring.end_all(lambda: [child.pid])
-    child.wait(PATIENCE)
+    child.wait(PATIENCE_S)
     assert f"cannot be ended, and may still work: {child.pid} 'python" in capfd.readouterr().err
 
 

@@ -14,9 +14,10 @@ import pytest
 from ha.program.deadline_file import DeadlineWriter
 from ha.sidecar.command.guarded_command import Door, GuardedCommand
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import alive
 from tests.unit.ha.sidecar.command.test_guard import POLITE, STAYS, TELL, Children
-from tests.unit.ha.waiting import PATIENCE, wait_until
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = pytest.mark.programs
 
@@ -49,7 +50,7 @@ class Left:
     def connect(self) -> tuple[socket.socket, str, list[int]]:
         """Connect as a successor does; returns the connection, the greeting, and what is handed over."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        connection.settimeout(PATIENCE)
+        connection.settimeout(PATIENCE_S)
         connection.connect(str(self.children.directory / "guard.socket"))
         said, handed, _, _ = socket.recv_fds(connection, 100, 4)
         return connection, said.decode(), list(handed)
@@ -107,7 +108,7 @@ def test_a_command_that_ends_without_a_sidecar_tells_its_code_to_the_successor(l
     connection, _, handed = left.connect()
     with connection:
         os.close(handed[0])
-        assert select.select([connection], [], [], PATIENCE)[0]
+        assert select.select([connection], [], [], PATIENCE_S)[0]
         with pytest.raises(subprocess.TimeoutExpired):  # its lock keeps the directory until the successor has its own
             child._guard.wait(0.3)
         assert connection.recv(2) == b"\x03"

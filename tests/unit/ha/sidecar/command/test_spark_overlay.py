@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ha.sidecar.command.spark_overlay import CLOSING, may_use_spark, spark_environment
+from tests.patience import PATIENCE_S
 
 
 def written(tmp_path: Path, **environment: str) -> tuple[dict[str, str], Path]:
@@ -50,7 +51,7 @@ def test_all_that_the_user_has_is_kept(tmp_path: Path, told: Callable[[Path], di
     assert "spark.sql.streaming.checkpointLocation hdfs://names/ha/orders/0000000001-x/spark" in lines
     for time in range(2):  # a driver may start other JVMs, and the first one counts
         shell = subprocess.Popen(["/bin/bash", "-c", f". {overlay}/spark-env.sh"], stdout=subprocess.PIPE, text=True)
-        assert shell.communicate(timeout=20)[0] == "the user is here\n"
+        assert shell.communicate(timeout=PATIENCE_S)[0] == "the user is here\n"
         first = int(Path(added["HA_SPARK_JVM"]).read_text())
         assert (first == shell.pid) is (time == 0)
 

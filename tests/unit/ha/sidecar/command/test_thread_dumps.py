@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from ha.sidecar.command import thread_dumps
+from tests.patience import PATIENCE_S
 
 
 def test_both_stacks_are_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     def waits(*_: object) -> str:
         both.wait()

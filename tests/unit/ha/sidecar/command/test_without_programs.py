@@ -21,8 +21,8 @@ from leader.errors import InvalidSettings, Unreadable
 from leader.job.programs import Program, ProgramFile, Programs, digest
 from leader.layout.names import LeaderDirectory
 from store.clock import now
+from tests.patience import PATIENCE_S
 from tests.unit.ha.outputs.place import Place
-from tests.unit.ha.waiting import PATIENCE
 
 LONG = 3600.0
 
@@ -40,7 +40,7 @@ class Guard:
 
     def connect(self) -> socket.socket:
         made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        made.settimeout(PATIENCE)
+        made.settimeout(PATIENCE_S)
         made.connect(self.address)
         return made
 
@@ -62,7 +62,7 @@ def test_a_guard_whose_sidecar_is_gone_kills_unless_that_one_led(guard: Guard) -
     os.close(guard.sidecar)
     assert guard.orders.take(granted=False) == KILL
     assert guard.orders.take(granted=True) == b""
-    assert now() + LONG - PATIENCE < guard.orders.until <= now() + LONG
+    assert now() + LONG - PATIENCE_S < guard.orders.until <= now() + LONG
     assert Orders(os.open(os.devnull, os.O_RDONLY)).take(granted=True) == KILL, "nobody can come without a door"
 
 

@@ -10,6 +10,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import folders
 from store.bounded import BoundedFiles
 from store.files import Files
+from tests.patience import PATIENCE_S
 from tests.unit.ha.checkpoints.simulated_spark import lz4
 
 JOB, QUERY = "orders", "daily"
@@ -61,5 +62,5 @@ class Place:
 
     @contextmanager
     def leading(self, job: str = JOB) -> Iterator[Leadership]:
-        with ha.lead(job, timeout=30.0, files=self.jobs, zookeeper="") as leadership:
+        with ha.lead(job, timeout=PATIENCE_S, files=self.jobs, zookeeper="") as leadership:
             yield leadership

@@ -11,6 +11,7 @@ from ha.spark.checkpoint_tools.copying import CopyProgress
 from ha.spark.tools import import_checkpoint
 from leader.errors import Fenced, InvalidName
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound
+from tests.patience import PATIENCE_S
 from tests.unit.ha.spark.checkpoint_tools.place import QUERY, Place, checkpoint
 
 FILES = checkpoint(3)
@@ -204,7 +205,7 @@ with ha.lead("orders", files=sys.argv[1], zookeeper="", short_ttl=2) as leadersh
 @pytest.mark.slow
 def test_a_process_that_is_killed_while_it_copies_leaves_the_rest_to_the_next(near: Place) -> None:
     near.write("elsewhere", FILES)
-    killed = subprocess.run([sys.executable, "-c", KILLED, near.jobs, near.source], timeout=60, check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, near.jobs, near.source], timeout=PATIENCE_S, check=False)
     assert killed.returncode == -signal.SIGKILL
     with near.leading() as leadership:
         assert leadership.epoch == 2

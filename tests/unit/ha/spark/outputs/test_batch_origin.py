@@ -12,6 +12,7 @@ from ha.spark.outputs.row_writer import written_files
 from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles
 from store.local import LocalFiles
+from tests.patience import PATIENCE_S
 from tests.system.spark.batches import Batch as Frame
 from tests.system.spark.batches import Query, Session
 from tests.system.spark.plain_reader import offsets
@@ -23,7 +24,7 @@ class Renames:
         self.files = BoundedFiles(lambda: LocalFiles(root, durable=False), uri=self.root)
 
     def do(self, operation: Any) -> Any:
-        return self.files.call("test", operation, 5.0)
+        return self.files.call("test", operation, PATIENCE_S)
 
     def check(self) -> None:
         """It leads."""

@@ -15,6 +15,7 @@ from py4j import java_gateway
 from ha.hook import entry
 from ha.spark.session import callback_guard
 from ha.spark.session.callback_guard import stranger
+from tests.patience import PATIENCE_S
 from tests.unit.ha.nobody import NOBODY, as_nobody, needs_root
 
 PY4J = Path(java_gateway.__file__).parent
@@ -24,7 +25,7 @@ HOLD = "held = socket.socket(); held.connect(('127.0.0.1', int(sys.argv[1]))); h
 @pytest.fixture
 def server() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(20)
+        server.settimeout(PATIENCE_S)
         yield server
 
 
@@ -47,7 +48,7 @@ def test_another_user_is_one(server: socket.socket) -> None:
     accepted, _ = server.accept()
     with accepted:
         assert stranger(accepted) == f"The user with the number {NOBODY}"
-    holding.join(20)
+    holding.join(PATIENCE_S)
 
 
 @needs_root
@@ -83,7 +84,7 @@ def test_a_program_that_imports_nothing_of_ours_is_guarded(tmp_path: Path, *, pa
     told = "import sys, py4j.clientserver as it; print(sys.users_own, it.PythonServer._create_connection.guarded)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ours, users, path)))}
     command = [sys.executable, "-c", f"{told}; print(it.__file__)"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     said, origin = done.stdout.splitlines()
     assert (said, origin.startswith(f"{path}"), done.stderr) == ("True True", True, "")
 
@@ -95,5 +96,5 @@ def test_it_is_installed_once_however_often() -> None:
         "import py4j.clientserver as it; create = it.PythonServer._create_connection; install(guard.changes())\n"
         "print(create.guarded, create is it.PythonServer._create_connection, create.__closure__[0].cell_contents)"
     )
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert done.stdout.startswith("True True <function PythonServer._create_connection")

@@ -16,6 +16,7 @@ from ha.spark.session import frozen
 from ha.spark.session.frozen import differing, warn_of_frozen
 from store.errors import Unknown
 from tests.limits import joined
+from tests.patience import PATIENCE_S
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.spark.placing import place
@@ -61,7 +62,7 @@ def test_nothing_waits_for_a_store_that_does_not_answer(
     asked = threading.Event()
 
     def hang(_: Leadership, __: str) -> dict[str, str]:
-        assert asked.wait(60.0)
+        assert asked.wait(PATIENCE_S)
         raise Unknown("it does not answer")
 
     monkeypatch.setattr(frozen, "_frozen", hang)

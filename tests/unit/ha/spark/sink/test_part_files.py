@@ -13,6 +13,7 @@ from ha.spark.sink import part_files
 from ha.spark.sink.options import COMPRESSIONS, SinkOptions
 from ha.spark.sink.part_files import PartFiles, escaped, split
 from store.streams import Stream
+from tests.patience import PATIENCE_S
 
 
 def options(kind: str = "parquet", columns: tuple[str, ...] = (), compression: str = "") -> SinkOptions:
@@ -89,7 +90,7 @@ def test_open_files_and_kept_rows_are_bounded(tmp_path: Path, monkeypatch: pytes
 
 
 def test_files_are_closed_together_and_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=60)  # each close waits for the other one
+    both = threading.Barrier(2, timeout=PATIENCE_S)  # each close waits for the other one
     close = Stream.close
 
     def waits(stream: Stream) -> None:

@@ -14,6 +14,7 @@ from ha.program.settle_file import Settle
 from ha.spark.supervision import settling
 from ha.spark.supervision.settling import settle, settle_watch
 from ha.spark.supervision.states import GraphQuery
+from tests.patience import PATIENCE_S
 
 GRAPH = [GraphQuery("writer", [], ["rows"], 0), GraphQuery("reader", ["rows"], [], 0)]
 
@@ -43,7 +44,7 @@ class Query:
 
     def processAllAvailable(self) -> None:  # noqa: N802
         if self.blocks is not None:
-            self.blocks.wait(30)
+            self.blocks.wait(PATIENCE_S)
             raise RuntimeError("It has ended.")
         self.said.append(f"{self.name} has processed all")
 
@@ -119,5 +120,5 @@ def test_a_program_says_that_it_knows_how_and_looks_for_the_file(tmp_path: Path)
     with settle_watch(tmp_path / "settle-1", called.set):
         assert [each.name for each in tmp_path.iterdir()] == ["settle-1.able"]
         (tmp_path / "settle-1").touch()
-        assert called.wait(30)
+        assert called.wait(PATIENCE_S)
     assert [each.name for each in tmp_path.iterdir()] == ["settle-1"]
