@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
+from ha.sandbox.ports import free_ports
 from ha.sidecar.command import class_data as data_of_classes
 from ha.sidecar.command.class_data import ClassData
 from ha.sidecar.command.spark_overlay import spark_environment
-from tests.unit.store.zookeeper.helpers import Server, free_ports
+from tests.unit.store.zookeeper.helpers import Server
 
 Environment = Mapping[str, str]
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import ha
+from ha.sandbox.ports import free_ports
 from tests.patience import PATIENCE_S
 from tests.system.flink_scenarios.conftest import mode, record
 from tests.unit.ha.waiting import wait_until
-from tests.unit.store.zookeeper.helpers import Server, free_ports
+from tests.unit.store.zookeeper.helpers import Server
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ha.sandbox.ports import free_ports
 from store import errors
 from store.zookeeper import Create, Get, Sync
 from tests.patience import PATIENCE_S
@@ -19,7 +20,6 @@ from tests.unit.store.zookeeper.helpers import (
     Heard,
     Server,
     connected,
-    free_ports,
     submit,
 )
 

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from ha.sandbox.certificates import Certificate, key_store, make_authority, sign
+from ha.sandbox.ports import free_ports
 from store import errors
 from store.zookeeper import Children, Connection, Create, Delete, Exists, Get, Operation, Session, Set, Sync, ZooKeeper
 from store.zookeeper.refusals import Reason
 from store.zookeeper.security import Security
 from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
-from tests.unit.store.zookeeper.helpers import ASKED_S, Heard, Server, connected, free_ports
+from tests.unit.store.zookeeper.helpers import ASKED_S, Heard, Server, connected
 
 pytestmark = pytest.mark.zookeeper
 

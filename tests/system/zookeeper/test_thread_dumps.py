@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ha.sandbox.ports import free_ports
 from ha.sidecar.command import thread_dumps
 from tests.unit.ha.waiting import wait_until
-from tests.unit.store.zookeeper.helpers import Server, free_ports
+from tests.unit.store.zookeeper.helpers import Server
 
 pytestmark = pytest.mark.zookeeper
 

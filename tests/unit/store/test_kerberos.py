@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ha.sandbox import realm as realms
+from ha.sandbox.ports import free_ports
 from store import kerberos
 from store.errors import Invalid
 from store.kerberos import KerberosLogin, Life, cache_of_environment, keep_logged_in, read_life
 from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 from tests.unit.store.tickets import cache, ticket
-from tests.unit.store.zookeeper.helpers import free_ports
 
 SAMPLE = cache(ticket(("hdfs", "nn"), 1, 2), ticket(("krbtgt", "HA.LAB"), 1000, 1100), ticket(("hdfs", "nn"), 5, 6))
 

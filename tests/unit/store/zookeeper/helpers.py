@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -97,14 +96,6 @@ class Heard:
         with self._lock:
             assert self._lock.wait_for(lambda: len(self.all) >= count, timeout), self.all
             return list(self.all)
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def submit(zookeeper: ZooKeeper, operation: Operation[T], timeout: float) -> Outcome[T]:
