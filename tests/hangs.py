@@ -103,7 +103,7 @@ def ports(tree: ast.AST) -> Iterator[int]:
 def durations(tree: ast.AST) -> Iterator[int]:
     """Yield asserts that something took less than a time, in tests that are not marked ``timed``.
 
-    Such a test fails on a machine that is busy. Those that are marked are run alone.
+    Such a test fails on a machine that is busy. Those that are marked are run alone. Less than patience is no speed.
     """
     if any("timed" in ast.unparse(each) for each in getattr(tree, "body", ()) if _assigns(each, "pytestmark")):
         return
@@ -126,9 +126,11 @@ def durations(tree: ast.AST) -> Iterator[int]:
 def _is_at_most(compared: ast.Compare, took: set[str]) -> bool:
     sides = [compared.left, *compared.comparators]
     for one, how, other in zip(sides, compared.ops, sides[1:], strict=False):
-        if isinstance(how, ast.Lt | ast.LtE) and _is_duration(one, took):
-            return True
-        if isinstance(how, ast.Gt | ast.GtE) and _is_duration(other, took):
+        if isinstance(how, ast.Gt | ast.GtE):
+            one, other = other, one  # noqa: PLW2901  # the smaller one is first
+        elif not isinstance(how, ast.Lt | ast.LtE):
+            continue
+        if _is_duration(one, took) and "PATIENCE_S" not in ast.unparse(other):
             return True
     return False
 

@@ -27,6 +27,7 @@ RULES: dict[hangs.Rule, dict[str, str]] = {
     hangs.runs: {"tests/system/fuzz/__main__.py": "it fuzzes for as long as it was told to, on the command line"},
     hangs.blocks: {},
     hangs.forks: {},
+    hangs.durations: {},
     hangs.ports: {
         "tests/unit/ha/sidecar/test_probes.py": "it keeps the port, on which nobody listens",
         "tests/unit/store/test_remote_errors.py": "it keeps the port, on which nobody listens",
@@ -45,6 +46,9 @@ WORDS = (
     "Pool",
     "multiprocessing",
     ".bind((",
+    "monotonic",
+    "perf_counter",
+    "now()",
 )
 """What breaks a rule has one of them."""
 
@@ -117,6 +121,7 @@ EXAMPLES: dict[hangs.Rule, tuple[list[str], list[str]]] = {
         [
             "def test_a():\n    assert now() - began > 3",
             "def test_a():\n    assert world.now() - began < 3",
+            "def test_a():\n    assert 0.2 <= now() - began < PATIENCE_S / 2",
             "@pytest.mark.timed\ndef test_a():\n    assert now() - began < 3",
             "pytestmark = [pytest.mark.timed]\ndef test_a():\n    assert now() - began < 3",
             "def wait():\n    while now() - began < 3: ...",

@@ -28,11 +28,11 @@ from ha.spark.checkpoint_tools.copying import folders
 from ha.spark.queries.query_failures import failure
 from store.files import Files
 from store.open import open_files
+from tests.patience import PATIENCE_S
 from tests.system.checkpoints.damage_page import kind
 from tests.system.checkpoints.rescaling import visits
 
 BATCHES = 8
-LIMIT_S = 120.0
 SCHEMA = "key string, value long, at timestamp"
 FAILS, WRONG = "fails", "goes on with other rows"
 GOOD = Verified(-1, Condition.RESTORABLE, 0, 0)
@@ -171,14 +171,14 @@ class Damages:
         if "://" not in self._place:
             return place.as_uri()
         with open_files(f"{self._place}/{place.name}") as files:
-            files.call("make_root", lambda driver: driver.make_root(), LIMIT_S)
+            files.call("make_root", lambda driver: driver.make_root(), PATIENCE_S)
             found = [path for path in sorted(place.rglob("*")) if not path.is_dir()]
             for folder in folders(str(path.relative_to(place)) for path in found):
-                files.call("make", partial(_make, path=folder), LIMIT_S)
+                files.call("make", partial(_make, path=folder), PATIENCE_S)
 
             def put(path: Path) -> None:
                 below, data = str(path.relative_to(place)), path.read_bytes()
-                files.call("write", lambda driver: driver.write(below, data), LIMIT_S)
+                files.call("write", lambda driver: driver.write(below, data), PATIENCE_S)
 
             with ThreadPoolExecutor(16) as crew:
                 list(crew.map(put, found))
@@ -219,7 +219,7 @@ class Damages:
             if self._source.ends:
                 query.processAllAvailable()
                 return found
-            deadline = time.monotonic() + LIMIT_S
+            deadline = time.monotonic() + PATIENCE_S
             while len(found) < batches and time.monotonic() < deadline:
                 if not query.isActive:
                     query.awaitTermination()

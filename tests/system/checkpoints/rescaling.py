@@ -27,12 +27,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 import ha.spark
 from ha.spark.stored.stored_state import QUIET
 from leader.layout.names import REWINDING
+from tests.patience import DRIVER_S
 from tests.system.spark.test_closures import FORMATS, STATE
 
 QUERY = "query"
 SCHEMA = "key string, value long, at timestamp"
 KEYS = 40
-LIMIT_S = 300.0
 
 IN_PLACE = """
 import json, sys
@@ -234,12 +234,12 @@ def kill(process: "subprocess.Popen[bytes]", *, group: bool = True) -> None:
     """Kill -9 a command, and its JVM with it, or have the JVM notice that by itself."""
     with suppress(ProcessLookupError):
         (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
-    process.wait(LIMIT_S)
+    process.wait(DRIVER_S)
 
 
 def reached(process: "subprocess.Popen[bytes]", seen: Callable[[], bool]) -> bool:
     """Wait for something that a command makes; returns whether it has, before it ended."""
-    end = time.monotonic() + LIMIT_S
+    end = time.monotonic() + DRIVER_S
     while time.monotonic() < end:
         if seen():
             return True
@@ -269,7 +269,7 @@ def under_kills(run: Run, kills: int, numbers: list[int], told: Callable[[str], 
                 kill(process, group=bool(counts.kills % 2))
                 counts.kills += 1
                 counts.points[point] = counts.points.get(point, 0) + 1
-            elif process.wait(LIMIT_S):
+            elif process.wait(DRIVER_S):
                 raise RuntimeError((run.home / "rescale.log").read_text(encoding="utf-8")[-3000:])
             else:
                 counts.rescaled += 1

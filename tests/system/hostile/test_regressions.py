@@ -38,7 +38,7 @@ from store.hdfs import _classify
 from store.open import open_files
 from store.zookeeper import Connection, ZooKeeper
 from store.zookeeper.address import parse
-from tests.patience import PATIENCE_S
+from tests.patience import FACTOR, PATIENCE_S
 from tests.system.hostile.properties import web
 from tests.system.hostile.properties.names import OWNER
 from tests.system.hostile.properties.remote import answering
@@ -272,9 +272,9 @@ def test_an_entry_without_a_value_is_no_entry(field: str) -> None:
 
 
 def test_a_message_of_a_megabyte_is_read_in_no_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert hadoop.refusal("IOException", "Source " + " and destination " * 60_000) is None
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 20 * FACTOR
 
 
 def test_a_backslash_in_a_message_is_one() -> None:

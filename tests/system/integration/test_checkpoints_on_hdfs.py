@@ -36,7 +36,7 @@ def test_the_oldest_becomes_the_newest(request: pytest.FixtureRequest, uri: str)
         request.getfixturevalue(uri), on_requests=lambda operation, requests: asked.update({operation: requests})
     ) as files:
         job, directory = led(files)
-        ids = Checkpoints(FencedDirectory(files, job, directory, 30.0), retained=2)
+        ids = Checkpoints(FencedDirectory(files, job, directory, PATIENCE_S), retained=2)
         for batch in range(2):
             ids.completed("daily", batch, KNOWN)
         before = Counter(asked)
@@ -52,13 +52,13 @@ def test_the_oldest_becomes_the_newest(request: pytest.FixtureRequest, uri: str)
             ids.completed("daily", 7)
         with pytest.raises(Fenced):
             ids.completed("hourly", 7)
-        assert Checkpoints(FencedDirectory(files, job, successor, 30.0)).state().queries == {"daily": 6}
+        assert Checkpoints(FencedDirectory(files, job, successor, PATIENCE_S)).state().queries == {"daily": 6}
 
 
 def test_a_name_as_long_as_hdfs_takes_it(hdfs_uri: str) -> None:
     with open_files(hdfs_uri) as files:
         job, directory = led(files)
-        ids = Checkpoints(FencedDirectory(files, job, directory, 30.0))
+        ids = Checkpoints(FencedDirectory(files, job, directory, PATIENCE_S))
         ids.set(MAX_ID - 1)
         ids.completed(LONGEST, MAX_ID)
         assert ids.latest(LONGEST) == Checkpoint(LONGEST, MAX_ID, MAX_ID - 1, NOTHING)
@@ -69,7 +69,7 @@ def test_a_name_as_long_as_hdfs_takes_it(hdfs_uri: str) -> None:
 def test_offsets_fill_a_name_as_far_as_hdfs_takes_it(hdfs_uri: str) -> None:
     with open_files(hdfs_uri) as files:
         job, directory = led(files)
-        ids = Checkpoints(FencedDirectory(files, job, directory, 30.0))
+        ids = Checkpoints(FencedDirectory(files, job, directory, PATIENCE_S))
         ids.completed("daily", 3, Metadata(rows=7, offsets="x" * 1000))
         found = ids.latest("daily")
         assert found is not None

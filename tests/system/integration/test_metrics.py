@@ -113,9 +113,13 @@ def test_lookups_count_by_source(job: str, stores: dict[str, str]) -> None:
         return Exposition(registry).value("ha_lookups_total", source=source, outcome="answered")
 
     with contending(job, "a", stores) as leader, ha.connect(registry, **stores) as client:
-        with pytest.raises(NoLeader):
-            client.leader(f"{job}-not")
-        assert Exposition(registry).value("ha_lookup_fallbacks_total", reason="no_node") == 1
+
+        def asked_zookeeper() -> float:
+            with pytest.raises(NoLeader):
+                client.leader(f"{job}-not")
+            return Exposition(registry).value("ha_lookup_fallbacks_total", reason="no_node")
+
+        assert until(asked_zookeeper, "ZooKeeper has answered that there is none") == 1
         leader.lead()
         until(lambda: leader.shown("ha_copy_lag_epochs"), "ZooKeeper has its record")
         client.leader(job, PATIENCE_S)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
-START_S = 120.0
 ROOT = Path(__file__).parents[3]
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
@@ -36,9 +36,9 @@ def test_an_interrupted_demo_leaves_no_server_behind(tmp_path: Path, number: int
     with said.open("wb") as output:
         demo = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=output, stderr=output, process_group=0)
         try:
-            wait_until(lambda: any("NameNode" in each for each in processes_in(tmp_path)), START_S, "a NameNode")
+            wait_until(lambda: any("NameNode" in each for each in processes_in(tmp_path)), what="a NameNode")
             os.killpg(demo.pid, number)
-            assert demo.wait(START_S) == 128 + number, said.read_text()
+            assert demo.wait(PATIENCE_S) == 128 + number, said.read_text()
         finally:
             demo.kill()
     assert processes_in(tmp_path) == []

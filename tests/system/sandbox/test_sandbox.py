@@ -17,6 +17,7 @@ from ha.sandbox import Sandbox, SandboxError
 from ha.sandbox.server_process import condition, send, spawn, wait_gone
 from ha.sandbox.state import Directory
 from tests.patience import PATIENCE_S
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
 
@@ -42,7 +43,7 @@ def states(box: Sandbox) -> dict[str, str]:
 
 @contextlib.contextmanager
 def connected(box: Sandbox) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"], timeout=1.0)
+    client = KazooClient(hosts=box.environment()["HA_ZOOKEEPER"], timeout=10.0)
     client.start(timeout=PATIENCE_S)
     try:
         yield client
@@ -63,11 +64,8 @@ def test_up_tells_its_steps_and_then_that_nothing_is_to_do(own: Sandbox) -> None
 
 
 def test_status_tells_what_each_server_is(box: Sandbox) -> None:
-    assert [(server.name, server.state, server.role) for server in box.status()] == [
-        ("zookeeper-1", "up", "standalone"),
-        ("namenode-1", "up", "active"),
-        ("datanode-1", "up", None),
-    ]
+    roles = [("zookeeper-1", "up", "standalone"), ("namenode-1", "up", "active"), ("datanode-1", "up", None)]
+    wait_until(lambda: [(server.name, server.state, server.role) for server in box.status()] == roles)
     assert box.names() == NAMES
     assert box.active_namenode() == "namenode-1"
 
@@ -87,11 +85,11 @@ def test_up_repairs_what_was_killed_paused_or_put_in_safe_mode(box: Sandbox) -> 
     box.kill("datanode-1")
     box.pause("zookeeper-1")
     box.safe_mode(on=True)
-    assert states(box) == {"zookeeper-1": "paused", "namenode-1": "up", "datanode-1": "down"}
+    wait_until(lambda: states(box) == {"zookeeper-1": "paused", "namenode-1": "up", "datanode-1": "down"})
     steps: list[str] = []
     assert box.up(progress=steps.append)
     assert {"Resuming zookeeper-1", "Starting datanode-1", "Leaving safe mode"} <= set(steps)
-    assert set(states(box).values()) == {"up"}
+    wait_until(lambda: set(states(box).values()) == {"up"})
 
 
 def test_a_server_comes_back_on_its_port_and_data(box: Sandbox) -> None:
@@ -100,11 +98,11 @@ def test_a_server_comes_back_on_its_port_and_data(box: Sandbox) -> None:
         client.ensure_path("/kept")
     for name in NAMES:
         box.kill(name)
-        assert states(box)[name] == "down"
+        wait_until(lambda name=name: states(box)[name] == "down")  # type: ignore[misc]
         box.start(name)
         with pytest.raises(SandboxError, match=f"{name} is running already"):
             box.start(name)
-        box.wait_ready(name, 60)
+        box.wait_ready(name, PATIENCE_S)
     assert {server.name: server.port for server in box.status()} == before
     with connected(box) as client:
         assert client.exists("/kept") is not None
@@ -124,7 +122,7 @@ def test_safe_mode_refuses_writes_until_it_is_left(box: Sandbox) -> None:
     with pytest.raises(SandboxError, match="namenode-1 is not ready after 0 seconds: it is in safe mode"):
         box.wait_ready("namenode-1", 0.1)
     box.safe_mode(on=False)
-    box.wait_ready("namenode-1", 10)
+    box.wait_ready("namenode-1", PATIENCE_S)
 
 
 def test_waiting_for_a_paused_or_dead_server_ends(box: Sandbox) -> None:
@@ -134,10 +132,10 @@ def test_waiting_for_a_paused_or_dead_server_ends(box: Sandbox) -> None:
     ):
         box.wait_ready("zookeeper-1", 0.1)
     box.resume("zookeeper-1")
-    box.wait_ready("zookeeper-1", 10)
+    box.wait_ready("zookeeper-1", PATIENCE_S)
     box.stop("zookeeper-1")
     with pytest.raises(SandboxError, match=r"(?s)zookeeper-1 has ended; the last lines of .*zookeeper-1\.log"):
-        box.wait_ready("zookeeper-1", 10)
+        box.wait_ready("zookeeper-1", PATIENCE_S)
     for act in (box.pause, box.resume):
         with pytest.raises(SandboxError, match="zookeeper-1 is down"):
             act("zookeeper-1")

@@ -113,6 +113,7 @@ def test_a_successor_that_completes_nothing_copies_what_is_there(
         eventually(lambda: copy(zookeeper, job) == {QUERY: 0})
 
 
+@pytest.mark.timed
 def test_the_listener_holds_up_nothing(
     spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,7 +83,6 @@ def test_a_udf_learns_who_leads(
         assert (found["address"], found["epoch"]) == ("here:1", leadership.epoch)
         assert found["source"] == "zookeeper"
         assert (found["queries"], found["checkpoint_epoch"]) == ({"orders": 7}, leadership.epoch)
-        assert found["cached"] * 20 < found["first"]
         assert "ha.spark.worker" in found["imported"]  # so it really was the first lookup
         assert not {name.partition(".")[0] for name in found["imported"]} & {"pyspark", *NOTHING_FOR_WORKERS}
         _log.info("First lookup %.0f ms, cached %.2f us.", found["first"] * 1e3, found["cached"] * 1e6)

@@ -36,6 +36,7 @@ def test_negotiated_session_timeout(server: Server) -> None:
             assert zookeeper.session.timeout == granted
 
 
+@pytest.mark.timed
 @pytest.mark.zookeeper
 def test_stopped_server(server: Server) -> None:
     with connected(server.hosts) as zookeeper:
@@ -79,6 +80,7 @@ def test_wiped_server(server: Server) -> None:
         assert zookeeper.call(Children("/"), 5) == []  # the chroot has been made again
 
 
+@pytest.mark.timed
 @pytest.mark.zookeeper
 def test_paused_server(server: Server) -> None:
     with connected(server.hosts) as zookeeper:
@@ -149,6 +151,7 @@ def test_bare_kazoo_does_not_notice_a_paused_server_that_it_keeps_asking(server:
     assert still
 
 
+@pytest.mark.timed
 @pytest.mark.zookeeper
 def test_close_is_bounded_while_the_server_is_paused(server: Server) -> None:
     before = threading.active_count()

@@ -99,7 +99,7 @@ def hanging(began: threading.Event, until: threading.Event) -> Callable[[str], N
     return hang
 
 
-def in_threads(count: int, work: Callable[[int], Any], seconds: float = 30.0) -> list[Any]:
+def in_threads(count: int, work: Callable[[int], Any], seconds: float = PATIENCE_S) -> list[Any]:
     """Do the work in that many threads at once; return each thread's result or error."""
     results: list[Any] = [None] * count
     barrier = threading.Barrier(count, timeout=seconds)

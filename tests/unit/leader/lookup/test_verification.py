@@ -177,7 +177,7 @@ def test_without_hdfs_zookeepers_record_is_the_answer_and_says_that_it_is_not_ve
 
 def until(stores: Stores, expected: tuple[int, str, Source, bool]) -> float:
     """Look again and again; return the seconds on the reader's clock until that is the answer."""
-    began, end = stores.clock.at, now() + 30
+    began, end = stores.clock.at, now() + PATIENCE_S
     while stores.answer() != expected:
         assert now() < end, stores.answer()
         stores.clock.sleep(0.1)
@@ -258,7 +258,7 @@ def test_many_threads_and_watches_verify_a_record_once(stores: Stores) -> None:
         all_ask.wait(PATIENCE_S)
 
     def release() -> None:
-        end = now() + 30
+        end = now() + PATIENCE_S
         while len(stores.copy.watchers) < 11 and now() < end:  # 10 watches and one of the lookups
             stop.wait(0.001)
         all_ask.set()

@@ -77,7 +77,7 @@ def test_what_an_audit_found_is_asked_about_again_though_nothing_changed(place: 
     assert next(look for look in looks if look.answer is not None).answer is not None
     released = replace(LEASE, mode=Mode.RELEASED, ttl_ms=0, attestation="").name
     place.direct.rename(f"{grants.record}/{lease}", f"{grants.record}/{released}")
-    end = now() + 30
+    end = now() + PATIENCE_S
     for look in looks:
         place.files.call("wait for audits", lambda _: None, PATIENCE_S)
         assert now() < end

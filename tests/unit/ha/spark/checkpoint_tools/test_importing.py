@@ -197,7 +197,7 @@ def told(now):
     if now.files_done >= 3:
         os.kill(os.getpid(), signal.SIGKILL)
 
-with ha.lead("orders", files=sys.argv[1], zookeeper="", short_ttl=2) as leadership:
+with ha.lead("orders", files=sys.argv[1], zookeeper="") as leadership:
     import_checkpoint(leadership, "daily", sys.argv[2], told=told)
 """
 
