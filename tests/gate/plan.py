@@ -27,6 +27,7 @@ LANES: Mapping[str, Lane] = {
     "session": Lane(jvms=True, lent=True),
     "programs-1": Lane(),
     "programs-2": Lane(),
+    "programs-3": Lane(),
     "stores": Lane(lent=True),
     "drivers": Lane(jvms=True, lent=True),
     "pure": Lane(),
