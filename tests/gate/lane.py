@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -55,6 +56,7 @@ class Running:
     limit_s: float | None = None
     results: dict[str, Result] = field(default_factory=dict)
     code: int | None = None  # of its process; read before the last lines of its record are
+    core_seconds: float = 0.0  # of its process, and of those that it has waited for; known at its end
     test: str = ""  # that has begun and not ended
     doing: str = "collecting"
     since: float = field(default_factory=time.monotonic)
@@ -92,7 +94,9 @@ class Running:
 
     def look(self) -> str:
         """Read what it has written; returns why it must be ended, or nothing."""
+        before = _of_children()
         self.code = code = self._process.poll() if self._process is not None else None
+        self.core_seconds += _of_children() - before
         with self.record.open("a+") as lines:
             lines.seek(self._read)
             text = lines.read()
@@ -159,6 +163,11 @@ class Running:
             elif now.outcome == "passed":
                 now.outcome, now.skipped = before.outcome, before.skipped
         self.results[line["id"]] = now
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def ended_by(code: int) -> str:

@@ -1,7 +1,7 @@
 """Qualification: the stages that are no gate, one after the other. ``python -m tests.gate.qualify`` (``make qualify``).
 
 A stage that has passed on this commit is not run again, unless it is asked for by name. What was found is kept in
-``docs/evidence/qualify.json``: of each stage the newest run.
+``docs/evidence/qualify.md``: of each stage the newest run, as a table, and as JSON in a comment.
 """
 
 import json
@@ -26,8 +26,8 @@ from tests.gate.report import Clock, red
 from tests.gate.run import Run
 from tests.stages import STAGES
 
-RECORD = ROOT / "docs" / "evidence" / "qualify.json"
 PAGE = ROOT / "docs" / "evidence" / "qualify.md"
+BEGIN, END = "<!-- The record:\n", "\n-->\n"
 
 
 @click.command()
@@ -44,8 +44,6 @@ def main(names: Sequence[str], anew: bool) -> None:
         for name in names or [each for each in STAGES if anew or not passed_on(known.get(each), commit)]:
             known[name] = stage(name, commit, temporary)
             processes.end(lambda: processes.of_run(os.environ[processes.RUN]))
-            RECORD.parent.mkdir(exist_ok=True)
-            RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
             PAGE.write_text(page(known))
             codes.append(known[name]["passed"])
     sys.exit(0 if all(codes) else 1)
@@ -79,7 +77,7 @@ def stage(name: str, commit: str, temporary: Path) -> dict[str, Any]:
         "at": datetime.now(UTC).strftime("%F %R"),
         "passed": not why,
         "tests": dict(count),
-        "why": why.partition("\n")[0],
+        "why": why.partition("\n")[0][:90],
         "minutes": round(clock.seconds / 60, 1),
         "core_minutes": round((machine.core_seconds() - clock.core_seconds) / 60, 1),
         "slowness": round(slow, 2),
@@ -108,7 +106,7 @@ def prepared(commands: Sequence[str], folder: Path, end_at: float) -> str:
 
 
 def read() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    found: dict[str, Any] = json.loads(PAGE.read_text().rpartition(BEGIN)[2].removesuffix(END))
     return found
 
 
@@ -122,7 +120,7 @@ def page(known: Mapping[str, Any]) -> str:
         "# Qualification",
         "",
         "What is long, about speed, or needs the machine alone is no gate: `make qualify` runs it, stage by stage.",
-        "`make qualify STAGES='faults page'` runs these alone. The record is `qualify.json` beside this page.",
+        "`make qualify STAGES='faults page'` runs these alone. The whole record is in the source of this page.",
         "A row is the newest run of a stage; a stage that never ran here is *not proven*.",
         "",
         "| stage | what it proves | result | tests | minutes | core-minutes | when | commit |",
@@ -139,7 +137,7 @@ def page(known: Mapping[str, Any]) -> str:
             f"| {name} | {each.proves} | {result} | {tests} | {entry['minutes']} | {entry['core_minutes']}"
             f" | {entry['at']} | {entry['commit'][:10]}{'+' * entry['commit'].endswith('+')} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + f"\n\n{BEGIN}{json.dumps(known, indent=1, sort_keys=True)}{END}"
 
 
 if __name__ == "__main__":

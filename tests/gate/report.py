@@ -81,7 +81,10 @@ def _details(run: Run, clock: Clock) -> None:
             clock.say(f"\n==== FAILED {result.id} (lane {result.lane})\n{result.text or result.error}")
     slowest = sorted(run.results.values(), key=lambda each: -each.seconds)[:SLOWEST]
     clock.say("The slowest: " + "; ".join(f"{each.seconds:.0f} s {each.id.rpartition('/')[2]}" for each in slowest))
-    clock.say("Lanes: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in run.seconds.items()))
+    clock.say(
+        "Lanes: "
+        + ", ".join(f"{name} {took:.0f} s ({cores:.0f} of cores)" for name, (took, cores) in run.seconds.items())
+    )
     cores = machine.core_seconds() - clock.core_seconds
     clock.say(f"{cores / 60:.1f} core-minutes of this machine; longest stall {run.watch.stall():.1f} s.")
     skipped = Counter(each.skipped for each in run.results.values() if each.outcome == "skipped")

@@ -33,6 +33,7 @@ class Run:
         end_at: when it is over its time, by the monotonic clock.
         sandbox: that is lent to the lanes, if there is one.
         check: a command beside the lanes, such as the linter, whose failure ends the run.
+        seconds: of each lane that has ended, on the clock and of processors.
         why: why it was ended before its end; empty if it was not.
         beside_s: what setup and teardown of a test may take beyond the test's limit.
         limit_s: in place of the tests' own limits.
@@ -49,7 +50,7 @@ class Run:
     say: Callable[[str], None] = print
     results: dict[str, Result] = field(default_factory=dict)
     why: str = ""
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, tuple[float, float]] = field(default_factory=dict)
     beside_s: float = BESIDE_S
     limit_s: float | None = None
     ill_s: float = 60.0
@@ -80,7 +81,7 @@ class Run:
                     if lane.code is not None and not self.why:
                         running.remove(lane)
                         lane.end()  # what it has left behind
-                        self.seconds[lane.name] = time.monotonic() - self._since[lane.name]
+                        self.seconds[lane.name] = time.monotonic() - self._since[lane.name], lane.core_seconds
                 if not self.why:
                     self.why = self._trouble()
                 self._tell(running, waiting)

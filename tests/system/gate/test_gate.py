@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from ha.sandbox import Sandbox
-from tests.gate import again, processes
+from tests.gate import again, processes, qualify
 from tests.gate.__main__ import second_try
 from tests.gate.lane import Result
 from tests.gate.machine import Watch
@@ -247,3 +247,7 @@ def test_each_stage_names_tests_that_exist() -> None:
             path = Path(begin.partition("::")[0])
             assert path.exists(), f"{name}: there is no {path}"
             assert not begin.partition("::")[2] or f"def {begin.partition('::')[2]}" in path.read_text()
+
+
+def test_the_page_of_stages_is_what_was_recorded() -> None:
+    assert qualify.PAGE.read_text() == qualify.page(qualify.read())
