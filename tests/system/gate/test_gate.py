@@ -24,6 +24,8 @@ from tests.stages import STAGES
 from tests.unit.ha.waiting import wait_until
 
 CANARIES = "tests/system/gate/canaries"
+CANARY = f"canary-{os.getpid()}"
+"""The lane: another one of the gate tries its own at the same time."""
 BEFORE_RED_S = 60.0
 
 Gate = Callable[..., Run]
@@ -43,7 +45,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 
 def of(name: str, *tests: str) -> dict[str, list[str]]:
-    return {"canary": [f"{CANARIES}/{name}.py::{test}" for test in tests]}
+    return {CANARY: [f"{CANARIES}/{name}.py::{test}" for test in tests]}
 
 
 @pytest.mark.programs
@@ -66,14 +68,14 @@ def test_what_dies_or_hangs_ends_the_run_and_is_named(
     assert why in gate.why
     assert gate.why.partition("\n")[0].endswith(test)
     assert gate.results[f"{CANARIES}/{name}.py::{test}"].outcome == "failed"
-    assert not processes.of_lane(os.environ[processes.RUN], "canary"), "nothing of it is left"
+    assert not processes.of_lane(os.environ[processes.RUN], CANARY), "nothing of it is left"
 
 
 @pytest.mark.programs
 def test_stacks_are_written_before_a_process_is_ended(run: Gate, tmp_path: Path) -> None:
     said: list[str] = []
     run(limit_s=2.0, say=said.append).lanes(of("in_setup", "test_hangs_in_setup"))
-    text = (tmp_path / "stacks-canary.txt").read_text()
+    text = (tmp_path / f"stacks-{CANARY}.txt").read_text()
     assert "in_setup.py" in text
     assert "stuck" in text
     assert any("stuck" in line for line in said)
@@ -98,7 +100,7 @@ def test_a_run_that_executes_no_test_is_red(run: Gate) -> None:
 def test_a_session_that_fails_after_its_last_test_is_red(run: Gate) -> None:
     gate = run()
     gate.lanes(of("fails_at_the_end", "test_passes"))
-    assert gate.why.startswith("Lane canary DIED: its process has ended with 1")
+    assert gate.why.startswith(f"Lane {CANARY} DIED: its process has ended with 1")
 
 
 @pytest.mark.programs

@@ -24,7 +24,7 @@ def test_each_setting_says_where_it_comes_from(quick: Path, cli: CommandLine) ->
     assert sources["short_ttl"] == (10, "HA_SHORT_TTL"), "the environment comes before the file"
     assert sources["restart_strategy"] == ("fixed-delay", "ha.toml")
     assert sources["heartbeat_timeout"] == (50, "default")
-    assert sources["call_timeout"] == (0.5, "default"), "what it comes to, not the 0 that stands for it"
+    assert sources["call_timeout"] == (1.5, "default"), "what it comes to, not the 0 that stands for it"
 
 
 def test_the_table_names_the_variable_and_the_default(cli: CommandLine) -> None:
