@@ -85,6 +85,7 @@ class StoreWork:
                 return events.Forgotten(leader) if self.failures.forget(leader) else None
             case do.RecordCancelling(leader):
                 self._status.cancel(leader)
+                return events.CancellingNoted(leader)
             case do.Finish(leader):
                 if self._publisher is not None:
                     self._publisher.finish()

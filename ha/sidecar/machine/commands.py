@@ -104,7 +104,7 @@ class ForgetFailures(SidecarCommand):
 
 @dataclass(frozen=True, slots=True)
 class RecordCancelling(SidecarCommand):
-    """Set the job's state to CANCELLING."""
+    """Set the job's state to CANCELLING: ``CancellingNoted``."""
 
     leader: LeaderDirectory
 

@@ -116,6 +116,8 @@ class Machine:
                 ends.command_ended(state, event)
             case events.RestartingNoted():
                 ends.restarting_noted(state, event)
+            case events.CancellingNoted():
+                operators.cancelling_noted(state, event)
             case events.FailureCounted():
                 ends.counted(state, event)
             case events.Forgotten():

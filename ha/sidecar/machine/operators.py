@@ -25,7 +25,14 @@ from ha.sidecar.machine.commands import (
     TakeSavepoint,
 )
 from ha.sidecar.machine.leadership import abandon_savepoint, end_work, finish, record_end, stop_command, wait
-from ha.sidecar.machine.sidecar_events import ProgramAnswered, RequestsFound, RestartPrepared, SavepointEnded, Settling
+from ha.sidecar.machine.sidecar_events import (
+    CancellingNoted,
+    ProgramAnswered,
+    RequestsFound,
+    RestartPrepared,
+    SavepointEnded,
+    Settling,
+)
 from ha.sidecar.machine.sidecar_state import Ending, Leading, SidecarState, Step
 from ha.sidecar.machine.starts import NOT_STARTED, start_or_end
 from ha.verbs.places import DRAIN, FROM, TIMEOUT, TIMEOUT_S
@@ -191,10 +198,15 @@ def _end(state: SidecarState, phase: Leading, cause: str) -> None:
     if state.run is None or not state.run.granted:
         state.last_end = "finished", "An operator has ended the job."
         finish(state)
-    elif cause == CANCELLED:
-        stop_command(state)
-    else:
+    elif cause == STOPPED:
         _let_end(state, state.rules.stop_grace)
+
+
+def cancelling_noted(state: SidecarState, event: CancellingNoted) -> None:
+    """The command ends now: before that, a leader that dies would have the next one start the job again."""
+    phase, run = state.phase, state.run
+    if isinstance(phase, Ending) and phase.leader == event.leader and run is not None and run.granted and not run.ends:
+        stop_command(state)
 
 
 def restart_prepared(state: SidecarState, event: RestartPrepared) -> None:

@@ -84,6 +84,13 @@ class RestartingNoted(SidecarEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class CancellingNoted(SidecarEvent):
+    """The job's state says that it is being cancelled; or that could not be written before the lease ended."""
+
+    leader: LeaderDirectory
+
+
+@dataclass(frozen=True, slots=True)
 class FailureCounted(SidecarEvent):
     """A failure that ends the leadership is counted; ``gave_up`` if it was the last one, and the job has FAILED."""
 

@@ -61,7 +61,7 @@ def test_a_cancellation_survives_its_leader(workplace: Workplace, notes: Notes) 
     notes.until(1, leader)
     ask(workplace, "cancel", "--request-id", "1")
     notes.until(2, leader)
-    wait_until(lambda: state(workplace)[2] == ["status=CANCELLING"], what="the cancellation is recorded")
+    assert state(workplace)[2] == ["status=CANCELLING"], "that comes before the signal"
     leader.send(signal.SIGKILL)
     second = run(workplace, "b", STAYS)
     assert second.wait() == WAS_CANCELED

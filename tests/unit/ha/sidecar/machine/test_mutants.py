@@ -68,6 +68,13 @@ def _never(*_: object, **__: object) -> bool:
     return False
 
 
+def _cancelled_at_once(state: SidecarState, phase: Leading, *, cancelled: bool) -> None:
+    _end_job(state, phase, cancelled=cancelled)
+    if cancelled and state.run is not None and state.run.granted:
+        leadership.stop_command(state)
+
+
+_end_job = operators._end_job
 _start, _stop, _counted, _after = starts.start, leadership.stop_command, ends.counted, ends._after_failure
 
 MUTANTS: dict[str, Callable[[], Any]] = {
@@ -84,6 +91,10 @@ MUTANTS: dict[str, Callable[[], Any]] = {
     "a run that could not be started ends no leadership": lambda: mock.patch.object(starts, "not_started", _nothing),
     "a savepoint that ends is not heard of": lambda: mock.patch.object(operators, "savepoint_ended", _nothing),
     "an outdated run is not replaced": lambda: mock.patch.object(starts, "outdated", _nothing),
+    "a command ends before the cancellation is written": lambda: mock.patch.object(
+        operators, "_end_job", _cancelled_at_once
+    ),
+    "a cancellation that is written ends nothing": lambda: mock.patch.object(operators, "cancelling_noted", _nothing),
     "what waits is never started": lambda: mock.patch.object(starts, "start_due", _nothing),
 }
 

@@ -50,7 +50,12 @@ class World:
         self._carry_out(self.machine.begin(self.at))
 
     def take(self, event: events.SidecarEvent) -> None:
-        self._carry_out(self.machine.handle(event, self.at, leads=self.leads))
+        run = self.machine.state.run
+        due = run is not None and run.terminate_at <= self.at
+        commands = self.machine.handle(event, self.at, leads=self.leads)
+        if isinstance(event, events.RequestsFound) and not due:
+            assert do.Terminate() not in commands, "a command outlives its leader's death until the state says why"
+        self._carry_out(commands)
 
     def _carry_out(self, commands: list[do.SidecarCommand]) -> None:  # noqa: C901  # one line each
         for command in commands:
@@ -166,6 +171,8 @@ class World:
                 )
             case do.NoteRestarting(leader):
                 return events.RestartingNoted(leader, ended=dice.random() < 0.1)
+            case do.RecordCancelling(leader):
+                return events.CancellingNoted(leader)
             case do.CountFailure(leader):
                 return events.FailureCounted(leader, gave_up=dice.random() < 0.1)
             case do.ForgetFailures(leader):
