@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.sidecar.command.spark_overlay import CLOSING
+from leader.timing import Timing
 from tests.system.spark.helpers import leading
 from tests.system.spark.jvm import end, jvm_within
 
@@ -36,6 +37,8 @@ def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have this process, and the programs that it starts, lead with these leases."""
     for name, value in LASTING.items():
         monkeypatch.setenv(name, value)
+    # The pause before a try is repeated, 1.25 s with these leases: each job that is new pays it once.
+    monkeypatch.setattr(Timing, "retry", property(lambda _: 0.05))
 
 
 @pytest.fixture

@@ -97,6 +97,8 @@ def test_read_only_server(tmp_path: Path) -> None:
             assert zookeeper.wait(PATIENCE_S, CONNECTED) is CONNECTED
             first = zookeeper.session
             wait_until(lambda: submit(zookeeper, Create("/x", b"data"), 1).done)
+            with connected(servers[2].hosts) as last:  # a write is done once two of the three have it
+                wait_until(lambda: submit(last, Sync("/x"), 5).done)
             heard = Heard()
             zookeeper.add_listener(heard)
             servers[0].kill()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from store.clock import now
-from store.errors import StoreError
+from store.errors import NotSent, StoreError
 from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
@@ -24,3 +24,13 @@ def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_S, what: st
             last = f"; the last error: {raised!r}"
         assert now() < end, f"not within {seconds:g} s: {what or condition}{last}"
         pause.wait(0.01)
+
+
+def until_sent(call: Callable[[], object]) -> None:
+    """Make a call of little patience until it is sent: on a busy machine its time is over before a thread takes it."""
+    while True:
+        try:
+            call()
+        except NotSent:
+            continue
+        return

@@ -20,7 +20,7 @@ from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
 LONG = 30.0
-SHORT = 0.25
+SHORT = 1.0
 """Long enough for a thread to begin a call on a busy machine."""
 
 

@@ -24,7 +24,7 @@ from store.pool import Call, Pool
 from store.zookeeper import Get
 from tests.patience import PATIENCE_S
 from tests.unit.ha.metrics.exposition import Exposition
-from tests.unit.ha.waiting import wait_until
+from tests.unit.ha.waiting import until_sent, wait_until
 
 CALLS = "ha_store_call_seconds"
 
@@ -84,7 +84,7 @@ def test_a_call_to_the_files_is_timed_by_operation_and_outcome(registry: Collect
 
 def test_a_call_becomes_unknown_stuck_and_late(registry: CollectorRegistry, stores: Stores, hanging: Hanging) -> None:
     with pytest.raises(DeadlineExceeded):
-        stores.files.call("lookup", lambda files: files.list(""), 0.05)
+        until_sent(lambda: stores.files.call("lookup", lambda files: files.list(""), 0.05))
     shown = Exposition(registry)
     assert counted(registry, "lookup", "unknown") == 1
     assert (shown.value("ha_files_stuck_calls"), shown.value("ha_files_late_calls_total")) == (1, 0)

@@ -22,7 +22,7 @@ from store.local import LocalFiles
 from store.outcome import Outcome
 from tests.patience import PATIENCE_S
 from tests.unit.ha.placement.roots import Roots
-from tests.unit.ha.waiting import wait_until
+from tests.unit.ha.waiting import until_sent, wait_until
 
 JOB = "orders"
 
@@ -235,7 +235,7 @@ def test_a_root_that_hangs_takes_no_threads_of_others(roots: Roots) -> None:
     other = next(job for job in jobs if roots.home(job) != stuck)
     roots.drivers[stuck].hangs = threading.Event()
     with pytest.raises(DeadlineExceeded):
-        group.call("look", lambda files: files.list("job-0/x"), 0.01)
+        until_sent(lambda: group.call("look", lambda files: files.list("job-0/x"), 0.01))
     for _ in range(40):
         group.submit("look", lambda files: files.list("job-0/x"), PATIENCE_S, lambda _: None)
     assert find(group, other) == roots.home(other)
@@ -252,7 +252,7 @@ def test_a_root_that_hangs_is_refused_once_its_calls_have_their_share_of_the_thr
     home = roots.drivers[roots.home(JOB)]
     home.hangs, before = threading.Event(), len(home.lists)
     with pytest.raises(DeadlineExceeded):
-        group.call("look", lambda files: files.list(f"{JOB}/x"), 0.01)
+        until_sent(lambda: group.call("look", lambda files: files.list(f"{JOB}/x"), 0.01))
     asked = before + 1
     wait_until(lambda: len(home.lists) == asked, what="the first call is in it")
     refused: queue.SimpleQueue[Outcome[object]] = queue.SimpleQueue()
