@@ -37,6 +37,10 @@ def _integration(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/system/integration/test_{name}.py" for name in names)
 
 
+def _of(path: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"tests/{path}.py::test_{name}" for name in names)
+
+
 STAGES: Mapping[str, Stage] = {
     "containers": Stage(
         "images, and failover drills of containers that share nothing",
@@ -50,7 +54,10 @@ STAGES: Mapping[str, Stage] = {
     ),
     "failovers": Stage(
         "drivers that are killed again and again, that hang, that are taken up, that save and go on",
-        _spark("engine", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
+        (
+            *_spark("engine", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
+            *_of("system/spark/test_regional", "a_region_that_is_stuck"),
+        ),
     ),
     "drivers": Stage(
         "cold drivers: examples, preflight, programs that change or fail, checkpoints that Spark goes on from",
@@ -58,16 +65,16 @@ STAGES: Mapping[str, Stage] = {
             *_spark("closures", "damage", "examples", "importing", "inspecting", "merging_in_full", "preflight"),
             *_spark("replicating", "rescaling", "restarts", "rewinding", "seeking", "source_names", "state_defaults"),
             *_spark("strangers", "warm_state"),
-            *(
-                f"tests/system/spark/test_supervised.py::test_{name}"
-                for name in (
-                    "a_declared_job",
-                    "a_frozen_driver",
-                    "a_plain_program_that_ends_with_0",
-                    "leadership_is_given_back",
-                )
+            *_of(
+                "system/spark/test_supervised",
+                "a_declared_job",
+                "a_frozen_driver",
+                "a_plain_program_is_led_and_ends_with_its_jvm[python]",
+                "a_plain_program_that_ends_with_0",
+                "leadership_is_given_back",
+                "leadership_is_resigned",
             ),
-            "tests/system/spark/test_word_count.py::test_it_ends_when_nothing_comes",
+            *_of("system/spark/test_word_count", "it_ends_when_nothing_comes"),
         ),
         minutes=60.0,
     ),
@@ -76,13 +83,39 @@ STAGES: Mapping[str, Stage] = {
         _spark("metastore", "tables", "topic", "topic_output", "worker_clusters"),
     ),
     "programs": Stage("programs as people write them", ("tests/system/zoo/",)),
+    "sidecars": Stage(
+        "sidecars as processes: stored programs, savepoints, failures that escalate, warm standbys, what a host loses",
+        (
+            *(
+                f"tests/unit/ha/sidecar/test_{name}.py"
+                for name in (
+                    "escalation",
+                    "hangs",
+                    "job_status",
+                    "promoted_away",
+                    "restart_query",
+                    "savepoints",
+                    "staying",
+                    "things_removed",
+                    "warm_standby",
+                )
+            ),
+            *_of("unit/ha/cli/test_submit", "a_", "the_environment"),
+            "tests/unit/ha/cli/test_status.py",
+        ),
+    ),
+    "sandboxes": Stage(
+        "the sandbox: servers that are killed, paused, wiped, and that follow one another",
+        ("tests/system/sandbox/", *_of("unit/ha/sandbox/test_cli", "up_status")),
+    ),
     "faults": Stage(
         "stores that fail: two NameNodes, routers, groups, ensembles, quotas",
         (
             *_integration("namenode_groups", "namenodes", "router", "server_faults", "takeovers", "zookeeper_faults"),
-            *_integration("hdfs_faults", "shards", "suspicion"),
-            "tests/system/integration/test_succession.py::test_if_nobody_comes_the_standby_takes_over",
-            "tests/system/zookeeper/test_restarts.py::test_twenty_restarts",
+            *_integration("hdfs_faults", "shards", "succession", "suspicion"),
+            *_of("system/integration/test_metrics", "an_outage_of_zookeeper"),
+            "tests/system/flink_scenarios/test_quorum.py",
+            "tests/system/zookeeper/test_restarts.py",
         ),
     ),
     "secured": Stage("stores with Kerberos, TLS and access lists", ("tests/system/secured/",)),
@@ -91,15 +124,23 @@ STAGES: Mapping[str, Stage] = {
         (
             "tests/system/exhaustive/",
             "tests/system/simulation/test_canaries.py",
-            "tests/system/simulation/test_simulation.py::test_every_promise_is_kept",
+            *_of("system/simulation/test_simulation", "every_promise_is_kept"),
+            *_of("system/simulation/test_directed", "many_of_them"),
+            *_of("unit/ha/sidecar/machine/test_whatever_happens", "no_two_runs_overlap_and_each_promise_is_kept[1000]"),
             "tests/system/second_checker/",
             "tests/system/mutants/",
             "tests/system/track_record/",
         ),
     ),
     "crashes": Stage(
-        "outputs through crashes at every call, with mutants that the search finds",
+        "outputs through crashes at every call, with mutants that the search finds; whose batches they are",
         (
+            *_of(
+                "system/spark/test_whose_batches",
+                "a_checkpoint_that_was_put_back",
+                "a_copy_of_the_checkpoint",
+                "a_write_",
+            ),
             "tests/system/spark/test_sink_commit.py",
             "tests/system/spark/test_merging.py::test_through_crashes",
             "tests/system/spark/test_plain_reader.py::test_a_move_that_is_believed",
@@ -118,14 +159,15 @@ STAGES: Mapping[str, Stage] = {
             "tests/system/benchmarks/",
             "tests/system/integration/test_costs.py",
             "tests/unit/benchmarks/test_takeover.py::test_a_round_with_real_contenders",
+            "tests/unit/benchmarks/test_counting.py",
             "tests/unit/benchmarks/test_workers.py",
             "tests/unit/store/test_counting.py",
             "tests/unit/benchmarks/test_counting_work.py",
         ),
     ),
     "packages": Stage(
-        "packages as users install them; known vulnerabilities of what is locked",
-        ("tests/unit/test_packaging.py",),
+        "packages as users install them; known vulnerabilities of what is locked; Prometheus takes our alerts",
+        ("tests/unit/test_packaging.py", *_of("unit/ha/metrics/test_documents", "promtool")),
         first=("make sbom", "make audit"),
     ),
     "oldest": Stage("the oldest Spark and Python with the oldest packages", (), first=("make oldest",)),

@@ -23,15 +23,14 @@ class Lane:
 
 
 LANES: Mapping[str, Lane] = {
-    "servers": Lane(jvms=True),
     "session": Lane(jvms=True, lent=True),
+    "drivers": Lane(jvms=True, lent=True),
     "programs-1": Lane(),
     "programs-2": Lane(),
-    "programs-3": Lane(),
     "stores": Lane(lent=True),
-    "drivers": Lane(jvms=True, lent=True),
     "pure": Lane(),
     **dict.fromkeys(UNITS, Lane()),
+    "servers": Lane(jvms=True),
 }
 """In the order in which they begin: the longest first."""
 

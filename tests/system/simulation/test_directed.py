@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ha.history.events import Violation
 from tests.system.simulation.corners import ALL, always
 from tests.system.simulation.directed import (
     draw_agent_without_news,
@@ -61,6 +62,18 @@ PLANS = (
 )
 
 
-@pytest.mark.parametrize("plan", [*PLANS, *map(always, ALL)], ids=[each.__name__ for each in (*PLANS, *ALL)])
+EACH = pytest.mark.parametrize("plan", [*PLANS, *map(always, ALL)], ids=[each.__name__ for each in (*PLANS, *ALL)])
+
+
+@EACH
 def test_a_directed_plan_breaks_nothing(plan: Callable[[int], Plan]) -> None:
-    assert [violation for seed in range(20) for violation in simulate(plan(seed)).violations] == []
+    assert violations(plan, range(4)) == []
+
+
+@EACH
+def test_many_of_them_break_nothing(plan: Callable[[int], Plan]) -> None:
+    assert violations(plan, range(4, 40)) == []
+
+
+def violations(plan: Callable[[int], Plan], seeds: range) -> list[Violation]:
+    return [violation for seed in seeds for violation in simulate(plan(seed)).violations]
