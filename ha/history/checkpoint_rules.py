@@ -30,10 +30,10 @@ def check_checkpoints(events: Sequence[Event], job: str, tolerance: float) -> It
 
 def _ids(events: Sequence[Event]) -> Iterator[Violation]:
     seen: dict[int, Counted] = {}
-    highest: Counted | None = None
-    for event in events:
-        if not isinstance(event, Counted):
-            continue
+    ends: list[float] = []
+    highest: list[Counted] = []  # of those that had ended at each of these times
+    for event in sorted((each for each in events if isinstance(each, Counted)), key=lambda each: each.ended):
+        before = highest[done - 1] if (done := bisect_right(ends, event.at)) else None
         if event.id in seen:
             first = seen[event.id]
             yield Violation(
@@ -42,11 +42,11 @@ def _ids(events: Sequence[Event]) -> Iterator[Violation]:
                 f"Checkpoint id {event.id} was handed out twice: to {first.contender} at epoch {first.epoch} and to "
                 f"{event.contender} at epoch {event.epoch}.",
             )
-        elif highest is not None and event.id < highest.id and event.at >= highest.ended:
-            yield Violation("S4", event.ended, f"Checkpoint id {event.id} was handed out after {highest.id}.")
+        elif before is not None and event.id < before.id:
+            yield Violation("S4", event.ended, f"Checkpoint id {event.id} was handed out after {before.id}.")
         seen[event.id] = event
-        if highest is None or event.id > highest.id:
-            highest = event
+        ends.append(event.ended)
+        highest.append(event if not highest or event.id > highest[-1].id else highest[-1])
 
 
 def _ids_of_checkpoints(events: Sequence[Event]) -> Iterator[Violation]:

@@ -52,6 +52,7 @@ TWO = [*LED[1:], claimed(5, 2, "b"), granted(5, "b", 2)]
         ("", [*TWO, granted(7, "b.2", 2, "adopted")]),
         ("S4", [Counted(1, JOB, 2, "a", 1, 7), Counted(3, JOB, 4, "a", 1, 6)]),
         ("", [Counted(1, JOB, 3, "a", 1, 7), Counted(2, JOB, 4, "a", 1, 6)]),
+        ("S4", [Counted(1, JOB, 2, "a", 1, 4), Counted(9, JOB, 12, "b", 2, 21), Counted(11, JOB, 13, "a", 1, 2)]),
         ("S5", [claimed(1, 1, "a"), granted(1, "a", 1), granted(2, "b", 2)]),
         ("", [*TWO, read(6, 3), read(7, 2)]),  # a claim was shown, and forgotten with the journal of the NameNode
         ("", [*TWO, made(6, 2, "checkpoints/q=3", "b"), read(7, 2, q=4)]),  # so was a batch that nobody was told of

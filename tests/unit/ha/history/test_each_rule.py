@@ -107,6 +107,7 @@ Q3, Q4, P3 = (made(3, FIRST, f"checkpoints/{entry}") for entry in ("q=3", "q=4",
     [
         ("S4", [Counted(1, JOB, 2, "a", 1, 7), Counted(2, JOB, 3, "a", 1, 6)]),
         ("", [Counted(1, JOB, 2, "a", 1, 7), Counted(1.9, JOB, 3, "a", 1, 6)]),
+        ("S4", [Counted(1, JOB, 2, "a", 1, 4), Counted(9, JOB, 12, "b", 2, 21), Counted(11, JOB, 13, "a", 1, 2)]),
         ("S4", [*LED, Q3, Q4, deleted(4, "checkpoints/q=4")]),
         ("", [*LED, Q3, Q4, deleted(4, "checkpoints/q=3")]),
         ("", [*LED, *(made(3, FIRST, f"checkpoints/q={batch}") for batch in range(12))]),
