@@ -5,6 +5,7 @@ from math import inf
 
 from ha.history.answers import published_answers
 from ha.history.events import Event, Granted, LookedUp, Published, Stored, Violation
+from ha.history.highest import Highest
 from leader.layout.names import LeaderDirectory
 
 # --- S5 of leaderships: what a leader was told is in the file system by then
@@ -80,15 +81,13 @@ def _published(events: Sequence[Event]) -> dict[_Answer, float]:
 
 
 def _order(lookups: Sequence[LookedUp]) -> Iterator[Violation]:
-    newest: dict[str, LookedUp] = {}
+    readers: dict[str, Highest[LookedUp]] = {}
+    sessions: dict[tuple[str, int], str] = {}
     for event in sorted(lookups, key=lambda each: each.ended):
-        known = newest.get(event.reader)
-        if known is not None and event.at >= known.ended:
-            if event.epoch < known.epoch:
-                yield Violation(
-                    "R1", event.ended, f"{event.reader} was told epoch {known.epoch}, and later {event.epoch}."
-                )
-            elif event.epoch == known.epoch and event.session_id != known.session_id:
-                yield Violation("R1", event.ended, f"{event.reader} was told two sessions of epoch {event.epoch}.")
-        if known is None or event.epoch >= known.epoch:
-            newest[event.reader] = event
+        highest = readers.setdefault(event.reader, Highest())
+        known = highest.before(event.at)
+        if known is not None and event.epoch < known[0]:
+            yield Violation("R1", event.ended, f"{event.reader} was told epoch {known[0]}, and later {event.epoch}.")
+        if sessions.setdefault((event.reader, event.epoch), event.session_id) != event.session_id:
+            yield Violation("R1", event.ended, f"{event.reader} was told two sessions of epoch {event.epoch}.")
+        highest.add(event.ended, event.epoch, event)

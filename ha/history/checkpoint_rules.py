@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ha.history.events import CheckpointsRead, Completed, Counted, Event, Stored, Violation
+from ha.history.highest import Highest
 from leader.layout.names import CHECKPOINTS, LeaderDirectory, newest
 
 Snapshots = Sequence[tuple[float, Mapping[str, int]]]
@@ -30,10 +31,9 @@ def check_checkpoints(events: Sequence[Event], job: str, tolerance: float) -> It
 
 def _ids(events: Sequence[Event]) -> Iterator[Violation]:
     seen: dict[int, Counted] = {}
-    ends: list[float] = []
-    highest: list[Counted] = []  # of those that had ended at each of these times
+    highest: Highest[Counted] = Highest()
     for event in sorted((each for each in events if isinstance(each, Counted)), key=lambda each: each.ended):
-        before = highest[done - 1] if (done := bisect_right(ends, event.at)) else None
+        before = highest.before(event.at)
         if event.id in seen:
             first = seen[event.id]
             yield Violation(
@@ -42,11 +42,10 @@ def _ids(events: Sequence[Event]) -> Iterator[Violation]:
                 f"Checkpoint id {event.id} was handed out twice: to {first.contender} at epoch {first.epoch} and to "
                 f"{event.contender} at epoch {event.epoch}.",
             )
-        elif before is not None and event.id < before.id:
-            yield Violation("S4", event.ended, f"Checkpoint id {event.id} was handed out after {before.id}.")
+        elif before is not None and event.id < before[0]:
+            yield Violation("S4", event.ended, f"Checkpoint id {event.id} was handed out after {before[0]}.")
         seen[event.id] = event
-        ends.append(event.ended)
-        highest.append(event if not highest or event.id > highest[-1].id else highest[-1])
+        highest.add(event.ended, event.id, event)
 
 
 def _ids_of_checkpoints(events: Sequence[Event]) -> Iterator[Violation]:
@@ -106,19 +105,20 @@ def _acknowledged(events: Sequence[Event], snapshots: Snapshots, tolerance: floa
 
 
 def _reads(events: Sequence[Event]) -> Iterator[Violation]:
-    seen: dict[str, CheckpointsRead] = {}
+    readers: dict[str, dict[str, Highest[CheckpointsRead]]] = {}
     for event in sorted((each for each in events if isinstance(each, CheckpointsRead)), key=lambda each: each.ended):
-        known = seen.get(event.reader)
-        if known is not None and event.at >= known.ended:
-            back = [name for name, batch in known.queries.items() if event.queries.get(name, -1) < batch]
-            if back or event.next_id < known.next_id:
-                yield Violation(
-                    "S4",
-                    event.ended,
-                    f"{event.reader} read next={known.next_id} {dict(known.queries)} and later next={event.next_id} "
-                    f"{dict(event.queries)}.",
-                )
-        seen[event.reader] = event
+        numbers = {"": event.next_id, **event.queries}
+        highest = readers.setdefault(event.reader, {})
+        known = [(name, each.before(event.at)) for name, each in highest.items()]
+        if back := [found[1] for name, found in known if found is not None and numbers.get(name, -1) < found[0]]:
+            yield Violation(
+                "S4",
+                event.ended,
+                f"{event.reader} read next={back[0].next_id} {dict(back[0].queries)} and later next={event.next_id} "
+                f"{dict(event.queries)}.",
+            )
+        for name, number in numbers.items():
+            highest.setdefault(name, Highest()).add(event.ended, number, event)
 
 
 @dataclass

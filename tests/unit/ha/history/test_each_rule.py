@@ -63,6 +63,7 @@ TWO_SESSIONS = [*TWO_GRANTS, said(1, "a", FIRST, "a:1"), said(1, "b", SAME_EPOCH
         ("S3 R1", [*TWO_SESSIONS, told(2, FIRST), told(3, SAME_EPOCH, "b:1")]),
         ("S3", [*TWO_SESSIONS, told(2, FIRST), told(3, SAME_EPOCH, "b:1", reader="another")]),
         ("R1", [*BOTH, heard(7, 8, SECOND, "b:1"), heard(8, 9, FIRST, "a:1")]),
+        ("R1", [*BOTH, heard(7, 8, SECOND, "b:1"), heard(7.5, 9, SECOND, "b:1"), heard(8, 10, FIRST, "a:1")]),
         ("", [*BOTH, heard(7, 8, SECOND, "b:1"), heard(7.5, 9, FIRST, "a:1")]),
         ("R2", [claim(1, LeaderDirectory(0, B), FIRST), *published(2, FIRST, "a:1"), told(3, FIRST)]),
         ("", [*LED, heard(1.5, 2, FIRST, "a:1")]),
@@ -118,6 +119,9 @@ Q3, Q4, P3 = (made(3, FIRST, f"checkpoints/{entry}") for entry in ("q=3", "q=4",
         ("S4", [read(1, 5), read(2, 4)]),
         ("S4", [read(1, q=3), read(2)]),
         ("", [read(1, 5, q=3), read(1.9, 4, q=2)]),
+        ("S4", [read(1, 5, q=3), read(2.5, 6, q=3), read(3, 4, q=3)]),  # the second one goes on meanwhile
+        ("S4", [read(1, 5, q=3), read(2.5, 5, q=4), read(3, 5, q=2)]),
+        ("S4", [read(1, q=3), read(2.5, r=3), read(3, r=3)]),
         ("", [read(1, 5, q=3), read(2, 5, q=3)]),
     ],
 )
