@@ -77,6 +77,7 @@ class HaProvider:
     contend: Contend
     read: Callable[[str, float, float], list[str]]  # a reader's command: job, seconds between lookups, and for each
     results: tuple[str, ...]  # the program that counts what the job has written, without the directory
+    books: tuple[str, ...] = ()  # the program that fails if an output lacks what Spark has committed, without the job
     keeps_guarantees: bool = False  # whether the history must keep this project's guarantees
     package: Path | None = None  # folder of a package that its programs need and that the distribution lacks
 
@@ -106,7 +107,12 @@ NEXT_VERSION = _sidecar(command=("-c", _NEXT))  # the command of a contender of 
 WITH_ENGINE = _sidecar("--engine")  # the command of a contender whose driver's queries outlive it
 
 HYBRID = HaProvider(
-    "hybrid-ha", _sidecar(), _read, ("python", "-m", "ha.drill.clients", "results"), keeps_guarantees=True
+    "hybrid-ha",
+    _sidecar(),
+    _read,
+    ("python", "-m", "ha.drill.clients", "results"),
+    ("python", "-m", "ha.cli", "output", "verify"),
+    keeps_guarantees=True,
 )
 
 PROVIDERS = {HYBRID.name: HYBRID}  # by name; those who have others add them

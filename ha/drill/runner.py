@@ -18,7 +18,7 @@ from ha.drill.fixture import DURATIONS, Fixture, Say
 from ha.drill.ha_provider import HYBRID, HaProvider
 from ha.drill.judge import Judge
 from ha.drill.observer import HISTORY
-from ha.drill.outcome import DrillOutcome, Report
+from ha.drill.outcome import Check, DrillOutcome, Report
 from ha.history import edits
 from ha.history.events import Event, load
 from ha.hosts.host_error import HostError
@@ -142,7 +142,11 @@ def _carried_out(drill: Drill, fixture: Fixture, provider: HaProvider) -> tuple[
         fixture.say("The fault is over: the job counts what is left, and ends.")
         fixture.finish()
         codes = {name: each.exit_code for name, each in fixture.contenders.items() if name not in fixture.lost}
-        return codes, _results(fixture, provider)
+        results = _results(fixture, provider)
+        if provider.books and not fixture.outcomes:  # the job's files are where they were
+            call = lambda command: fixture.environment.call(command, fixture.folder, RESULTS_TIMEOUT_S)  # noqa: E731
+            fixture.checks.append(books(call, [*provider.books, fixture.job.name]))
+        return codes, results
     finally:
         fixture.end()
 
@@ -151,6 +155,15 @@ def _results(fixture: Fixture, provider: HaProvider) -> list[dict[str, int]]:
     commands = [[*provider.results, each] for each in fixture.outcomes or fixture.job.outcomes]
     printed = [fixture.environment.call(each, fixture.folder, RESULTS_TIMEOUT_S) for each in commands]
     return [json.loads(each)["words"] for each in printed]
+
+
+def books(call: Callable[[Sequence[str]], str], command: Sequence[str]) -> Check:
+    """Return whether each output has all that Spark has committed, as a command of the job's tells by its exit code."""
+    try:
+        said, closed = call(command), True
+    except DrillError as error:
+        said, closed = str(error), False
+    return Check("outputs have what Spark committed", closed, said.strip().rpartition("\n")[2])
 
 
 def skipped(drill: Drill, environment: str, provider: HaProvider, reason: str) -> DrillOutcome:

@@ -228,13 +228,15 @@ def _moved_between_epochs(events: Sequence[Event]) -> Iterator[Violation]:
 
 
 def _leases(events: Sequence[Event]) -> Iterator[Violation]:
-    """A lease's sequence grows with every change, and only a seizure gives the lease to another session."""
+    """A lease grows with every change, names whoever changes it, and gets another session by a seizure alone."""
     for event in events:
         if not isinstance(event, Stored) or event.operation != "rename" or f"/{RECORD}/" not in event.path:
             continue
         before, after = (Lease.parse(path.rpartition("/")[2]) for path in (event.path, event.target))
         if before is None or after is None:
             continue
+        if event.by not in ("", "operator", after.contender):
+            yield Violation("S2", event.at, f"{event.by} changed the lease of {after.contender}.")
         if after.sequence <= before.sequence:
             yield Violation("S3", event.at, f"The lease went from sequence {before.sequence} to {after.sequence}.")
         if before.mode is Mode.RELEASED and before.owner == after.owner and after.mode is not Mode.RELEASED:

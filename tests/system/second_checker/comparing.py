@@ -70,12 +70,14 @@ NOT_MISTAKEN = {"job", *TIMES, "operation", "path", "target"}
 
 
 def mistaken(history: list[Event], dice: Random) -> tuple[list[Event], str]:
-    """Return a copy with one event left out, told twice, told late, or with one part of it wrong."""
+    """Return a copy with one event left out, told twice or late, or with one part of it wrong; of changes the last."""
     kinds = sorted({type(each).__name__ for each in history if not isinstance(each, events.Fault | events.Copied)})
     kind = dice.choice(kinds)
     at = dice.choice([n for n, each in enumerate(history) if type(each).__name__ == kind])
     event, changed = history[at], list(history)
     how = dice.choice(("left out", "twice", "late", "wrong", "wrong", "wrong"))
+    if isinstance(event, events.Stored):  # others build on each change: without it they cannot be
+        how = "wrong"
     if how == "left out":
         del changed[at]
     elif how == "twice":

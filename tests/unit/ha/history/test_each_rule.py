@@ -129,10 +129,10 @@ def test_what_goes_back(breaks: str, events: list[Event]) -> None:
     assert broken(*events) == {breaks} - {""}
 
 
-def seizure(mode: Mode) -> Stored:
+def seizure(mode: Mode, by: str = "") -> Stored:
     before, after = Lease(5, Mode.HDFS, 6000, A, "", "a"), Lease(6, mode, 6000, B, "", "b")
     home = f"{FIRST.name}/record"
-    return Stored(3, JOB, "rename", f"{home}/{before.name}", f"{home}/{after.name}")
+    return Stored(3, JOB, "rename", f"{home}/{before.name}", f"{home}/{after.name}", by)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,9 @@ def seizure(mode: Mode) -> Stored:
     [
         ("S3", [seizure(Mode.RELEASED)]),
         ("", [seizure(Mode.HDFS)]),
+        ("", [seizure(Mode.HDFS, "b")]),
+        ("", [seizure(Mode.HDFS, "operator")]),
+        ("S2", [seizure(Mode.HDFS, "a")]),
         ("S3", [claim(1, FIRST, LeaderDirectory(3, B))]),
         ("", [claim(1, FIRST, SECOND)]),
         ("", [*LED, made(3, FIRST, "spark/1", "operator")]),
