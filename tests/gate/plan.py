@@ -27,6 +27,8 @@ LANES: Mapping[str, Lane] = {
     "drivers": Lane(jvms=True, lent=True),
     "programs-1": Lane(),
     "programs-2": Lane(),
+    "programs-3": Lane(),
+    "programs-4": Lane(),
     "stores": Lane(lent=True),
     "pure": Lane(),
     **dict.fromkeys(UNITS, Lane()),

@@ -246,9 +246,9 @@ def test_each_kind_of_test_has_a_lane() -> None:
 def test_each_stage_names_tests_that_exist() -> None:
     for name, stage in STAGES.items():
         for begin in stage.tests:
-            path = Path(begin.partition("::")[0])
-            assert path.exists(), f"{name}: there is no {path}"
-            assert not begin.partition("::")[2] or f"def {begin.partition('::')[2]}" in path.read_text()
+            file, _, test = begin.partition("[")[0].partition("::")
+            assert Path(file).exists(), f"{name}: there is no {file}"
+            assert not test or f"def {test}" in Path(file).read_text(), f"{name}: there is no {begin}"
 
 
 def test_the_page_of_stages_is_what_was_recorded() -> None:
