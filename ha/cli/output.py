@@ -22,7 +22,7 @@ from ha.outputs.ledger import Gap
 from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
 from ha.outputs.moving import MovedFiles, Moving
 from ha.outputs.partitions import Partitions
-from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader
+from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader, unseen
 from ha.spark.rewind.operated import led
 from ha.spark.stored.ledger import Ledger
 from leader.errors import Fenced, OutputLost
@@ -83,9 +83,10 @@ def _progress(each: JournalOutput, found: Mapping[str, object]) -> Iterator[str]
 def verify(context: Context, job: str, name: str | None, batches: range | None) -> None:
     """Look for every file that the outputs of JOB have decided, and for every batch that Spark has committed.
 
-    The job may be running. Exit with 1 if a file is missing, or has another length, or if there is a gap: a batch that
-    an output lacks, or has from another query. A batch that is complete has had all of its files in their places: if
-    they are not there, they are gone since, and perhaps their readers have taken them away.
+    The job may be running. Exit with 1 if a file is missing, or has another length, if Spark's readers see none of
+    them, or if there is a gap: a batch that an output lacks, or has from another query. A batch that is complete has
+    had all of its files in their places: if they are not there, they are gone since, and perhaps their readers have
+    taken them away.
     """
     bad = 0
 
@@ -97,8 +98,8 @@ def verify(context: Context, job: str, name: str | None, batches: range | None) 
             seen: list[JournalBatch] = []
             for row in _verified(context, job, reader, each, batches or EVERY):
                 counts[row.condition] += 1
-                bad += bool(row.missing) or row.condition == BatchCondition.UNKNOWN
-                seen.append(row)
+                bad += bool(row.missing) or row.condition in (BatchCondition.UNKNOWN, BatchCondition.UNSEEN)
+                seen += [row] if row.batch >= 0 else []
                 if context.as_json or row.condition != BatchCondition.COMPLETE or row.accepted:
                     yield row
             for gap in _gaps(context, job, each, seen, whole=batches is None):
@@ -219,6 +220,8 @@ def _verified(
 ) -> Iterator[JournalBatch]:
     total = sum(len(ids) for ids in ids_of(reader, found, batches))
     with _target(context, job, found) as target, progress(False, found.name, of_bytes=False) as told:
+        if found.target and not found.place and (why := unseen(target)):
+            yield JournalBatch(found.name, -1, BatchCondition.UNSEEN, why=why)
         for ids in ids_of(reader, found, batches):
             for done, row in enumerate(reader.verified(found, ids, target), 1):
                 if told is not None:

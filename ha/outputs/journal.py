@@ -10,14 +10,14 @@ takes. See decisions 17, 36, 51 and 79.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ha.leadership.fenced_rename import FencedHome, FencedRename, common_root, make_parents
-from ha.outputs import layout
+from ha.outputs import layout, neighbours
 from ha.outputs.admission import Admission
 from ha.outputs.batch import Batch
 from ha.outputs.committing import Committing
@@ -27,9 +27,9 @@ from ha.outputs.moving import MovedFiles, Moving
 from ha.outputs.partition_commit import PartitionCommit, Policy
 from ha.outputs.record import TARGET, Record, Target
 from ha.program.output_report import DECIDE, MOVE, RECORD, REPORTS
-from leader.errors import InvalidSettings, OutputLost, Unreadable
+from leader.errors import OutputLost
 from leader.layout.names import OUT
-from leader.layout.packed_names import read, written
+from leader.layout.packed_names import written
 from store.errors import AlreadyExists, NotFound, StoreError
 
 _log = logging.getLogger("ha")
@@ -55,6 +55,7 @@ class Journal:
         renames: FencedRename | None = None,
         *,
         flat: bool = False,
+        files: tuple[str, Sequence[str]] = ("", ()),
         alone: bool = True,
         elsewhere: Elsewhere | None = None,
     ) -> None:
@@ -65,6 +66,7 @@ class Journal:
         # renames: lead to that directory, and are closed by their owner; None for some of its own.
         # flat: whether a partition of a batch appears as one file beside those of other batches, so that `ha output
         # merge` can make one of them.
+        # files: their format, and the columns of partitions; an output keeps both for ever.
         # alone: whether no other process of this leader publishes to the output.
         # elsewhere: what publishes batches that do not appear in a directory.
         # InvalidSettings: no rename leads to that directory.
@@ -78,7 +80,7 @@ class Journal:
         self._moving = Giving(self._folder, elsewhere) if elsewhere else Moving(self._folder, opening, flat=flat)
         of_kind = (elsewhere.kind, elsewhere.place) if elsewhere else ("", "")
         path = f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}"
-        self._target = Target(path, flat, *of_kind)
+        self._target = Target(path, flat, *of_kind, files[0].lower(), tuple(files[1]))
         self._name, self._own = name, ""
         self._newest, self._settled = -1, False
         self._lock = threading.RLock()
@@ -201,7 +203,7 @@ class Journal:
             renames.do(lambda files: make_parents(files, renames.outside))
         renames.make_folders(f"{renames.inside}/{OUT}", folder.home)
         names = folder.names()
-        self._check_target(names)
+        neighbours.check(renames, self._name, self._target, names, shared=self._shared)
         self._replayed = max(layout.numbers(layout.REPLAYED, names), default=0)
         self._admission.load(names)
         if batch is not None:
@@ -254,30 +256,6 @@ class Journal:
         for entry in self._renames.list(own):
             self._renames.remove(f"{own}/{entry.name}")
         return own
-
-    def _check_target(self, names: list[str]) -> None:
-        """Refuse files beside the directories of batches, for Spark would read one of the two; and a second output."""
-        with suppress(Unreadable):
-            known = read(TARGET, Target, names)
-            if known is None and not self._shared:
-                self._check_directory()
-            if known is not None and known.flat != self._target.flat:
-                is_flat, asked = ("flat", "directories") if known.flat else ("directories", "flat")
-                raise InvalidSettings(
-                    f"The batches of output {self._name!r} are {is_flat}, and this program would add {asked}: "
-                    "`mergeable` is chosen once, so leave it as it was, or give the output another directory."
-                )
-
-    def _check_directory(self) -> None:
-        """Refuse the directory of another output of this job: neither would know what the other has published."""
-        mine = layout.home(self._name, self._renames.outside).removeprefix(f"{OUT}/")
-        for entry in self._renames.list(f"{self._renames.inside}/{OUT}"):
-            name, _, target = entry.name.rpartition("-")
-            if name != self._name and target == mine.rpartition("-")[2]:
-                raise InvalidSettings(
-                    f"Output {name!r} of this job has the directory {self._renames.outside!r} already: give output "
-                    f"{self._name!r} a directory of its own, or that name if it is the same output."
-                )
 
     # --- publishing
 

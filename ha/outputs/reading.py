@@ -14,6 +14,7 @@ import msgspec
 from ha.outputs import layout
 from ha.outputs.lines import Lines
 from ha.outputs.merge_plan import Merge, merge_in
+from ha.outputs.neighbours import SPARKS_LOG
 from ha.outputs.record import FILES, LOST, NOBODY_KNOWS, TARGET, Record, Target
 from ha.outputs.region_marks import RegionRecord
 from ha.outputs.regional import behind
@@ -40,6 +41,7 @@ class BatchCondition(StrEnum):
     GONE = "gone since"
     UNKNOWN = "unknown"
     GAP = "gap"
+    UNSEEN = "unseen"  # by Spark's readers
 
 
 class JournalOutput(msgspec.Struct, frozen=True):
@@ -120,10 +122,20 @@ class ExistenceCheck:
         return known
 
     def _sizes(self, folder: str) -> dict[str, int]:
-        try:
-            return sizes(self._target.call("verify", lambda files: files.list(folder), LIST_TIMEOUT_S))
-        except NotFound:
-            return {}
+        return _sizes(self._target, folder)
+
+
+def unseen(target: BoundedFiles) -> str:
+    """Return why Spark's readers see none of the batches in a directory, in a sentence; empty if they do."""
+    log = _sizes(target, SPARKS_LOG)
+    return f"Spark's readers follow {SPARKS_LOG}, and see none of its batches: move that away." if log else ""
+
+
+def _sizes(target: BoundedFiles, folder: str) -> dict[str, int]:
+    try:
+        return sizes(target.call("verify", lambda files: files.list(folder), LIST_TIMEOUT_S))
+    except NotFound:
+        return {}
 
 
 def sizes(entries: Iterable[Entry]) -> dict[str, int]:

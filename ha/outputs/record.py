@@ -104,3 +104,5 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     flat: bool = False  # whether a partition of a batch is one file there
     kind: str = ""  # of a table or a topic, such as `iceberg`; nothing is at the path then
     place: str = ""  # its name
+    format: str = ""  # of the files, such as `parquet`; empty if unknown
+    columns: tuple[str, ...] = ()  # of partitions; known if the format is

@@ -89,7 +89,8 @@ class Output(Publisher):
         self._commit = commit
         self._session: SparkSession | None = None
         by_name = {METASTORE: self._add_partition}
-        journal = Journal(leadership, output_here(uri, name), name, commit, by_name, flat=mergeable)
+        files = source, self._partition_by
+        journal = Journal(leadership, output_here(uri, name), name, commit, by_name, flat=mergeable, files=files)
         self._letters = RowWriter(journal.renames, "json")
         chosen = {**(_ONE_FILE if mergeable else {}), **(options or {})}
         self._rows = RowWriter(journal.renames, source, self._partition_by, chosen)

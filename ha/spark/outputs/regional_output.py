@@ -102,7 +102,10 @@ class RegionalOutput:
         try:
             self._home = RegionalHome(self._renames, name)
             self._home.load(names)
-            self._journals = {each: Journal(leadership, uri, each, renames=self._renames) for each in names}
+            files = source, tuple(partition_by)
+            self._journals = {
+                each: Journal(leadership, uri, each, renames=self._renames, files=files) for each in names
+            }
             with ThreadPoolExecutor(THREADS, thread_name_prefix="ha-region") as threads:
                 broken = dict(filter(None, threads.map(self._settle, names)))
             newest = {each: journal.newest for each, journal in self._journals.items()}

@@ -105,7 +105,8 @@ class HaWriter(DataSourceStreamArrowWriter):
                 _journals.popitem()[1].close()
             if path := os.environ.get("HA_QUERIES"):
                 REPORTS.resume(path_beside(Path(path), self._folder))
-            _journals[key] = Journal(self._home, options.path, options.name, options.commit, alone=False)
+            files = options.format, options.partition_by
+            _journals[key] = Journal(self._home, options.path, options.name, options.commit, alone=False, files=files)
         return _journals[key]
 
 

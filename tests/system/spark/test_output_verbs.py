@@ -129,6 +129,16 @@ def test_what_is_gone_since_is_named(job: Job) -> None:
     assert [row["missing"] for row in rows] == [[], [], ["day=1/batch=2/part-0"], [], ["day=2/batch=4/part-0"]]
 
 
+def test_what_spark_s_readers_do_not_see_is_not_complete(job: Job) -> None:
+    job.publish(0, 1)
+    log = job.tmp_path / "out" / "clean" / "_spark_metadata"
+    log.mkdir()
+    (log / "0").write_text("v1")
+    code, text = job.ha("verify", "orders")
+    assert (code, "clean  unseen  Spark's readers follow _spark_metadata" in text) == (1, True), text
+    assert "clean: 2 complete, 1 unseen" in text
+
+
 def test_a_batch_over_the_edge_of_a_thousand(job: Job) -> None:
     job.publish(998, 999, 1000, 1001)
     assert [row["batch"] for row in job.rows("verify", "orders", "--batches", "999-1000")] == [999, 1000]

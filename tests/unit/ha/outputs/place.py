@@ -31,8 +31,15 @@ class Place:
         self.opened.append(BoundedFiles(lambda: LocalFiles(root, durable=False), uri=uri))
         return self.opened[-1]
 
-    def journal(self, name: str = "output", *, flat: bool = False, commit: PartitionCommit | None = None) -> Journal:
-        return Journal(self.leader, (self.root / "out").as_uri(), name, commit, flat=flat)
+    def journal(
+        self,
+        name: str = "output",
+        *,
+        flat: bool = False,
+        files: tuple[str, Sequence[str]] = ("", ()),
+        commit: PartitionCommit | None = None,
+    ) -> Journal:
+        return Journal(self.leader, (self.root / "out").as_uri(), name, commit, flat=flat, files=files)
 
     def output_folder(self, name: str = "output") -> OutputFolder:
         return OutputFolder.of(FencedRename(self.leader, (self.root / "out").as_uri()), name)
