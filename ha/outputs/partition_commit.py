@@ -10,10 +10,13 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ha.config.durations import seconds_of
-from ha.outputs.commit_trigger import PROCESS_TIME, TRIGGERS, Pattern, Trigger
+from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, TRIGGERS, Pattern, Trigger
 from leader.errors import InvalidSettings
 
 SUCCESS_FILE, METASTORE = "success-file", "metastore"
+
+IN_UTC = frozenset({"UTC", "Etc/UTC", "Z", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "+00:00", "UTC+0"})
+"""Zones of sessions that are UTC, as Java names them."""
 
 _MARKER = re.compile(r"[_.][A-Za-z0-9._-]{0,99}")  # names that readers ignore
 
@@ -56,7 +59,8 @@ class PartitionCommit:
         time: when a partition begins, for ``partition-time``: a pattern such as ``{day} {hour}:00`` that gives an ISO
             date with or without a time, or a function of its values; default: all values with blanks between
             (``partition.time-extractor.timestamp-pattern`` and ``.class``).
-        time_zone: of such times (``sink.partition-commit.watermark-time-zone``).
+        time_zone: of such times (``sink.partition-commit.watermark-time-zone``): the session's, if its functions have
+            made the partitions' values. Without it they are in UTC, and only a session in UTC is taken.
     """
 
     trigger: str = PROCESS_TIME
@@ -65,7 +69,7 @@ class PartitionCommit:
     success_file: str = "_SUCCESS"
     table: str = ""
     time: str | Callable[[Mapping[str, str]], datetime] = ""
-    time_zone: str = "UTC"
+    time_zone: str = ""
     decides: Trigger = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -98,12 +102,30 @@ class PartitionCommit:
                 "'_' or '.'."
             )
         try:
-            zone = ZoneInfo(self.time_zone)
+            zone = ZoneInfo(self.time_zone or "UTC")
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise InvalidSettings(f"There is no time zone {self.time_zone!r} on this host.") from error
         begins = Pattern(self.time) if isinstance(self.time, str) else self.time
         object.__setattr__(self, "delay", delay.total_seconds())
         object.__setattr__(self, "decides", Trigger(self.trigger, delay, begins, zone))
+
+    def check_zone(self, session: str) -> None:
+        """Refuse times of no stated zone, if the session has another one than UTC: a marker could come hours early.
+
+        Args:
+            session: its zone, as ``spark.sql.session.timeZone``; empty if nobody knows.
+
+        Raises:
+            InvalidSettings: the zone has to be stated.
+        """
+        if self.time_zone or self.trigger != PARTITION_TIME or session in IN_UTC:
+            return
+        where = f"the session is in {session}" if session else "nobody knows here in which zone the session is"
+        raise InvalidSettings(
+            f"A partition commit by partition-time reckons in UTC, and {where}: state it as time_zone "
+            "(sink.partition-commit.watermark-time-zone), which is the session's if its functions have made the "
+            "partitions' values, or UTC if those are in UTC."
+        )
 
     @property
     def marker(self) -> str:

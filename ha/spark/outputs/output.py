@@ -126,7 +126,9 @@ class Output(Publisher):
         if dead is not None and (self._commit is not None or self._mergeable):
             what = "is mergeable" if self._mergeable else "has a partition commit"
             raise InvalidSettings(f"Output {self._name!r} {what}, so it can have no dead letters.")
-        self._session = batch.sparkSession if self._commit is not None else None
+        if self._commit is not None:
+            self._session = batch.sparkSession
+            self._commit.check_zone(self._session.conf.get("spark.sql.session.timeZone") or "")
         return self._once(batch, batch_id, lambda origin: self._publish(batch, origin, dead))
 
     def _check(self, origin: Batch) -> None:

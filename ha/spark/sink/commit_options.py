@@ -55,10 +55,12 @@ def commit_of(given: Mapping[str, str]) -> PartitionCommit | None:
     pattern = known.get(PATTERN, "")
     if "$" in pattern:
         raise InvalidSettings(f"{PATTERN} {pattern!r} has Flink's dollar signs: write {{day}} for $day.")
-    return PartitionCommit(
+    commit = PartitionCommit(
         trigger=known.get(TRIGGER, PROCESS_TIME), delay=known.get(DELAY, 0.0), policy=_policies(known),
-        success_file=known.get(MARKER, "_SUCCESS"), time=pattern, time_zone=known.get(ZONE, "UTC"),
+        success_file=known.get(MARKER, "_SUCCESS"), time=pattern, time_zone=known.get(ZONE, ""),
     )  # fmt: skip
+    commit.check_zone("")  # Spark tells a data source nothing of its session
+    return commit
 
 
 def _policies(known: Mapping[str, str]) -> tuple[str | Policy, ...]:

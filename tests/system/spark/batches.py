@@ -48,6 +48,11 @@ class Session:
 
     query: Query | None = None
     others: list[Query] = field(default_factory=list)
+    zone: str = "UTC"
+
+    @property
+    def conf(self) -> dict[str, str]:
+        return {"spark.sql.session.timeZone": self.zone}
 
     @property
     def sparkContext(self) -> Any:  # noqa: N802

@@ -226,6 +226,14 @@ def test_a_partition_whose_values_are_no_time_is_told_once(
         assert made.commit_pending() == 1
 
 
+def test_a_session_in_another_zone_is_refused_before_its_first_row(leadership: Leadership, tmp_path: Path) -> None:
+    batch = Batch({"day=2026-06-01": "row"}, Session(zone="America/New_York"))
+    made = output(leadership, tmp_path, PartitionCommit(trigger=PARTITION_TIME))
+    with made, pytest.raises(InvalidSettings, match="the session is in America/New_York"):
+        made.write(cast("DataFrame", batch), 0)
+    assert (found(tmp_path), batch.evaluated) == ({}, 0)
+
+
 def test_a_partition_with_a_long_name_is_refused_before_the_decision(leadership: Leadership, tmp_path: Path) -> None:
     day = 10 ** (MOST_BYTES - len("day="))
     with output(leadership, tmp_path) as made:

@@ -1,5 +1,6 @@
 """When a partition is due: at the boundary, not before; and what is wrong with settings is said in a sentence."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -153,3 +154,16 @@ def test_settings_that_are_wrong(wrong: dict[str, Any], sentence: str) -> None:
 def test_the_marker_is_that_of_the_policy() -> None:
     assert PartitionCommit(success_file="_DONE").marker == "_DONE"
     assert PartitionCommit(policy=[print]).marker == ""
+
+
+@pytest.mark.parametrize("session", ["UTC", "Etc/UTC", "Z"])
+def test_a_session_in_utc_needs_no_word_of_it(session: str) -> None:
+    PartitionCommit(trigger=PARTITION_TIME).check_zone(session)
+
+
+@pytest.mark.parametrize("session", ["America/New_York", "Europe/Berlin", "GMT+1", ""])
+def test_no_marker_comes_in_another_zone_than_the_session_s_unless_that_is_said(session: str) -> None:
+    with pytest.raises(InvalidSettings, match=re.escape(session) or "nobody knows"):
+        PartitionCommit(trigger=PARTITION_TIME).check_zone(session)
+    PartitionCommit(trigger=PARTITION_TIME, time_zone="UTC").check_zone(session)
+    PartitionCommit(trigger=PROCESS_TIME).check_zone(session)

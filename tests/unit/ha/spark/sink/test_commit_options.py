@@ -65,6 +65,7 @@ def test_delays(text: str, seconds: float) -> None:
     ("given", "says"),
     [
         ({"trigger": "daily"}, "no trigger 'daily': choose process-time or partition-time"),
+        ({"trigger": "partition-time"}, r"nobody knows here .* state it as time_zone \(sink\.partition-commit\.water"),
         ({"delay": "soon"}, r"is 'soon': give 0 or more seconds, or a duration such as 1 h\."),
         ({"delay": "-1 s"}, "give 0 or more seconds"),
         ({"policy.kind": "metastore,success-file"}, r"without a Spark session, .* use ha\.spark\.Output for that"),
