@@ -4,11 +4,15 @@ Commands to the store are carried out one after the other on a thread of their o
 for nothing. What may take long, or is late by nature, has a thread for itself.
 """
 
+import errno
 import logging
 import queue
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from heapq import heappop, heappush
+from itertools import count
 from pathlib import Path
 
 from ha.daemon.process import ContendingProcess
@@ -37,10 +41,15 @@ UNABLE = (
     "the whole command again."
 )
 
+LACKS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT})
+
 SHOW_S = 2.0  # time between two looks at what a program has told of its queries
 Post = Callable[[events.SidecarEvent], object]
 
 _log = logging.getLogger("ha")
+
+
+Task = Callable[[], None]
 
 
 class InOrder:
@@ -49,30 +58,36 @@ class InOrder:
     def __init__(self, failed: Callable[[Exception], object]) -> None:
         """Start the thread; ``failed`` gets an unforeseen error, after which nothing is called."""
         self._failed = failed
-        self._waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[float, Task]] = queue.SimpleQueue()
+        self._due: list[tuple[float, int, Task]] = []  # a heap: when each is to be called, and its number
         threading.Thread(target=self._work, name="ha-executor", daemon=True).start()
 
-    def __call__(self, task: Callable[[], None]) -> None:
+    def __call__(self, task: Task) -> None:
         """Have a function called after those before it."""
-        self._waiting.put(task)
+        self._waiting.put((NEVER, task))
 
-    def later(self, seconds: float, task: Callable[[], None]) -> None:
+    def later(self, seconds: float, task: Task) -> None:
         """Have a function called after so many seconds, and after those that are under way then."""
-        timer = threading.Timer(seconds, self, [task])
-        timer.daemon = True
-        timer.start()
+        self._waiting.put((now() + seconds, task))
 
     def _work(self) -> None:
         try:
-            while True:
-                self._waiting.get()()
+            for number in count():
+                self._take(number)
         except Exception as error:  # noqa: BLE001  # a sidecar that goes on without this thread would stand still unseen
             self._failed(error)
 
-
-def beside(task: Callable[[], None]) -> None:
-    """Have a function called on a thread for itself."""
-    threading.Thread(target=task, name="ha-beside", daemon=True).start()
+    def _take(self, number: int) -> None:
+        wait = max(0.0, self._due[0][0] - now()) if self._due else None
+        if wait == 0.0:
+            heappop(self._due)[2]()
+            return
+        with suppress(queue.Empty):
+            at, task = self._waiting.get(timeout=wait)
+            if at == NEVER:
+                task()
+            else:
+                heappush(self._due, (at, number, task))
 
 
 class Executor:
@@ -89,8 +104,8 @@ class Executor:
         store: StoreWork,  # what is done to the store
         probe: ProbeOf | None,  # asks whether the command does its work; None for no liveness probe
         post: Post,  # takes an event, from any thread
-        in_order: Callable[[Callable[[], None]], object],  # has functions called one after the other, elsewhere
-        beside: Callable[[Callable[[], None]], object],  # has a function called while others go on
+        in_order: Callable[[Task], object],  # has functions called one after the other, elsewhere
+        beside: Callable[[Task], object],  # has a function called while others go on
     ) -> None:
         self._process, self._job, self._endpoints = process, job, dict(endpoints)
         self._command, self._programs, self._hosts, self._store = command, programs, hosts, store
@@ -193,7 +208,7 @@ class Executor:
                 self._store.failures.show_wait(leader, 0.0)
         except Exception as error:  # noqa: BLE001  # whatever a file of the host or of the user has in it
             runs = self._command.runs == run
-            self._post(events.NotStarted(run, _said(error), granted=granted, runs=runs))
+            self._post(events.NotStarted(run, _said(error), granted=granted, runs=runs, lack=lacks(error)))
         else:
             self._post(events.Started(run, granted=granted))
         finally:
@@ -228,6 +243,13 @@ class Executor:
             self._probe = command.run, self._probe_of(self._store.directory(command.leader), variables)
         wrong = try_once(self._probe[1], command.timeout, self._job)
         self._post(events.Probed(command.began, now(), wrong))
+
+
+def lacks(error: Exception) -> bool:
+    """Whether the host lacks what it may have again in a moment: processes, threads, memory, descriptors, room."""
+    if isinstance(error, OSError):
+        return error.errno in LACKS
+    return isinstance(error, MemoryError) or "can't start new thread" in f"{error}"
 
 
 def _said(error: Exception) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ha.daemon.process import ContendingProcess
+from ha.hosts.crew import Crew
 from ha.leadership.fenced_rename import LeaderFiles
 from ha.program import failure_notes
 from ha.sidecar.machine.commands import NOTE_S
@@ -36,14 +37,20 @@ _log = logging.getLogger("ha")
 class JobStatusUpdater:
     """Reads and changes the status of one job, for the sidecar that leads it."""
 
-    def __init__(self, process: ContendingProcess, job: str, *, again: bool = False, clock: Clock = BOOT_CLOCK) -> None:
-        """Prepare. With ``again`` the job runs once more, however it had ended before this process contended."""
+    def __init__(
+        self, process: ContendingProcess, job: str, crew: Crew, *, again: bool = False, clock: Clock = BOOT_CLOCK
+    ) -> None:
+        """Prepare; ``crew`` keeps failures in the background.
+
+        With ``again`` the job runs once more, however it had ended before this process contended.
+        """
         # Without it the setting `rerun` decides, for jobs that have finished.
         self._clock = clock
         self._process = process
         self._unkept: deque[dict[str, str]] = deque(maxlen=MOST_UNKEPT)
         self._keeping = threading.Lock()
-        self._trying: threading.Thread | None = None
+        self._crew = crew
+        self._trying: threading.Event | None = None
         self.notes: Callable[[], Path] = Path  # returns the directory in which runs leave notes of their failures
         self._job = job
         rerun = {Status.FINISHED} if process.settings.command.rerun else set()
@@ -155,7 +162,7 @@ class JobStatusUpdater:
     def give_up(self, leader: LeaderDirectory, said: str) -> bool:
         """Set the status to failed, and keep why as an exception; returns whether that was done."""
         _log.error("%s: %s The job has FAILED; started with --again it runs once more.", self._job, said)
-        self.add_exception(leader, "gave-up", said).join(NOTE_S)
+        self.add_exception(leader, "gave-up", said).wait(NOTE_S)
         return self.keep_trying(leader, "record that the job has failed", _fail)
 
     def restart(self, leader: LeaderDirectory) -> None:
@@ -167,12 +174,12 @@ class JobStatusUpdater:
 
     def add_exception(
         self, leader: LeaderDirectory, kind: str, message: str, trace: str = "", dump: str = ""
-    ) -> threading.Thread:
+    ) -> threading.Event:
         """Keep a failure for `ha job exceptions`, in the background, as :meth:`keep_failures` does."""
         self._unkept.append({"kind": kind, "message": message, "trace": trace, "dump": dump})
         return self.keep_failures(leader)
 
-    def keep_failures(self, leader: LeaderDirectory) -> threading.Thread:
+    def keep_failures(self, leader: LeaderDirectory) -> threading.Event:
         """Keep all failures that are not kept yet, in the background; first those that the program has left."""
         # One try. What the store does not take is kept with the next failure, or in this process's next leadership.
 
@@ -186,8 +193,7 @@ class JobStatusUpdater:
                 except (StoreError, LeaderError) as error:
                     _log.info("%s: a failure is not kept yet for `ha job exceptions`: %s", self._job, error)
 
-        self._trying = threading.Thread(target=keep, name="ha-exception", daemon=True)
-        self._trying.start()
+        self._trying = self._crew(keep)
         return self._trying
 
     def _keep(self, directory: FencedDirectory) -> None:
@@ -202,7 +208,7 @@ class JobStatusUpdater:
     def settle(self) -> None:
         """Wait until the newest failure is kept: nothing keeps it once this process has closed its stores."""
         if self._trying is not None:
-            self._trying.join(NOTE_S)
+            self._trying.wait(NOTE_S)
 
     def finish(self, leader: LeaderDirectory) -> bool:
         """Set the final status, then clean up; retries until the lease ends. Returns whether the status was set."""

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import msgspec
 
 from ha.config.stores import Stores
+from ha.hosts.crew import Crew
 from ha.sidecar.machine.sidecar_events import SavepointEnded
 from ha.spark.savepoints.restoring import restored, stage
 from ha.spark.savepoints.taking import WantedSavepoint, take
@@ -70,9 +71,10 @@ class SavepointWork:
     """The work of one sidecar. Its methods return at once; the end comes as :class:`SavepointEnded`."""
 
     def __init__(
-        self, stores: Stores, job: str, leads: Callable[[], bool], post: Callable[[SavepointEnded], object]
+        self, stores: Stores, job: str, leads: Callable[[], bool], post: Callable[[SavepointEnded], object], crew: Crew
     ) -> None:
         """Do nothing yet; ``leads`` says whether the sidecar leads now, ``post`` gets the end, on the work's thread."""
+        self._crew = crew
         self._stores, self._job, self._leads, self._post = stores, job, leads, post
         self._present: _Work | None = None
 
@@ -117,8 +119,7 @@ class SavepointWork:
 
     def _begin(self, number: int, work: _Work, action: Callable[[], SavepointEnded]) -> None:
         self._present = work
-        run = lambda: self._post(self._run(number, action))  # noqa: E731
-        threading.Thread(target=run, name="ha-savepoint", daemon=True).start()
+        self._crew(lambda: self._post(self._run(number, action)))
 
     def _run(self, number: int, action: Callable[[], SavepointEnded]) -> SavepointEnded:
         if find_spec("pyarrow") is None:

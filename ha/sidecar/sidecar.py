@@ -12,6 +12,7 @@ from types import FrameType
 
 from ha.config.command_settings import WARM
 from ha.daemon.process import ContendingProcess
+from ha.hosts.crew import Crew
 from ha.leadership.notices import (
     AskedTo,
     GrantNotice,
@@ -31,7 +32,7 @@ from ha.sidecar.command.newest_program import NewestProgram
 from ha.sidecar.command.run_environment import RunEnvironment
 from ha.sidecar.command.stored_program import StoredProgram
 from ha.sidecar.command.succession import Succession
-from ha.sidecar.executor import Executor, InOrder, beside
+from ha.sidecar.executor import Executor, InOrder
 from ha.sidecar.executor_hosts import ExecutorHosts
 from ha.sidecar.failure_count import FailureCount
 from ha.sidecar.job_status import JobStatusUpdater
@@ -55,6 +56,8 @@ from store.clock import now
 LONGEST_PAUSE_S = 0.5  # the sidecar looks at the clock at least this often
 RESTING_PAUSE_S = 5.0  # the same of a standby without a command: a notice wakes it, and nothing else is due
 STAYING_PAUSE_S = 5.0  # a sidecar whose job has ended looks so often whether it runs again
+
+CREW = 6  # threads: for the end of a run, a savepoint, a probe, a command that hangs, and failures that are kept
 
 OVER = frozenset({0, JOB_FAILED, HAD_FAILED, WAS_CANCELED})  # exit codes of a sidecar whose job is over
 
@@ -105,9 +108,10 @@ class Sidecar:
         self._orphan = succession.orphan if succession is not None else None
         environment = RunEnvironment(process, job, stored=stored, spark=spark, class_data=self._class_data)
         ended = lambda run: post(RunEnded(run))  # noqa: E731
-        self._command = Command(process, job, program, environment, ended, engine=engine, succession=succession)
+        crew = Crew("ha-crew", CREW)
+        self._command = Command(process, job, program, environment, ended, crew, engine=engine, succession=succession)
         process.commands[job] = self._command.status
-        self._status = JobStatusUpdater(process, job, again=again)
+        self._status = JobStatusUpdater(process, job, crew, again=again)
         self._status.notes = lambda: self._command.files.report.parent
         self._machine = Machine(rules_of(settings, random.random, restores=restore is not None))
         logs = QueryReports()
@@ -116,11 +120,11 @@ class Sidecar:
         hosts = ExecutorHosts(stores, job, self._status)
         store = StoreWork(
             job, self._status, FailureCount(self._status, job, settings.command.failover_max_attempts),
-            SavepointWork(stores, job, self._leads, post), programs, lambda: self._command.program, hosts, publisher,
-            restore, in_order.later, lambda: self._command.files.unguarded, self._command.last_words,
+            SavepointWork(stores, job, self._leads, post, crew), programs, lambda: self._command.program, hosts,
+            publisher, restore, in_order.later, lambda: self._command.files.unguarded, self._command.last_words,
         )  # fmt: skip
         self._executor = Executor(
-            process, job, self._endpoints, self._command, programs, hosts, store, probe, post, in_order, beside
+            process, job, self._endpoints, self._command, programs, hosts, store, probe, post, in_order, crew
         )
         stands_by = lambda: self._machine.state.stands_by  # noqa: E731
         self._verification = Verification(settings, job, process.metrics.registry, stands_by)

@@ -61,7 +61,7 @@ class StoreWork:
         self._operators: OperatorAnswers | None = None
         self._unguarded_file, self._last_words = unguarded, last_words
         self._unguarded: Unguarded | None = None
-        self._kept: tuple[threading.Thread, float] | None = None
+        self._kept: tuple[threading.Event, float] | None = None
 
     def directory(self, leader: LeaderDirectory) -> FencedDirectory:
         """Return the leader directory as a store."""
@@ -131,7 +131,7 @@ class StoreWork:
         """The lease is about to be given back: wait for a moment until the last failure is kept."""
         kept, self._kept = self._kept, None
         if kept is not None:
-            kept[0].join(kept[1])
+            kept[0].wait(kept[1])
         if self._publisher is not None:
             self._publisher.end()
 

@@ -4,13 +4,13 @@
 """
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from ha.daemon.process import ContendingProcess
+from ha.hosts.crew import Crew
 from ha.program import end_file, engine_state, grant_file, heartbeat, output_log, request_file, settle_file
 from ha.program.deadline_file import DeadlineWriter
 from ha.program.end_file import End
@@ -48,6 +48,7 @@ class Command:
         environment: RunEnvironment,  # of its runs
         # Called with a run's number, on its own thread, once that and all that it started here has ended.
         ended: Callable[[int], None],
+        crew: Crew,  # waits for its ends
         *,
         engine: bool = False,  # start the program under an engine, so that its queries outlive it
         # What is left to another sidecar, and by another one; None if the command ends with its sidecar.
@@ -58,7 +59,7 @@ class Command:
         self._job = job
         self.program = program
         self._environment = environment
-        self._ended = ended
+        self._ended, self._crew = ended, crew
         self._with_engine = engine
         self._succession = succession
         orphan = succession.orphan if succession is not None else None
@@ -204,7 +205,8 @@ class Command:
             )
 
     def _await(self, run: Run) -> None:
-        threading.Thread(target=self._wait, args=(run, self.starts), name="ha-wait", daemon=True).start()
+        starts = self.starts
+        self._crew(lambda: self._wait(run, starts))
 
     def grant(self, leader: LeaderDirectory) -> None:
         """Grant the job to the warm command. OSError if the grant cannot be written; the command still waits."""

@@ -107,9 +107,10 @@ class Machine:
                 starts.started(state, event)
                 answers.started(state)
             case events.NotStarted():
-                answers.not_started(state, event.said)
-                starts.not_started(state, event)
-                self._after_no_start()
+                if not starts.tries_again(state, event):
+                    answers.not_started(state, event.said)
+                    starts.not_started(state, event)
+                    self._after_no_start()
             case events.Outdated():
                 starts.outdated(state, event)
             case events.CommandEnded():
@@ -144,7 +145,7 @@ class Machine:
     def _granted(self, event: events.LeadershipGranted) -> None:
         state, leader = self.state, event.leader
         taken_up = isinstance(state.phase, Reconciling)
-        state.requests, state.waited = OpenRequests(pause=state.rules.retry), False
+        state.requests, state.waited, state.lacks_since = OpenRequests(pause=state.rules.retry), False, NEVER
         if state.exit_code is not None:
             state.phase = Ending(leader)
             step_down(state, "stopped", "The sidecar is stopping.")

@@ -172,6 +172,7 @@ class NotStarted(SidecarEvent):
     said: str  # why, in one sentence
     granted: bool = True  # whether it was to have its grant
     runs: bool = False  # whether it is there all the same, and warm
+    lack: bool = False  # whether the host lacks what it may have again: processes, memory, descriptors, room
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ class SidecarState:
     work: int = 0  # the number of the savepoint work under way; 0 for none
     works: int = 0
     waited: bool = False  # whether others were told that this leader waits because of the job's failures
+    lacks_since: float = NEVER  # since when the host lacks what a start needs; NEVER if it does not
     failed: bool = False  # whether the job has failures that a long run makes matter no longer
     forget_at: float = LONGEST_PAUSE_S  # the length of a run, in seconds, after which they are forgotten
     heartbeat: Watch = field(init=False)

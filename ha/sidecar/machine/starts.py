@@ -5,13 +5,14 @@ from dataclasses import replace
 
 from ha.sidecar.machine import hangs
 from ha.sidecar.machine.commands import CountFailure, CountRestart, Grant, KeepException, Say, StartCommand, Terminate
-from ha.sidecar.machine.leadership import end_work, release, step_down, stop_command
+from ha.sidecar.machine.leadership import end_work, release, step_down, stop_command, wait
 from ha.sidecar.machine.sidecar_events import NotStarted, Outdated, Started
 from ha.sidecar.machine.sidecar_state import Leading, PresentRun, SidecarState, Standby, Step
 from leader.job.failed_attempts import LONGEST_PAUSE_S
 from leader.timing import NEVER
 
 NOT_STARTED = "not-started"  # how a leadership ended, in one word of the history
+LACK_PAUSE_S = 2.0  # between two tries while the host lacks what a start needs
 REMEDY = "store the program again, or mend this host"
 
 
@@ -36,7 +37,7 @@ def start(state: SidecarState, phase: Leading, *, again: bool = False) -> None:
     """Grant the job to the command: it is started, or the warm one is told; ``again`` if it ran before, or waited."""
     state.phase = replace(phase, step=Step.STARTING, start_at=NEVER)
     state.forget_at = LONGEST_PAUSE_S
-    if again:
+    if again and state.lacks_since == NEVER:
         state.do(CountRestart())
     waited, state.waited = state.waited, False
     if state.run is None:
@@ -77,6 +78,9 @@ def started(state: SidecarState, event: Started) -> None:
     if run is None or run.number != event.run or (run.granted and not event.granted):
         return
     run.starting = False
+    if state.lacks_since != NEVER:
+        state.do(Say(logging.INFO, "the host has again what the command needs, which is started."))
+        state.lacks_since = NEVER
     if run.ends:
         state.do(Terminate())
     if run.granted and isinstance(state.phase, Leading):
@@ -92,6 +96,23 @@ def outdated(state: SidecarState, event: Outdated) -> None:
         state.do(Say(logging.INFO, said))
         run.starting, run.outdated = False, True
         stop_command(state, state.at)
+
+
+def tries_again(state: SidecarState, event: NotStarted) -> bool:
+    """Have a start made again that the host lacked something for; returns whether it is, within the leadership."""
+    run, phase = state.run, state.phase
+    if not event.lack or event.runs or run is None or run.number != event.run or not isinstance(phase, Leading):
+        return False
+    began = min(state.lacks_since, state.at)
+    if not run.granted or state.at - began >= state.rules.long_ttl:  # others may lead instead
+        state.lacks_since = NEVER
+        return False
+    if state.lacks_since == NEVER:
+        said = f"The command could not be started: {event.said} This host lacks something, so it is tried again."
+        state.do(Say(logging.WARNING, said), KeepException(phase.leader, NOT_STARTED, said))
+    state.lacks_since, state.run = began, None
+    wait(state, phase, LACK_PAUSE_S)
+    return True
 
 
 def not_started(state: SidecarState, event: NotStarted) -> None:

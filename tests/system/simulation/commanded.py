@@ -88,7 +88,7 @@ class _Status(JobStatusUpdater):
         return may_run
 
     def add_exception(self, *_: object) -> Any:
-        return SimpleNamespace(join=lambda _: None)
+        return SimpleNamespace(wait=lambda _: None)
 
     def keep_failures(self, *_: object) -> Any:
         """There are no notes."""
@@ -287,7 +287,8 @@ class Commanded:
             record_end=self._record_end,
         )
         self._files: Any = files
-        self.status = _Status(process, job, again=again, clock=self.clock)
+        nobody: Any = None
+        self.status = _Status(process, job, nobody, again=again, clock=self.clock)
         self.status.begun = self._begun
         self.command = SimulatedCommand(self)
         command: Any = self.command

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ha.config.sources import load
+from ha.hosts.crew import Crew
 from ha.sidecar.failure_count import FailureCount
 from ha.sidecar.job_status import JobStatusUpdater
 from leader.errors import Fenced, Unreadable
@@ -48,7 +49,7 @@ class Place:
         )
 
     def status(self, *, again: bool = False) -> JobStatusUpdater:
-        return JobStatusUpdater(self._process, "orders", again=again, clock=self.clock)
+        return JobStatusUpdater(self._process, "orders", Crew("test", 1), again=again, clock=self.clock)
 
     def count(self, most: int = 9) -> FailureCount:
         return FailureCount(self.status(), "orders", most)

@@ -1,6 +1,8 @@
 """The executor, and the thread that decides: what a machine does not see of either."""
 
+import errno
 import queue
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
@@ -147,3 +149,34 @@ def test_a_standby_at_rest_wakes_seldom_and_for_what_is_due() -> None:
     assert pause(made) == 0.125
     made.at = 105.0
     assert pause(made) == 0.0
+
+
+def test_what_is_to_come_later_needs_no_thread_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: queue.SimpleQueue[str] = queue.SimpleQueue()
+    in_order = InOrder(lambda _: None)
+    monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    in_order.later(0.2, lambda: called.put("last"))
+    in_order.later(0.1, lambda: called.put("second"))
+    in_order(lambda: called.put("first"))
+    assert [called.get(timeout=PATIENCE_S) for _ in range(3)] == ["first", "second", "last"]
+
+
+def _no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize(
+    ("error", "lacks"),
+    [
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), True),
+        (OSError(errno.EMFILE, "Too many open files"), True),
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (MemoryError(), True),
+        (RuntimeError("can't start new thread"), True),
+        (FileNotFoundError(errno.ENOENT, "No such file"), False),
+        (PermissionError(errno.EACCES, "Permission denied"), False),
+        (RuntimeError("another one"), False),
+    ],
+)
+def test_what_a_host_lacks_for_a_while_is_told_from_what_is_wrong(error: Exception, lacks: bool) -> None:
+    assert executor.lacks(error) is lacks

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ha.config.settings import Settings
+from ha.hosts.crew import Crew
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.machine.ends import JOB_FAILED
 from ha.spark.rewind.plan import RewindPlan, encoded
@@ -120,7 +121,7 @@ def test_a_failure_in_the_last_moment_is_kept_although_another_one_leads(tmp_pat
     with open_files(tmp_path.as_uri()) as files:
         stores = SimpleNamespace(files=files, timing=Timing())
         process: Any = SimpleNamespace(stores=stores, settings=Settings())
-        status = JobStatusUpdater(process, "orders")
+        status = JobStatusUpdater(process, "orders", Crew("test", 1))
         former = JobAdmin(files, None, 5.0).directory("orders").leader
         led.claim("orders", "b:1")
         status.add_exception(former, "exit-1", "It broke.")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ha.config.settings import Settings
+from ha.hosts.crew import Crew
 from ha.sidecar.job_status import JobStatusUpdater
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import JobStatus, Status
@@ -54,7 +55,7 @@ class Job:
         process: Any = SimpleNamespace(
             stores=stores, settings=Settings.of(**settings), holds_until=lambda _: now() + END_OF_LEASE_S
         )
-        return JobStatusUpdater(process, "orders", again=again)
+        return JobStatusUpdater(process, "orders", Crew("test", 1), again=again)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from ha.hosts.crew import Crew
 from ha.sidecar import savepoint_work
 from ha.sidecar.machine.sidecar_events import SavepointEnded
 from ha.sidecar.savepoint_work import TELL_S, Restore, SavepointWork, _Over, _Work
@@ -25,7 +26,7 @@ class Sidecar:
     ends: "queue.Queue[SavepointEnded]" = field(default_factory=queue.Queue)
 
     def __post_init__(self) -> None:
-        self.work = SavepointWork(self.job.stores, "orders", lambda: self.leads, self.ends.put)
+        self.work = SavepointWork(self.job.stores, "orders", lambda: self.leads, self.ends.put, Crew("test", 1))
 
     def take(self, number: int, stopped: bool = False, **arguments: str) -> SavepointEnded:
         request = Request(f"r{number}", "savepoint", 1, "me", arguments)

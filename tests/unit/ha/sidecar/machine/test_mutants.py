@@ -74,6 +74,12 @@ def _cancelled_at_once(state: SidecarState, phase: Leading, *, cancelled: bool) 
         leadership.stop_command(state)
 
 
+def _lacking_and_forgotten(state: SidecarState, event: events.NotStarted) -> bool:
+    if lacking := event.lack and event.granted:
+        state.run = None
+    return lacking
+
+
 _end_job = operators._end_job
 _start, _stop, _counted, _after = starts.start, leadership.stop_command, ends.counted, ends._after_failure
 
@@ -95,6 +101,9 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         operators, "_end_job", _cancelled_at_once
     ),
     "a cancellation that is written ends nothing": lambda: mock.patch.object(operators, "cancelling_noted", _nothing),
+    "a start that lacked something is not made again": lambda: mock.patch.object(
+        starts, "tries_again", _lacking_and_forgotten
+    ),
     "what waits is never started": lambda: mock.patch.object(starts, "start_due", _nothing),
 }
 

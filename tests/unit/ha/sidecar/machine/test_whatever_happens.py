@@ -200,7 +200,8 @@ class World:
             case do.StartCommand(run, leader):
                 assert not self.run, "two runs never overlap"
                 if dice.random() < self.fails_to_start:
-                    return events.NotStarted(run, "No such file.", granted=leader is not None)
+                    lack = dice.random() < 0.3
+                    return events.NotStarted(run, "No such file.", granted=leader is not None, lack=lack)
                 self.run, self.granted = run, leader is not None
                 self.starts += 1
                 return events.Started(run, granted=leader is not None)
