@@ -2,7 +2,8 @@
 
 HdfsCLI's own methods cannot be used for changes. Its plain ``rename`` moves *into* an existing directory, and with
 several NameNodes it repeats a request whose answer was lost, so that the second answer denies what the first request
-did. So its client is used one request at a time. And ``MKDIRS`` and ``CREATE`` create missing parents. A new entry is
+did. So its client is used one request at a time, and its answer is read in full: a gateway, as HttpFS is, drops
+options that it does not know. And ``MKDIRS`` and ``CREATE`` create missing parents. A new entry is
 therefore made in ``.staging`` below the root and renamed into place, which fails if the parent is gone.
 """
 
@@ -125,7 +126,7 @@ class WebHdfsFiles:
         target = self._at(path)
         staged = self._staged()
         try:
-            self._send("PUT", staged, "MKDIRS", permission=self._permission)
+            self._make(staged)
         except Unknown as error:
             raise NotWritable(f"No directory could be staged, so none was put into place: {error}") from error
         try:
@@ -138,7 +139,7 @@ class WebHdfsFiles:
 
     def make_root(self) -> None:
         """Create the root and its parents; no error if it exists."""
-        self._send("PUT", self._root or "/", "MKDIRS", permission=self._permission)
+        self._make(self._root or "/")
 
     def rename(self, source: str, destination: str) -> None:
         """Rename atomically, never over an existing entry; see :meth:`store.files.Files.rename`."""
@@ -147,7 +148,7 @@ class WebHdfsFiles:
     def read(self, path: str, limit: int) -> bytes:
         """Return a small file's content; see :meth:`store.files.Files.read`."""
         response = self._ask("GET", self._at(path), "OPEN", length=str(limit + 1))
-        data = self._follow(response, "GET", limit + 1)
+        data = self._follow(response, "GET", HTTPStatus.OK, limit + 1)
         if len(data) > limit:
             raise Invalid(f"Longer than {limit} bytes: {path!r}")
         return data
@@ -158,7 +159,7 @@ class WebHdfsFiles:
         staged = self._staged()
         try:
             response = self._ask("PUT", staged, "CREATE", overwrite="false")
-            self._follow(response, "PUT", MAX_ANSWER_BYTES, data)
+            self._follow(response, "PUT", HTTPStatus.CREATED, MAX_ANSWER_BYTES, data)
         except Unknown as error:
             raise NotWritable(f"The content could not be written, so nothing was replaced: {error}") from error
         try:
@@ -171,18 +172,17 @@ class WebHdfsFiles:
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete an entry; see :meth:`store.files.Files.delete`."""
-        answer = self._json("DELETE", self._at(path), "DELETE", recursive="true" if recursive else "false")
-        if answer.get("boolean") is False:
+        if not self._affirmed("DELETE", self._at(path), "DELETE", recursive="true" if recursive else "false"):
             raise NotFound(f"No such entry: {path!r}")
-        if answer.get("boolean") is not True:
-            raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
 
     def concat(self, path: str, sources: Sequence[str]) -> None:
         """Append files of one folder to another one of it, and take them away: at once, or not at all."""
         # NotFound: one of them does not exist. Invalid: HDFS does not do that with these, or there is a comma.
         if any("," in each for each in sources):
             raise Invalid("A path with a comma cannot be named in such a request.")
-        self._send("POST", self._at(path), "CONCAT", sources=",".join(map(self._at, sources)))
+        answer = self._send("POST", self._at(path), "CONCAT", sources=",".join(map(self._at, sources)))
+        if answer:
+            raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -196,7 +196,17 @@ class WebHdfsFiles:
         return f"{self._root}/{paths.STAGING}/{uuid.uuid4().hex}"
 
     def _rename(self, source: str, destination: str, option: str) -> None:
-        self._send("PUT", source, "RENAME", destination=destination, renameoptions=option)
+        answer = self._send("PUT", source, "RENAME", destination=destination, renameoptions=option)
+        if answer:  # a NameNode that keeps the options has nothing to say
+            kind = Unknown if _truth(answer) else Invalid
+            raise kind(
+                f"{self.uri} can hold no jobs, because its server ignores `renameoptions`, as an HttpFS gateway does: "
+                f"let `files` name the WebHDFS of the NameNodes themselves, or hdfs://"
+            )
+
+    def _make(self, folder: str) -> None:
+        if not self._affirmed("PUT", folder, "MKDIRS", permission=self._permission):
+            raise Unknown(f"The server did not make {folder}, and does not say why.")
 
     def _discard(self, staged: str) -> None:
         try:
@@ -211,11 +221,10 @@ class WebHdfsFiles:
         return _body(response, MAX_ANSWER_BYTES)
 
     def _json(self, method: str, path: str, operation: str, **parameters: str) -> dict[str, Any]:
-        with _classified():
-            answer = json.loads(self._send(method, path, operation, **parameters))
-        if not isinstance(answer, dict):
-            raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
-        return answer
+        return _object(self._send(method, path, operation, **parameters))
+
+    def _affirmed(self, method: str, path: str, operation: str, **parameters: str) -> bool:
+        return _truth(self._send(method, path, operation, **parameters))
 
     def _ask(self, method: str, path: str, operation: str, **parameters: str) -> "requests.Response":
         """Send one request to the active NameNode; another is asked only if the first did certainly nothing."""
@@ -245,7 +254,9 @@ class WebHdfsFiles:
             )
             return response
 
-    def _follow(self, response: "requests.Response", method: str, limit: int, data: bytes | None = None) -> bytes:
+    def _follow(
+        self, response: "requests.Response", method: str, done: HTTPStatus, limit: int, data: bytes | None = None
+    ) -> bytes:
         """Follow the NameNode's redirect to the DataNode that takes or gives the bytes."""
         location = response.headers.get("Location", "")
         _body(response, MAX_ANSWER_BYTES)
@@ -258,6 +269,8 @@ class WebHdfsFiles:
         error = _error(answer)
         if error is not None:
             raise error
+        if answer.status_code != done:
+            raise Unknown(f"The DataNode answered with status {answer.status_code}.")
         return _body(answer, limit)
 
 
@@ -287,6 +300,22 @@ def _body(response: "requests.Response", limit: int) -> bytes:
             response.close()
             raise Unknown(f"An answer of more than {limit} bytes.")
         return data
+
+
+def _object(answer: bytes) -> dict[str, Any]:
+    with _classified():
+        found = json.loads(answer)
+    if not isinstance(found, dict):
+        raise Unknown(f"Not an answer of a NameNode: {found!r:.100}")
+    return found
+
+
+def _truth(answer: bytes) -> bool:
+    """Return what a server says of a change: whether it was done."""
+    done = _object(answer).get("boolean")
+    if not isinstance(done, bool):
+        raise Unknown(f"Not an answer of a NameNode: {answer!r:.100}")
+    return done
 
 
 def _with_kerberos(urls: str, session: "requests.Session", timeout: tuple[float, float]) -> Any:

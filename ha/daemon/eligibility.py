@@ -34,16 +34,17 @@ class Eligibility:
         self._runtime, self._files, self._timing = runtime, files, timing
         self._lock = threading.Lock()
         self._obstacles: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
 
     def obstacle(self, job: str) -> str | None:
         """Return why this process cannot lead the job, as one sentence; None if nothing is known against it."""
         with self._lock:
-            return self._obstacles.get(job)
+            return self._refused.get(job) or self._obstacles.get(job)
 
     def refuse(self, job: str, sentence: str) -> None:
         """Note an obstacle that lasts as long as this process."""
         with self._lock:
-            self._obstacles[job] = sentence
+            self._refused[job] = sentence
 
     def check(self, job: str) -> None:
         """Ask the store in the background whether this process may write in the job; again sooner if it may not."""
@@ -70,7 +71,8 @@ class Eligibility:
 
     def _note(self, job: str, outcome: Outcome[None]) -> None:
         """Take an answer. A store that does not answer, or is in safe mode, says nothing about this process."""
-        error, known = outcome.error, self.obstacle(job)
+        with self._lock:
+            error, known = outcome.error, self._obstacles.get(job)
         if isinstance(error, Refused) and not isinstance(error, NotWritable | NotSent) and known is None:
             sentence = f"The job cannot be taken over: {error}."
             if isinstance(error, PermissionDenied):

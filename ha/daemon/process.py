@@ -12,6 +12,7 @@ from ha.daemon.eligibility import Eligibility
 from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
 from ha.leadership.notices import NoticeQueue
 from ha.leadership.standalone import await_release
+from ha.leadership.trial import Trial
 from ha.metrics.contending import ContendingMetrics, LeadershipStatus
 from ha.metrics.process_metrics import Metrics
 from leader.contender.contender import Contender
@@ -67,6 +68,7 @@ class ContendingProcess:
         self.runtime.attach(self._contender)
         self._borrower = borrower_of(self.stores, self.runtime, self._contender)
         self._eligibility = Eligibility(self.runtime, self.stores.files, self.stores.timing)
+        self._trial = Trial(self.runtime, self.stores.files, self.stores.timing)
         self.reader = reader_of(self.stores, self.metrics)
         self.metrics.registry.register(LeadershipStatus(self.statuses))
 
@@ -81,10 +83,14 @@ class ContendingProcess:
 
     def contend(self, job: str, endpoints: Mapping[str, str]) -> None:
         """Try to become the leader of the job, with endpoints that are published as soon as it is granted."""
-        self.runtime.post(lambda: self._contender.contend(job, dict(endpoints)))
+        # Not before the roots have been tried. If one breaks the contract of renames, the listener hears of a refusal.
+        self._trial.then(
+            job, lambda: self._contender.contend(job, dict(endpoints)), lambda sentence: self._refuse(job, sentence)
+        )
 
     def adopt(self, job: str, leader: LeaderDirectory, endpoints: Mapping[str, str]) -> None:
         """Take up a leadership whose process has died on this host; the listener is told of a grant or a revocation."""
+        # That process had tried the roots, and this leadership runs out soon.
         self.runtime.post(lambda: self._contender.adopt(job, leader, dict(endpoints)))
 
     def step_down(self, job: str, reason: str) -> None:
@@ -94,6 +100,7 @@ class ContendingProcess:
     def release(self, job: str, successor: str = "") -> None:
         """Give the lease back, if this process holds it: nothing runs under it now."""
         # `successor`: the contender that is to lead next; empty for anybody.
+        self._trial.forget(job)
         self.runtime.post(lambda: self._contender.release(job, successor))
 
     def release_and_wait(self, jobs: Collection[str]) -> None:
@@ -157,7 +164,9 @@ class ContendingProcess:
 
     def _refuse_twin(self, job: str) -> None:
         """Stop contending for a job that another process leads under this contender's name."""
-        sentence = twin_sentence(self.settings.leadership.contender)
+        self._refuse(job, twin_sentence(self.settings.leadership.contender))
+
+    def _refuse(self, job: str, sentence: str) -> None:
         self._eligibility.refuse(job, sentence)
         self.release(job)  # later, because this is called while the contender takes an event
         self._listeners[job].refused(job, sentence)

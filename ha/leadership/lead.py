@@ -61,7 +61,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.lead("orders") as leadersh
         """Wait for the grant, and return the leadership.
 
         Raises:
-            InvalidSettings: the sidecar that supervises this program runs with ``--spark``.
+            InvalidSettings: the sidecar that supervises this program runs with ``--spark``, or ``files`` names a store
+                whose renames let two processes lead.
             NotLeader: the job was not granted in time.
         """
         settings = self._gathered.settings

@@ -19,10 +19,11 @@ from ha.leadership.notices import (
     RevocationNotice,
     Wake,
 )
+from ha.leadership.trial import Trial
 from leader.contender.contender import Contender
 from leader.contender.runtime import Runtime
 from leader.contender.twins import TwinWatch, twin_sentence
-from leader.errors import NotLeader, Unreachable
+from leader.errors import InvalidSettings, NotLeader, Unreachable
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.grants import record_end
 from leader.job.request_folder import Requests
@@ -60,6 +61,9 @@ class StandaloneLeadership:
         )
         self.runtime.attach(self._contender)
         self._borrower = borrower_of(self._stores, self.runtime, self._contender)
+        self._trial = Trial(self.runtime, self._stores.files, timing)
+        self._broken = ""
+        """What a root breaks of the contract of renames, so that this process does not contend; empty if nothing."""
         self._successor = ""
         self._recorded = False
         self._twin = ""
@@ -74,18 +78,20 @@ class StandaloneLeadership:
 
     def enter(self, endpoints: Mapping[str, str], timeout: float | None) -> Leadership:
         """Contend, and return once the job is granted and the endpoints are published."""
-        # NotLeader: that took longer than ``timeout`` seconds.
+        # NotLeader: that took longer than ``timeout`` seconds. InvalidSettings: two processes could lead at this root.
         self._endpoints = dict(endpoints)
         self._thread.start()
         self.runtime.ask(lambda: self._contender.join(self._job, self._notices), timeout=5.0)
-        self.runtime.post(lambda: self._contender.contend(self._job))
+        self._trial.then(self._job, lambda: self._contender.contend(self._job), self._refuse_root)
         granted = self._granted.wait(timeout)
+        if self._broken:
+            raise InvalidSettings(f"files: {self._broken}.")
         if self._twin:
             raise NotLeader(f"Job {self._job!r}: {self._twin}")
         if not granted or self._leadership is None:
             who = self._stores.settings.leadership.contender
-            said = f"Job {self._job!r} was not granted to {who} in {timeout:g} s. {self._notices.last_said}"
-            raise NotLeader(said.rstrip())
+            why = self._notices.last_said or self._trial.said
+            raise NotLeader(f"Job {self._job!r} was not granted to {who} in {timeout:g} s. {why}".rstrip())
         self._stores.history.ran(self._job, self._leadership.epoch, running=True)
         return self._leadership
 
@@ -133,6 +139,7 @@ class StandaloneLeadership:
         if self._leadership is not None and not self._over.is_set():
             self.runtime.post(lambda: self._contender.step_down(self._job, reason))
             self._over.wait(self._stores.settings.command.stop_grace + self._stores.timing.long_ttl)
+        self._trial.forget(self._job)
         self.runtime.post(lambda: self._contender.release(self._job, successor))
         with suppress(TimeoutError):  # another thread has left the block meanwhile
             await_release(lambda: self.runtime.ask(self._busy, timeout=5.0), self._stores.timing)
@@ -152,6 +159,10 @@ class StandaloneLeadership:
             self._twin = twin_sentence(self._stores.settings.leadership.contender)
             self.runtime.post(lambda: self._contender.release(job))
             self._granted.set()
+
+    def _refuse_root(self, sentence: str) -> None:
+        self._broken = sentence
+        self._granted.set()
 
     def _busy(self) -> bool:
         participant = self._contender.participants.get(self._job)

@@ -139,13 +139,88 @@ def test_nonsense_proves_nothing(scheme: str, nonsense: bytes) -> None:
     with serving(handle) as address:
         files = driver_of(f"{scheme}://{address}/ha", timeout=(2, 2))()
         for name, operation in OPERATIONS.items():
-            if scheme == "webhdfs" and nonsense[9:12] == b"200" and name in {"rename", "make_root", "make_directory"}:
-                continue  # a bare 200 is what a NameNode says to these
             with pytest.raises(StoreError) as caught:
                 operation(files)
             if name in {"rename", "delete", "make_root"}:
                 assert isinstance(caught.value, Unknown), name
         files.close()
+
+
+def test_a_gateway_that_ignores_the_options_of_a_rename_is_refused() -> None:
+    """A NameNode that keeps them answers without content, as HttpFS does not."""
+    with serving(answering("200 OK", b'{"boolean": false}')) as address:
+        files = WebHdfsFiles(address, "/ha", user="ha")
+        with pytest.raises(Invalid) as caught:
+            files.rename("a", "b")
+        files.close()
+    said = str(caught.value)
+    assert said.startswith(f"webhdfs://{address}/ha ")
+    for word in ("renameoptions", "HttpFS", "hdfs://", "WebHDFS of the NameNodes"):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"boolean": true}', b'{"boolean":true}\n', b"{}", b'{"boolean": 0}', b"null", b"[false]", b"false", b"\n"],
+)
+def test_what_such_a_gateway_did_is_unknown(body: bytes) -> None:
+    """It may have moved the entry into the target."""
+    with serving(answering("200 OK", body)) as address:
+        files = WebHdfsFiles(address, "/ha", user="ha")
+        with pytest.raises(Unknown):
+            files.rename("a", "b")
+        files.close()
+
+
+def test_a_file_is_not_written_by_a_gateway_that_ignores_the_options() -> None:
+    with serving(_data_node(b"201 Created", b'{"boolean": false}')) as address:
+        files = WebHdfsFiles(address, "/ha", user="ha")
+        with pytest.raises(Invalid, match="renameoptions"):
+            files.write("a", b"1")
+        files.close()
+
+
+def _data_node(written: bytes, renamed: bytes) -> Callable[[socket.socket], None]:
+    """Return a handler that is NameNode and DataNode for one write: the bytes' answer, and that of the rename."""
+
+    def handle(connection: socket.socket) -> None:
+        asked = _request(connection)
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(renamed), renamed)
+        if b"op=CREATE" in asked:
+            host = next(each for each in asked.split(b"\r\n") if each.lower().startswith(b"host: "))[6:]
+            there = b"Location: http://%s/data\r\n" % host
+            head = b"HTTP/1.1 307 Go\r\n%sContent-Length: 0\r\nConnection: close\r\n\r\n" % there
+        elif b" /data" in asked:
+            head = b"HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % written
+        connection.sendall(head)
+
+    return handle
+
+
+@pytest.mark.parametrize("written", [b"200 OK", b"202 Accepted", b"307 Go"])
+def test_content_counts_as_written_only_if_a_data_node_says_that_it_made_the_file(written: bytes) -> None:
+    with serving(_data_node(b"201 Created", b"")) as address:
+        WebHdfsFiles(address, "/ha", user="ha").write("a", b"1")
+    with serving(_data_node(written, b"")) as address, pytest.raises(NotWritable, match="nothing was replaced"):
+        WebHdfsFiles(address, "/ha", user="ha").write("a", b"1")
+
+
+@pytest.mark.parametrize("body", [b'{"boolean": false}', b"", b'{"boolean": 1}', b"true"])
+def test_a_directory_is_made_only_if_the_server_says_so(body: bytes) -> None:
+    with serving(answering("200 OK", body)) as address:
+        files = WebHdfsFiles(address, "/ha", user="ha")
+        with pytest.raises(Unknown):
+            files.make_root()
+        with pytest.raises(NotWritable, match="none was put into place"):
+            files.make_directory("a")
+        files.close()
+
+
+def test_files_are_concatenated_only_by_an_empty_answer() -> None:
+    with serving(answering("200 OK", b"")) as address:
+        WebHdfsFiles(address, "/ha", user="ha").concat("a", ["b"])
+    with serving(answering("200 OK", b'{"boolean": false}')) as address, pytest.raises(Unknown):
+        WebHdfsFiles(address, "/ha", user="ha").concat("a", ["b"])
 
 
 def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

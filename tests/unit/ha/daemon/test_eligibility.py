@@ -113,3 +113,12 @@ def test_nothing_bars_it(files: BoundedFiles, monkeypatch: pytest.MonkeyPatch, e
     assert eligibility.obstacle("orders") is None
     wait_until(lambda: later.waiting)
     assert later.waiting[0][0] > now() + AGAIN_S
+
+
+def test_a_refusal_lasts_although_the_process_may_write(files: BoundedFiles) -> None:
+    later = Later()
+    eligibility = Eligibility(later, files, Timing())  # type: ignore[arg-type]
+    eligibility.refuse("orders", "Another process has this name.")
+    eligibility.check("orders")
+    wait_until(lambda: later.waiting)
+    assert eligibility.obstacle("orders") == "Another process has this name."

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from ha.cli import exit_code
 from ha.doctor.examination import check_drained
-from ha.doctor.file_system import check_file_system
+from ha.doctor.file_system import LEFT_OVER_MS, RACERS, check_file_system
 from ha.doctor.finding import Finding, Level
 from ha.doctor.host import FEWEST_DESCRIPTORS, _clock, _descriptors, _temporary_directory, _ticket
 from ha.doctor.job_directory import Consent, check_job_directory
@@ -24,6 +25,7 @@ from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
 from store.bounded import BoundedFiles
 from store.clock import wall
+from store.contract import TRIED
 from store.errors import Invalid, NoSpace
 from store.files import Entry
 from store.local import LocalFiles
@@ -74,9 +76,43 @@ class Careless(LocalFiles):
 
 def test_a_file_system_whose_rename_is_none_is_refused(tmp_path: Path) -> None:
     with BoundedFiles(lambda: Careless(tmp_path, durable=False), uri="file:///jobs") as files:
-        found = levels(check_file_system(files, 5.0))
-    assert (found["rename"], found["replacing"]) == (Level.FAILED, Level.FAILED)
+        *_, found = check_file_system(files, 5.0)
+    assert (found.check, found.level) == ("replacing", Level.FAILED)
+    assert "two contenders could lead there" in found.found
     assert not list(tmp_path.iterdir())
+
+
+class Racy(LocalFiles):
+    """A file system that looks before it renames, which is enough for one at a time."""
+
+    all_have_looked = threading.Barrier(RACERS)
+
+    def rename(self, source: str, destination: str) -> None:
+        if source.endswith("/source"):
+            self.list(source)
+            self.all_have_looked.wait(PATIENCE_S)
+            self.make_directory(destination)
+        else:
+            super().rename(source, destination)
+
+
+def test_a_file_system_where_a_race_has_several_winners_is_refused(tmp_path: Path) -> None:
+    with BoundedFiles(lambda: Racy(tmp_path, durable=False), uri="file:///jobs") as files:
+        found = levels(check_file_system(files, PATIENCE_S))
+    assert (found["replacing"], found["rename"]) == (Level.OK, Level.FAILED)
+
+
+@pytest.mark.parametrize(("age_ms", "left"), [(LEFT_OVER_MS - 60_000, True), (LEFT_OVER_MS + 60_000, False)])
+def test_what_a_try_that_was_killed_has_left_is_deleted(
+    files: BoundedFiles, tmp_path: Path, age_ms: int, *, left: bool
+) -> None:
+    folder = tmp_path / "jobs" / f"{TRIED}1-a"
+    (folder / "moved").mkdir(parents=True)
+    os.utime(folder, (wall() - age_ms / 1000,) * 2)
+    (tmp_path / "jobs" / "orders").mkdir()
+    assert levels(check_file_system(files, 5.0))["rename"] is Level.OK
+    assert (folder.name in named(files, "")) is left
+    assert "orders" in named(files, "")
 
 
 class Unreadable(LocalFiles):
