@@ -101,6 +101,7 @@ STAGES: Mapping[str, Stage] = {
                 )
             ),
             *_of("unit/ha/cli/test_submit", "a_", "the_environment"),
+            *_of("unit/ha/sidecar/test_inherited", "grid"),
             "tests/unit/ha/cli/test_status.py",
         ),
     ),

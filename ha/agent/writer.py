@@ -104,6 +104,7 @@ class SnapshotWriter:
             os.unlink(staged, dir_fd=at)
         descriptor = os.open(staged, _WRITE, 0o644, dir_fd=at)
         try:
+            os.fchmod(descriptor, 0o644)  # whatever the umask: the directory says who may read it
             if os.write(descriptor, data) < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:

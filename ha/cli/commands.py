@@ -5,6 +5,7 @@ import sys
 import click
 
 from ha.cli.verbs import Verbs
+from ha.hosts import inherited
 from leader.errors import InvalidName, InvalidSettings, LeaderError, NoLeader, Unreachable
 from store.errors import PermissionDenied, StoreError
 
@@ -33,6 +34,7 @@ def app() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
+    inherited.settle()
     sys.exit(exit_code(arguments))
 
 

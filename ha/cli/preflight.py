@@ -15,6 +15,7 @@ from ha.cli.context import command as made
 from ha.cli.options import printable, seconds_option
 from ha.cli.progress import copying
 from ha.config.stores import Stores
+from ha.hosts.working_directory import working_directory
 from leader.errors import LeaderError
 from leader.layout.names import check_job
 
@@ -74,7 +75,7 @@ def given(command: Sequence[str], paths: Sequence[Path], variables: Mapping[str,
     with tempfile.TemporaryDirectory(prefix="ha-program-") as folder:
         for path in paths:
             shutil.copy(path, Path(folder) / path.name)
-        yield command, {**os.environ, **variables}, Path(folder) if paths else Path.cwd()
+        yield command, {**os.environ, **variables}, Path(folder) if paths else working_directory()
 
 
 @contextlib.contextmanager

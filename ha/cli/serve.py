@@ -91,14 +91,14 @@ class _LocalServices:
         from ha.config.server_access import access_of  # noqa: PLC0415
         from ha.daemon.local_registry import LocalRegistry  # noqa: PLC0415
         from ha.daemon.store_outages import StoreOutages  # noqa: PLC0415
-        from ha.daemon.systemd import Systemd  # noqa: PLC0415
+        from ha.daemon.systemd import Systemd, told  # noqa: PLC0415
 
         self._agent = agent_of(process.stores, process.reader, jobs, process.metrics)
         self._api: HttpApi | None = None
         if listen:
             self._api = HttpApi(process, listen, Leaders(self._agent), access_of(process.stores.settings))
         self._registry = LocalRegistry(kind, lambda: list(process.statuses().values()))
-        self._systemd = Systemd(process.statuses)
+        self._systemd = Systemd(process.statuses, told())
         self._outages = StoreOutages(process.stores)
 
     def __enter__(self) -> None:

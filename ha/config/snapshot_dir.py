@@ -123,12 +123,21 @@ def open_directory(place: SnapshotDirectory, *, make: bool = False) -> OpenDirec
     """Open the directory, if only trusted users can write in it and in its base."""
     # OSError: it does not exist, or another user could write in it.
     if make:
-        place.base.mkdir(mode=place.mode, parents=True, exist_ok=True)
-    base = OpenDirectory(_open(place.base))
+        place.base.parent.mkdir(parents=True, exist_ok=True)
+    base = OpenDirectory(_opened(place.base, place.mode, make=make))
+    return OpenDirectory(_opened(place.cluster, place.mode, base.descriptor, make=make))
+
+
+def _opened(path: Path | str, mode: int, at: int | None = None, *, make: bool) -> int:
+    made = False
     if make:
         with suppress(FileExistsError):
-            os.mkdir(place.cluster, place.mode, dir_fd=base.descriptor)
-    return OpenDirectory(_open(place.cluster, base.descriptor))
+            os.mkdir(path, mode, dir_fd=at)
+            made = True
+    descriptor = _open(path, at)
+    if made:
+        os.fchmod(descriptor, mode)  # the umask may have taken it away from the users who are to read there
+    return descriptor
 
 
 def _open(path: Path | str, at: int | None = None) -> int:

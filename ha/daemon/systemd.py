@@ -3,6 +3,7 @@
 The protocol is one datagram for each notice, to the socket that NOTIFY_SOCKET names: see ``sd_notify(3)``.
 """
 
+import functools
 import logging
 import os
 import socket
@@ -13,18 +14,24 @@ from typing import Any
 LONGEST_PAUSE_S = 5.0  # a status is at most this old
 NOTICES_PER_WATCHDOG = 3  # notices within the time after which systemd takes the process for dead: two may come late
 
+VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
+
 _log = logging.getLogger("ha")
+
+
+@functools.cache
+def told() -> Mapping[str, str]:
+    """Take what systemd has told this process out of its environment, once: no command speaks for the unit."""
+    return {name: os.environ.pop(name) for name in VARIABLES if name in os.environ}
 
 
 class Systemd:
     """Notifies systemd of one process: alive only while the contender's thread answers."""
 
-    def __init__(
-        self, statuses: Callable[[], Mapping[str, Mapping[str, Any]]], environment: Mapping[str, str] = os.environ
-    ) -> None:
+    def __init__(self, statuses: Callable[[], Mapping[str, Mapping[str, Any]]], environment: Mapping[str, str]) -> None:
         """Do nothing yet."""
         # `statuses`: returns the status of each job, or raises TimeoutError if the contender's thread hangs.
-        # `environment`: where systemd has left its address.
+        # `environment`: where systemd has left its address: see :func:`told`.
         self._statuses = statuses
         self._address = environment.get("NOTIFY_SOCKET", "")
         ours = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())

@@ -35,6 +35,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from ha.hosts import inherited
 from ha.program.deadline_file import DeadlineReader
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
 from ha.sidecar.command.memory import descendants
@@ -53,6 +54,7 @@ JVM_ENDED = ".jvm-ended"
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit code."""
+    inherited.settle()  # a guard that is not told how its command has ended would say that all went well
     end = arguments.index("--")
     options = dict(each.split("=", 1) for each in arguments[1:end])
     command = arguments[end + 1 :]
@@ -147,8 +149,7 @@ def die_with(parent: int) -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(128 + signal.SIGKILL)  # the parent was killed before this process asked for the signal
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
+    inherited.usual_signals()
 
 
 def _ending_of(file: Path) -> int:

@@ -12,10 +12,10 @@ import shutil
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from ha.config.stores import Stores
 from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
+from ha.hosts.working_directory import working_directory
 from ha.sidecar.command.guarded_command import Door
 from ha.sidecar.command.orphan import Orphan, meet
 from ha.sidecar.command.slot import Left, RunOrder, Slot, place_of, take
@@ -33,9 +33,11 @@ class Succession:
     def __init__(
         self, job: str, command: Sequence[str], *, spark: bool = False, engine: bool = False, savepoint: str = ""
     ) -> None:
-        """Look at nothing yet; for the arguments see :class:`ha.sidecar.command.slot.RunOrder`."""
+        """Look at no store yet; for the arguments see :class:`ha.sidecar.command.slot.RunOrder`."""
+        # InvalidSettings: there is no working directory, in which the command would be started.
         self._job, self._command, self._spark, self._savepoint = check_job(job), list(command), spark, savepoint
         self._engine = engine
+        self._place = str(working_directory())  # it may be gone by the time it is written down
         self._within = 0.0
         self._slot: Slot | None = None
         self.orphan: Orphan | None = None  # the command that is to be taken up; None if there is none
@@ -113,7 +115,7 @@ class Succession:
             self._slot.close()
 
     def _run(self, program: Program) -> RunOrder:
-        return RunOrder(program, self._spark, f"{Path.cwd()}", self._savepoint, self._engine)
+        return RunOrder(program, self._spark, self._place, self._savepoint, self._engine)
 
     def _program(self, stores: Stores) -> Program:
         return Program(self._command) if self._command else StoredProgram(stores, self._job).newest()

@@ -83,7 +83,17 @@ class Replication:
 
     def _started(self, path: Path) -> "subprocess.Popen[bytes]":
         settings = self._settings
-        command = [sys.executable, "-m", "ha.cli", "replica", "run", self._job, "--to", settings.standby.replicate_to]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "ha.cli",
+            "replica",
+            "run",
+            self._job,
+            "--to",
+            settings.standby.replicate_to,
+        ]
         command += ["--metrics-file", str(path), "--quiet"]
         if settings.standby.replicate_rate:
             command += ["--rate", str(settings.standby.replicate_rate)]

@@ -68,7 +68,18 @@ class Verification:
 
     def verify(self) -> None:
         """Verify once; what goes wrong is logged."""
-        command = [sys.executable, "-m", "ha.cli", "checkpoint", "verify", self._job, "--json", "--rate", str(RATE)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "ha.cli",
+            "checkpoint",
+            "verify",
+            self._job,
+            "--json",
+            "--rate",
+            str(RATE),
+        ]
         stores = {
             "HA_FILES": self._settings.stores.files,
             "HA_ZOOKEEPER": self._settings.stores.zookeeper,

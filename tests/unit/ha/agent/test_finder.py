@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -307,6 +308,22 @@ def test_only_its_user_can_read_the_default_place(place: SnapshotDirectory, writ
     assert default.mode == 0o700
     assert str(os.geteuid()) in default.base.name
     assert stat.S_IMODE(place.path.stat().st_mode) == 0o755, "a directory that was named is for all to read"
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_directory_that_was_named_is_for_all_to_read_whatever_the_umask(place: SnapshotDirectory) -> None:
+    """As a unit with `UMask=0077` has it, whose agent serves the processes of all users."""
+    with closing(SnapshotWriter(place, AUDIT)) as writer:
+        writer.write(snapshot())
+        made = (place.base, place.path, place.path / f"{LEADER}orders")
+        assert [oct(stat.S_IMODE(each.stat().st_mode)) for each in made] == ["0o755", "0o755", "0o644"]
 
 
 def test_each_cluster_has_a_directory_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

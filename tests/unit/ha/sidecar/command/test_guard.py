@@ -290,6 +290,20 @@ def test_without_a_belief_no_command_is_started(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_it_hears_how_its_command_has_ended_whatever_its_parent_does(
+    children: Children, handler: signal.Handlers
+) -> None:
+    """Of a process that ignores SIGCHLD the kernel keeps no exit codes, and a program that is started inherits that."""
+    guard = [sys.executable, "-P", "-m", "ha.sidecar.command.guard", str(children.belief.path), "--"]
+    started = subprocess.Popen(
+        [*guard, sys.executable, "-c", "import sys; sys.exit(3)"], stdin=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, handler),  # noqa: PLW1509
+    )  # fmt: skip
+    with started:
+        assert started.wait(PATIENCE_S) == 3
+
+
 def test_a_command_is_not_started_by_a_directory_called_ha(
     children: Children, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
