@@ -90,6 +90,27 @@ class Derived(Base):
         super().__call__(rows, batch)
 
 
+class Measured:
+    """What it did when it was made is done no more."""
+
+    def __init__(self, file: str) -> None:
+        self.limit = len(open(file).read())
+
+    def __enter__(self) -> int:
+        return self.limit
+
+    def __exit__(self, *_: object) -> None:
+        _log.info("%d", self.limit)
+
+
+measured = Measured(__file__)
+
+
+def in_its_context(rows: Any, batch: int) -> None:
+    with measured as limit:
+        here.write(rows.limit(limit), batch)
+
+
 @contextmanager
 def _measured(name: str) -> Iterator[None]:
     begun = time.monotonic()
@@ -182,7 +203,7 @@ def by_decorator(rows: Any, batch: int) -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        here, here.write, cached, joined, imports, chosen, threads, retries, inside(), by_decorator,
+        here, here.write, cached, joined, imports, chosen, threads, retries, inside(), by_decorator, in_its_context,
         Pipeline(here).good, functools.partial(lambda output, rows, batch: output(rows, batch), here),
         lambda rows, batch, output=here: output.write(rows.toDF("a").coalesce(1), batch),
     ],
