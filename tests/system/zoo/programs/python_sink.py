@@ -4,7 +4,7 @@ import os
 import uuid
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 
 class FilesWriter(DataSourceStreamWriter):
@@ -14,6 +14,7 @@ class FilesWriter(DataSourceStreamWriter):
     def write(self, rows):
         with open(f"{self.folder}/{uuid.uuid4().hex}.txt", "w") as file:
             file.writelines(row.value + "\n" for row in rows)
+        return WriterCommitMessage()
 
     def commit(self, messages, batch_id):
         pass
