@@ -14,9 +14,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,7 +29,7 @@ EXACT = "exactly once after all: it writes with an output of ha."
 
 EVERY = "ha.every"  # property of the threads of a query whose batches all go to an output of this package: `true`
 FILE = ".unguarded"  # at the end of the name of the file for `note`, after that of the report of a run
-MOST = 1_000  # lines of it that are read, and objects that are looked through for an output
+MOST = 1_000  # lines of it that are read
 OPTION = "partitionby"  # option that tells the format `ha` of `partitionBy`, which Spark hides from Python data sources
 
 LEAD = "ha.spark.driver.lead_session"
@@ -44,10 +43,18 @@ NAMELESS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _NOTED = ("format", "option", "options", "queryName", "partitionBy", "clusterBy", "trigger", "foreachBatch", "foreach")
 
-AGAIN = (
-    f"{REPEATED}: if its driver dies in a batch, the next one does that batch again, and what it had written stays: "
+EXACT_FORMATS = frozenset({
+    "avro", "console", "csv", "delta", "ha", "iceberg", "json", "memory", "noop", "orc", "parquet", "text", "xml",
+})  # fmt: skip
+"""Formats of Spark that know a batch that comes again, or keep nothing."""
+EXACT_CATALOGS = ("org.apache.iceberg.spark.", "org.apache.spark.sql.delta.")
+"""How the classes of catalogs begin whose tables do so; Spark's own catalog has no class."""
+
+_ONCE_MORE = (
+    "if its driver dies in a batch, the next one does that batch again, and what it had written stays: "
     "have the sink know a batch or a row that comes again, or write with the format ha or with ha.spark.Output."
 )
+AGAIN = f"{REPEATED}: {_ONCE_MORE}"
 
 
 class Refused(ValueError):
@@ -77,6 +84,7 @@ class Watched:
     refused: tuple[str, str] = ("", "")
     said: tuple[str, str] = ("", "")
     look: Callable[[], object] = bool
+    told: set[str] = field(default_factory=set)  # queries that may repeat rows, whatever their outputs take
 
 
 def fault(query: str) -> str:
@@ -137,6 +145,9 @@ def guarded(guard: Guard) -> Iterator[None]:
     """Guard the queries that start in the block."""
     import pyspark.sql.streaming.readwriter as module  # noqa: PLC0415  # a sidecar has none
 
+    from ha.hook import batch_functions  # noqa: PLC0415  # stands beside a copy of this file
+
+    batch_functions.change(module)
     guards = change(module).guards
     guards.append(guard)
     try:
@@ -146,8 +157,8 @@ def guarded(guard: Guard) -> Iterator[None]:
 
 
 def knows_batches(query: str) -> None:
-    """Withdraw a report that a query repeats rows: it writes with an output of this package."""
-    if (watched := _watched()) is not None and watched.guards:
+    """Withdraw a report that a query repeats rows, if nothing is in doubt but whether it has an output."""
+    if (watched := _watched()) is not None and watched.guards and query not in watched.told:
         watched.guards[-1].tell(query, "")
 
 
@@ -196,7 +207,7 @@ def _asking(start: Any, called: str) -> Any:
                 getattr(self, name)(value)
         given = [place] if place is not None else []
         watched = self.ha_watched
-        name = _ask(self, watched.guards[-1], table=called != "path") if watched.guards else ""
+        name = _ask(self, watched.guards[-1], table=str(place) if called != "path" else "") if watched.guards else ""
         context, every = self._spark.sparkContext, _publishes(_Said(self.ha_noted).function)
         before = context.getLocalProperty(EVERY)
         context.setLocalProperty(EVERY, "true" if every else None)  # which the threads of the query inherit
@@ -228,8 +239,10 @@ class _Said:
                 self.name = values[0]
             elif method == "format":
                 self.format, self.function = values[0].lower(), None
-            elif method in ("foreachBatch", "foreach"):
+            elif method == "foreachBatch":
                 self.format, self.function = "", values[0]
+            elif method == "foreach":
+                self.format, self.function = method, None
             elif method == "partitionBy":
                 self.columns = list(values[0]) if values and isinstance(values[0], (list, tuple)) else values
             elif method == "trigger":
@@ -238,7 +251,7 @@ class _Said:
                 self.others.add(method)
 
 
-def _ask(writer: Any, guard: Guard, *, table: bool) -> str:
+def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     """Refuse a query that would lose rows, tell of one that may; return its name."""
     said = _Said(writer.ha_noted)
     name, location = said.options.get("queryname", said.name), said.options.get("checkpointlocation", "")
@@ -248,16 +261,20 @@ def _ask(writer: Any, guard: Guard, *, table: bool) -> str:
     why = unguarded(name, location, guard.checkpoints)
     ours = said.format == "ha" or _publishes(said.function)
     called = _called(name)
+    writer.ha_watched.told.discard(name)
     if why and (ours or (name and not location)):
         raise guard.refuse(f"{called} is not started: {why}")
     if ours:
-        _check(said, called, guard, table=table)
+        _check(said, called, guard, table=bool(table))
     if said.format == "ha" and said.columns and OPTION not in said.options:
         writer.option("partitionBy", ",".join(said.columns))
     if why:
         guard.tell(name, f"{UNGUARDED}: {why}")
-    elif said.format == "kafka" or (said.function is not None and not _reaches_output(said.function)):
-        guard.tell(name, AGAIN)
+    elif not ours:
+        doubt, for_good = _doubt(writer, said, table)
+        if doubt:
+            guard.tell(name, doubt)
+            writer.ha_watched.told.update({name} if for_good else ())
     return str(name)
 
 
@@ -291,43 +308,21 @@ def _publishes(function: Any) -> bool:
     return type(getattr(function, "__self__", function)).__module__.startswith("ha.spark.")
 
 
-def _reaches_output(function: Any) -> bool:
-    """Whether a function is an output of this package, or names or holds one in some steps; the nearest come first."""
-    reached = [function]
-    for each in reached:
-        if type(each).__module__.startswith("ha.spark."):
-            return True
-        if len(reached) < MOST:
-            reached += _held(each)[:MOST]
-    return False
-
-
-def _held(found: Any) -> list[Any]:
-    if isinstance(found, FunctionType):
-        return _named(found)
-    if isinstance(found, MethodType):
-        return [found.__self__, found.__func__]
-    if isinstance(found, functools.partial):
-        return [found.func, *found.args, *found.keywords.values()]
-    if isinstance(found, (dict, list, tuple)):
-        return list(found.values() if isinstance(found, dict) else found)
-    if isinstance(found, (type, ModuleType)) or type(found).__module__.partition(".")[0] in ("pyspark", "py4j"):
-        return []
-    return [*getattr(found, "__dict__", {}).values(), vars(type(found)).get("__call__")]
-
-
-def _named(function: FunctionType) -> list[Any]:
-    """Return what a function and those inside of it name: in its module, in other modules, in functions around it."""
-    codes = [function.__code__]
-    for each in codes:
-        codes += [inner for inner in each.co_consts if isinstance(inner, CodeType)]
-    names = {name for each in codes for name in each.co_names}
-    found = [value for name, value in function.__globals__.items() if name in names]
-    found += [vars(each)[name] for each in found if isinstance(each, ModuleType) for name in names & vars(each).keys()]
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # it is empty yet
-            found.append(cell.cell_contents)
-    return found
+def _doubt(writer: Any, said: _Said, table: str) -> tuple[str, bool]:
+    """Return why a query may repeat rows, empty if it does not; and whether that is so whatever its outputs take."""
+    if said.function is not None:
+        has_output, beside = writer.ha_reads(said.function)
+        why = f"{REPEATED}: {beside}, which may write elsewhere: {_ONCE_MORE}" if beside else AGAIN
+        return "" if has_output and not beside else why, bool(beside)
+    get = writer._spark.conf.get  # noqa: SLF001
+    form = said.format or str(get("spark.sql.sources.default", None) or "parquet").lower()
+    if form not in EXACT_FORMATS:
+        return f"{REPEATED}: nobody knows of {form} that it takes a batch once: {_ONCE_MORE}", True
+    for name in (table.partition(".")[0], get("spark.sql.defaultCatalog", None) or "spark_catalog") if table else ():
+        if kind := get(f"spark.sql.catalog.{name}", None):
+            why = f"{REPEATED}: nobody knows of the catalog {name} that its tables take a batch once: {_ONCE_MORE}"
+            return "" if kind.startswith(EXACT_CATALOGS) else why, True
+    return "", True
 
 
 def _path(uri: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 import sphinx
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from docs.conf import NAVIGATION, html_search_scorer
 from docs.reference.generate import FOLDER, pages
@@ -35,6 +36,14 @@ def name(path: Path) -> str:
 @pytest.mark.parametrize("page", ["api.md", "commands.md", "settings.md"])
 def test_the_reference_is_what_the_code_says(page: str) -> None:
     assert (FOLDER / page).read_text() == pages()[page], "run: python -m docs.reference.generate"
+
+
+def test_what_a_program_may_ask_has_a_row_for_each_method_of_sparks_writer() -> None:
+    table = (DOCS / "outputs.md").read_text().partition("| of Spark's `DataStreamWriter` |")[2].partition("\n\n")[0]
+    asked = {word for row in table.splitlines() for word in re.findall(r"\w+", row.split("|")[1])}
+    public = {each for each in dir(DataStreamWriter) if not each.startswith("_")}
+    assert public - asked - {"foreachBatch"} == set(), "foreachBatch is a column"
+    assert "`foreachBatch`" in table
 
 
 def test_every_setting_has_a_text() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ha.daemon.process import ContendingProcess
-from ha.hook import guarding
+from ha.hook import batch_functions, guarding
 from ha.program import end_file
 from ha.sidecar.command.class_data import ClassData
 from ha.sidecar.command.run_files import RunFiles
@@ -47,7 +47,8 @@ class RunEnvironment:
             jars = self._class_data.jars if self._class_data is not None and options else None
             known = {**os.environ, **found}
             plan = {"checkpoints": f"{found['HA_LEADER_DIRECTORY']}/{SPARK}", "file": str(files.unguarded)}
-            hooks = {guarding.__file__: {**plan, "end": str(end_file.of(files.report))}} if leader else {}
+            guard = {batch_functions.__file__: None, guarding.__file__: {**plan, "end": str(end_file.of(files.report))}}
+            hooks = guard if leader else {}
             found |= spark_environment(files.spark, known, jars, spark=self._spark, excluded=excluded, hooks=hooks)
             found |= options
         return found, place

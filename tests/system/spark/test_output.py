@@ -235,7 +235,7 @@ def test_with_spark_on_hdfs(spark: SparkSession, job: str, hdfs_uri: str) -> Non
             assert eventually(lambda: do(lambda files: files.list(f"out/{own}/staged")))
 
 
-ODD = ["a b", "x/y:z", "50%", "ä,=", ""]
+ODD = ["a b", "x/y:z", "50%", "ä,=", "", "\x85", "it\x92s"]
 """Values that file systems and Spark do not like in names."""
 
 

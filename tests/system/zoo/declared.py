@@ -252,6 +252,7 @@ ZOO: list[Program] = [
         name="batch_sqlite", group=BATCHES, expected=lines, local=True, read=from_database("SELECT line FROM orders")
     ),
     Program(name="row_writer", group=BATCHES, expected=lines, local=True, promised="told", note=AGAIN),
+    Program(name="python_sink", group=BATCHES, expected=lines, local=True, promised="told", note=AGAIN),
     Program(name="complete_mode", group=BATCHES, expected=totals, progress=last_numbers),
     Program(name="available_now", group=TRIGGERS, expected=lines, ends=True),
     Program(name="available_now_loop", group=TRIGGERS, expected=lines, command="python"),
@@ -311,6 +312,16 @@ ZOO: list[Program] = [
         parts=True,
         bare="batch_cached",
         command="python",
+    ),
+    Program(
+        name="lead_output_and_append",
+        group=LED,
+        under="plain",
+        expected=in_parts(bronze=lines, silver=of_user(lines, 0)),
+        parts=True,
+        promised="told",
+        note="A batch that a kill interrupts is appended again; the output has it once.",
+        bare="batch_cached",
     ),
     Program(
         name="lead_shared_output",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ha.hook import guarding
+from ha.hook import batch_functions, guarding
 from ha.hook.guarding import Guard, Refused, change, fault, unguarded
 
 HERE = "hdfs://names:8020/ha/orders/leader/spark"
@@ -24,11 +24,12 @@ class Writer:
 
     def __init__(self, default: str = HERE) -> None:
         self.said: list[tuple[Any, ...]] = []
+        self.settings: dict[str, str] = {guarding.LOCATION: default}
         self.properties: list[tuple[str, str | None]] = []
         context = SimpleNamespace(
             getLocalProperty=lambda _: None, setLocalProperty=lambda *said: self.properties.append(said)
         )
-        conf = SimpleNamespace(get=lambda name, _: default if name == guarding.LOCATION else None)
+        conf = SimpleNamespace(get=lambda name, _: self.settings.get(name))
         self._spark = SimpleNamespace(sparkContext=context, conf=conf)
 
     def start(self, *given: Any) -> str:
@@ -68,7 +69,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     module = SimpleNamespace(DataStreamWriter=Writer)
     monkeypatch.setitem(sys.modules, guarding.WRITERS, module)
     assert change(module) is change(module)
+    batch_functions.change(module)
     monkeypatch.setattr(change(module), "guards", [guard])
+    monkeypatch.setattr(change(module), "told", set())
     return said
 
 
@@ -224,7 +227,6 @@ helper = Batches(here)
         _inside(here),
         Batches(here),
         Batches(here).by_name,
-        partial(_appends, here),
         lambda rows, batch: helper(rows, batch + 1),
         lambda rows, batch: _in_a_thread(rows, batch + 1),
     ],
@@ -234,22 +236,74 @@ def test_a_function_that_has_an_output_is_exactly_once(told: list[tuple[str, str
     assert not told
 
 
+@pytest.mark.parametrize("function", [_inside(None), Batches(None), lambda *_: None])
+def test_a_function_without_an_output_is_told_until_one_takes_a_batch(
+    told: list[tuple[str, str]], function: Any
+) -> None:
+    Writer().queryName("q").foreachBatch(function).start()
+    guarding.knows_batches("q")
+    assert told == [("q", guarding.AGAIN), ("q", "")]
+
+
 @pytest.mark.parametrize(
-    "made",
+    ("function", "says"),
     [
-        lambda: Writer().foreachBatch(_appends),
-        lambda: Writer().foreachBatch(_inside(None)),
-        lambda: Writer().foreachBatch(Batches(print, threading)),
-        lambda: Writer().foreachBatch(lambda rows, batch: _appends(rows, batch + 1)),
-        lambda: Writer().foreach(print),
-        lambda: Writer().format("console").foreach(Batches()),
-        lambda: Writer().format("kafka"),
+        (_appends, "_appends uses text"),
+        (partial(_appends, here), "_appends uses text"),
+        (lambda rows, batch: [f(rows, batch + 1) for f in (_appends, here.write)], "_appends uses text"),
     ],
 )
-def test_a_sink_that_does_not_know_a_batch_again_is_told(told: list[tuple[str, str]], made: Any) -> None:
+def test_a_function_that_writes_elsewhere_too_is_told(told: list[tuple[str, str]], function: Any, says: str) -> None:
+    Writer().queryName("q").foreachBatch(function).start()
+    assert told == [("q", f"not exactly once: {says}, which may write elsewhere: {guarding.AGAIN.partition(': ')[2]}")]
+    guarding.knows_batches("q")
+    assert len(told) == 1, "what its output takes says nothing of the other sink"
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: Writer().foreach(print), "foreach"),
+        (lambda: Writer().format("console").foreach(Batches(here)), "foreach"),
+        (lambda: Writer().format("kafka"), "kafka"),
+        (lambda: Writer().format("MongoDB"), "mongodb"),
+        (lambda: Writer().format("a.source.of.the.Program"), "a.source.of.the.program"),
+    ],
+)
+def test_a_sink_that_nobody_knows_is_told(told: list[tuple[str, str]], made: Any, says: str) -> None:
     writer = made().queryName("q")
     assert writer.start() == "query"
-    assert told == [("q", guarding.AGAIN)]
+    ((query, why),) = told
+    assert query == "q"
+    assert why.startswith(f"not exactly once: nobody knows of {says} that it takes a batch once: if its driver dies")
+
+
+@pytest.mark.parametrize("name", sorted(guarding.EXACT_FORMATS))
+def test_a_format_that_knows_a_batch_again_is_not_told(told: list[tuple[str, str]], name: str) -> None:
+    writer: Any = Writer().format(name)
+    writer.queryName("q").start()
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("table", "settings", "says"),
+    [
+        ("t", {}, ""),
+        ("sales.orders", {}, ""),
+        ("lake.sales.orders", {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}, ""),
+        ("t", {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}, ""),
+        ("c.sales.orders", {"spark.sql.catalog.c": "com.datastax.spark.connector.datasource.C"}, "the catalog c"),
+        ("t", {"spark.sql.defaultCatalog": "c", "spark.sql.catalog.c": "com.example.C"}, "the catalog c"),
+        ("t", {"spark.sql.sources.default": "mongodb"}, "mongodb"),
+    ],
+)
+def test_a_table_is_told_if_nobody_knows_its_catalog(
+    told: list[tuple[str, str]], table: str, settings: dict[str, str], says: str
+) -> None:
+    writer: Any = Writer()
+    writer.settings.update(settings)
+    writer.queryName("q").toTable(table)
+    assert [says in why for _, why in told] == [True] * bool(says)
 
 
 def test_what_was_told_is_taken_back_when_an_output_takes_a_batch(told: list[tuple[str, str]]) -> None:
@@ -302,6 +356,7 @@ def installed(tmp_path: Path, **more: Any) -> tuple[Any, Any]:
     module = SimpleNamespace(DataStreamWriter=type("Fresh", (), {**PLAIN, **more}))
     changed = guarding.changes(plan)
     changed[guarding.WRITERS](module)
+    batch_functions.changes(None)[guarding.WRITERS](module)
     return module, changed
 
 
