@@ -85,7 +85,7 @@ def test_a_file_system_whose_rename_is_none_is_refused(tmp_path: Path) -> None:
 class Racy(LocalFiles):
     """A file system that looks before it renames, which is enough for one at a time."""
 
-    all_have_looked = threading.Barrier(RACERS)
+    all_have_looked = threading.Barrier(RACERS, timeout=PATIENCE_S)
 
     def rename(self, source: str, destination: str) -> None:
         if source.endswith("/source"):

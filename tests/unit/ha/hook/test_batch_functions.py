@@ -155,7 +155,7 @@ def threads(rows: Any, batch: int) -> None:
         list(pool.map(lambda each: each.write(rows, batch), [here, other]))
     thread = threading.Thread(target=here.write, args=(rows, batch))
     thread.start()
-    thread.join()
+    thread.join(10)
 
 
 def retries(rows: Any, batch: int) -> None:
@@ -238,7 +238,7 @@ def _imports_from(rows: Any, batch: int) -> None:
     from subprocess import run
 
     here.write(rows, batch)
-    run(["true"], check=True)
+    run(["true"], check=True, timeout=10)
 
 
 producer = subprocess.Popen
