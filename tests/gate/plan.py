@@ -30,7 +30,8 @@ LANES: Mapping[str, Lane] = {
     "programs-3": Lane(),
     "programs-4": Lane(),
     "stores": Lane(lent=True),
-    "pure": Lane(),
+    "pure-1": Lane(),
+    "pure-2": Lane(),
     **dict.fromkeys(UNITS, Lane()),
     "servers": Lane(jvms=True),
 }

@@ -130,8 +130,10 @@ def test_a_successor_that_takes_nothing_over_is_found(monkeypatch: pytest.Monkey
         return own
 
     monkeypatch.setattr(Journal, "_taken", shared)
-    with pytest.raises(AlreadyExists):
-        decided_late()
+    wrong = ["a partition of the late try is in the way"]
+    with suppress(AlreadyExists):  # or, if both tries have the same partitions, their rows are mixed
+        wrong = decided_late()
+    assert wrong
 
 
 def test_a_batch_that_is_complete_before_its_moves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
