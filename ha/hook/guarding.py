@@ -70,6 +70,7 @@ class Guard:
     # `UNGUARDED` or `REPEATED`; with an empty one if that was not so.
     tell: Callable[[str, str], object]
     refuse: Callable[[str], Exception] = Refused  # what is raised instead of a start
+    check: Callable[[], object] = bool  # raises once the leadership has ended: nothing begins after that
 
 
 @dataclass
@@ -206,8 +207,11 @@ def _asking(start: Any, called: str) -> Any:
             if value is not None:
                 getattr(self, name)(value)
         given = [place] if place is not None else []
-        watched = self.ha_watched
-        name = _ask(self, watched.guards[-1], table=str(place) if called != "path" else "") if watched.guards else ""
+        watched, check, name = self.ha_watched, bool, ""
+        if watched.guards:
+            check = watched.guards[-1].check
+            check()
+            name = _ask(self, watched.guards[-1], table=str(place) if called != "path" else "")
         context, every = self._spark.sparkContext, _publishes(_Said(self.ha_noted).function)
         before = context.getLocalProperty(EVERY)
         context.setLocalProperty(EVERY, "true" if every else None)  # which the threads of the query inherit
@@ -215,6 +219,11 @@ def _asking(start: Any, called: str) -> Any:
             query = watched.queries[name] = start(self, *given)
         finally:
             context.setLocalProperty(EVERY, before)
+        try:
+            check()
+        except Exception:
+            query.stop()  # whoever stopped the others has not seen this one
+            raise
         watched.look()
         return query
 

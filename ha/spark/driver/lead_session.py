@@ -59,8 +59,9 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
     Under ``ha run`` an exit code of 0 is a success only if the block was left, no query was active then, and some had
     been started; or if the program has called ``leadership.finish()``.
 
-    When the leadership ends, all queries of the session are stopped. It also ends when the JVM has ended, and when the
-    block is left. Under ``ha run`` the block shares the leadership of the sidecar, as with :class:`ha.lead`.
+    When the leadership ends, all queries of the JVM are stopped, those of other sessions too, and in the block none is
+    started any more: that raises ``NotLeader``. It also ends when the JVM has ended, and when the block is left.
+    Under ``ha run`` the block shares the leadership of the sidecar, as with :class:`ha.lead`.
     """
 
     def __init__(
@@ -101,6 +102,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         self._leadership: Leadership | None = None
         self.reports: QueryReports | None = None
         """For the sidecar's metrics; None before the block, and without a sidecar."""
+        self._over = threading.Event()
+        """Set at the end of the leadership, before the queries are stopped."""
         self._inside = ExitStack()
 
     def watch(self, ended: Callable[[QueryEnded], object]) -> None:
@@ -144,10 +147,10 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                     self.reports.resume(read_reports(path))
                 stack.enter_context(ReportFile(path, self.reports))
             publisher = publish_checkpoints(self._spark, leadership, self._query_ended, self.reports, self._ends)
-            guard = Guard(leadership.path(SPARK), stack.enter_context(publisher).tell_unguarded, InvalidSettings)
-            stack.enter_context(guarded(guard))
-            leadership.on_revoked(lambda: self._stop_queries(self._stop_margin))
-            stack.callback(lambda: self._stop_queries(self._stop_grace))
+            tell = stack.enter_context(publisher).tell_unguarded
+            stack.enter_context(guarded(Guard(leadership.path(SPARK), tell, InvalidSettings, self._check)))
+            leadership.on_revoked(lambda: self._end_all(self._stop_margin))
+            stack.callback(lambda: self._end_all(self._stop_grace))
             if attached() and not self._supervises:
                 reconciled(leadership)
             self._inside = stack.pop_all()
@@ -227,6 +230,16 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         self._leadership.keep_failure(QueryFailed.__name__, f"{failed}", query=ended.name or "", trace=ended.error)
         if FORGOTTEN in ended.error:
             threading.Thread(target=self._stop_queries, args=(self._stop_grace,), name="ha-stop", daemon=True).start()
+
+    def _check(self) -> None:
+        if self._over.is_set():
+            assert self._leadership is not None, "the block was entered"
+            said = f"Epoch {self._leadership.epoch} of job {self._job!r} is over, so this query is not started: "
+            raise NotLeader(f"{said}leave the block of ha.spark.lead.")
+
+    def _end_all(self, seconds: float) -> None:
+        self._over.set()  # a program may start its queries again as soon as they are stopped
+        self._stop_queries(seconds)
 
     def _stop_queries(self, seconds: float) -> None:
         if self._jvm.alive and not stop_queries(self._spark, seconds):

@@ -11,7 +11,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from ha.leadership.leadership import Leadership
-from ha.spark.session.private_names import check_version, jvm_of
+from ha.spark.session.private_names import check_version, jvm_of, running_queries
 from leader.errors import InvalidSettings, NotLeader
 from store.errors import StoreError
 
@@ -92,7 +92,8 @@ def configured(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]
 
 
 def stop_queries(spark: SparkSession, seconds: float) -> bool:
-    """Stop all active queries of a session at once, within a limited time; returns whether all have stopped."""
+    """Stop all queries of a JVM at once, within a limited time; returns whether all have stopped."""
+    # Those of other sessions of it as well: they run under the same leadership.
     # `query.stop()` itself waits for a batch, and for ever if the batch hangs. A query that has not stopped in time may
     # still do so. The store refuses what it writes below a leader directory once another process leads.
     stopping = threading.Thread(target=_stop_all, args=(spark,), name="ha-stop", daemon=True)
@@ -129,7 +130,8 @@ def explain(error: BaseException, leadership: Leadership) -> NotLeader | None:
 
 def _stop_all(spark: SparkSession) -> None:
     try:
-        stopping = [threading.Thread(target=_stop, args=(each,), daemon=True) for each in spark.streams.active]
+        queries = running_queries(spark).values()
+        stopping = [threading.Thread(target=_stop, args=(each,), daemon=True) for each in queries]
     except Exception as error:  # noqa: BLE001  # py4j's, if the JVM is gone, and the queries with it
         _log.debug("There are no queries to stop: %s", error)
         return

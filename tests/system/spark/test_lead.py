@@ -75,6 +75,29 @@ def test_one_asked_to_hand_over_stops_its_queries(spark: SparkSession, job: str,
         assert "released" in "".join(successor.names("history"))
 
 
+def test_nothing_goes_on_or_begins_after_the_end(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
+    """Neither a query of another session, nor one that the program starts whatever happens."""
+    feed(tmp_path, 0)
+    refused: list[str] = []
+
+    def run() -> None:
+        with lead(job, spark, hdfs_uri) as leadership:
+            query, other = start(spark, tmp_path), start(spark.newSession(), tmp_path, "other")
+            threading.Thread(target=leadership.resign).start()
+            query.awaitTermination()
+            eventually(lambda: not other.isActive)
+            for session in (spark, spark.newSession()):
+                try:
+                    start(session, tmp_path)
+                except NotLeader as error:
+                    refused.append(str(error))
+
+    with pytest.raises(NotLeader, match="was over before the work was"):
+        run()
+    assert len(refused) == 2
+    assert all("is over, so this query is not started" in each for each in refused)
+
+
 def test_other_errors_stay_what_they_are(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
     def run() -> None:
         with lead(job, spark, hdfs_uri):

@@ -88,6 +88,33 @@ def test_a_guarded_query_starts_as_ever(told: list[tuple[str, str]]) -> None:
     assert writer.properties == [(guarding.EVERY, None), (guarding.EVERY, None)]
 
 
+def test_nothing_begins_after_the_end(told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    class OverError(Exception):
+        pass
+
+    ends, stopped = iter([False, True, True]), []
+
+    def check() -> None:
+        if next(ends):
+            raise OverError
+
+    def start(writer: Writer, *_: object) -> Any:
+        writer.said.append(("start",))
+        return SimpleNamespace(stop=lambda: stopped.append("q"))
+
+    monkeypatch.setattr(Writer, "start", guarding._asking(start, "path"))
+    monkeypatch.setattr(change(sys.modules[guarding.WRITERS]), "guards", [Guard(HERE, lambda *_: None, check=check)])
+    late: Any = Writer().format("noop").queryName("q")
+    with pytest.raises(OverError):
+        late.start()
+    assert (late.said[-1], stopped) == (("start",), ["q"]), "the end came while it was started"
+    refused: Any = Writer().format("noop").queryName("q")
+    with pytest.raises(OverError):
+        refused.start()
+    assert ("start",) not in refused.said
+    assert not told
+
+
 @pytest.mark.parametrize(
     ("name", "location", "says"),
     [
