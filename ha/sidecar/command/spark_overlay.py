@@ -61,6 +61,9 @@ def check_command(command: Sequence[str], *, warm: bool) -> None:
         )
 
 
+REDIRECTED = 78  # EX_CONFIG of sysexits.h
+
+
 def may_use_spark(command: Sequence[str]) -> bool:
     """Whether a command names a program that starts Spark; one behind a script is not known."""
     return any(Path(word).name.startswith(_SPARKS) for word in command)
@@ -98,12 +101,27 @@ def spark_environment(
         file, staged = shlex.quote(str(jvm)), shlex.quote(f"{jvm}.staged")
         # The shell becomes the JVM (exec): their process ids are equal. A driver may start others: the first counts.
         shell += f"\n[ -e {file} ] || {{ echo $$ > {staged} && mv {staged} {file}; }}\n"
+        shell += _arrived(overlay, users)
     (overlay / SHELL).write_text(shell, "utf-8", "surrogateescape")
     folder, modules = overlay.with_name(f"{overlay.name}.python"), {callback_guard.__file__: None, **(hooks or {})}
     path = write(folder, modules, environment.get("PYTHONPATH"))
     # An environment that comes from another Spark claims that spark-env.sh was read already: hide that.
     known = {"SPARK_CONF_DIR": str(overlay), "SPARK_ENV_LOADED": "", "PYTHONPATH": path}
     return known | ({"HA_SPARK_JVM": str(jvm)} if spark else {})
+
+
+def _arrived(overlay: Path, users: Path | None) -> str:
+    """Return the lines for a shell that end a start whose settings ``spark-env.sh`` has sent to another directory."""
+    # Spark would read neither where its checkpoints are nor anything else of this overlay, and say nothing.
+    ours, theirs = shlex.quote(str(overlay)), shlex.quote(str(users or ""))
+    said = (
+        "ha: spark-env.sh sets SPARK_CONF_DIR to $SPARK_CONF_DIR, so the settings of --spark would not be read: "
+        "set SPARK_CONF_DIR to that before `ha run` instead."
+    )
+    return (
+        f'if [ "$SPARK_CONF_DIR" -ef {theirs} ]; then export SPARK_CONF_DIR={ours}; fi\n'
+        f'[ "$SPARK_CONF_DIR" -ef {ours} ] || {{ echo "{said.replace("`", chr(92) + "`")}" >&2; exit {REDIRECTED}; }}\n'
+    )
 
 
 def _closing(theirs: Mapping[str, str]) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """The configuration that ``ha run --spark`` writes. tests/system/spark checks that real Spark reads it."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ha.sidecar.command.spark_overlay import CLOSING, may_use_spark, spark_environment
+from ha.sidecar.command.spark_overlay import CLOSING, REDIRECTED, may_use_spark, spark_environment
 from tests.patience import PATIENCE_S
 
 
@@ -50,10 +51,35 @@ def test_all_that_the_user_has_is_kept(tmp_path: Path, told: Callable[[Path], di
     assert "spark.ha.job orders" in lines[2:], "the later of two counts"
     assert "spark.sql.streaming.checkpointLocation hdfs://names/ha/orders/0000000001-x/spark" in lines
     for time in range(2):  # a driver may start other JVMs, and the first one counts
-        shell = subprocess.Popen(["/bin/bash", "-c", f". {overlay}/spark-env.sh"], stdout=subprocess.PIPE, text=True)
+        variables = {**os.environ, "SPARK_CONF_DIR": str(overlay)}  # as Spark's own scripts set it
+        command = ["/bin/bash", "-c", f". {overlay}/spark-env.sh"]
+        shell = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)
         assert shell.communicate(timeout=PATIENCE_S)[0] == "the user is here\n"
         first = int(Path(added["HA_SPARK_JVM"]).read_text())
         assert (first == shell.pid) is (time == 0)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_site_that_names_its_directory_itself_does_not_send_the_settings_elsewhere(
+    tmp_path: Path, elsewhere: bool
+) -> None:
+    """If it is the one that was read, ours is taken; from another one Spark would read nothing of ours, in silence."""
+    users = tmp_path / "etc" / "conf"
+    users.mkdir(parents=True)
+    redirect = tmp_path / "other" if elsewhere else users
+    (users / "spark-env.sh").write_text(f"export SPARK_CONF_DIR={redirect}/")
+    _, overlay = written(tmp_path, SPARK_CONF_DIR=str(users))
+    ended = subprocess.run(
+        ["/bin/bash", "-c", f'. {overlay}/spark-env.sh; echo "$SPARK_CONF_DIR"'],
+        env={**os.environ, "SPARK_CONF_DIR": str(overlay)}, capture_output=True, text=True, check=False,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    if elsewhere:
+        assert (ended.returncode, ended.stdout) == (REDIRECTED, "")
+        assert f"sets SPARK_CONF_DIR to {redirect}/, so the settings of --spark would not be read" in ended.stderr
+        assert "before `ha run` instead" in ended.stderr
+    else:
+        assert (ended.returncode, ended.stdout) == (0, f"{overlay}\n")
 
 
 @pytest.mark.parametrize(("users", "nodes"), [("", "h1,h2"), ("spark.yarn.exclude.nodes old1,old2", "old1,old2,h1,h2")])
