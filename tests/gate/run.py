@@ -13,7 +13,7 @@ from tests.gate.lane import BESIDE_S, Result, Running
 from tests.gate.machine import Watch
 from tests.gate.plan import LANES, Lane
 
-AT_ONCE, WITH_JVMS = 11, 2
+AT_ONCE, WITH_JVMS = 7, 2
 """How many lanes run at once, and how many of them may start JVMs all the time. The others wait most of the time."""
 
 LOOK_S = 0.5

@@ -13,7 +13,7 @@ from ha.sidecar.machine.sidecar_state import Ending, Leading, PresentRun, Sideca
 from leader.job.request_folder import State
 from tests.unit.ha.sidecar.machine.test_whatever_happens import World, check
 
-WITHIN = 300
+WITHIN = 600
 """Seeds within which each has to show."""
 
 
