@@ -23,6 +23,7 @@ from store.local import LocalFiles
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS
 from tests.unit.ha.checkpoints.test_closure import closed, until_batch
 from tests.unit.ha.programs import alive
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = pytest.mark.programs
 
@@ -180,7 +181,8 @@ def test_a_program_that_does_nothing_is_ended_with_its_children(stores: Stores, 
     )
     _, end, _ = run(stores, tmp_path, program, 3.0)
     assert end == DryRunEnd("3 s are over.")
-    assert not alive(int((tmp_path / "child").read_text()))
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: not alive(child), what="the child is gone, whose end nobody waits for")
 
 
 def test_a_query_that_is_not_started_with_the_others_is_not_waited_for(
