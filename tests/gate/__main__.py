@@ -78,10 +78,6 @@ def gate(
         collecting, smoking = pool.submit(collect, folder, paths), pool.submit(smoked, run.sandbox.directory, folder)
         try:
             plan = {name: ids for name, ids in planned(collecting.result()).items() if name in lanes}
-            smoking.result()
-        except Unfit as error:
-            clock.say(f"ENVIRONMENT: this machine cannot do what the tests need. {error}")
-            return UNFIT
         except NotBegunError as error:
             clock.say(f"RED. The tests cannot begin:\n{error}")
             return RED
@@ -89,7 +85,11 @@ def gate(
             pool.shutdown(wait=False, cancel_futures=True)
         sizes = ", ".join(f"{name} {len(ids)}" for name, ids in plan.items())
         clock.say(f"{sum(map(len, plan.values()))} tests in {len(plan)} lanes: {sizes}")
+        run.smoke = smoking
         run.lanes(plan)
+        if smoking.done() and isinstance(smoking.exception(), Unfit):
+            clock.say("ENVIRONMENT: this machine cannot do what the tests need; that is said above.")
+            return UNFIT
         if run.check.poll():
             said.seek(0)
             clock.say(said.read()[-4000:])

@@ -32,6 +32,7 @@ class Run:
         temporary: of the tests' files.
         end_at: when it is over its time, by the monotonic clock.
         sandbox: that is lent to the lanes, if there is one.
+        smoke: whether servers and Spark work here; lanes that need them wait for its end, and its error ends the run.
         check: a command beside the lanes, such as the linter, whose failure ends the run.
         seconds: of each lane that has ended, on the clock and of processors.
         why: why it was ended before its end; empty if it was not.
@@ -46,6 +47,7 @@ class Run:
     watch: Watch
     slowness: float = 1.0
     sandbox: Sandbox | None = None
+    smoke: "Future[None] | None" = None
     check: subprocess.Popen[str] | None = None
     say: Callable[[str], None] = print
     results: dict[str, Result] = field(default_factory=dict)
@@ -94,8 +96,13 @@ class Run:
                 lane.end()
 
     def _has_room(self, lane: Running, running: Sequence[Running]) -> bool:
-        jvms = [each for each in running if kind(each.name).jvms]
-        return len(running) < AT_ONCE and not (kind(lane.name).jvms and len(jvms) >= WITH_JVMS)
+        what, jvms = kind(lane.name), [each for each in running if kind(each.name).jvms]
+        if (what.jvms or what.lent) and self._smokes():
+            return False
+        return len(running) < AT_ONCE and not (what.jvms and len(jvms) >= WITH_JVMS)
+
+    def _smokes(self) -> bool:
+        return self.smoke is not None and not self.smoke.done()
 
     def _begin(self, lane: Running) -> None:
         temporary = self.temporary / "t"
@@ -129,6 +136,8 @@ class Run:
     def _trouble(self) -> str:
         if self.check is not None and self.check.poll():
             return "The linter is not content."
+        if self.smoke is not None and self.smoke.done() and (error := self.smoke.exception()) is not None:
+            return f"{error}"
         if time.monotonic() > self.end_at:
             return f"OVER ITS TIME after {time.monotonic() - self._begun:.0f} s."
         if sum(each.outcome == "failed" for each in self.results.values()) > MOST_FAILED:
@@ -136,7 +145,8 @@ class Run:
         return self._ill()
 
     def _ill(self) -> str:
-        if self.sandbox is None:
+        if self.sandbox is None or self._smokes():
+            self._well = time.monotonic()
             return ""
         if self._looking is None:
             self._looking = self._looks.submit(smoke.ill, self.sandbox)
