@@ -113,7 +113,7 @@ STAGES: Mapping[str, Stage] = {
         "stores that fail: two NameNodes, routers, groups, ensembles, quotas",
         (
             *_integration("namenode_groups", "namenodes", "router", "server_faults", "takeovers", "zookeeper_faults"),
-            *_integration("hdfs_faults", "shards", "succession", "suspicion"),
+            *_integration("gateway", "hdfs_faults", "shards", "succession", "suspicion"),
             *_of("system/integration/test_metrics", "an_outage_of_zookeeper"),
             "tests/system/flink_scenarios/test_quorum.py",
             "tests/system/zookeeper/test_restarts.py",
