@@ -24,7 +24,7 @@ class Alarm(Generic[T]):
         self._changed = threading.Condition()
         self._heap: list[tuple[float, int, T]] = []
         self._numbers = itertools.count()
-        self._running = False
+        self._running = self._closed = False
         self._limit = _FEW
 
     def add(self, due: float, item: T) -> bool:
@@ -46,14 +46,25 @@ class Alarm(Generic[T]):
                 self._changed.notify()
         return True
 
-    def _run(self) -> None:
-        while True:
-            self._ring(self._next())
+    def close(self) -> None:
+        """Let the thread go once it has rung for all that has not ended."""
+        with self._changed:
+            self._closed = True
+            self._heap = [each for each in self._heap if not self._ended(each[2])]
+            heapq.heapify(self._heap)
+            self._changed.notify()
 
-    def _next(self) -> T:
+    def _run(self) -> None:
+        while (item := self._next()) is not None:
+            self._ring(item)
+
+    def _next(self) -> T | None:
         with self._changed:
             while True:
                 if not self._heap:
+                    if self._closed:
+                        self._running = False
+                        return None
                     self._changed.wait()
                     continue
                 rest = self._heap[0][0] - now()

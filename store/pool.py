@@ -181,6 +181,7 @@ class Pool:
             _close_apart(unused.files)
         for call in waiting:
             self._report(call, call.failed(NotSent(f"{call.name}: nothing was sent, the files were closed.")))
+        self._alarm.close()
 
     def _place(self, call: Call) -> bool:
         """Hand the call over, or note why that is impossible."""

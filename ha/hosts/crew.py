@@ -19,8 +19,9 @@ class Crew:
     def __init__(self, name: str, size: int) -> None:
         """Start ``size`` threads; RuntimeError if the host does not have them."""
         self._name = name
-        self._tasks: queue.SimpleQueue[tuple[Callable[[], object], threading.Event]] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[Callable[[], object], threading.Event] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._size = 0  # threads that have not been told to leave
         self._free = 0  # threads less the functions that were handed over and have not returned
         for _ in range(size):
             self._hire()
@@ -37,14 +38,23 @@ class Crew:
         self._tasks.put((task, done))
         return done
 
+    def close(self) -> None:
+        """Let the threads go, each once nothing is left that was handed over before; returns at once."""
+        with self._lock:
+            leave, self._size = self._size, 0
+            self._free -= leave
+        for _ in range(leave):
+            self._tasks.put(None)
+
     def _hire(self) -> None:
         threading.Thread(target=self._work, name=self._name, daemon=True).start()
         with self._lock:
+            self._size += 1
             self._free += 1
 
     def _work(self) -> None:
-        while True:
-            task, done = self._tasks.get()
+        while (taken := self._tasks.get()) is not None:
+            task, done = taken
             try:
                 task()
             except Exception:  # noqa: BLE001  # the others go on

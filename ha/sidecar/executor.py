@@ -59,6 +59,7 @@ class InOrder:
         """Start the thread; ``failed`` gets an unforeseen error, after which nothing is called."""
         self._failed = failed
         self._waiting: queue.SimpleQueue[tuple[float, Task]] = queue.SimpleQueue()
+        self._closed = False
         self._due: list[tuple[float, int, Task]] = []  # a heap: when each is to be called, and its number
         threading.Thread(target=self._work, name="ha-executor", daemon=True).start()
 
@@ -70,9 +71,18 @@ class InOrder:
         """Have a function called after so many seconds, and after those that are under way then."""
         self._waiting.put((now() + seconds, task))
 
+    def close(self) -> None:
+        """Call what was handed over before, but nothing that is for later; returns at once."""
+        self._waiting.put((NEVER, self._leave))
+
+    def _leave(self) -> None:
+        self._closed = True
+
     def _work(self) -> None:
         try:
             for number in count():
+                if self._closed:
+                    return
                 self._take(number)
         except Exception as error:  # noqa: BLE001  # a sidecar that goes on without this thread would stand still unseen
             self._failed(error)

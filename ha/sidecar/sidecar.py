@@ -109,6 +109,7 @@ class Sidecar:
         environment = RunEnvironment(process, job, stored=stored, spark=spark, class_data=self._class_data)
         ended = lambda run: post(RunEnded(run))  # noqa: E731
         crew = Crew("ha-crew", CREW)
+        self._threads = [crew.close, in_order.close]
         self._command = Command(process, job, program, environment, ended, crew, engine=engine, succession=succession)
         process.commands[job] = self._command.status
         self._status = JobStatusUpdater(process, job, crew, again=again)
@@ -162,6 +163,8 @@ class Sidecar:
             self._verification.close()
             self._replication.close()
             self._command.close()
+            for close in self._threads:
+                close()
             if self._class_data is not None:
                 self._class_data.close()
         # A job that its program, or an operator, has ended otherwise is no success of this run.

@@ -37,3 +37,20 @@ def test_what_fails_is_told_and_hurts_no_other(caplog: pytest.LogCaptureFixture)
     assert crew(lambda: 1 / 0).wait(PATIENCE_S)
     assert crew(lambda: None).wait(PATIENCE_S)
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_its_threads_leave_once_all_is_done_and_it_can_be_asked_again() -> None:
+    crew, go_on, done = Crew("leaving", 2), threading.Event(), []
+    ours = [each for each in threading.enumerate() if each.name == "leaving"]
+    waits = [crew(lambda: go_on.wait(PATIENCE_S)) for _ in range(2)]
+    last = crew(lambda: done.append(1))
+    ours += [each for each in threading.enumerate() if each.name == "leaving" and each not in ours]
+    crew.close()
+    go_on.set()
+    for each in ours:
+        each.join(PATIENCE_S)
+    assert ([each.is_set() for each in [*waits, last]], done) == ([True] * 3, [1])
+    assert not any(each.is_alive() for each in ours)
+    assert crew(lambda: done.append(2)).wait(PATIENCE_S)
+    assert done == [1, 2]
+    crew.close()

@@ -3,15 +3,28 @@
 import json
 import signal
 import urllib.request
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from ha.sandbox.ports import free_ports
 from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import ENDS, STAYS, Notes, run, state
-from tests.unit.ha.programs import Workplace
+from tests.unit.ha.programs import Program, Workplace
+from tests.unit.ha.waiting import wait_until
 
 IT_STAYS = "this sidecar stays until the job runs again"
+IN_A_POOL = 4
+"""Threads by which one moment differs from another: those of the store come with the calls. A run has twice as many."""
+
+
+def _has_said(sidecar: Program, text: str, times: int) -> bool:
+    return sidecar.said.count(text) == times
+
+
+def _threads(sidecar: Program) -> int:
+    return len(list(Path(f"/proc/{sidecar.pid}/task").iterdir()))
 
 
 @pytest.mark.parametrize(("code", "end"), [("0", "FINISHED"), ("1", "FAILED")])
@@ -40,6 +53,22 @@ def test_it_stands_by_again_when_the_job_runs_again(workplace: Workplace, notes:
     assert [(name, what) for name, what, *_ in notes.all()] == [
         *(("a", "runs"), ("b", "runs"), ("b", "asked"), ("a", "runs"))
     ]
+
+
+def test_what_a_run_has_taken_it_gives_back(workplace: Workplace, notes: Notes) -> None:
+    staying = run(workplace, "a", ENDS, "--stay")
+    staying.until_said(IT_STAYS)
+    first = _threads(staying)
+    for times in (1, 2):
+        other = run(workplace, "b", STAYS, "--again")
+        notes.until(3 * times - 1, other)
+        wait_until(partial(_has_said, staying, "orders: the job runs again", times))
+        other.send(signal.SIGINT)
+        assert other.wait() == 128 + signal.SIGINT
+        wait_until(partial(_has_said, staying, IT_STAYS, times + 1))
+    wait_until(
+        lambda: _threads(staying) <= first + IN_A_POOL, what=f"no more threads than the {first} of the first run"
+    )
 
 
 def test_a_sidecar_that_is_started_after_the_end_stays_as_well(workplace: Workplace, notes: Notes) -> None:
