@@ -14,7 +14,7 @@ from docker.models.containers import Container
 
 from ha.drill import compose
 from ha.drill.container import Contained, executed, on_engine, run_in
-from ha.drill.environment import Ability, DrillError, Environment, Member, Side
+from ha.drill.environment import Ability, DrillError, Environment, Member, ProgramFailed, Side
 from store.clock import now
 
 MEMBER_IMAGE = "hybrid-ha/sidecar"
@@ -138,8 +138,7 @@ class ContainerEnvironment(Environment):
             code = container.wait(timeout=timeout)["StatusCode"]
             output = container.logs(stdout=True, stderr=False).decode()
             if code:
-                cause = container.logs(stdout=False, stderr=True).decode().strip()
-                raise DrillError(f"{' '.join(command[:3])} failed with {code}: {cause[-500:]}")
+                raise ProgramFailed(command, code, output, container.logs(stdout=False, stderr=True).decode())
         except (APIError, OSError) as error:
             raise DrillError(f"{' '.join(command[:3])} took longer than {timeout:.0f} s: {error}") from error
         finally:

@@ -33,6 +33,14 @@ class DrillError(HostError):
     """The drill cannot be carried out; the message says why, and what to do."""
 
 
+class ProgramFailed(DrillError):
+    """A program that was called has ended with an error, after it had printed ``output``."""
+
+    def __init__(self, command: Sequence[str], code: int, output: str, said: str) -> None:
+        super().__init__(f"{' '.join(command[:3])} failed with {code}: {said.strip()[-500:]}")
+        self.output = output
+
+
 class Member(ABC):
     """A process that takes part: a contender with everything below it, a reader, or the feeder."""
 
@@ -189,7 +197,12 @@ class Environment(ABC):
 
     @abstractmethod
     def call(self, command: Sequence[str], folder: Path, timeout: float) -> str:
-        """Run a program to its end and return its output."""
+        """Run a program to its end and return its output.
+
+        Raises:
+            ProgramFailed: it ended with another code than 0.
+            DrillError: it did not end in time.
+        """
 
     def strangers(self) -> Mapping[str, Mapping[str, str]]:
         """Return the strangers that can reach ZooKeeper: names, and the variables that make a member one of them."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ha.drill.drill import Drill
-from ha.drill.environment import DrillError, Environment
+from ha.drill.environment import DrillError, Environment, ProgramFailed
 from ha.drill.fixture import DURATIONS, Fixture, Say
 from ha.drill.ha_provider import HYBRID, HaProvider
 from ha.drill.judge import Judge
@@ -158,11 +158,17 @@ def _results(fixture: Fixture, provider: HaProvider) -> list[dict[str, int]]:
 
 
 def books(call: Callable[[Sequence[str]], str], command: Sequence[str]) -> Check:
-    """Return whether each output has all that Spark has committed, as a command of the job's tells by its exit code."""
+    """Return whether each output has all that Spark has committed, as a command of the job's tells.
+
+    Raises:
+        DrillError: it did not come to an answer: it ended with an error and printed nothing, or not at all.
+    """
     try:
         said, closed = call(command), True
-    except DrillError as error:
-        said, closed = str(error), False
+    except ProgramFailed as error:
+        if not error.output.strip():
+            raise
+        said, closed = error.output, False
     return Check("outputs have what Spark committed", closed, said.strip().rpartition("\n")[2])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ha
 from ha.drill import kill
-from ha.drill.environment import Ability, DrillError, Environment, Member, Strike
+from ha.drill.environment import Ability, DrillError, Environment, Member, ProgramFailed, Strike
 from ha.sandbox import Sandbox
 from ha.sandbox.secured import STRANGER
 
@@ -143,7 +143,7 @@ class SandboxEnvironment(Environment):
         except subprocess.TimeoutExpired:
             raise DrillError(f"{' '.join(command[:3])} took longer than {timeout:.0f} s.") from None
         except subprocess.CalledProcessError as error:
-            raise DrillError(f"{' '.join(command[:3])} failed: {error.stderr.strip()[-500:]}") from error
+            raise ProgramFailed(command, error.returncode, error.stdout, error.stderr) from error
         return done.stdout
 
 
