@@ -1,6 +1,6 @@
 """Events and commands: the values that go into the election and come out of it."""
 
-from dataclasses import dataclass
+import msgspec
 
 from leader.layout.contact import ContactAddress
 from leader.layout.information import LeaderInformation
@@ -11,40 +11,34 @@ from store.outcome import Outcome
 # --- commands for the file system: at most one is under way per election
 
 
-@dataclass(frozen=True, slots=True)
-class ListJob:
+class ListJob(msgspec.Struct, frozen=True):
     """List the job's directory; answer: the names in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListRecord:
+class ListRecord(msgspec.Struct, frozen=True):
     """List the record directory in a leader directory; answer: the names in it."""
 
     directory: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class CreateJob:
+class CreateJob(msgspec.Struct, frozen=True):
     """Create the job's directory by one rename of a staged tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(msgspec.Struct, frozen=True):
     """Rename; paths are relative to the job's directory."""
 
     source: str
     destination: str
 
 
-@dataclass(frozen=True, slots=True)
-class MakeDirectory:
+class MakeDirectory(msgspec.Struct, frozen=True):
     """Create a directory whose parent exists; the path is relative to the job's directory."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Delete an empty directory; the path is relative to the job's directory."""
 
     path: str
@@ -55,23 +49,20 @@ FilesCommand = ListJob | ListRecord | CreateJob | Rename | MakeDirectory | Delet
 # --- the other commands
 
 
-@dataclass(frozen=True, slots=True)
-class CheckAttestation:
+class CheckAttestation(msgspec.Struct, frozen=True):
     """Ask ZooKeeper, after a ``sync``, whether the node of that token is there; answer: :class:`AttestationChecked`."""
 
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class AskProcess:
+class AskProcess(msgspec.Struct, frozen=True):
     """Ask the process that this token attested whether it lives; answer: :class:`ProcessAsked`."""
 
     token: str
     contact: ContactAddress
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """Leadership begins, or goes on (``ADOPTED``); the leader may now confirm endpoints under this session id."""
 
     epoch: int
@@ -79,8 +70,7 @@ class Grant:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Revoke:
+class Revoke(msgspec.Struct, frozen=True):
     """Leadership has ended."""
 
     session_id: str
@@ -88,46 +78,39 @@ class Revoke:
     until: float | None  # boot-clock seconds by which all work must have stopped; None while the lease is being kept
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(msgspec.Struct, frozen=True):
     """HDFS holds this information; mirror it in ZooKeeper."""
 
     information: LeaderInformation
 
 
-@dataclass(frozen=True, slots=True)
-class Unpublish:
+class Unpublish(msgspec.Struct, frozen=True):
     """Delete the mirror in ZooKeeper if it is ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class TellReleased:
+class TellReleased(msgspec.Struct, frozen=True):
     """Notify the standbys that are connected to this process: the lease was released."""
 
     lease: Lease
 
 
-@dataclass(frozen=True, slots=True)
-class HandOverRequested:
+class HandOverRequested(msgspec.Struct, frozen=True):
     """An operator asks the leader to hand over to the contender ``successor``, or to anybody (``lease.ANYBODY``)."""
 
     successor: str
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsFound:
+class RequestsFound(msgspec.Struct, frozen=True):
     """An operator has left a request in the leader directory: the leader is to read them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
+class Suspect(msgspec.Struct, frozen=True):
     """The process that holds the lease seems to have ended, so the lease is seized; ``contender`` is its name."""
 
     contender: str
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(msgspec.Struct, frozen=True):
     """One sentence about a decision, for the log; ``warns`` if somebody has to do something about it."""
 
     sentence: str
@@ -152,68 +135,58 @@ Command = (
 # --- events
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(msgspec.Struct, frozen=True):
     """Time has passed."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilesDone:
+class FilesDone(msgspec.Struct, frozen=True):
     """A command for the file system has ended; the value of a list is its names, other commands have none."""
 
     command: FilesCommand
     outcome: Outcome[list[str] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Attested:
+class Attested(msgspec.Struct, frozen=True):
     """ZooKeeper's word on this process's own session has changed."""
 
     attestation: Attestation
 
 
-@dataclass(frozen=True, slots=True)
-class AttestationChecked:
+class AttestationChecked(msgspec.Struct, frozen=True):
     """Answer to :class:`CheckAttestation`; ``present`` is None if ZooKeeper could not say."""
 
     token: str
     present: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessGone:
+class ProcessGone(msgspec.Struct, frozen=True):
     """The process that was granted this session id has ended, whatever ZooKeeper says of its session by now."""
 
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessAsked:
+class ProcessAsked(msgspec.Struct, frozen=True):
     """Answer to :class:`AskProcess`; ``lives`` says whether the process has greeted in time."""
 
     token: str
     lives: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseHeard:
+class ReleaseHeard(msgspec.Struct, frozen=True):
     """The process that holds the lease says that it has released it, and as what; only the store knows."""
 
     lease: Lease
 
 
-@dataclass(frozen=True, slots=True)
-class Nudge:
+class Nudge(msgspec.Struct, frozen=True):
     """Something may have changed in the store: look."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contend:
+class Contend(msgspec.Struct, frozen=True):
     """Try to become the leader from now on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Adopt:
+class Adopt(msgspec.Struct, frozen=True):
     """Take up the leadership of a process that has died on this host, and whose command still runs."""
 
     # Answered by a Grant of the same epoch and session id, or by a Revoke.
@@ -221,23 +194,20 @@ class Adopt:
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class Confirm:
+class Confirm(msgspec.Struct, frozen=True):
     """The leader publishes its endpoints; ignored unless the session id is that of the present leadership."""
 
     session_id: str
     endpoints: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class StepDown:
+class StepDown(msgspec.Struct, frozen=True):
     """End the leadership, but keep the lease while the work is being stopped; do not contend."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """All work has stopped: give the lease back; do not contend."""
 
     successor: str = ""

@@ -1,8 +1,9 @@
 """Commands: everything that a sidecar does. The executor carries them out, and answers with the event that is named."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ha.program.heartbeat import Beat
 from leader.job.request_folder import Request, State
@@ -12,29 +13,24 @@ from leader.layout.names import LeaderDirectory
 NOTE_S, SHORT_NOTE_S = 2.0, 0.1
 
 
-class SidecarCommand:
+class SidecarCommand(msgspec.Struct, frozen=True):
     """Something that a sidecar does."""
-
-    __slots__ = ()
 
 
 # --- to the contender
 
 
-@dataclass(frozen=True, slots=True)
-class Contend(SidecarCommand):
+class Contend(SidecarCommand, frozen=True):
     """Try to become the leader."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepDown(SidecarCommand):
+class StepDown(SidecarCommand, frozen=True):
     """End the leadership, if there is one; ``Revoked`` follows."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Release(SidecarCommand):
+class Release(SidecarCommand, frozen=True):
     """Give the lease back, after all commands before it: ``Released``."""
 
     leader: LeaderDirectory
@@ -44,37 +40,32 @@ class Release(SidecarCommand):
 # --- to the store, in this order
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEnd(SidecarCommand):
+class RecordEnd(SidecarCommand, frozen=True):
     """Write into the history why a leadership ends."""
 
     leader: LeaderDirectory
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Begin(SidecarCommand):
+class Begin(SidecarCommand, frozen=True):
     """Read and set the job's state, and complete what was decided: ``Begun``."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class RecordTakeUp(SidecarCommand):
+class RecordTakeUp(SidecarCommand, frozen=True):
     """Note that the leadership of a dead sidecar, and its command, are taken up."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class NoteRestarting(SidecarCommand):
+class NoteRestarting(SidecarCommand, frozen=True):
     """Set the job's state to RESTARTING: ``RestartingNoted``."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class KeepException(SidecarCommand):
+class KeepException(SidecarCommand, frozen=True):
     """Keep a failure among the job's exceptions; a release waits for that, for so many seconds at most."""
 
     leader: LeaderDirectory
@@ -84,8 +75,7 @@ class KeepException(SidecarCommand):
     wait: float = NOTE_S
 
 
-@dataclass(frozen=True, slots=True)
-class CountFailure(SidecarCommand):
+class CountFailure(SidecarCommand, frozen=True):
     """Count a failure that ends the leadership: ``Counted``."""
 
     leader: LeaderDirectory  # the leadership
@@ -94,63 +84,55 @@ class CountFailure(SidecarCommand):
     remedy: str = ""  # what to do about it, if no restart mends it
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetFailures(SidecarCommand):
+class ForgetFailures(SidecarCommand, frozen=True):
     """Forget the job's failures: ``Forgotten``; ``restarting``: the job's state is to be RESTARTING, too."""
 
     leader: LeaderDirectory
     restarting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCancelling(SidecarCommand):
+class RecordCancelling(SidecarCommand, frozen=True):
     """Set the job's state to CANCELLING: ``CancellingNoted``."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class Finish(SidecarCommand):
+class Finish(SidecarCommand, frozen=True):
     """Set the job's last state, and clean up: ``Finished``."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class LookForRequests(SidecarCommand):
+class LookForRequests(SidecarCommand, frozen=True):
     """Accept what operators have asked for: ``RequestsFound``."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRequest(SidecarCommand):
+class AnswerRequest(SidecarCommand, frozen=True):
     """Write how far a request has come, or how it has ended."""
 
     request: Request
     state: State
     said: str
-    result: Mapping[str, Any] = field(default_factory=dict)
+    result: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseRest(SidecarCommand):
+class RefuseRest(SidecarCommand, frozen=True):
     """Refuse the requests that nobody has accepted, because the job has ended."""
 
     leader: LeaderDirectory
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareRestart(SidecarCommand):
+class PrepareRestart(SidecarCommand, frozen=True):
     """Record the hosts that executors keep off, and fetch the newest program: ``RestartPrepared``."""
 
     leader: LeaderDirectory
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class TakeSavepoint(SidecarCommand):
+class TakeSavepoint(SidecarCommand, frozen=True):
     """Take a savepoint: ``SavepointEnded``; ``stopped`` if the command was stopped for it."""
 
     work: int
@@ -159,8 +141,7 @@ class TakeSavepoint(SidecarCommand):
     stopped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StageSavepoint(SidecarCommand):
+class StageSavepoint(SidecarCommand, frozen=True):
     """Copy a savepoint into the job: ``SavepointEnded``."""
 
     work: int  # number of the command
@@ -168,13 +149,11 @@ class StageSavepoint(SidecarCommand):
     request: Request | None = None  # asks for it; None for the savepoint that the job is to start from
 
 
-@dataclass(frozen=True, slots=True)
-class AbandonSavepoint(SidecarCommand):
+class AbandonSavepoint(SidecarCommand, frozen=True):
     """End the work of a savepoint soon; nothing follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class PutBack(SidecarCommand):
+class PutBack(SidecarCommand, frozen=True):
     """Put the job back to the savepoint that was copied into it; empty ``where``: the one that the job starts from."""
 
     leader: LeaderDirectory
@@ -184,8 +163,7 @@ class PutBack(SidecarCommand):
 # --- to the command
 
 
-@dataclass(frozen=True, slots=True)
-class StartCommand(SidecarCommand):
+class StartCommand(SidecarCommand, frozen=True):
     """Start the command: ``Started`` or ``NotStarted``."""
 
     run: int  # its number
@@ -194,8 +172,7 @@ class StartCommand(SidecarCommand):
     waited: bool = False  # whether others were told that it waits
 
 
-@dataclass(frozen=True, slots=True)
-class Grant(SidecarCommand):
+class Grant(SidecarCommand, frozen=True):
     """Tell the warm command that it leads: ``Started``, ``Outdated`` or ``NotStarted``; see :class:`Start`."""
 
     run: int
@@ -204,8 +181,7 @@ class Grant(SidecarCommand):
     waited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SettleQueries(SidecarCommand):
+class SettleQueries(SidecarCommand, frozen=True):
     """Have the queries end in order within so many seconds, and then the program: ``Settling``."""
 
     run: int
@@ -213,26 +189,22 @@ class SettleQueries(SidecarCommand):
     drain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Terminate(SidecarCommand):
+class Terminate(SidecarCommand, frozen=True):
     """Ask the command to end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kill(SidecarCommand):
+class Kill(SidecarCommand, frozen=True):
     """Kill the command."""
 
 
-@dataclass(frozen=True, slots=True)
-class KillHung(SidecarCommand):
+class KillHung(SidecarCommand, frozen=True):
     """Take the stacks of a run that hangs, as ``Dumped`` says, and kill it."""
 
     run: int
     beat: Beat | None
 
 
-@dataclass(frozen=True, slots=True)
-class Probe(SidecarCommand):
+class Probe(SidecarCommand, frozen=True):
     """Try the liveness probe of a run once: ``Probed``; ``began``: now, and ``timeout``, in seconds."""
 
     run: int
@@ -241,8 +213,7 @@ class Probe(SidecarCommand):
     timeout: float
 
 
-@dataclass(frozen=True, slots=True)
-class AskProgram(SidecarCommand):
+class AskProgram(SidecarCommand, frozen=True):
     """Ask the program for something: ``ProgramAnswered``."""
 
     request: Request
@@ -251,14 +222,12 @@ class AskProgram(SidecarCommand):
 # --- to people
 
 
-@dataclass(frozen=True, slots=True)
-class Say(SidecarCommand):
+class Say(SidecarCommand, frozen=True):
     """Log one sentence about the job."""
 
     level: int
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class CountRestart(SidecarCommand):
+class CountRestart(SidecarCommand, frozen=True):
     """Count a restart, for the metrics."""

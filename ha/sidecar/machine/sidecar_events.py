@@ -1,8 +1,9 @@
 """Events: everything that a sidecar learns. An answer of the executor names the command or the run that it is about."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ha.program.end_file import End
 from ha.program.engine_state import EngineState
@@ -12,49 +13,41 @@ from leader.job.status import Status
 from leader.layout.names import LeaderDirectory
 
 
-class SidecarEvent:
+class SidecarEvent(msgspec.Struct, frozen=True):
     """Something that a sidecar learns."""
-
-    __slots__ = ()
 
 
 # --- of the contender, and of people
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipGranted(SidecarEvent):
+class LeadershipGranted(SidecarEvent, frozen=True):
     """The job is granted, or the leadership of a dead sidecar is taken up."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipRevoked(SidecarEvent):
+class LeadershipRevoked(SidecarEvent, frozen=True):
     """The leadership of that session has ended; ``until``: when another one may lead, None while the lease is kept."""
 
     session_id: str
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AskedToHandOver(SidecarEvent):
+class AskedToHandOver(SidecarEvent, frozen=True):
     """An operator asks for another leader; ``successor``: its name, or empty for any."""
 
     successor: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Marked(SidecarEvent):
+class Marked(SidecarEvent, frozen=True):
     """An operator has left a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameRefused(SidecarEvent):
+class NameRefused(SidecarEvent, frozen=True):
     """Another process contends under this one's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signalled(SidecarEvent):
+class Signalled(SidecarEvent, frozen=True):
     """A signal asks the sidecar to end."""
 
     number: int
@@ -64,8 +57,7 @@ class Signalled(SidecarEvent):
 # --- of the store
 
 
-@dataclass(frozen=True, slots=True)
-class Begun(SidecarEvent):
+class Begun(SidecarEvent, frozen=True):
     """The job's state and its failures are known."""
 
     leader: LeaderDirectory  # the leadership
@@ -75,51 +67,44 @@ class Begun(SidecarEvent):
     failed: bool = False  # whether the job has failures that a long run makes matter no longer
 
 
-@dataclass(frozen=True, slots=True)
-class RestartingNoted(SidecarEvent):
+class RestartingNoted(SidecarEvent, frozen=True):
     """The job's state says that it restarts; or its program has ended the job for good (``ended``)."""
 
     leader: LeaderDirectory
     ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CancellingNoted(SidecarEvent):
+class CancellingNoted(SidecarEvent, frozen=True):
     """The job's state says that it is being cancelled; or that could not be written before the lease ended."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class FailureCounted(SidecarEvent):
+class FailureCounted(SidecarEvent, frozen=True):
     """A failure that ends the leadership is counted; ``gave_up`` if it was the last one, and the job has FAILED."""
 
     leader: LeaderDirectory
     gave_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten(SidecarEvent):
+class Forgotten(SidecarEvent, frozen=True):
     """The job's failures are forgotten."""
 
     leader: LeaderDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class Finished(SidecarEvent):
+class Finished(SidecarEvent, frozen=True):
     """The job has ended; ``recorded`` if its state says so."""
 
     leader: LeaderDirectory
     recorded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Released(SidecarEvent):
+class Released(SidecarEvent, frozen=True):
     """The lease is given back."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsFound(SidecarEvent):
+class RequestsFound(SidecarEvent, frozen=True):
     """This leader has accepted these requests; ``unknown`` if the store did not name all."""
 
     leader: LeaderDirectory
@@ -127,21 +112,19 @@ class RequestsFound(SidecarEvent):
     unknown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RestartPrepared(SidecarEvent):
+class RestartPrepared(SidecarEvent, frozen=True):
     """All that a restart needs is at hand, or ``problem`` says why not."""
 
     request: str
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SavepointEnded(SidecarEvent):
+class SavepointEnded(SidecarEvent, frozen=True):
     """A savepoint is taken, or copied into the job; or ``error`` says why not."""
 
     work: int  # number of the command
     said: str = ""  # one sentence about the savepoint
-    result: Mapping[str, Any] = field(default_factory=dict)  # the same for programs
+    result: Mapping[str, Any] = msgspec.field(default_factory=dict)  # the same for programs
     error: str = ""  # empty if it was done
     known: bool = False  # whether the job was started from this savepoint before, so that nothing was copied
 
@@ -149,23 +132,20 @@ class SavepointEnded(SidecarEvent):
 # --- of the command
 
 
-@dataclass(frozen=True, slots=True)
-class Started(SidecarEvent):
+class Started(SidecarEvent, frozen=True):
     """The run is there: ``granted`` if with its grant, or it warms up."""
 
     run: int
     granted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Outdated(SidecarEvent):
+class Outdated(SidecarEvent, frozen=True):
     """The warm run was not told of its grant: there is a newer program, or its files are gone."""
 
     run: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotStarted(SidecarEvent):
+class NotStarted(SidecarEvent, frozen=True):
     """The run could not be started, or told of its grant."""
 
     run: int  # its number
@@ -175,8 +155,7 @@ class NotStarted(SidecarEvent):
     lack: bool = False  # whether the host lacks what it may have again: processes, memory, descriptors, room
 
 
-@dataclass(frozen=True, slots=True)
-class Settling(SidecarEvent):
+class Settling(SidecarEvent, frozen=True):
     """Whether the program ends its queries in order, within so many seconds, as it was asked to."""
 
     run: int
@@ -184,29 +163,26 @@ class Settling(SidecarEvent):
     able: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEnded(SidecarEvent):
+class CommandEnded(SidecarEvent, frozen=True):
     """A run has ended, with all its processes."""
 
     run: int  # its number
     code: int  # its exit code
     done: bool = False  # whether that, and what the run has noted, means that the job has finished
-    end: End = End()  # noqa: RUF009  # it is frozen
+    end: End = End()
     jvm_ended: bool = False  # whether its guard has ended it because its JVM had ended
     gave_up: bool = False  # whether its engine has used up the restart strategy
     drained: bool = False  # whether it had processed all that there was
 
 
-@dataclass(frozen=True, slots=True)
-class Dumped(SidecarEvent):
+class Dumped(SidecarEvent, frozen=True):
     """The stacks of a run that hangs are known, as far as they can be had; it is killed now."""
 
     run: int
     dump: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Probed(SidecarEvent):
+class Probed(SidecarEvent, frozen=True):
     """A try of the liveness probe has ended; ``wrong``: the fault, empty for none, None if it is not known."""
 
     began: float
@@ -214,8 +190,7 @@ class Probed(SidecarEvent):
     wrong: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramAnswered(SidecarEvent):
+class ProgramAnswered(SidecarEvent, frozen=True):
     """The program has answered a request."""
 
     request: str
@@ -223,9 +198,8 @@ class ProgramAnswered(SidecarEvent):
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClockTicked(SidecarEvent):
+class ClockTicked(SidecarEvent, frozen=True):
     """Time has passed. The present run's newest heartbeat, and the state of its engine."""
 
     beat: Beat | None = None
-    engine: EngineState = EngineState()  # noqa: RUF009  # it is frozen
+    engine: EngineState = EngineState()
