@@ -23,7 +23,7 @@ demo: install  ## streaming jobs that survive kill -9, a ZooKeeper outage and a 
 test: install  ## the gate, which says whether a change may land: lint, and the tests of tests/stages.py that are in no stage
 	$(BIN)/python -m tests.gate $(GATE)
 
-unit: install  ## what needs no servers and starts no programs, in a minute and a half
+unit: install  ## what needs no servers and starts no programs, in four minutes
 	$(BIN)/python -m pytest -n 2 --dist load --max-worker-restart=0 --hypothesis-profile=unit --stage gate -m "$(WITHOUT)" tests/unit
 
 qualify: install  ## what is no gate, stage by stage, alone on the machine: make qualify STAGES='faults page'; docs/evidence

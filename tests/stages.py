@@ -74,7 +74,7 @@ STAGES: Mapping[str, Stage] = {
                 "leadership_is_given_back",
                 "leadership_is_resigned",
             ),
-            *_of("system/spark/test_word_count", "it_ends_when_nothing_comes"),
+            "tests/system/spark/test_word_count.py",
         ),
         minutes=60.0,
     ),
@@ -101,6 +101,24 @@ STAGES: Mapping[str, Stage] = {
                 )
             ),
             *_of("unit/ha/cli/test_submit", "a_", "the_environment"),
+            *_of("unit/ha/cli/test_logs", "where_none_is_kept"),
+            *_of(
+                "unit/ha/cli/test_undo",
+                *(f"what_a_leader_is_asked_for_says_so_too[{verb}]" for verb in ("job cancel", "job restart")),
+                *(f"what_a_leader_is_asked_for_says_so_too[{verb}" for verb in ("job stop --", "savepoint")),
+            ),
+            *_of("unit/ha/sidecar/command/test_succession", "a_command_that_ends_meanwhile", "another_command"),
+            *_of("unit/ha/sidecar/test_ends_in_order", "exit_0_is_a_failure_that_is_kept_and_counted[kept]"),
+            *_of("unit/ha/sidecar/test_ends_in_order", "an_end_that_is_meant_is_a_success[exit]"),
+            *_of("unit/ha/sidecar/test_ends_in_order", "an_end_that_is_meant_is_a_success[raised]"),
+            *_of("unit/ha/sidecar/test_settling", "a_cancelled_job", "a_job_is_started_again"),
+            *_of(
+                "unit/ha/sidecar/test_sidecar",
+                *(
+                    f"a_program_says_itself_how_its_job_ends[RUNNING {way}-"
+                    for way in ("CANCELLING", "FAILING", "RESTARTING")
+                ),
+            ),
             *_of("unit/ha/sidecar/test_inherited", "grid"),
             "tests/unit/ha/cli/test_status.py",
         ),
@@ -115,6 +133,7 @@ STAGES: Mapping[str, Stage] = {
             *_integration("namenode_groups", "namenodes", "router", "server_faults", "takeovers", "zookeeper_faults"),
             *_integration("gateway", "hdfs_faults", "shards", "succession", "suspicion"),
             *_of("system/integration/test_metrics", "an_outage_of_zookeeper"),
+            *_of("system/integration/test_processes", "leadership_is_moved_by_hand"),
             "tests/system/flink_scenarios/test_quorum.py",
             "tests/system/zookeeper/test_restarts.py",
         ),
@@ -144,6 +163,19 @@ STAGES: Mapping[str, Stage] = {
             ),
             "tests/system/spark/test_sink_commit.py",
             "tests/system/spark/test_merging.py::test_through_crashes",
+            *_of(
+                "system/spark/test_partition_faults",
+                "through_crashes_at_every_call_and_all_that_becomes_of_answers[all-",
+            ),
+            *(
+                f"tests/system/spark/test_{name}[all]"
+                for name in (
+                    "plain_reader.py::test_through_crashes_at_every_call_and_all_that_becomes_of_answers",
+                    "regional_faults.py::test_through_crashes_at_every_call_and_all_that_becomes_of_answers",
+                    "sink.py::test_each_batch_once_through_crashes_repeated_tasks_and_zombies",
+                )
+            ),
+            *_of("system/spark/test_sink", "with_spark_on_hdfs"),
             "tests/system/spark/test_plain_reader.py::test_a_move_that_is_believed",
             "tests/system/spark/test_regional_faults.py::test_a_batch_that_is_believed",
             "tests/system/spark/test_regional_faults.py::test_a_mark_that_is_forgotten",

@@ -25,15 +25,16 @@ class Lane:
 LANES: Mapping[str, Lane] = {
     "session": Lane(jvms=True, lent=True),
     "drivers": Lane(jvms=True, lent=True),
-    **dict.fromkeys(UNITS, Lane()),
     "stores": Lane(lent=True),
     "programs-1": Lane(),
     "programs-2": Lane(),
+    "programs-3": Lane(),
+    UNITS[0]: Lane(),
+    "programs-4": Lane(),
     "pure-1": Lane(),
     "pure-2": Lane(),
-    "programs-3": Lane(),
-    "programs-4": Lane(),
     "servers": Lane(jvms=True),
+    UNITS[1]: Lane(),
 }
 """In the order in which they begin: the longest first."""
 

@@ -13,10 +13,14 @@ from tests.gate.lane import BESIDE_S, Result, Running
 from tests.gate.machine import Watch
 from tests.gate.plan import LANES, Lane
 
-AT_ONCE, WITH_JVMS = 7, 2
-"""How many lanes run at once, and how many of them may start JVMs all the time. The others wait most of the time."""
+AT_ONCE, WITH_JVMS, BESIDE_SMOKE = 7, 2, 4
+"""How many lanes run at once, how many of them may start JVMs all the time, and how many there are before servers are.
+
+Those that need servers take longest, and begin as soon as they can.
+"""
 
 LOOK_S = 0.5
+ASK_SERVERS_S = 3.0
 TOLD_EACH_S = 20.0
 MOST_FAILED = 10
 AGAIN = "again."
@@ -61,6 +65,7 @@ class Run:
     _begun: float = field(default_factory=time.monotonic)
     _well: float = field(default_factory=time.monotonic)
     _told: float = field(default_factory=time.monotonic)
+    _asked: float = 0.0
     _looking: Future[str] | None = None
     _looks: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
@@ -97,7 +102,7 @@ class Run:
 
     def _has_room(self, lane: Running, running: Sequence[Running]) -> bool:
         what, jvms = kind(lane.name), [each for each in running if kind(each.name).jvms]
-        if (what.jvms or what.lent) and self._smokes():
+        if self._smokes() and (what.jvms or what.lent or len(running) >= BESIDE_SMOKE):
             return False
         return len(running) < AT_ONCE and not (what.jvms and len(jvms) >= WITH_JVMS)
 
@@ -149,6 +154,9 @@ class Run:
             self._well = time.monotonic()
             return ""
         if self._looking is None:
+            if time.monotonic() - self._asked < ASK_SERVERS_S:
+                return ""
+            self._asked = time.monotonic()
             self._looking = self._looks.submit(smoke.ill, self.sandbox)
         elif self._looking.done():
             error = self._looking.exception()

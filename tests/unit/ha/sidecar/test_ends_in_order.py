@@ -17,6 +17,7 @@ LEADS = NOTES + "import ha\nfrom contextlib import suppress\n"
         ("with suppress(ValueError), ha.lead('orders'): raise ValueError('no')", "ValueError: no"),
         ("with ha.lead('orders') as it: it.keep_failure('ValueError', 'no'); os._exit(0)", "it was inside its block"),
     ],
+    ids=["gone", "raised", "kept"],
 )
 def test_exit_0_is_a_failure_that_is_kept_and_counted(
     workplace: Workplace, notes: Notes, program: str, said: str
@@ -38,6 +39,7 @@ def test_exit_0_is_a_failure_that_is_kept_and_counted(
         "with ha.lead('orders') as leadership: leadership.finish(); os._exit(0)",
         "with suppress(ValueError), ha.lead('orders') as it: it.finish(); raise ValueError('meant')",
     ],
+    ids=["exit", "finished", "raised"],
 )
 def test_an_end_that_is_meant_is_a_success(workplace: Workplace, notes: Notes, program: str) -> None:
     del notes
